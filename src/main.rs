@@ -1,0 +1,5 @@
+//! The binary: arguments in, exit code out.
+
+fn main() -> std::process::ExitCode {
+    ringcrawl::cli::main()
+}

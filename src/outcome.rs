@@ -1,0 +1,188 @@
+//! The vocabulary between brain and hands: what to fetch, and how it ended.
+//!
+//! Decides: the closed list of ways a fetch ends. A peer that misbehaves is one of these, counted, never a
+//! panic and never a free-form string.
+//! Invariants: every `FetchJob` the brain hands out comes back exactly once, with one `Outcome`.
+//! Leaves to others: what to do about an outcome (`frontier`), how it came about (`fetch`).
+
+use std::net::IpAddr;
+
+use crate::time::{Duration, Instant};
+use crate::url::{Url, UrlBatch};
+
+/// A host's slot in its shard's frontier.
+pub type HostId = u32;
+
+/// What one job asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum JobKind {
+    /// The addresses of the host of `url`.
+    Resolve,
+    /// The robots.txt of an origin; `url` is its address.
+    Robots,
+    /// A page.
+    Page,
+}
+
+/// "This URL, at this address, by this deadline."
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FetchJob {
+    /// Unique within the shard's run.
+    pub id: u64,
+    /// The frontier's slot of the host that this job occupies.
+    pub host: HostId,
+    /// What to do.
+    pub kind: JobKind,
+    /// What to fetch.
+    pub url: Url,
+    /// Where; `None` for `Resolve` alone.
+    pub addr: Option<IpAddr>,
+    /// Links followed from a seed.
+    pub depth: u16,
+    /// How many times this was tried before: 0 the first time.
+    pub attempt: u8,
+    /// When the hands must have given up.
+    pub deadline: Instant,
+}
+
+/// How a job ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// A `Resolve` job got addresses.
+    Resolved {
+        /// At least one, in the resolver's order.
+        addrs: Vec<IpAddr>,
+        /// How long they may be used.
+        ttl: Duration,
+    },
+    /// A response came, whole or truncated.
+    Fetched(Fetched),
+    /// Nothing usable came.
+    Failed(Failure),
+}
+
+/// What the brain needs of a response; the body itself went to the store.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fetched {
+    /// HTTP status, 100–999.
+    pub status: u16,
+    /// The body that is kept is not all that the server had to say.
+    pub truncated: Option<Truncated>,
+    /// Links found, canonical; a redirect's target is one of them.
+    pub links: UrlBatch,
+    /// Where a 3xx points to, canonical, when it has a usable Location.
+    pub redirect: Option<Url>,
+    /// The decoded body, for robots.txt alone.
+    pub robots_body: Option<Vec<u8>>,
+    /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
+    pub retry_after: Option<Duration>,
+    /// Bytes of the message on the wire.
+    pub wire_bytes: u64,
+    /// Bytes of the body after all decoding.
+    pub body_bytes: u64,
+}
+
+/// Why a body is incomplete: the words of WARC-Truncated (WARC 1.1 section 5.13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Truncated {
+    /// Our limit on size.
+    Length,
+    /// Our limit on time.
+    Time,
+    /// The peer closed or reset before the end.
+    Disconnect,
+    /// Framing or content coding broke midway; what came before is kept.
+    Unspecified,
+}
+
+impl Truncated {
+    /// The token that WARC-Truncated carries.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Truncated::Length => "length",
+            Truncated::Time => "time",
+            Truncated::Disconnect => "disconnect",
+            Truncated::Unspecified => "unspecified",
+        }
+    }
+}
+
+macro_rules! failures {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, transient: $transient:literal;)*) => {
+        /// Every way to get nothing. Closed: a new way is a new line here.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Failure { $($(#[$doc])* $name,)* }
+
+        impl Failure {
+            /// All of them, in order; `ALL[f as usize] == f`.
+            pub const ALL: &'static [Failure] = &[$(Failure::$name,)*];
+
+            /// The name in summaries, metrics and records.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Failure::$name => $text,)* }
+            }
+
+            /// Whether the same request may succeed later.
+            pub const fn is_transient(self) -> bool {
+                match self { $(Failure::$name => $transient,)* }
+            }
+        }
+    };
+}
+
+failures! {
+    /// The name does not exist, or has no address (NXDOMAIN, NODATA).
+    DnsNotFound = "dns-not-found", transient: false;
+    /// The name servers answered with an error (SERVFAIL, REFUSED).
+    DnsFailed = "dns-failed", transient: true;
+    /// No name server answered in time.
+    DnsTimeout = "dns-timeout", transient: true;
+    /// The address lies in a range that the configuration forbids.
+    AddressForbidden = "address-forbidden", transient: false;
+    /// The peer refused the connection.
+    ConnectRefused = "connect-refused", transient: true;
+    /// No connection within `fetch.connect_timeout`.
+    ConnectTimeout = "connect-timeout", transient: true;
+    /// The network said no (unreachable, no port left, …).
+    ConnectFailed = "connect-failed", transient: true;
+    /// The certificate was not acceptable under `tls.certificates = "verify"`.
+    TlsCertificate = "tls-certificate", transient: false;
+    /// The handshake broke for another reason.
+    TlsFailed = "tls-failed", transient: true;
+    /// No handshake within `fetch.tls_timeout`.
+    TlsTimeout = "tls-timeout", transient: true;
+    /// No response byte within `fetch.first_byte_timeout`.
+    FirstByteTimeout = "first-byte-timeout", transient: true;
+    /// The whole exchange outlived `fetch.deadline` before a response head was complete.
+    Deadline = "deadline", transient: true;
+    /// The peer reset the connection before a response head was complete.
+    Reset = "reset", transient: true;
+    /// The peer closed before a response head was complete.
+    ClosedEarly = "closed-early", transient: true;
+    /// What came is no HTTP/1.x response.
+    Malformed = "http-malformed", transient: false;
+    /// The head exceeds `fetch.header_bytes_max` or `fetch.header_count_max`.
+    HeadTooLarge = "http-head-too-large", transient: false;
+    /// robots.txt forbids the URL; no request was made.
+    RobotsDenied = "robots-denied", transient: false;
+    /// robots.txt could not be had (5xx, timeout): everything is forbidden until it can (RFC 9309 section 2.3.1.4).
+    RobotsUnreachable = "robots-unreachable", transient: false;
+    /// The host failed too often in a row; its queue was given up.
+    HostDead = "host-dead", transient: false;
+    /// The crawl is stopping at once; the URL stays queued.
+    Aborted = "aborted", transient: true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_indexed_by_their_number() {
+        for (index, failure) in Failure::ALL.iter().enumerate() {
+            assert_eq!(*failure as usize, index);
+            assert!(!failure.as_str().is_empty());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Time as the brain sees it: a number handed in by the hands.
+//!
+//! Decides: instants are our own `u64` nanoseconds since the crawl process started, because the standard
+//! library's cannot be built from a number, and a simulator must build them. There is no `now()` here:
+//! only `ring` (the real clock) and `lab` (the virtual one) make instants.
+//!
+//! Invariants: an `Instant` never goes backwards within one run; additions saturate.
+//! Limits: 584 years.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+pub use std::time::Duration;
+
+/// A point on the crawl's monotonic clock, in nanoseconds since the process started.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The start of the clock.
+    pub const ZERO: Instant = Instant(0);
+    /// Later than anything that happens: "not scheduled".
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the clock's start.
+    pub const fn from_nanos(nanos: u64) -> Instant {
+        Instant(nanos)
+    }
+
+    /// Nanoseconds since the clock's start.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to `self`; zero when `earlier` is later.
+    pub fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    fn add(self, duration: Duration) -> Instant {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_add(nanos))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    fn sub(self, duration: Duration) -> Instant {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Instant(self.0.saturating_sub(nanos))
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// Wall-clock time in microseconds since 1970-01-01T00:00:00Z, for what is written into records.
+///
+/// Never used to order or to wait: the wall clock may jump.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct UnixTime(u64);
+
+impl UnixTime {
+    /// The time `micros` microseconds after the epoch.
+    pub const fn from_micros(micros: u64) -> UnixTime {
+        UnixTime(micros)
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Year, month, day, hour, minute, second and microsecond in UTC (proleptic Gregorian calendar).
+    pub fn civil(self) -> (u64, u8, u8, u8, u8, u8, u32) {
+        let seconds = self.0 / 1_000_000;
+        let days = seconds / 86_400;
+        let in_day = seconds % 86_400;
+        // Days to civil date after Howard Hinnant's algorithm, with eras of 400 years from 0000-03-01.
+        let z = days + 719_468;
+        let era = z / 146_097;
+        let day_of_era = z % 146_097;
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted_month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        (
+            year,
+            month as u8,
+            day as u8,
+            (in_day / 3_600) as u8,
+            (in_day / 60 % 60) as u8,
+            (in_day % 60) as u8,
+            (self.0 % 1_000_000) as u32,
+        )
+    }
+
+    /// `2026-11-21T08:40:32.123456Z`: the form of WARC-Date (WARC 1.1 section 5.4, W3C-DTF).
+    pub fn to_iso(self) -> String {
+        let (year, month, day, hour, minute, second, micros) = self.civil();
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+    }
+
+    /// `20261121084032`: the 14 digits of a CDXJ line.
+    pub fn to_digits(self) -> String {
+        let (year, month, day, hour, minute, second, _) = self.civil();
+        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn civil_dates() {
+        assert_eq!(UnixTime::from_micros(0).to_iso(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(UnixTime::from_micros(951_782_400_000_000).to_digits(), "20000229000000");
+        assert_eq!(UnixTime::from_micros(1_795_250_432_000_001).to_iso(), "2026-11-21T08:40:32.000001Z");
+    }
+
+    #[test]
+    fn instants_saturate() {
+        assert_eq!(Instant::NEVER + Duration::from_secs(1), Instant::NEVER);
+        assert_eq!(Instant::ZERO - Duration::from_secs(1), Instant::ZERO);
+        assert_eq!(Instant::from_nanos(5).since(Instant::from_nanos(9)), Duration::ZERO);
+    }
+}
