@@ -1,4 +1,13 @@
 //! The command line: one file per subcommand.
+//!
+//! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory).
+
+mod check_config;
+mod crawl;
+mod demo;
+mod inspect;
+mod store;
+mod web;
 
 use std::process::ExitCode;
 
@@ -12,9 +21,30 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Crawl the synthetic web on loopback and check the result against the computed truth.
+    Demo(demo::Demo),
+    /// Crawl in the foreground; resumes what the directory holds.
+    Crawl(crawl::Crawl),
+    /// Check a configuration file; every error with line and key.
+    CheckConfig(check_config::CheckConfig),
+    /// Read what was crawled.
+    Store(store::Store),
+    /// Show what the crawler makes of one file.
+    #[command(subcommand)]
+    Inspect(inspect::Inspect),
+    /// Serve the synthetic web alone, or compute its truth.
+    Web(web::Web),
+}
 
-/// Runs the command line; the exit code is 0 for success, 1 for failure, 2 for an operator's mistake.
+/// Runs the command line.
 pub fn main() -> ExitCode {
-    match Arguments::parse().command {}
+    match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Crawl(arguments) => crawl::run(arguments),
+        Command::CheckConfig(arguments) => check_config::run(arguments),
+        Command::Store(arguments) => store::run(arguments),
+        Command::Inspect(inspect) => inspect::run(inspect),
+        Command::Web(arguments) => web::run(arguments),
+    }
 }
