@@ -15,6 +15,7 @@ pub mod ring;
 pub mod robots;
 pub mod route;
 pub mod shard;
+pub mod spool;
 pub mod stats;
 pub mod store;
 pub mod time;

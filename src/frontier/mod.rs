@@ -1,1 +1,308 @@
-//! Stub.
+//! The frontier: which URL is fetched next, and when a host may be asked again.
+//!
+//! Hosts wait in a calendar ([`due`]) until their delay is over, then in a first-in-first-out queue of ready
+//! hosts, so that no host, however large or slow, takes more than its turn. A host's turn is one step
+//! ([`step`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
+//! ended moves the host on ([`finish`]).
+//!
+//! Invariants: one job per host at a time; no request before `not_before` of its host and the [`Ledger`]'s
+//! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
+//! fetched job or in [`Frontier::settled`].
+//! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; a host costs about 400
+//! bytes for ever.
+
+mod due;
+mod finish;
+mod host;
+mod ledger;
+mod queue;
+mod step;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+pub use finish::End;
+pub use ledger::Ledger;
+
+use crate::config::{self, Config};
+use crate::outcome::{Failure, FetchJob, HostId};
+use crate::spool::{Block, ReadFor, Spool};
+use crate::time::{Duration, Instant};
+use crate::url::{Url, UrlBatch};
+use due::{Due, Event};
+use host::{Host, State};
+
+/// The waiting URLs of one shard.
+#[derive(Debug)]
+pub struct Frontier {
+    hosts: Vec<Host>,
+    names: HashMap<Box<str>, HostId>,
+    ready: VecDeque<HostId>,
+    due: Due,
+    /// Hosts that wait for their address's turn.
+    parked: HashMap<IpAddr, VecDeque<HostId>>,
+    ledger: Arc<Ledger>,
+    rules: Rulebook,
+    ram_bytes: u64,
+    /// Hosts with a tail worth spilling.
+    long_tails: VecDeque<HostId>,
+    /// Where the next search for smaller tails starts.
+    sweep: usize,
+    next_job: u64,
+    /// Hosts that are not idle.
+    active: usize,
+    queued: u64,
+    settled: Vec<Settled>,
+}
+
+/// A URL that ended without a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settled {
+    /// Which.
+    pub url: Url,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// The parts of the configuration that the frontier follows.
+#[derive(Clone, Debug)]
+pub struct Rulebook {
+    politeness: config::Politeness,
+    robots: config::Robots,
+    partition_key: config::PartitionKey,
+    agent: String,
+    deadline: Duration,
+    ram_bytes_max: u64,
+    host_head_urls: usize,
+}
+
+impl Rulebook {
+    /// The rules of one shard of `shards`.
+    pub fn new(config: &Config, shards: u16) -> Rulebook {
+        Rulebook {
+            politeness: config.politeness.clone(),
+            robots: config.robots.clone(),
+            partition_key: config.partition.key,
+            agent: config.agent.name.clone(),
+            deadline: config.fetch.deadline,
+            ram_bytes_max: config.frontier.ram_bytes_max / u64::from(shards.max(1)),
+            host_head_urls: config.frontier.host_head_urls.max(1),
+        }
+    }
+}
+
+impl Frontier {
+    /// An empty frontier.
+    pub fn new(rules: Rulebook, ledger: Arc<Ledger>) -> Frontier {
+        Frontier {
+            hosts: Vec::new(),
+            names: HashMap::new(),
+            ready: VecDeque::new(),
+            due: Due::default(),
+            parked: HashMap::new(),
+            ledger,
+            rules,
+            ram_bytes: 0,
+            long_tails: VecDeque::new(),
+            sweep: 0,
+            next_job: 0,
+            active: 0,
+            queued: 0,
+            settled: Vec::new(),
+        }
+    }
+
+    /// Queues a URL that was never offered before.
+    pub fn offer(&mut self, now: Instant, url: &Url, depth: u16, spool: &mut Spool) {
+        let id = self.host_id(url.host());
+        let host = &mut self.hosts[id as usize];
+        let before = host.queue.tail_bytes();
+        self.ram_bytes += host.queue.push(depth, url.as_str(), self.rules.host_head_urls) as u64;
+        self.queued += 1;
+        if before < LONG_TAIL_BYTES && host.queue.tail_bytes() >= LONG_TAIL_BYTES {
+            self.long_tails.push_back(id);
+        }
+        if host.state == State::Idle {
+            let at = host.not_before;
+            self.schedule(id, now, at);
+        }
+        if self.ram_bytes > self.rules.ram_bytes_max {
+            self.spill(spool);
+        }
+    }
+
+    /// A block that was spilled came back.
+    pub fn returned(&mut self, now: Instant, id: HostId, batch: UrlBatch) {
+        let Some(host) = self.hosts.get_mut(id as usize) else { return };
+        self.ram_bytes += batch.as_bytes().len() as u64;
+        host.queue.returned(batch);
+        let at = host.not_before;
+        self.schedule(id, now, at);
+    }
+
+    /// What to fetch now, if anything may be.
+    pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+        self.wake(now);
+        // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
+        for _ in 0..STEPS_MAX {
+            let id = self.ready.pop_front()?;
+            if let Some(job) = self.step(id, now, spool) {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
+    pub fn next_due(&self) -> Option<Instant> {
+        if self.ready.is_empty() { self.due.next() } else { Some(Instant::ZERO) }
+    }
+
+    /// Takes what ended without a request since the last call.
+    pub fn take_settled(&mut self) -> Vec<Settled> {
+        std::mem::take(&mut self.settled)
+    }
+
+    /// Whether no host has anything to do, now or later.
+    pub fn is_idle(&self) -> bool {
+        self.active == 0
+    }
+
+    /// URLs that wait or are being fetched.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Hosts known.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Bytes of waiting URLs in memory.
+    pub fn ram_bytes(&self) -> u64 {
+        self.ram_bytes
+    }
+
+    /// The slot of a host, made when new.
+    fn host_id(&mut self, name: &str) -> HostId {
+        if let Some(id) = self.names.get(name) {
+            return *id;
+        }
+        let id = self.hosts.len() as HostId;
+        self.hosts.push(Host::new(name));
+        self.names.insert(name.into(), id);
+        id
+    }
+
+    /// Makes a host ready, now or at `at`.
+    fn schedule(&mut self, id: HostId, now: Instant, at: Instant) {
+        if at <= now {
+            self.set_state(id, State::Ready);
+            self.ready.push_back(id);
+        } else {
+            self.set_state(id, State::Waiting(at));
+            self.due.push(at, Event::Host(id));
+        }
+    }
+
+    fn set_state(&mut self, id: HostId, state: State) {
+        let host = &mut self.hosts[id as usize];
+        match (host.state == State::Idle, state == State::Idle) {
+            (true, false) => self.active += 1,
+            (false, true) => self.active -= 1,
+            _ => {}
+        }
+        host.state = state;
+    }
+
+    /// Moves what is due into the queue of ready hosts.
+    fn wake(&mut self, now: Instant) {
+        while let Some((at, event)) = self.due.pop(now) {
+            match event {
+                Event::Host(id) => {
+                    // A host that was scheduled again meanwhile ignores its old entry.
+                    if self.hosts[id as usize].state == State::Waiting(at) {
+                        self.set_state(id, State::Ready);
+                        self.ready.push_back(id);
+                    }
+                }
+                Event::Addr(addr) => {
+                    let Some(waiting) = self.parked.get_mut(&addr) else { continue };
+                    let first = waiting.pop_front();
+                    if waiting.is_empty() {
+                        self.parked.remove(&addr);
+                    } else {
+                        self.due.push(now + self.addr_pause(), Event::Addr(addr));
+                    }
+                    if let Some(id) = first {
+                        self.set_state(id, State::Ready);
+                        self.ready.push_back(id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a host behind the others that wait for `addr`.
+    fn park(&mut self, id: HostId, addr: IpAddr, now: Instant, free_from: Option<Instant>) {
+        self.set_state(id, State::Parked);
+        let waiting = self.parked.entry(addr).or_default();
+        waiting.push_back(id);
+        if waiting.len() == 1 {
+            let at = free_from.unwrap_or(now + self.addr_pause());
+            self.due.push(at, Event::Addr(addr));
+        }
+    }
+
+    /// How often the first of those that wait for an address looks whether it is free.
+    fn addr_pause(&self) -> Duration {
+        self.rules.politeness.ip_delay.max(ADDR_PAUSE_MIN)
+    }
+
+    /// Sends tails to disk until memory is within bounds, or nothing is left that is worth it.
+    fn spill(&mut self, spool: &mut Spool) {
+        while self.ram_bytes > self.rules.ram_bytes_max {
+            let Some(id) = self.long_tails.pop_front() else { break };
+            self.spill_host(id, LONG_TAIL_BYTES, spool);
+        }
+        for _ in 0..SWEEP_HOSTS.min(self.hosts.len()) {
+            if self.ram_bytes <= self.rules.ram_bytes_max {
+                return;
+            }
+            self.sweep = (self.sweep + 1) % self.hosts.len();
+            self.spill_host(self.sweep as HostId, SHORT_TAIL_BYTES, spool);
+        }
+    }
+
+    fn spill_host(&mut self, id: HostId, bytes_min: usize, spool: &mut Spool) {
+        let queue = &mut self.hosts[id as usize].queue;
+        if queue.tail_bytes() < bytes_min {
+            return;
+        }
+        let tail = queue.take_tail();
+        let block: Block = spool.write(tail.as_bytes(), tail.len() as u32);
+        queue.spilled(block);
+        self.ram_bytes -= tail.as_bytes().len() as u64;
+    }
+
+    fn settle(&mut self, url: Url, failure: Failure) {
+        self.queued -= 1;
+        self.settled.push(Settled { url, failure });
+    }
+
+    fn read_back(&mut self, id: HostId, block: Block, spool: &mut Spool) {
+        self.set_state(id, State::Reading);
+        spool.read(block, ReadFor::Host(id));
+    }
+}
+
+/// A tail this long is spilled first: one read brings some 200 URLs back.
+const LONG_TAIL_BYTES: usize = 16 * 1024;
+/// A tail shorter than this stays in memory whatever the pressure.
+const SHORT_TAIL_BYTES: usize = 512;
+/// Hosts looked at for short tails per offered URL.
+const SWEEP_HOSTS: usize = 64;
+/// Hosts looked at per call of `next_job`.
+const STEPS_MAX: usize = 256;
+const ADDR_PAUSE_MIN: Duration = Duration::from_millis(10);

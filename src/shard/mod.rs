@@ -1,1 +1,249 @@
-//! Stub.
+//! One shard's brain: a plain value that owns its part of the web.
+//!
+//! Time comes in as an argument, work goes out as values: [`Shard::next_job`] says what to fetch,
+//! [`Shard::finish`] takes back how it ended with the links found, [`Shard::receive`] takes URLs that another
+//! shard sent. The same value is driven by the ring (real sockets) and by the simulator (virtual clock).
+//!
+//! A link's way: scope → owner (`route`) → another shard's batch (`exchange`), or: seen before? (`visited`) →
+//! journal → queue of its host (`frontier`).
+//!
+//! Invariants: a URL is accepted at most once; what is accepted is in the journal before it is fetched; a URL is
+//! over exactly once.
+
+pub mod journal;
+mod scope;
+
+pub use journal::{Entries, Journal};
+pub use scope::Scope;
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::exchange::Outbox;
+use crate::frontier::{End, Frontier, Ledger, Rulebook};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::route::Partition;
+use crate::spool::{Block, ReadFor, Spool, SpoolOp};
+use crate::time::Instant;
+use crate::url::{Url, UrlBatch, fingerprint};
+use crate::visited::{Seen, Table};
+
+/// The brain of one shard.
+#[derive(Debug)]
+pub struct Shard {
+    index: u16,
+    partition: Partition,
+    scope: Scope,
+    rng_seed: u64,
+    visited: Table,
+    frontier: Frontier,
+    outbox: Outbox,
+    spool: Spool,
+    journal: Journal,
+    in_flight: usize,
+    counts: Counts,
+}
+
+/// What a brain has counted since its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// URLs handed over to other shards.
+    pub exchanged_out: u64,
+    /// URLs received from other shards.
+    pub exchanged_in: u64,
+    /// Links that scope, depth or length ruled out.
+    pub out_of_scope: u64,
+    /// URLs set aside because the visited set is full.
+    pub aside: u64,
+    /// Page URLs that are over, however they ended.
+    pub over: u64,
+    /// Page requests that will be made again.
+    pub retries: u64,
+    /// URLs that ended without a request or whose last try failed, by [`Failure`].
+    pub failures: [u64; Failure::ALL.len()],
+}
+
+impl Shard {
+    /// An empty brain for shard `index` of `partition.shards`.
+    pub fn new(
+        index: u16,
+        partition: Partition,
+        scope: Scope,
+        rng_seed: u64,
+        config: &Config,
+        ledger: Arc<Ledger>,
+    ) -> Shard {
+        Shard {
+            index,
+            partition,
+            scope,
+            rng_seed,
+            visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
+            frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
+            outbox: Outbox::new(partition.shards, &config.exchange),
+            spool: Spool::new(SPOOL_FILE_BYTES_MAX),
+            journal: Journal::default(),
+            in_flight: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A link or seed was found, `depth` links from a seed.
+    pub fn found(&mut self, now: Instant, url: &Url, depth: u16) {
+        if !self.scope.admits(url, depth) {
+            self.counts.out_of_scope += 1;
+            return;
+        }
+        let owner = self.partition.shard_of(url);
+        if owner == self.index {
+            self.accept(now, url, depth);
+        } else {
+            self.outbox.push(now, owner, depth, url.as_str(), &mut self.spool);
+        }
+    }
+
+    /// Another shard sent URLs.
+    pub fn receive(&mut self, now: Instant, batch: &UrlBatch) {
+        self.counts.exchanged_in += batch.len() as u64;
+        for (depth, text) in batch.iter() {
+            if let Ok(url) = Url::parse(text) {
+                debug_assert_eq!(self.partition.shard_of(&url), self.index, "{text} was sent to the wrong shard");
+                self.accept(now, &url, depth);
+            }
+        }
+    }
+
+    /// A journal's URL is known again after a restart; `over` says whether it needs no fetch any more.
+    pub fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
+        if self.visited.insert(self.fingerprint(url)) == Seen::New && !over {
+            self.frontier.offer(now, url, depth, &mut self.spool);
+        }
+    }
+
+    /// The fingerprint under which this crawl knows `url`.
+    pub fn fingerprint(&self, url: &Url) -> u64 {
+        fingerprint(self.rng_seed, url.as_str())
+    }
+
+    /// What to fetch now.
+    pub fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
+        let job = self.frontier.next_job(now, &mut self.spool);
+        for settled in self.frontier.take_settled() {
+            self.over(now, &settled.url, Some(settled.failure));
+        }
+        self.in_flight += usize::from(job.is_some());
+        job
+    }
+
+    /// A job ended.
+    pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+        self.in_flight -= 1;
+        if let (JobKind::Page, Outcome::Fetched(fetched)) = (job.kind, outcome) {
+            for (depth, text) in fetched.links.iter() {
+                if let Ok(url) = Url::parse(text) {
+                    self.found(now, &url, depth);
+                }
+            }
+        }
+        match self.frontier.finish(now, job, outcome) {
+            End::Over => {
+                let failure = if let Outcome::Failed(failure) = outcome { Some(*failure) } else { None };
+                self.over(now, &job.url, failure);
+            }
+            End::Again => self.counts.retries += 1,
+            End::Errand => {}
+        }
+    }
+
+    /// Hands batches over: `send` puts one into the ring to a shard and says whether there was room.
+    pub fn flush_exchange(&mut self, now: Instant, send: &mut dyn FnMut(u16, &[u8]) -> bool) {
+        self.counts.exchanged_out += self.outbox.flush(now, &mut self.spool, send);
+    }
+
+    /// What to do on disk next, in this order.
+    pub fn next_spool_op(&mut self) -> Option<SpoolOp> {
+        self.spool.next_op()
+    }
+
+    /// A block that was read is back.
+    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) {
+        self.spool.finished_read(block);
+        let batch = UrlBatch::from_bytes(bytes).unwrap_or_default();
+        match purpose {
+            ReadFor::Host(host) => self.frontier.returned(now, host, batch),
+            ReadFor::Lane(to) => self.outbox.returned(to, batch),
+        }
+    }
+
+    /// The next block of the journal, when one is due; with `force` whatever there is.
+    pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
+        self.journal.take_block(now, force)
+    }
+
+    /// When to ask again although nothing came in; `Instant::ZERO` for now.
+    pub fn next_due(&self) -> Option<Instant> {
+        let waits = [self.frontier.next_due(), self.outbox.next_due(), self.journal.next_due()];
+        waits.into_iter().flatten().min()
+    }
+
+    /// Whether nothing is left: no URL waits, no job is under way, nothing is to be handed over.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.is_drained() && self.frontier.is_idle()
+    }
+
+    /// Whether everything found was handed over.
+    pub fn is_drained(&self) -> bool {
+        self.outbox.urls() == 0 && self.spool.is_quiet()
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// URLs that wait or are under way.
+    pub fn queued(&self) -> u64 {
+        self.frontier.queued()
+    }
+
+    /// Hosts known.
+    pub fn hosts(&self) -> usize {
+        self.frontier.hosts()
+    }
+
+    /// URLs seen.
+    pub fn visited(&self) -> u64 {
+        self.visited.len()
+    }
+
+    /// Bytes of memory: visited set, queues.
+    pub fn ram_bytes(&self) -> (u64, u64) {
+        (self.visited.bytes(), self.frontier.ram_bytes())
+    }
+
+    fn accept(&mut self, now: Instant, url: &Url, depth: u16) {
+        match self.visited.insert(self.fingerprint(url)) {
+            Seen::New => {
+                self.journal.entries(now).accepted.push(depth, url.as_str());
+                self.frontier.offer(now, url, depth, &mut self.spool);
+            }
+            Seen::Before => {}
+            Seen::Full => {
+                self.journal.entries(now).aside.push(depth, url.as_str());
+                self.counts.aside += 1;
+            }
+        }
+    }
+
+    fn over(&mut self, now: Instant, url: &Url, failure: Option<Failure>) {
+        let fingerprint = self.fingerprint(url);
+        self.journal.entries(now).over.push(fingerprint);
+        self.counts.over += 1;
+        if let Some(failure) = failure {
+            self.counts.failures[failure as usize] += 1;
+        }
+    }
+}
+
+/// Spool files are deleted whole, so small ones give space back sooner.
+const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;

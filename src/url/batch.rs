@@ -50,6 +50,16 @@ impl UrlBatch {
         Entries { rest: &self.bytes }
     }
 
+    /// The entry that starts at byte `offset`, which must be the start of one.
+    pub fn entry_at(&self, offset: usize) -> Option<(u16, &str)> {
+        Entries { rest: self.bytes.get(offset..)? }.next()
+    }
+
+    /// Bytes that `url` takes in a batch.
+    pub const fn entry_bytes(url: &str) -> usize {
+        ENTRY_HEAD_BYTES + url.len()
+    }
+
     /// Number of URLs.
     pub fn len(&self) -> usize {
         self.len

@@ -1,0 +1,213 @@
+//! What a shard has found for the others and not yet handed over.
+//!
+//! Decides: links for another shard gather in that shard's open batch; the batch closes when it is large or
+//! old; a closed batch waits for room in the ring, in memory up to a bound that all destinations share, then
+//! in the shard's spool on disk. Nothing is dropped. Order between batches is not kept: none is needed.
+//! Invariants: `waiting_bytes` is the sum of the closed batches in memory; a batch always fits the ring.
+//! Leaves to others: the ring itself (`spsc`), the disk (`spool`).
+
+use std::collections::VecDeque;
+
+use crate::config;
+use crate::spool::{Block, ReadFor, Spool};
+use crate::time::{Duration, Instant};
+use crate::url::UrlBatch;
+
+/// The outgoing URLs of one shard.
+#[derive(Debug)]
+pub struct Outbox {
+    lanes: Vec<Lane>,
+    waiting_bytes: usize,
+    /// URLs in open batches, waiting in memory or spooled.
+    urls: u64,
+    limits: Limits,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    open: UrlBatch,
+    opened: Instant,
+    waiting: VecDeque<UrlBatch>,
+    spooled: VecDeque<Block>,
+    reading: bool,
+}
+
+#[derive(Debug)]
+struct Limits {
+    batch_urls_max: usize,
+    batch_bytes_max: usize,
+    batch_age_max: Duration,
+    waiting_bytes_max: usize,
+}
+
+impl Outbox {
+    /// An empty outbox to `shards` shards (its own lane stays unused).
+    pub fn new(shards: u16, config: &config::Exchange) -> Outbox {
+        Outbox {
+            lanes: (0..shards).map(|_| Lane::default()).collect(),
+            waiting_bytes: 0,
+            urls: 0,
+            limits: Limits {
+                batch_urls_max: config.batch_urls_max.max(1),
+                // With the longest URL on top, a batch stays under the quarter of the ring that a message may take.
+                batch_bytes_max: (config.ring_bytes / 4).saturating_sub(URL_BYTES_MAX).max(1),
+                batch_age_max: config.batch_age_max,
+                waiting_bytes_max: config.waiting_bytes_max,
+            },
+        }
+    }
+
+    /// Adds one URL for shard `to`.
+    pub fn push(&mut self, now: Instant, to: u16, depth: u16, url: &str, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(to)];
+        if lane.open.is_empty() {
+            lane.opened = now;
+        }
+        if !lane.open.push(depth, url) {
+            return;
+        }
+        self.urls += 1;
+        let full =
+            lane.open.len() >= self.limits.batch_urls_max || lane.open.as_bytes().len() >= self.limits.batch_bytes_max;
+        if full {
+            self.close(to, spool);
+        }
+    }
+
+    /// Closes batches that are old, then hands over what the rings take: `send` puts a batch into the ring
+    /// to a shard and says whether there was room. Returns the number of URLs handed over.
+    pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &[u8]) -> bool) -> u64 {
+        let mut sent = 0;
+        for to in 0..self.lanes.len() as u16 {
+            let lane = &mut self.lanes[usize::from(to)];
+            if !lane.open.is_empty() && now.since(lane.opened) >= self.limits.batch_age_max {
+                self.close(to, spool);
+            }
+            let lane = &mut self.lanes[usize::from(to)];
+            while let Some(batch) = lane.waiting.front() {
+                if !send(to, batch.as_bytes()) {
+                    break;
+                }
+                self.waiting_bytes -= batch.as_bytes().len();
+                sent += batch.len() as u64;
+                lane.waiting.pop_front();
+            }
+            if lane.waiting.is_empty() && !lane.reading {
+                if let Some(block) = lane.spooled.pop_front() {
+                    lane.reading = true;
+                    spool.read(block, ReadFor::Lane(to));
+                }
+            }
+        }
+        self.urls -= sent;
+        sent
+    }
+
+    /// A spooled batch came back.
+    pub fn returned(&mut self, to: u16, batch: UrlBatch) {
+        let lane = &mut self.lanes[usize::from(to)];
+        assert!(lane.reading, "a batch came back that nobody asked for");
+        lane.reading = false;
+        self.waiting_bytes += batch.as_bytes().len();
+        lane.waiting.push_back(batch);
+    }
+
+    /// URLs not handed over yet.
+    pub fn urls(&self) -> u64 {
+        self.urls
+    }
+
+    /// When the oldest open batch must be closed.
+    pub fn next_due(&self) -> Option<Instant> {
+        let open = self.lanes.iter().filter(|lane| !lane.open.is_empty());
+        open.map(|lane| lane.opened + self.limits.batch_age_max).min()
+    }
+
+    /// Whether a closed batch waits for room in a ring.
+    pub fn is_waiting(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
+    }
+
+    /// Every URL not handed over that is in memory, for the journal at a stop.
+    pub fn in_memory(&self) -> impl Iterator<Item = &UrlBatch> {
+        self.lanes.iter().flat_map(|lane| lane.waiting.iter().chain([&lane.open]))
+    }
+
+    fn close(&mut self, to: u16, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(to)];
+        let batch = std::mem::take(&mut lane.open);
+        let bytes = batch.as_bytes().len();
+        if self.waiting_bytes + bytes > self.limits.waiting_bytes_max && !lane.waiting.is_empty() {
+            lane.spooled.push_back(spool.write(batch.as_bytes(), batch.len() as u32));
+        } else {
+            self.waiting_bytes += bytes;
+            lane.waiting.push_back(batch);
+        }
+    }
+}
+
+/// The longest entry of a batch: text and head.
+const URL_BYTES_MAX: usize = 65_535 + 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::SpoolOp;
+
+    fn small() -> config::Exchange {
+        config::Exchange {
+            ring_bytes: 1 << 20,
+            batch_urls_max: 3,
+            batch_age_max: Duration::from_millis(100),
+            waiting_bytes_max: 100,
+        }
+    }
+
+    #[test]
+    fn batches_close_by_count_and_by_age() {
+        let mut spool = Spool::new(1 << 20);
+        let mut outbox = Outbox::new(2, &small());
+        let mut sent = Vec::new();
+        let mut send = |to: u16, bytes: &[u8]| {
+            sent.push((to, UrlBatch::from_bytes(bytes.to_vec()).unwrap().len()));
+            true
+        };
+        for number in 0..4 {
+            outbox.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+        }
+        assert_eq!(outbox.flush(Instant::ZERO, &mut spool, &mut send), 3);
+        assert_eq!(outbox.next_due(), Some(Instant::ZERO + Duration::from_millis(100)));
+        assert_eq!(outbox.flush(Instant::ZERO + Duration::from_millis(100), &mut spool, &mut send), 1);
+        assert_eq!(sent, [(1, 3), (1, 1)]);
+        assert_eq!((outbox.urls(), outbox.waiting_bytes), (0, 0));
+    }
+
+    #[test]
+    fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
+        let mut spool = Spool::new(1 << 20);
+        let mut outbox = Outbox::new(2, &small());
+        for number in 0..300 {
+            outbox.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+        }
+        assert_eq!(outbox.flush(Instant::ZERO, &mut spool, &mut |_, _| false), 0);
+        assert!(outbox.waiting_bytes <= 200, "{} bytes held in memory", outbox.waiting_bytes);
+        let mut disk = Vec::new();
+        let mut got = 0;
+        for _ in 0..1_000 {
+            while let Some(op) = spool.next_op() {
+                match op {
+                    SpoolOp::Write { block, bytes } => disk.push((block, bytes)),
+                    SpoolOp::Read { block, purpose: ReadFor::Lane(to) } => {
+                        let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
+                        spool.finished_read(block);
+                        outbox.returned(to, UrlBatch::from_bytes(bytes).unwrap());
+                    }
+                    SpoolOp::Read { .. } | SpoolOp::Delete { .. } => {}
+                }
+            }
+            got += outbox.flush(Instant::ZERO + Duration::from_secs(1), &mut spool, &mut |_, _| true);
+        }
+        assert_eq!((got, outbox.urls(), outbox.waiting_bytes), (300, 0, 0));
+        assert!(!disk.is_empty());
+    }
+}

@@ -1,0 +1,276 @@
+//! How a job's end moves its host on.
+//!
+//! Decides: the next request to a host starts no earlier than its delay after the *end* of this one, because
+//! only then is the gap kept as the server measures it, however long the way. Transient failures are tried
+//! again, each time after twice the wait; a host that fails in a row rests longer each time and is then
+//! given up. robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4).
+
+use std::rc::Rc;
+
+use super::Frontier;
+use super::host::{Dns, Entry, RETRIES_MAX, Robots, State};
+use crate::config::PartitionKey;
+use crate::outcome::{Failure, FetchJob, Fetched, HostId, JobKind, Outcome};
+use crate::robots::{self, Rules};
+use crate::time::{Duration, Instant};
+use crate::url::Url;
+
+/// What became of a job's URL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// It is over: fetched, or failed for good.
+    Over,
+    /// It waits for another try.
+    Again,
+    /// It was a name or a robots.txt, no page.
+    Errand,
+}
+
+impl Frontier {
+    /// Takes a job back.
+    pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
+        let id = job.host;
+        assert_eq!(self.hosts[id as usize].state, State::Busy, "a job came back that was not under way");
+        if let (Some(addr), true) = (job.addr, self.rules.politeness.ip_delay > Duration::ZERO) {
+            self.ledger.release(addr, now + self.rules.politeness.ip_delay);
+        }
+        let end = match job.kind {
+            JobKind::Resolve => {
+                self.resolved(now, id, outcome);
+                End::Errand
+            }
+            JobKind::Robots => {
+                self.paused(now, id, outcome);
+                self.robots_fetched(now, job, outcome);
+                End::Errand
+            }
+            JobKind::Page => {
+                self.paused(now, id, outcome);
+                self.page_fetched(now, job, outcome)
+            }
+        };
+        // A host that waits for its delay need not be asked before.
+        let at = if job.kind == JobKind::Resolve { now } else { self.hosts[id as usize].not_before };
+        self.schedule(id, now, at);
+        end
+    }
+
+    fn resolved(&mut self, now: Instant, id: HostId, outcome: &Outcome) {
+        let retries_max = self.rules.politeness.retries_max;
+        let wait = self.backoff(self.hosts[id as usize].dns_attempts);
+        let host = &mut self.hosts[id as usize];
+        match outcome {
+            Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
+                host.dns_attempts = 0;
+                host.dns = Dns::Known { addrs: addrs.clone(), used: 0, until: now + *ttl };
+            }
+            Outcome::Failed(Failure::Aborted) => host.dns = Dns::Unknown,
+            Outcome::Failed(failure) if failure.is_transient() && host.dns_attempts < retries_max => {
+                host.dns_attempts += 1;
+                host.dns = Dns::Retry(now + wait);
+            }
+            Outcome::Failed(failure) => {
+                host.dns = Dns::Unknown;
+                host.given_up = Some((*failure, now + GIVEN_UP_FOR));
+            }
+            Outcome::Resolved { .. } | Outcome::Fetched(_) => {
+                host.given_up = Some((Failure::DnsNotFound, now + GIVEN_UP_FOR));
+            }
+        }
+    }
+
+    /// Sets the instant of the next request, and gives a host up that fails too often in a row.
+    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) {
+        let politeness = &self.rules.politeness;
+        let host = &mut self.hosts[id as usize];
+        host.last_end = now;
+        let mut pause = host.delay(politeness.host_delay);
+        match outcome {
+            Outcome::Fetched(fetched) => {
+                host.failures_in_row = 0;
+                if is_overload(fetched.status) {
+                    let asked = fetched.retry_after.unwrap_or(politeness.retry_delay);
+                    pause = pause.max(asked.min(politeness.retry_after_max));
+                }
+            }
+            Outcome::Failed(Failure::Aborted) => {}
+            Outcome::Failed(failure) => {
+                host.failures_in_row += 1;
+                host.next_addr();
+                if *failure == Failure::AddressForbidden {
+                    host.given_up = Some((*failure, now + GIVEN_UP_FOR));
+                } else if host.failures_in_row >= politeness.host_failures_max.max(1) {
+                    host.given_up = Some((Failure::HostDead, now + GIVEN_UP_FOR));
+                } else if let Some(doublings) = host.failures_in_row.checked_sub(FAILURES_BEFORE_REST) {
+                    pause = pause.max(politeness.retry_delay * (1 << doublings.min(6)));
+                }
+            }
+            Outcome::Resolved { .. } => {}
+        }
+        host.not_before = now + pause;
+    }
+
+    fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
+        let again = match outcome {
+            Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
+            Outcome::Failed(failure) => failure.is_transient(),
+            Outcome::Fetched(_) | Outcome::Resolved { .. } => false,
+        };
+        let aborted = matches!(outcome, Outcome::Failed(Failure::Aborted));
+        let host = &self.hosts[job.host as usize];
+        let room = host.retries.len() < RETRIES_MAX && job.attempt < self.rules.politeness.retries_max;
+        if !again || !(room || aborted) {
+            self.queued -= 1;
+            return End::Over;
+        }
+        let wait = self.backoff(job.attempt).max(self.hosts[job.host as usize].not_before.since(now));
+        let attempt = if aborted { job.attempt } else { job.attempt + 1 };
+        let entry = Entry { url: job.url.clone(), depth: job.depth, attempt };
+        self.hosts[job.host as usize].retries.push((now + wait, entry));
+        End::Again
+    }
+
+    fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+        let id = job.host;
+        let host = &mut self.hosts[id as usize];
+        let Some(index) = host.origin_of(&job.url) else { return };
+        match outcome {
+            Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => {
+                self.robots_redirected(now, id, index, fetched);
+            }
+            Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
+                robots::Meaning::Parse => {
+                    let body = fetched.robots_body.as_deref().unwrap_or_default();
+                    let rules = Rules::parse(body, &self.rules.agent, self.rules.robots.body_bytes_max);
+                    self.robots_known(now, id, index, Rc::new(rules));
+                }
+                robots::Meaning::AllowAll => self.robots_known(now, id, index, Rc::new(Rules::allow_all())),
+                robots::Meaning::Unreachable => self.robots_unreachable(now, id, index, fetched.retry_after),
+            },
+            Outcome::Failed(Failure::Aborted) => {}
+            Outcome::Failed(_) | Outcome::Resolved { .. } => self.robots_unreachable(now, id, index, None),
+        }
+    }
+
+    fn robots_known(&mut self, now: Instant, id: HostId, index: usize, rules: Rc<Rules>) {
+        let known = Robots::Known { rules, until: now + self.rules.robots.ttl };
+        let host = &mut self.hosts[id as usize];
+        host.origins[index].robots = known;
+        host.origins[index].attempts = 0;
+        host.obey_crawl_delay(self.rules.politeness.host_delay, self.rules.politeness.crawl_delay_max);
+        self.release_waiters(id, now);
+    }
+
+    fn robots_unreachable(&mut self, now: Instant, id: HostId, index: usize, retry_after: Option<Duration>) {
+        let rules = &self.rules;
+        let origin = &mut self.hosts[id as usize].origins[index];
+        let wait = retry_after.unwrap_or_default().min(rules.politeness.retry_after_max).max(rules.robots.retry_delay);
+        (origin.moved, origin.redirects) = (None, 0);
+        if origin.attempts >= rules.robots.retries_max {
+            origin.robots = Robots::Refused { until: now + rules.robots.ttl };
+        } else {
+            origin.attempts += 1;
+            origin.robots = Robots::Unreachable { again: now + wait };
+        }
+        self.release_waiters(id, now);
+    }
+
+    /// RFC 9309 section 2.3.1.2: at least five redirects are followed, also across authorities; the rules then
+    /// hold for the authority that was asked first. A new place in the same origin is fetched as its own; another
+    /// origin of this shard fetches its robots.txt under its own delays, and this one waits for it. A host of
+    /// another shard is out of reach from here: unreachable, so forbidden.
+    fn robots_redirected(&mut self, now: Instant, id: HostId, index: usize, fetched: &Fetched) {
+        let origin = &mut self.hosts[id as usize].origins[index];
+        origin.redirects = origin.redirects.saturating_add(1);
+        let too_many = origin.redirects > self.rules.robots.redirects_max;
+        let Some(target) = fetched.redirect.as_ref().filter(|_| !too_many) else {
+            // More redirects than that, or none that leads anywhere: as if there were no robots.txt.
+            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
+        };
+        let host = &mut self.hosts[id as usize];
+        let same_host = target.host() == &*host.name;
+        if same_host && host.origin_of(target) == Some(index) {
+            host.origins[index].moved = Some(target.clone());
+            return;
+        }
+        let same_shard = same_host
+            || self.rules.partition_key == PartitionKey::Site && target.site() == crate::url::site_of(&host.name);
+        let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(target)).flatten() else {
+            return self.robots_unreachable(now, id, index, None);
+        };
+        if self.leads_back(other, place, id, index) {
+            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
+        }
+        self.hosts[id as usize].origins[index].robots = Robots::Elsewhere { host: other, origin: place as u8 };
+        let awaited = &mut self.hosts[other as usize].origins[place];
+        awaited.expire(now);
+        awaited.waiters.push((id, index as u8));
+        self.release_waiters(other, now);
+        let host = &self.hosts[other as usize];
+        if host.state == State::Idle && host.wanted_robots().is_some() {
+            let at = host.not_before;
+            self.schedule(other, now, at);
+        }
+    }
+
+    fn origin_elsewhere(&mut self, target: &Url) -> Option<(HostId, usize)> {
+        let other = self.host_id(target.host());
+        let place = self.hosts[other as usize].origin_of(target)?;
+        Some((other, place))
+    }
+
+    /// Whether the robots.txt at (`host`, `origin`) waits, however indirectly, for the one at (`id`, `index`).
+    fn leads_back(&self, mut host: HostId, mut origin: usize, id: HostId, index: usize) -> bool {
+        for _ in 0..=self.rules.robots.redirects_max {
+            if (host, origin) == (id, index) {
+                return true;
+            }
+            let Robots::Elsewhere { host: next, origin: place } = self.hosts[host as usize].origins[origin].robots
+            else {
+                return false;
+            };
+            (host, origin) = (next, usize::from(place));
+        }
+        true
+    }
+
+    /// Hands what the origins of host `id` know now to those that wait for it.
+    pub(super) fn release_waiters(&mut self, id: HostId, now: Instant) {
+        for index in 0..self.hosts[id as usize].origins.len() {
+            let origin = &mut self.hosts[id as usize].origins[index];
+            if !matches!(origin.robots, Robots::Known { .. } | Robots::Refused { .. }) || origin.waiters.is_empty() {
+                continue;
+            }
+            let verdict = origin.robots.clone();
+            for (waiter, place) in std::mem::take(&mut origin.waiters) {
+                let host = &mut self.hosts[waiter as usize];
+                host.origins[usize::from(place)].robots = verdict.clone();
+                host.obey_crawl_delay(self.rules.politeness.host_delay, self.rules.politeness.crawl_delay_max);
+                if matches!(host.state, State::Idle | State::Waiting(_)) {
+                    let at = host.not_before;
+                    self.schedule(waiter, now, at);
+                }
+                self.release_waiters(waiter, now);
+            }
+        }
+    }
+
+    fn backoff(&self, attempt: u8) -> Duration {
+        self.rules.politeness.retry_delay * (1 << u32::from(attempt.min(10)))
+    }
+}
+
+/// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
+fn is_overload(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
+/// The server failed in a way that often passes.
+fn is_hiccup(status: u16) -> bool {
+    matches!(status, 500 | 502 | 504)
+}
+
+/// How long a host stays given up.
+const GIVEN_UP_FOR: Duration = Duration::from_secs(3_600);
+/// Failures in a row before a host rests longer than its delay.
+const FAILURES_BEFORE_REST: u32 = 3;

@@ -1,0 +1,221 @@
+//! What the frontier knows of one host.
+//!
+//! Decides: delays, addresses and the queue belong to the host name; robots.txt belongs to each of its origins
+//! (scheme and port, RFC 9309 section 2.3). URLs of an origin whose robots.txt is not to be had are parked
+//! apart, so that `http` does not wait for `https`.
+//! Invariants: a host has at most one job under way; its `state` says where it stands, and every host that has
+//! something to do is either under way, ready, or in the calendar.
+//! Limits: parked URLs and retries per host are bounded by the constants below; what exceeds them waits in place.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use super::queue::{Fifo, HostQueue};
+use crate::outcome::{Failure, HostId};
+use crate::robots::Rules;
+use crate::time::{Duration, Instant};
+use crate::url::{Scheme, Url};
+
+/// A host and everything that waits for it.
+#[derive(Debug)]
+pub struct Host {
+    /// Lower-case name or address.
+    pub name: Box<str>,
+    pub(super) state: State,
+    pub(super) queue: HostQueue,
+    /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
+    pub(super) hand: Option<Entry>,
+    pub(super) retries: Vec<(Instant, Entry)>,
+    pub(super) origins: Vec<Origin>,
+    pub(super) dns: Dns,
+    pub(super) dns_attempts: u8,
+    /// No request before this.
+    pub(super) not_before: Instant,
+    /// When the last request ended.
+    pub(super) last_end: Instant,
+    /// What robots.txt asks for.
+    pub(super) crawl_delay: Duration,
+    /// Failed requests since the last success.
+    pub(super) failures_in_row: u32,
+    /// Everything queued ends as this failure, until the instant given.
+    pub(super) given_up: Option<(Failure, Instant)>,
+}
+
+/// Where a host stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Nothing to do.
+    Idle,
+    /// In the queue of ready hosts.
+    Ready,
+    /// In the calendar at this instant.
+    Waiting(Instant),
+    /// Among those that wait for their address.
+    Parked,
+    /// A job is under way.
+    Busy,
+    /// A block of the queue is on its way back from disk.
+    Reading,
+}
+
+/// A URL that waits.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub(super) url: Url,
+    pub(super) depth: u16,
+    pub(super) attempt: u8,
+}
+
+/// What is known of a host's addresses.
+#[derive(Clone, Debug)]
+pub enum Dns {
+    /// Not asked yet, or too long ago.
+    Unknown,
+    /// Asked in vain; again at the instant given.
+    Retry(Instant),
+    /// Addresses, the one in use, and until when they hold.
+    Known { addrs: Vec<IpAddr>, used: usize, until: Instant },
+}
+
+/// One origin of a host and what its robots.txt says.
+#[derive(Debug)]
+pub struct Origin {
+    pub(super) scheme: Scheme,
+    pub(super) port: u16,
+    pub(super) robots: Robots,
+    /// Where robots.txt is looked for, when a redirect within the origin moved it.
+    pub(super) moved: Option<Url>,
+    pub(super) redirects: u8,
+    pub(super) attempts: u8,
+    /// Origins of other hosts that wait for this robots.txt, because theirs redirects to it.
+    pub(super) waiters: Vec<(HostId, u8)>,
+    /// URLs that wait for robots.txt.
+    pub(super) parked: Fifo,
+}
+
+/// What an origin's robots.txt says.
+#[derive(Clone, Debug)]
+pub enum Robots {
+    /// Not fetched.
+    Unknown,
+    /// Fetched.
+    Known { rules: Rc<Rules>, until: Instant },
+    /// Not to be had; asked again at the instant given, everything forbidden until then.
+    Unreachable { again: Instant },
+    /// Not to be had after all tries.
+    Refused { until: Instant },
+    /// Another host's: this host, this origin of it.
+    Elsewhere { host: HostId, origin: u8 },
+}
+
+impl Host {
+    pub(super) fn new(name: &str) -> Host {
+        Host {
+            name: name.into(),
+            state: State::Idle,
+            queue: HostQueue::default(),
+            hand: None,
+            retries: Vec::new(),
+            origins: Vec::new(),
+            dns: literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known {
+                addrs: vec![addr],
+                used: 0,
+                until: Instant::NEVER,
+            }),
+            dns_attempts: 0,
+            not_before: Instant::ZERO,
+            last_end: Instant::ZERO,
+            crawl_delay: Duration::ZERO,
+            failures_in_row: 0,
+            given_up: None,
+        }
+    }
+
+    /// The index of the origin of `url`, added when new; `None` when the host has too many.
+    pub(super) fn origin_of(&mut self, url: &Url) -> Option<usize> {
+        let (scheme, port) = (url.scheme(), url.port());
+        if let Some(index) = self.origins.iter().position(|origin| origin.scheme == scheme && origin.port == port) {
+            return Some(index);
+        }
+        if self.origins.len() >= ORIGINS_MAX {
+            return None;
+        }
+        self.origins.push(Origin {
+            scheme,
+            port,
+            robots: Robots::Unknown,
+            moved: None,
+            redirects: 0,
+            attempts: 0,
+            waiters: Vec::new(),
+            parked: Fifo::default(),
+        });
+        Some(self.origins.len() - 1)
+    }
+
+    /// The address in use.
+    pub(super) fn addr(&self, now: Instant) -> Option<IpAddr> {
+        match &self.dns {
+            Dns::Known { addrs, used, until } if *until > now => addrs.get(used % addrs.len().max(1)).copied(),
+            _ => None,
+        }
+    }
+
+    /// Takes the next address after this one failed.
+    pub(super) fn next_addr(&mut self) {
+        if let Dns::Known { used, .. } = &mut self.dns {
+            *used = used.wrapping_add(1);
+        }
+    }
+
+    /// An origin's robots.txt is known: its Crawl-delay holds from the last request on, and also after the rules
+    /// have expired, until there are new ones.
+    pub(super) fn obey_crawl_delay(&mut self, configured: Duration, crawl_delay_max: Duration) {
+        let asked = self.origins.iter().filter_map(|origin| match &origin.robots {
+            Robots::Known { rules, .. } => rules.crawl_delay(),
+            _ => None,
+        });
+        self.crawl_delay = asked.max().unwrap_or_default().min(crawl_delay_max);
+        if self.last_end > Instant::ZERO {
+            self.not_before = self.not_before.max(self.last_end + self.delay(configured));
+        }
+    }
+
+    /// The delay after a request: the configured one or robots.txt's Crawl-delay, whichever is longer.
+    pub(super) fn delay(&self, configured: Duration) -> Duration {
+        self.crawl_delay.max(configured)
+    }
+
+    /// Whether an origin's robots.txt is wanted by another host.
+    pub(super) fn wanted_robots(&self) -> Option<usize> {
+        self.origins.iter().position(|origin| {
+            !origin.waiters.is_empty() && matches!(origin.robots, Robots::Unknown | Robots::Unreachable { .. })
+        })
+    }
+}
+
+impl Origin {
+    /// The address of this origin's robots.txt; `host` is its host's name.
+    pub(super) fn robots_url(&self, host: &str) -> Option<Url> {
+        if let Some(moved) = &self.moved {
+            return Some(moved.clone());
+        }
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        Url::parse(&format!("{scheme}://{host}:{}/robots.txt", self.port)).ok()
+    }
+}
+
+fn literal_address(name: &str) -> Option<IpAddr> {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    bare.parse().ok()
+}
+
+/// Different (scheme, port) pairs of one host that are crawled.
+const ORIGINS_MAX: usize = 16;
+/// Bytes of URLs that wait apart for an origin's robots.txt.
+pub(super) const PARKED_BYTES_MAX: usize = 64 * 1024;
+/// URLs of a host that wait for another try.
+pub(super) const RETRIES_MAX: usize = 256;

@@ -1,0 +1,310 @@
+//! A host's turn: what is the next thing to ask of it?
+//!
+//! Decides, for the URL in the host's hand, in this order: an address, then a verdict of robots.txt, then the
+//! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
+
+use super::host::{Dns, Entry, Host, Origin, PARKED_BYTES_MAX, Robots, State};
+use super::queue::Refill;
+use super::{Frontier, STEPS_MAX};
+use crate::outcome::{Failure, FetchJob, HostId, JobKind};
+use crate::spool::{Block, Spool};
+use crate::time::{Duration, Instant};
+use crate::url::Url;
+
+/// What a host can do now.
+enum Next {
+    /// Look at the URL in hand.
+    Hand,
+    /// Fetch the robots.txt of this origin for another host's sake.
+    Wanted(usize),
+    /// Wait for the clock.
+    Wait(Instant),
+    /// Wait for a block.
+    Read(Block),
+    /// Nothing.
+    Idle,
+}
+
+/// What robots.txt says of a URL.
+enum Verdict {
+    Allowed,
+    Settle(Failure),
+    Fetch,
+    Wait(Option<Instant>),
+}
+
+impl Frontier {
+    /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
+    pub(super) fn step(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+        for _ in 0..STEPS_MAX {
+            let index = id as usize;
+            if let Some((failure, until)) = self.hosts[index].given_up {
+                if until <= now {
+                    self.hosts[index].forgive();
+                } else if self.settle_hand(id, now, failure, spool) {
+                    continue;
+                } else {
+                    return None;
+                }
+            }
+            match self.fill_hand(id, now) {
+                Next::Hand => {}
+                Next::Wanted(origin) => return self.robots_job(id, origin, now),
+                Next::Wait(at) => {
+                    self.schedule(id, now, at);
+                    return None;
+                }
+                Next::Read(block) => {
+                    self.read_back(id, block, spool);
+                    return None;
+                }
+                Next::Idle => {
+                    self.set_state(id, State::Idle);
+                    return None;
+                }
+            }
+            let host = &mut self.hosts[index];
+            let Some(entry) = host.hand.take() else { return None };
+            let Some(origin) = host.origin_of(&entry.url) else {
+                self.settle(entry.url, Failure::RobotsUnreachable);
+                continue;
+            };
+            match host.origins[origin].verdict(&entry.url, now) {
+                Verdict::Settle(failure) => self.settle(entry.url, failure),
+                Verdict::Wait(again) => {
+                    let at = again.unwrap_or(now + ELSEWHERE_PAUSE);
+                    // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
+                    if entry.attempt > 0 {
+                        host.retries.push((at, entry));
+                        continue;
+                    }
+                    if host.origins[origin].parked.bytes_left() < PARKED_BYTES_MAX {
+                        host.origins[origin].parked.push(entry.depth, entry.url.as_str());
+                        continue;
+                    }
+                    host.hand = Some(entry);
+                    match host.wanted_robots() {
+                        Some(wanted) if host.origins[wanted].waits_until(now).is_none() => {
+                            return self.robots_job(id, wanted, now);
+                        }
+                        _ => self.schedule(id, now, at),
+                    }
+                    return None;
+                }
+                Verdict::Fetch => {
+                    host.hand = Some(entry);
+                    return self.robots_job(id, origin, now);
+                }
+                Verdict::Allowed => return self.page_job(id, entry, now),
+            }
+        }
+        // A long row of URLs that robots.txt forbids: others first.
+        self.schedule(id, now, now);
+        None
+    }
+
+    /// Takes the next URL into the host's hand.
+    fn fill_hand(&mut self, id: HostId, now: Instant) -> Next {
+        let host = &mut self.hosts[id as usize];
+        if host.hand.is_some() {
+            return Next::Hand;
+        }
+        if let Some(index) = host.retries.iter().position(|(at, _)| *at <= now) {
+            host.hand = Some(host.retries.swap_remove(index).1);
+            return Next::Hand;
+        }
+        let mut wait = host.retries.iter().map(|(at, _)| *at).min();
+        for origin in &mut host.origins {
+            if origin.parked.len() == 0 {
+                continue;
+            }
+            match origin.waits_until(now) {
+                Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
+                None => {
+                    if let Some((depth, text)) = origin.parked.pop() {
+                        host.hand = Url::parse(&text).ok().map(|url| Entry { url, depth, attempt: 0 });
+                        if host.hand.is_some() {
+                            return Next::Hand;
+                        }
+                        self.queued -= 1;
+                    }
+                }
+            }
+        }
+        loop {
+            let before = host.queue.ram_bytes();
+            if let Some((depth, text)) = host.queue.pop() {
+                self.ram_bytes -= (before - host.queue.ram_bytes()) as u64;
+                // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
+                match Url::parse(&text) {
+                    Ok(url) => {
+                        host.hand = Some(Entry { url, depth, attempt: 0 });
+                        return Next::Hand;
+                    }
+                    Err(_) => self.queued -= 1,
+                }
+                continue;
+            }
+            match host.queue.refill() {
+                Refill::Taken => {}
+                Refill::Read(block) => return Next::Read(block),
+                Refill::Empty => break,
+            }
+        }
+        match (host.wanted_robots(), wait) {
+            (Some(origin), _) => match host.origins[origin].waits_until(now) {
+                Some(at) => Next::Wait(at),
+                None => Next::Wanted(origin),
+            },
+            (None, Some(at)) => Next::Wait(at),
+            (None, None) => Next::Idle,
+        }
+    }
+
+    /// Ends one URL of a host that was given up; `false` when there is none left in memory.
+    fn settle_hand(&mut self, id: HostId, now: Instant, failure: Failure, spool: &mut Spool) -> bool {
+        let host = &mut self.hosts[id as usize];
+        for (at, _) in &mut host.retries {
+            *at = now;
+        }
+        for origin in &mut host.origins {
+            origin.robots = Robots::Refused { until: Instant::NEVER };
+        }
+        self.release_waiters(id, now);
+        match self.fill_hand(id, now) {
+            Next::Hand => {
+                if let Some(entry) = self.hosts[id as usize].hand.take() {
+                    self.settle(entry.url, failure);
+                }
+                true
+            }
+            Next::Read(block) => {
+                self.read_back(id, block, spool);
+                false
+            }
+            Next::Wait(_) | Next::Wanted(_) | Next::Idle => {
+                self.set_state(id, State::Idle);
+                false
+            }
+        }
+    }
+
+    fn page_job(&mut self, id: HostId, entry: Entry, now: Instant) -> Option<FetchJob> {
+        let (url, depth, attempt) = (entry.url.clone(), entry.depth, entry.attempt);
+        self.hosts[id as usize].hand = Some(entry);
+        let job = self.request(id, JobKind::Page, url, now)?;
+        if job.kind == JobKind::Page {
+            self.hosts[id as usize].hand = None;
+            return Some(FetchJob { depth, attempt, ..job });
+        }
+        Some(job)
+    }
+
+    fn robots_job(&mut self, id: HostId, origin: usize, now: Instant) -> Option<FetchJob> {
+        let host = &mut self.hosts[id as usize];
+        let name = host.name.clone();
+        let Some(url) = host.origins.get(origin).and_then(|origin| origin.robots_url(&name)) else {
+            host.given_up = Some((Failure::RobotsUnreachable, Instant::NEVER));
+            self.schedule(id, now, now);
+            return None;
+        };
+        self.request(id, JobKind::Robots, url, now)
+    }
+
+    /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
+    fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
+        let host = &self.hosts[id as usize];
+        let deadline = now + self.rules.deadline;
+        let Some(addr) = host.addr(now) else {
+            if let Dns::Retry(at) = host.dns
+                && at > now
+            {
+                self.schedule(id, now, at);
+                return None;
+            }
+            return Some(self.job(id, JobKind::Resolve, url, None, deadline));
+        };
+        if host.not_before > now {
+            let at = host.not_before;
+            self.schedule(id, now, at);
+            return None;
+        }
+        if self.rules.politeness.ip_delay > Duration::ZERO {
+            let hold_until = deadline + HOLD_SLACK;
+            if let Err(free_from) = self.ledger.claim(addr, now, hold_until) {
+                self.park(id, addr, now, free_from);
+                return None;
+            }
+        }
+        Some(self.job(id, kind, url, Some(addr), deadline))
+    }
+
+    fn job(
+        &mut self,
+        id: HostId,
+        kind: JobKind,
+        url: Url,
+        addr: Option<std::net::IpAddr>,
+        deadline: Instant,
+    ) -> FetchJob {
+        self.set_state(id, State::Busy);
+        self.next_job += 1;
+        FetchJob { id: self.next_job, host: id, kind, url, addr, depth: 0, attempt: 0, deadline }
+    }
+}
+
+impl Host {
+    /// The time for which the host was given up is over: everything is asked anew.
+    fn forgive(&mut self) {
+        self.given_up = None;
+        self.failures_in_row = 0;
+        self.dns_attempts = 0;
+        if let Dns::Retry(_) = self.dns {
+            self.dns = Dns::Unknown;
+        }
+        for origin in &mut self.origins {
+            origin.robots = Robots::Unknown;
+            origin.attempts = 0;
+        }
+    }
+}
+
+impl Origin {
+    fn verdict(&mut self, url: &Url, now: Instant) -> Verdict {
+        self.expire(now);
+        match &self.robots {
+            Robots::Known { rules, .. } if rules.allows(url.path_and_query()) => Verdict::Allowed,
+            Robots::Known { .. } => Verdict::Settle(Failure::RobotsDenied),
+            Robots::Refused { .. } => Verdict::Settle(Failure::RobotsUnreachable),
+            Robots::Unknown => Verdict::Fetch,
+            Robots::Unreachable { again } if *again <= now => Verdict::Fetch,
+            Robots::Unreachable { again } => Verdict::Wait(Some(*again)),
+            Robots::Elsewhere { .. } => Verdict::Wait(None),
+        }
+    }
+
+    /// Forgets a robots.txt that is too old.
+    pub(super) fn expire(&mut self, now: Instant) {
+        if let Robots::Known { until, .. } | Robots::Refused { until } = self.robots
+            && until <= now
+        {
+            (self.moved, self.redirects, self.attempts) = (None, 0, 0);
+            self.robots = Robots::Unknown;
+        }
+    }
+
+    /// Until when nothing of this origin can be fetched; `None` when something can be tried now.
+    fn waits_until(&self, now: Instant) -> Option<Instant> {
+        match &self.robots {
+            Robots::Unreachable { again } if *again > now => Some(*again),
+            // The other host wakes this one; the pause is a second string.
+            Robots::Elsewhere { .. } => Some(now + ELSEWHERE_PAUSE),
+            _ => None,
+        }
+    }
+}
+
+/// A claim on an address outlasts the job's deadline by this, so that only a lost job's claim lapses.
+const HOLD_SLACK: Duration = Duration::from_secs(5);
+/// How long a host rests whose robots.txt another host is fetching.
+const ELSEWHERE_PAUSE: Duration = Duration::from_secs(1);

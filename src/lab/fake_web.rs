@@ -1,0 +1,220 @@
+//! A small web that is a pure function of one seed: pages, links, robots.txt, names, faults, and the truth.
+//!
+//! Decides: which pages exist, who links to whom, what fails and how often before it heals. Faults are of two
+//! kinds: those that pass (the first tries fail) and those that stay (a name that does not exist, a robots.txt
+//! that always breaks); the truth counts what is behind the first kind and not what is behind the second.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::Rng;
+use crate::url::Url;
+
+/// The web.
+#[derive(Clone, Debug)]
+pub struct FakeWeb {
+    rng_seed: u64,
+    /// Sites `s0.test` …
+    pub sites: u64,
+    /// Most pages a host has.
+    pub host_pages_max: u64,
+    /// Addresses that all hosts share.
+    pub addrs: u64,
+    /// Share of requests whose first tries fail, in percent.
+    pub faults_percent: u64,
+    /// Tries that a passing fault lasts at most.
+    pub fault_tries_max: u64,
+    /// Whether some robots.txt redirect to the site's first host.
+    pub moved_robots: bool,
+}
+
+/// What a host's robots.txt does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RobotsKind {
+    /// 200 with a rule against `/private/`, and a Crawl-delay of this many seconds when not 0.
+    Rules { crawl_delay_s: u64 },
+    /// 404: everything is allowed.
+    Missing,
+    /// 301 to the site's first host.
+    Moved,
+    /// 500 for ever: everything is forbidden.
+    Broken,
+}
+
+/// What a page is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PageKind {
+    /// 200 with links.
+    Page(Vec<String>),
+    /// 302.
+    Redirect(String),
+    /// 404.
+    Missing,
+}
+
+impl FakeWeb {
+    /// The web of `rng_seed`.
+    pub fn new(rng_seed: u64) -> FakeWeb {
+        let mut rng = Rng::new(rng_seed ^ 0x5eed);
+        FakeWeb {
+            rng_seed,
+            sites: 1 + rng.below(30),
+            host_pages_max: 1 + rng.below(120),
+            addrs: 1 + rng.below(20),
+            faults_percent: [0, 5, 30][rng.below(3) as usize],
+            fault_tries_max: 1 + rng.below(3),
+            moved_robots: true,
+        }
+    }
+
+    /// Where every crawl starts.
+    pub fn seeds(&self) -> Vec<Url> {
+        let texts = (0..self.sites.min(3)).map(|site| self.url(site, 0, 0));
+        texts.filter_map(|text| Url::parse(&text).ok()).collect()
+    }
+
+    /// The address of a host; `None` for a name that does not exist.
+    pub fn addr(&self, host: &str) -> Option<IpAddr> {
+        let (site, number) = self.place(host)?;
+        let exists = number == 0 || self.hash(&["name", host]) % 10 != 0;
+        let last = self.hash(&["addr", host]) % self.addrs;
+        (exists && number < self.hosts(site)).then(|| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last as u8)))
+    }
+
+    /// What robots.txt does at `host`.
+    pub fn robots(&self, host: &str) -> RobotsKind {
+        let first = self.place(host).is_some_and(|(_, number)| number == 0);
+        match self.hash(&["robots", host]) % 10 {
+            0..=4 => RobotsKind::Rules { crawl_delay_s: 0 },
+            5 => RobotsKind::Rules { crawl_delay_s: 2 },
+            6 if !first && self.moved_robots => RobotsKind::Moved,
+            7 if !first => RobotsKind::Broken,
+            _ => RobotsKind::Missing,
+        }
+    }
+
+    /// The rules that hold for `host` in the end: `None` when everything is forbidden.
+    pub fn effective_robots(&self, host: &str) -> Option<RobotsKind> {
+        match self.robots(host) {
+            RobotsKind::Broken => None,
+            RobotsKind::Moved => Some(self.robots(&self.first_host(host))),
+            kind => Some(kind),
+        }
+    }
+
+    /// The site's first host.
+    pub fn first_host(&self, host: &str) -> String {
+        self.place(host).map_or_else(|| host.to_owned(), |(site, _)| host_name(site, 0))
+    }
+
+    /// http or https: what the host's pages are linked as.
+    pub fn scheme(&self, host: &str) -> &'static str {
+        if self.place(host).is_some_and(|(site, _)| site % 3 == 1) { "https" } else { "http" }
+    }
+
+    /// The text of a robots.txt with rules.
+    pub fn robots_text(crawl_delay_s: u64) -> String {
+        let delay = if crawl_delay_s > 0 { format!("Crawl-delay: {crawl_delay_s}\n") } else { String::new() };
+        format!("User-agent: *\nDisallow: /private/\n{delay}")
+    }
+
+    /// What lies at `url`.
+    pub fn page(&self, url: &Url) -> PageKind {
+        let (Some((site, host)), Some(number)) = (self.place(url.host()), page_number(url.path_and_query())) else {
+            return PageKind::Missing;
+        };
+        if number >= self.pages(site, host) {
+            return PageKind::Missing;
+        }
+        let mut rng = Rng::new(self.hash(&["page", url.as_str()]));
+        if number > 0 && rng.percent(5) {
+            return PageKind::Redirect(self.any_url(&mut rng, site));
+        }
+        // A tree over the host's pages, so that all of it can be reached, and links at random.
+        let mut links: Vec<String> =
+            [2 * number + 1, 2 * number + 2].iter().map(|child| self.url(site, host, *child)).collect();
+        if number == 0 {
+            links.extend((0..self.hosts(site)).map(|other| self.url(site, other, 0)));
+        }
+        links.extend((0..rng.below(6)).map(|_| {
+            let to = if rng.percent(80) { site } else { rng.below(self.sites) };
+            self.any_url(&mut rng, to)
+        }));
+        PageKind::Page(links)
+    }
+
+    /// How many first tries of `request` fail.
+    pub fn failing_tries(&self, request: &str) -> u64 {
+        let hash = self.hash(&["fault", request]);
+        if hash % 100 < self.faults_percent { 1 + (hash >> 32) % self.fault_tries_max } else { 0 }
+    }
+
+    /// The pages that a right crawl fetches with 200.
+    pub fn reachable(&self) -> BTreeSet<String> {
+        let mut seen: BTreeSet<String> = self.seeds().iter().map(|url| url.as_str().to_owned()).collect();
+        let mut todo: Vec<Url> = self.seeds();
+        let mut pages = BTreeSet::new();
+        while let Some(url) = todo.pop() {
+            let Some(robots) = self.addr(url.host()).and_then(|_| self.effective_robots(url.host())) else { continue };
+            let ruled = matches!(robots, RobotsKind::Rules { .. });
+            if ruled && url.path_and_query().starts_with("/private/") {
+                continue;
+            }
+            let links = match self.page(&url) {
+                PageKind::Page(links) => {
+                    pages.insert(url.as_str().to_owned());
+                    links
+                }
+                PageKind::Redirect(to) => vec![to],
+                PageKind::Missing => continue,
+            };
+            let links = links.into_iter().filter(|link| seen.insert(link.clone()));
+            todo.extend(links.collect::<Vec<_>>().iter().filter_map(|link| Url::parse(link).ok()));
+        }
+        pages
+    }
+
+    fn any_url(&self, rng: &mut Rng, site: u64) -> String {
+        let host = rng.below(self.hosts(site));
+        // One in ten does not exist.
+        let number = rng.below(self.pages(site, host) + 1 + self.host_pages_max / 10);
+        self.url(site, host, number)
+    }
+
+    fn url(&self, site: u64, host: u64, number: u64) -> String {
+        let folder = if number % 7 == 6 { "private/" } else { "" };
+        let name = host_name(site, host);
+        let scheme = self.scheme(&name);
+        let path = if number == 0 { String::new() } else { format!("{folder}p{number}") };
+        format!("{scheme}://{name}/{path}")
+    }
+
+    fn hosts(&self, site: u64) -> u64 {
+        1 + self.hash(&["hosts", &site.to_string()]) % 3
+    }
+
+    fn pages(&self, site: u64, host: u64) -> u64 {
+        1 + self.hash(&["pages", &host_name(site, host)]) % self.host_pages_max
+    }
+
+    /// Site and host number of a name.
+    fn place(&self, host: &str) -> Option<(u64, u64)> {
+        let (first, site) = host.strip_suffix(".test")?.split_once('.')?;
+        let site = site.strip_prefix('s')?.parse().ok().filter(|site| *site < self.sites)?;
+        Some((site, first.strip_prefix('h')?.parse().ok()?))
+    }
+
+    fn hash(&self, parts: &[&str]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(parts.join(" ").as_bytes(), self.rng_seed)
+    }
+}
+
+fn host_name(site: u64, host: u64) -> String {
+    format!("h{host}.s{site}.test")
+}
+
+fn page_number(path: &str) -> Option<u64> {
+    let path = path.strip_prefix('/')?;
+    let path = path.strip_prefix("private/").unwrap_or(path);
+    if path.is_empty() { Some(0) } else { path.strip_prefix('p')?.parse().ok() }
+}

@@ -1,0 +1,309 @@
+//! One simulated crawl, from a seed to a report.
+//!
+//! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order
+//! things that happen at one instant are seen. The virtual clock jumps to the next event.
+//! Limits: a crawl that makes no progress for a simulated month is stuck, which is a failure.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use super::Rng;
+use super::fake_server::FakeServers;
+use super::fake_web::FakeWeb;
+use crate::config::{Config, PartitionKey};
+use crate::frontier::Ledger;
+use crate::outcome::{FetchJob, Outcome};
+use crate::route::Partition;
+use crate::shard::{Scope, Shard};
+use crate::spool::{Block, ReadFor, SpoolOp};
+use crate::time::{Duration, Instant};
+use crate::url::UrlBatch;
+
+/// A crawl to be simulated.
+#[derive(Debug)]
+pub struct Simulation {
+    rng: Rng,
+    now: Instant,
+    shards: Vec<Shard>,
+    servers: FakeServers,
+    web: FakeWeb,
+    events: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    pending: BTreeMap<usize, Event>,
+    numbered: u64,
+    /// Batches on their way, by (from, to).
+    lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
+    lane_batches_max: usize,
+    in_flight: Vec<usize>,
+    in_flight_max: usize,
+    disks: Vec<BTreeMap<(u32, u32), Vec<u8>>>,
+    ram_bytes_max: u64,
+    trace: u64,
+    spilled: u64,
+    refused: u64,
+}
+
+/// How a simulated crawl ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Everything that must not be: empty for a good crawl.
+    pub complaints: Vec<String>,
+    /// Pages fetched with 200, distinct.
+    pub pages: usize,
+    /// Shards.
+    pub shards: usize,
+    /// A hash over every job and its end, in order.
+    pub trace: u64,
+    /// Virtual time.
+    pub took: Duration,
+    /// Blocks that went to disk.
+    pub spilled: u64,
+    /// Batches that a full ring refused.
+    pub refused: u64,
+    /// URLs exchanged.
+    pub exchanged: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrive(usize, FetchJob),
+    Finish(usize, FetchJob),
+    SpoolRead(usize, Block, ReadFor),
+    Deliver(u16, u16),
+}
+
+impl Simulation {
+    /// The crawl of `rng_seed`.
+    pub fn new(rng_seed: u64) -> Simulation {
+        let mut rng = Rng::new(rng_seed);
+        let mut web = FakeWeb::new(rng_seed);
+        let mut config = Config::default();
+        config.politeness.host_delay = millis(pick(&mut rng, &[0, 50, 1_000]));
+        config.politeness.ip_delay = millis(pick(&mut rng, &[0, 20, 200]));
+        config.politeness.crawl_delay_max = Duration::from_secs(60);
+        config.politeness.retries_max = 4;
+        config.politeness.retry_delay = millis(pick(&mut rng, &[100, 10_000]));
+        config.politeness.host_failures_max = 1_000;
+        config.politeness.retry_after_max = Duration::from_secs(86_400);
+        config.robots.retries_max = 4;
+        config.robots.retry_delay = Duration::from_secs(60);
+        config.robots.ttl = Duration::from_secs(pick(&mut rng, &[30, 86_400]));
+        config.robots.redirects_max = 5;
+        config.robots.body_bytes_max = 512 << 10;
+        config.fetch.deadline = Duration::from_secs(60);
+        config.scope.depth_max = u16::MAX;
+        config.scope.url_bytes_max = 2_048;
+        config.exchange.ring_bytes = 1 << 20;
+        config.exchange.batch_urls_max = 1 + rng.below(10) as usize;
+        config.exchange.batch_age_max = millis(1 + rng.below(200));
+        config.exchange.waiting_bytes_max = pick(&mut rng, &[0, 1_000, 1 << 20]) as usize;
+        config.visited.urls_max = 1 << 20;
+        config.frontier.ram_bytes_max = pick(&mut rng, &[0, 4_000, 1 << 30]);
+        config.frontier.host_head_urls = 1 + rng.below(8) as usize;
+        config.agent.name = "simulated".to_owned();
+        config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
+        // With hosts of a site in different shards, a robots.txt on another host is out of reach.
+        web.moved_robots = config.partition.key == PartitionKey::Site;
+        let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
+        let ledger = Arc::new(Ledger::new(1 << 12));
+        let scope = Scope::new(&config.scope, &web.seeds());
+        let shards = (0..partition.shards)
+            .map(|index| Shard::new(index, partition, scope.clone(), rng_seed, &config, Arc::clone(&ledger)))
+            .collect::<Vec<_>>();
+        Simulation {
+            servers: FakeServers::new(web.clone(), config.politeness.host_delay, config.politeness.ip_delay),
+            web,
+            now: Instant::ZERO,
+            events: BinaryHeap::new(),
+            pending: BTreeMap::new(),
+            numbered: 0,
+            lanes: BTreeMap::new(),
+            lane_batches_max: 1 + rng.below(4) as usize,
+            in_flight: vec![0; shards.len()],
+            in_flight_max: 1 + rng.below(50) as usize,
+            disks: vec![BTreeMap::new(); shards.len()],
+            ram_bytes_max: config.frontier.ram_bytes_max,
+            shards,
+            rng,
+            trace: 0,
+            spilled: 0,
+            refused: 0,
+        }
+    }
+
+    /// Crawls to the end and judges.
+    pub fn run(mut self) -> Report {
+        for url in self.web.seeds() {
+            let first = self.rng.below(self.shards.len() as u64) as usize;
+            self.shards[first].found(self.now, &url, 0);
+        }
+        let mut complaints = Vec::new();
+        loop {
+            self.drive();
+            if self.shards.iter().all(Shard::is_idle) && self.lanes.values().all(VecDeque::is_empty) {
+                break;
+            }
+            let dues = self.shards.iter().enumerate();
+            // A shard with all its places taken does nothing until one of them is free.
+            let due = dues
+                .filter_map(|(index, shard)| shard.next_due().filter(|_| self.in_flight[index] < self.in_flight_max));
+            let due = due.map(|at| at.max(self.now + TICK)).min();
+            let event = self.events.peek().map(|Reverse((at, _, _))| *at);
+            let Some(next) = [due, event].into_iter().flatten().min() else {
+                complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
+                break;
+            };
+            if next > STUCK {
+                complaints.push(format!("{:?} stuck: {} URLs queued", self.now, self.queued()));
+                break;
+            }
+            self.now = self.now.max(next);
+            while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= self.now) {
+                if let Some(Reverse((_, _, number))) = self.events.pop()
+                    && let Some(event) = self.pending.remove(&number)
+                {
+                    self.happen(event);
+                }
+            }
+        }
+        self.judge(complaints)
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(shard, job) => {
+                self.servers.arrive(self.now, &job);
+                let service = millis(self.rng.below(400));
+                self.later(service, Event::Finish(shard, job));
+            }
+            Event::Finish(shard, job) => {
+                let outcome = self.servers.answer(self.now, &job);
+                self.note(shard, &job, &outcome);
+                self.in_flight[shard] -= 1;
+                self.shards[shard].finish(self.now, &job, &outcome);
+            }
+            Event::SpoolRead(shard, block, purpose) => {
+                let bytes = self.disks[shard].remove(&(block.file, block.offset)).unwrap_or_default();
+                self.shards[shard].spool_read(self.now, block, purpose, bytes);
+            }
+            Event::Deliver(from, to) => {
+                let bytes = self.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+                let batch = bytes.and_then(UrlBatch::from_bytes).unwrap_or_default();
+                self.shards[usize::from(to)].receive(self.now, &batch);
+            }
+        }
+    }
+
+    /// Gives every shard its turn, in an order that the seed chooses.
+    fn drive(&mut self) {
+        let first = self.rng.below(self.shards.len() as u64) as usize;
+        for turn in 0..self.shards.len() {
+            let index = (first + turn) % self.shards.len();
+            while self.in_flight[index] < self.in_flight_max
+                && let Some(job) = self.shards[index].next_job(self.now)
+            {
+                self.in_flight[index] += 1;
+                let way = millis(self.rng.below(300));
+                self.later(way, Event::Arrive(index, job));
+            }
+            let mut sent = Vec::new();
+            let (lanes, lane_batches_max, refused) = (&mut self.lanes, self.lane_batches_max, &mut self.refused);
+            self.shards[index].flush_exchange(self.now, &mut |to, bytes| {
+                let lane = lanes.entry((index as u16, to)).or_default();
+                let room = lane.len() < lane_batches_max;
+                *refused += u64::from(!room);
+                if room {
+                    lane.push_back(bytes.to_vec());
+                    sent.push(to);
+                }
+                room
+            });
+            for to in sent {
+                let way = millis(self.rng.below(1_000));
+                self.later(way, Event::Deliver(index as u16, to));
+            }
+            while let Some(op) = self.shards[index].next_spool_op() {
+                match op {
+                    SpoolOp::Write { block, bytes } => {
+                        self.spilled += 1;
+                        self.disks[index].insert((block.file, block.offset), bytes);
+                    }
+                    SpoolOp::Read { block, purpose } => {
+                        let seek = millis(self.rng.below(20));
+                        self.later(seek, Event::SpoolRead(index, block, purpose));
+                    }
+                    SpoolOp::Delete { file } => {
+                        let left = self.disks[index].keys().filter(|(in_file, _)| *in_file == file).count();
+                        assert_eq!(left, 0, "a spool file was deleted with blocks in it");
+                    }
+                }
+            }
+            let _ = self.shards[index].journal_block(self.now, false);
+        }
+    }
+
+    fn judge(mut self, mut complaints: Vec<String>) -> Report {
+        let expected = self.web.reachable();
+        complaints.append(&mut self.servers.complaints);
+        for url in expected.iter().filter(|url| !self.servers.pages.contains_key(*url)) {
+            complaints.push(format!("{url} was never fetched"));
+        }
+        for (url, times) in &self.servers.pages {
+            if *times > 1 || !expected.contains(url) {
+                complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
+            }
+        }
+        let out: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
+        let received: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_in).sum();
+        if out != received {
+            complaints.push(format!("{out} URLs were sent and {received} received"));
+        }
+        for (index, shard) in self.shards.iter().enumerate() {
+            let (queued, over, visited) = (shard.queued(), shard.counts().over, shard.visited());
+            if queued != 0 || over != visited {
+                complaints.push(format!("shard {index} ended with {queued} queued, {over} over of {visited} accepted"));
+            }
+        }
+        Report {
+            complaints,
+            pages: self.servers.pages.len(),
+            shards: self.shards.len(),
+            trace: self.trace,
+            took: self.now.since(Instant::ZERO),
+            spilled: self.spilled,
+            refused: self.refused,
+            exchanged: out,
+        }
+    }
+
+    fn later(&mut self, wait: Duration, event: Event) {
+        self.numbered += 1;
+        self.pending.insert(self.numbered as usize, event);
+        self.events.push(Reverse((self.now + wait, self.numbered, self.numbered as usize)));
+    }
+
+    fn note(&mut self, shard: usize, job: &FetchJob, outcome: &Outcome) {
+        let line = format!("{:?} {shard} {job:?} {outcome:?}", self.now);
+        self.trace = xxhash_rust::xxh3::xxh3_64_with_seed(line.as_bytes(), self.trace);
+        debug_assert!(
+            self.ram_bytes_max >= 1 << 30 || self.shards[shard].ram_bytes().1 < self.ram_bytes_max + RAM_SLACK
+        );
+    }
+
+    fn queued(&self) -> u64 {
+        self.shards.iter().map(Shard::queued).sum()
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {
+    choices[rng.below(choices.len() as u64) as usize]
+}
+
+const TICK: Duration = Duration::from_micros(1);
+const STUCK: Instant = Instant::from_nanos(30 * 86_400 * 1_000_000_000);
+/// Heads and short tails stay in memory whatever the bound.
+const RAM_SLACK: u64 = 256 << 10;

@@ -1,0 +1,168 @@
+//! The shard's journal: what it accepted, what is over, what it set aside. From it alone a crawl is resumed.
+//!
+//! Decides: one append-only file of blocks. A block is written when it is large or old; each stands for itself.
+//! What waits is what was accepted and is not over: neither the queue nor the visited set is saved.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 4 | `RCJ1` |
+//! | 4, little endian | length `n` of the payload as stored |
+//! | 8, little endian | xxh3-64 of the stored payload |
+//! | n | payload: one zstd frame with its content size |
+//!
+//! Payload, four sections, each a 4-byte little-endian length and then so many bytes:
+//! accepted URLs and URLs set aside (as [`UrlBatch`]), then fingerprints of URLs that are over (8 bytes each),
+//! then URLs found for other shards and not handed over when the crawl stopped (as [`UrlBatch`]).
+//!
+//! Invariants: a block counts whole or not at all; reading stops at the first one that is not whole.
+//! Limits: a block's payload is at most 64 MiB decoded.
+
+use crate::time::{Duration, Instant};
+use crate::url::UrlBatch;
+
+/// What gathers for the next block.
+#[derive(Debug, Default)]
+pub struct Journal {
+    entries: Entries,
+    since: Option<Instant>,
+}
+
+/// The content of one block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Entries {
+    /// URLs that the visited set took in, to be fetched.
+    pub accepted: UrlBatch,
+    /// URLs that the visited set had no room for.
+    pub aside: UrlBatch,
+    /// Fingerprints of URLs that are over.
+    pub over: Vec<u64>,
+    /// URLs for other shards, not handed over.
+    pub outgoing: UrlBatch,
+}
+
+impl Journal {
+    /// Where the next facts go.
+    pub fn entries(&mut self, now: Instant) -> &mut Entries {
+        self.since.get_or_insert(now);
+        &mut self.entries
+    }
+
+    /// The next block as bytes, when it is large or old enough, or anything at all with `force`.
+    pub fn take_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
+        let since = self.since?;
+        let bytes =
+            self.entries.accepted.as_bytes().len() + self.entries.aside.as_bytes().len() + 8 * self.entries.over.len();
+        if !force && bytes < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
+            return None;
+        }
+        self.since = None;
+        Some(std::mem::take(&mut self.entries).to_block())
+    }
+
+    /// When the open block must be written.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.since.map(|since| since + BLOCK_AGE)
+    }
+}
+
+impl Entries {
+    /// The block's bytes.
+    pub fn to_block(&self) -> Vec<u8> {
+        let over: Vec<u8> = self.over.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()).collect();
+        let mut payload = Vec::new();
+        for section in [self.accepted.as_bytes(), self.aside.as_bytes(), &over, self.outgoing.as_bytes()] {
+            payload.extend_from_slice(&(section.len() as u32).to_le_bytes());
+            payload.extend_from_slice(section);
+        }
+        // Compression of a buffer in memory fails for want of memory alone.
+        let stored = zstd::bulk::compress(&payload, ZSTD_LEVEL).expect("zstd compresses any buffer");
+        let mut block = Vec::with_capacity(HEAD_BYTES + stored.len());
+        block.extend_from_slice(MAGIC);
+        block.extend_from_slice(&(stored.len() as u32).to_le_bytes());
+        block.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(&stored).to_le_bytes());
+        block.extend_from_slice(&stored);
+        block
+    }
+
+    /// Reads the block at the start of `bytes` and says how long it is; `None` when it is not whole.
+    pub fn from_block(bytes: &[u8]) -> Option<(Entries, usize)> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (sum, rest) = rest.split_first_chunk::<8>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let stored = rest.get(..length)?;
+        if xxhash_rust::xxh3::xxh3_64(stored) != u64::from_le_bytes(*sum) {
+            return None;
+        }
+        let payload = zstd::bulk::decompress(stored, PAYLOAD_BYTES_MAX).ok()?;
+        let mut rest = payload.as_slice();
+        let accepted = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
+        let aside = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
+        let over = section(&mut rest)?.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect();
+        let outgoing = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
+        Some((Entries { accepted, aside, over, outgoing }, HEAD_BYTES + length))
+    }
+}
+
+/// The blocks of a journal's bytes, up to the first that is not whole.
+pub fn blocks(bytes: &[u8]) -> impl Iterator<Item = (Entries, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (entries, length) = Entries::from_block(bytes.get(at..)?)?;
+        at += length;
+        Some((entries, at))
+    })
+}
+
+fn section<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let (section, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *rest = after;
+    Some(section)
+}
+
+const MAGIC: &[u8; 4] = b"RCJ1";
+const HEAD_BYTES: usize = 16;
+const BLOCK_BYTES: usize = 256 * 1024;
+const BLOCK_AGE: Duration = Duration::from_secs(1);
+const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+const ZSTD_LEVEL: i32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Entries {
+        let mut entries = Entries { over: vec![1, u64::MAX, 3], ..Entries::default() };
+        entries.accepted.push(0, "http://a.test/");
+        entries.accepted.push(4, "http://a.test/b");
+        entries.aside.push(9, "http://c.test/");
+        entries.outgoing.push(2, "http://d.test/");
+        entries
+    }
+
+    #[test]
+    fn blocks_there_and_back() {
+        let mut file = sample().to_block();
+        file.extend(Entries::default().to_block());
+        let read: Vec<_> = blocks(&file).collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!((&read[0].0, &read[1].0), (&sample(), &Entries::default()));
+        assert_eq!(read[1].1, file.len());
+    }
+
+    #[test]
+    fn a_torn_or_flipped_block_ends_the_journal_before_it() {
+        let whole = sample().to_block();
+        let mut file = whole.clone();
+        file.extend_from_slice(&whole);
+        for cut in whole.len()..file.len() {
+            assert_eq!(blocks(&file[..cut]).last().map(|(_, end)| end), Some(whole.len()), "cut at {cut}");
+        }
+        for at in whole.len()..file.len() {
+            let mut flipped = file.clone();
+            flipped[at] ^= 0x10;
+            assert_eq!(blocks(&flipped).last().map(|(_, end)| end), Some(whole.len()), "flipped at {at}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The shard's waiting room on disk, as the brain sees it: blocks go out, blocks come back.
+//!
+//! Decides: where each block lies. Blocks are appended to files of a fixed size, and a file is deleted when
+//! its last block has come back, so that freed space returns without a compaction. The brain only names the
+//! operations, in order; the hands carry them out, one after the other.
+//! Invariants: a block is read at most once; operations are carried out in the order given, so a block is
+//! never read before it was written.
+//! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1.
+//! Leaves to others: files (`ring`). A spool is thrown away at start: the journal is what lasts.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Where a block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Block {
+    /// Number of the spool file.
+    pub file: u32,
+    /// First byte in the file.
+    pub offset: u32,
+    /// Length in bytes.
+    pub bytes: u32,
+    /// URLs in it.
+    pub urls: u32,
+}
+
+/// For whom a block is read back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadFor {
+    /// The queue of a host.
+    Host(u32),
+    /// The batches for a shard.
+    Lane(u16),
+}
+
+/// What the hands are to do, in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SpoolOp {
+    /// Write `bytes` at `block`.
+    Write {
+        /// Where.
+        block: Block,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// Read `block` and bring it back.
+    Read {
+        /// Where.
+        block: Block,
+        /// For whom.
+        purpose: ReadFor,
+    },
+    /// Delete a file that no block lies in any more.
+    Delete {
+        /// Number of the file.
+        file: u32,
+    },
+}
+
+/// The waiting room of one shard.
+#[derive(Debug)]
+pub struct Spool {
+    ops: VecDeque<SpoolOp>,
+    file: u32,
+    offset: u64,
+    /// Blocks not read back yet, by file.
+    live: BTreeMap<u32, u32>,
+    file_bytes_max: u64,
+    reads: u32,
+    bytes: u64,
+}
+
+impl Spool {
+    /// An empty spool of files of `file_bytes_max` bytes and one block more.
+    pub fn new(file_bytes_max: u64) -> Spool {
+        Spool { ops: VecDeque::new(), file: 0, offset: 0, live: BTreeMap::new(), file_bytes_max, reads: 0, bytes: 0 }
+    }
+
+    /// Sends `bytes`, which hold `urls` URLs, to disk.
+    pub fn write(&mut self, bytes: &[u8], urls: u32) -> Block {
+        if self.offset >= self.file_bytes_max {
+            let closed = self.file;
+            self.file += 1;
+            self.offset = 0;
+            self.delete_if_empty(closed);
+        }
+        let block = Block { file: self.file, offset: self.offset as u32, bytes: bytes.len() as u32, urls };
+        self.offset += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
+        *self.live.entry(self.file).or_default() += 1;
+        self.ops.push_back(SpoolOp::Write { block, bytes: bytes.to_vec() });
+        block
+    }
+
+    /// Asks for `block` back.
+    pub fn read(&mut self, block: Block, purpose: ReadFor) {
+        self.reads += 1;
+        self.ops.push_back(SpoolOp::Read { block, purpose });
+    }
+
+    /// `block` came back (or could not be read): its place is free.
+    pub fn finished_read(&mut self, block: Block) {
+        self.reads = self.reads.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(u64::from(block.bytes));
+        if let Some(live) = self.live.get_mut(&block.file) {
+            *live -= 1;
+        }
+        self.delete_if_empty(block.file);
+    }
+
+    /// The next thing for the hands to do.
+    pub fn next_op(&mut self) -> Option<SpoolOp> {
+        self.ops.pop_front()
+    }
+
+    /// Whether nothing is on its way back.
+    pub fn is_quiet(&self) -> bool {
+        self.reads == 0
+    }
+
+    /// Bytes that lie on disk or are on their way there.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn delete_if_empty(&mut self, file: u32) {
+        if file != self.file && self.live.get(&file) == Some(&0) {
+            self.live.remove(&file);
+            self.ops.push_back(SpoolOp::Delete { file });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_deleted_when_their_last_block_came_back() {
+        let mut spool = Spool::new(10);
+        let blocks: Vec<Block> = (0..4).map(|_| spool.write(b"sixsix", 1)).collect();
+        assert_eq!(
+            blocks.iter().map(|block| (block.file, block.offset)).collect::<Vec<_>>(),
+            [(0, 0), (0, 6), (1, 0), (1, 6)]
+        );
+        for block in &blocks {
+            spool.read(*block, ReadFor::Host(1));
+        }
+        while spool.next_op().is_some() {}
+        spool.finished_read(blocks[0]);
+        assert_eq!(spool.next_op(), None);
+        spool.finished_read(blocks[1]);
+        assert_eq!(spool.next_op(), Some(SpoolOp::Delete { file: 0 }));
+        spool.finished_read(blocks[2]);
+        spool.finished_read(blocks[3]);
+        assert_eq!(spool.next_op(), None, "the open file stays");
+        assert!(spool.is_quiet() && spool.bytes() == 0);
+    }
+}

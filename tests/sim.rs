@@ -1,0 +1,44 @@
+//! Seeded simulations of whole crawls: the real brain, a virtual clock, a fake web with faults.
+//!
+//! A failure prints its seed; `SIM_SEED=17 cargo test --test sim` runs that one alone. `SIM_CRAWLS=100000` runs more.
+
+use ringcrawl::lab::Simulation;
+
+fn crawls() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SIM_CRAWLS").unwrap_or(200),
+    }
+}
+
+#[test]
+fn every_crawl_covers_everything_once_and_politely() {
+    let (mut pages, mut spilled, mut refused, mut exchanged) = (0, 0, 0, 0);
+    for seed in crawls() {
+        let report = Simulation::new(seed).run();
+        assert!(
+            report.complaints.is_empty(),
+            "SIM_SEED={seed} ({} shards): {} complaints\n{}",
+            report.shards,
+            report.complaints.len(),
+            report.complaints[..report.complaints.len().min(10)].join("\n")
+        );
+        pages += report.pages;
+        spilled += report.spilled;
+        refused += report.refused;
+        exchanged += report.exchanged;
+    }
+    println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
+    if crawls().count() >= 200 {
+        // The faults that the simulation exists for did happen.
+        assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000);
+    }
+}
+
+#[test]
+fn a_seed_is_a_crawl() {
+    for seed in 0..20 {
+        assert_eq!(Simulation::new(seed).run(), Simulation::new(seed).run(), "SIM_SEED={seed}");
+    }
+}
