@@ -81,8 +81,7 @@ impl Reader<'_> {
             // At the end of the text the mistake is on the last line that says something.
             let end = text.trim_end().len();
             let at = error.span().map_or(end, |span| span.start).min(end.saturating_sub(1));
-            let message = error.message().trim().replace('\n', ", ");
-            self.blame(Some(at..at), "", format!("{message}; expected TOML"));
+            self.blame(Some(at..at), "", syntax_message(error.message(), text.get(at..).unwrap_or_default()));
             let blanked = self.blank(&text, at)?;
             text = blanked;
         }
@@ -199,6 +198,20 @@ impl Reader<'_> {
         let start = self.lines.get(line - 1).copied().unwrap_or(0);
         let column = self.text.get(start..at).map_or(1, |before| before.chars().count() + 1);
         (line, column)
+    }
+}
+
+/// toml_edit's words as ours; `rest` is the text from the mistake on.
+fn syntax_message(message: &str, rest: &str) -> String {
+    let message = message.trim();
+    if message.starts_with("duplicate key") {
+        let name: String = rest.chars().take_while(|character| !"=]\r\n".contains(*character)).collect();
+        return format!("{} stands there twice; expected each key and table once", shown(name.trim()));
+    }
+    // It says what it expected, if anything, on a line of its own.
+    match message.split_once('\n') {
+        Some((what, expected)) => format!("{what}; {}", expected.replace('\n', ", ")),
+        None => format!("{message}; expected TOML"),
     }
 }
 
