@@ -1,1 +1,261 @@
-//! Stub.
+//! What a shard counts while it works, and what others read of it.
+//!
+//! Decides: each counter has one writer, its shard's thread, so `add` is a plain load and store (on x86-64 two
+//! moves) and never a locked instruction; a page costs some dozens of them. Readers see each counter as it was a
+//! moment ago and may see two counters of different moments: good enough for people, never used for decisions.
+//!
+//! Invariants: only the owning shard's thread calls `add`, `sub`, `set` on its `ShardStats`; with two writers
+//! counts would be lost, though nothing else would break. A shard's counters share no cache line with another's:
+//! 128 bytes, because x86-64 fetches lines in pairs.
+//! Limits: 64 bits; the largest, bytes on the wire at 100 Gbit/s, lasts for 46 years.
+//! Leaves to others: showing them (`cli::progress`, `cli::summary`, `control`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::outcome::Failure;
+
+/// Ways to fail; the length of `failures`.
+pub const FAILURES: usize = Failure::ALL.len();
+/// Status classes 1xx to 5xx, and in front of them what is in none; the length of `statuses`.
+pub const STATUS_CLASSES: usize = 6;
+
+/// One number, written by one thread and read by all.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`. For the owning thread alone.
+    pub fn add(&self, amount: u64) {
+        self.0.store(self.get().wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// Subtracts `amount` from a gauge, not below 0. For the owning thread alone.
+    pub fn sub(&self, amount: u64) {
+        self.0.store(self.get().saturating_sub(amount), Ordering::Relaxed);
+    }
+
+    /// Sets a gauge. For the owning thread alone.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// The value a moment ago.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    (counters { $($(#[$doc:meta])+ $counter:ident,)+ } gauges { $($(#[$gauge_doc:meta])+ $gauge:ident,)+ }) => {
+        /// The counters of one shard.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct ShardStats {
+            $($(#[$doc])+ pub $counter: Counter,)+
+            $($(#[$gauge_doc])+ pub $gauge: Counter,)+
+            /// Fetches that ended in each `Failure`, by its number. Use `fail`.
+            pub failures: [Counter; FAILURES],
+            /// Responses by the first digit of their status, 1 to 5; at 0 all others. Use `status`.
+            pub statuses: [Counter; STATUS_CLASSES],
+        }
+
+        /// Counters as numbers: of one shard, of all, or of a time between two looks.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[$doc])+ pub $counter: u64,)+
+            $($(#[$gauge_doc])+ pub $gauge: u64,)+
+            /// Fetches that ended in each `Failure`, by its number.
+            pub failures: [u64; FAILURES],
+            /// Responses by the first digit of their status, 1 to 5; at 0 all others.
+            pub statuses: [u64; STATUS_CLASSES],
+        }
+
+        impl ShardStats {
+            /// The counters now.
+            pub fn totals(&self) -> Totals {
+                Totals {
+                    $($counter: self.$counter.get(),)+
+                    $($gauge: self.$gauge.get(),)+
+                    failures: std::array::from_fn(|index| self.failures.get(index).map_or(0, Counter::get)),
+                    statuses: std::array::from_fn(|index| self.statuses.get(index).map_or(0, Counter::get)),
+                }
+            }
+        }
+
+        impl Totals {
+            /// Adds another shard's counters. Gauges add up, too: `idle` becomes the number of idle shards.
+            pub fn add(&mut self, other: &Totals) {
+                $(self.$counter = self.$counter.saturating_add(other.$counter);)+
+                $(self.$gauge = self.$gauge.saturating_add(other.$gauge);)+
+                for (sum, value) in self.failures.iter_mut().zip(&other.failures) {
+                    *sum = sum.saturating_add(*value);
+                }
+                for (sum, value) in self.statuses.iter_mut().zip(&other.statuses) {
+                    *sum = sum.saturating_add(*value);
+                }
+            }
+
+            /// What happened since `earlier`: counters as differences, gauges as they are now.
+            pub fn since(&self, earlier: &Totals) -> Totals {
+                let minus = |now: &[u64], then: &[u64], index: usize| {
+                    let at = |values: &[u64]| values.get(index).copied().unwrap_or(0);
+                    at(now).saturating_sub(at(then))
+                };
+                Totals {
+                    $($counter: self.$counter.saturating_sub(earlier.$counter),)+
+                    $($gauge: self.$gauge,)+
+                    failures: std::array::from_fn(|index| minus(&self.failures, &earlier.failures, index)),
+                    statuses: std::array::from_fn(|index| minus(&self.statuses, &earlier.statuses, index)),
+                }
+            }
+
+            /// Every counter and gauge with its name, in order; failures and status classes are not among them.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($counter), self.$counter),)+ $((stringify!($gauge), self.$gauge),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    counters {
+        /// Pages: bodies of 2xx responses in the store.
+        pages,
+        /// HTTP responses whose head was complete, of pages and of robots.txt.
+        responses,
+        /// Bytes of HTTP messages as they came, before decoding.
+        bytes_wire,
+        /// Bytes of bodies after all decoding.
+        bytes_decoded,
+        /// Bytes written to segments, after compression.
+        bytes_stored,
+        /// Records written to segments.
+        records,
+        /// Hosts ever seen.
+        hosts,
+        /// URLs ever seen, each once.
+        visited,
+        /// URLs sent to other shards.
+        exchanged_out,
+        /// URLs received from other shards.
+        exchanged_in,
+        /// URLs not fetched because robots.txt forbids them.
+        robots_denied,
+        /// Queries sent to name servers.
+        dns_queries,
+        /// TCP connections established.
+        connections,
+        /// TLS handshakes completed, resumed ones included.
+        handshakes,
+        /// TLS handshakes that resumed a session.
+        resumed,
+        /// Tries of a URL after its first.
+        retries,
+    }
+    gauges {
+        /// URLs waiting in the frontier, in memory and on disk.
+        queued,
+        /// Fetches under way.
+        in_flight,
+        /// 1 when the shard has nothing to do and nothing to wait for, else 0; of all shards: how many are idle.
+        idle,
+    }
+}
+
+impl ShardStats {
+    /// Counts a fetch that ended in `failure`. For the owning thread alone.
+    pub fn fail(&self, failure: Failure) {
+        if let Some(counter) = self.failures.get(failure as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts a response by its status, in `statuses` and `responses`. For the owning thread alone.
+    pub fn status(&self, status: u16) {
+        let class = usize::from(status / 100);
+        let class = if class < STATUS_CLASSES { class } else { 0 };
+        if let Some(counter) = self.statuses.get(class) {
+            counter.add(1);
+        }
+        self.responses.add(1);
+    }
+}
+
+impl Totals {
+    /// The sum over shards.
+    pub fn sum<'a>(shards: impl IntoIterator<Item = &'a Totals>) -> Totals {
+        let mut sum = Totals::default();
+        shards.into_iter().for_each(|shard| sum.add(shard));
+        sum
+    }
+
+    /// Failures in all.
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// How often each failure happened, only those that did, in the order of `Failure::ALL`.
+    pub fn failures_by_name(&self) -> impl Iterator<Item = (Failure, u64)> + '_ {
+        Failure::ALL.iter().copied().zip(self.failures.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_sum_up_and_gauges_stay() {
+        let shards: Vec<ShardStats> = (0..3).map(|_| ShardStats::default()).collect();
+        for (shard, count) in shards.iter().zip(1..) {
+            shard.pages.add(count);
+            shard.queued.set(10 * count);
+            shard.idle.set(1);
+            shard.fail(Failure::DnsTimeout);
+            shard.fail(Failure::Aborted);
+            for status in [0, 99, 200, 299, 404, 599, 600, 999, u16::MAX] {
+                shard.status(status);
+            }
+        }
+        let early: Vec<Totals> = shards.iter().map(ShardStats::totals).collect();
+        let early = Totals::sum(&early);
+        assert_eq!((early.pages, early.queued, early.idle, early.failed()), (6, 60, 3, 6));
+        assert_eq!(early.statuses, [15, 0, 6, 0, 3, 3]);
+        assert_eq!(early.statuses.iter().sum::<u64>(), early.responses);
+        assert_eq!(early.failures_by_name().collect::<Vec<_>>(), [(Failure::DnsTimeout, 3), (Failure::Aborted, 3)]);
+
+        shards.iter().for_each(|shard| shard.pages.add(100));
+        shards.iter().for_each(|shard| shard.queued.sub(15));
+        let late = Totals::sum(&shards.iter().map(ShardStats::totals).collect::<Vec<_>>());
+        let step = late.since(&early);
+        assert_eq!((step.pages, step.queued, step.failed(), step.responses), (300, 20, 0, 0));
+        assert_eq!(step.named().find(|(name, _)| *name == "pages"), Some(("pages", 300)));
+    }
+
+    #[test]
+    fn every_failure_and_counter_has_its_own_place() {
+        let shard = ShardStats::default();
+        for failure in Failure::ALL {
+            shard.fail(*failure);
+        }
+        assert_eq!(shard.totals().failures, [1; FAILURES]);
+        assert_eq!(std::mem::align_of::<ShardStats>(), 128);
+        assert_eq!(std::mem::size_of::<ShardStats>() % 128, 0);
+        let names: std::collections::BTreeSet<_> = shard.totals().named().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), shard.totals().named().count());
+    }
+
+    #[test]
+    fn a_reader_never_sees_a_counter_fall() {
+        let shard = ShardStats::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..100_000).for_each(|_| shard.pages.add(1)));
+            let mut last = 0;
+            while last < 100_000 {
+                let now = shard.totals().pages;
+                assert!(now >= last);
+                last = now;
+            }
+        });
+    }
+}

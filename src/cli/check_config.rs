@@ -1,12 +1,89 @@
-//! `ringcrawl check-config`: stub.
+//! `ringcrawl check-config`: is this configuration right, and what does it come to?
+//!
+//! Decides: exit code 2 is an operator's mistake, so that a service manager that checks before it starts can tell
+//! it from a crash. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! Leaves to others: everything about configurations (`config`).
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use crate::config::{Config, ConfigError};
+
+/// Exit code for an operator's mistake.
+const MISTAKE: u8 = 2;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
-pub struct CheckConfig {}
+pub struct CheckConfig {
+    /// The file to check.
+    #[arg(required_unless_present = "example")]
+    file: Option<PathBuf>,
+    /// Override one key for this check; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print the effective configuration: every key, defaults included.
+    #[arg(long)]
+    print: bool,
+    /// Print the annotated example: every key at its default, with its reason and range.
+    #[arg(long, conflicts_with_all = ["file", "print", "set"])]
+    example: bool,
+}
 
 /// Runs it.
-pub fn run(_arguments: CheckConfig) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(arguments: CheckConfig) -> ExitCode {
+    let Some(file) = &arguments.file else {
+        return print(&Config::annotated());
+    };
+    match load(file, &arguments.set) {
+        // "ok" as a comment: what is printed is itself a configuration.
+        Ok(config) if arguments.print => print(&format!("# ok\n{}", config.to_toml())),
+        Ok(_) => print("ok\n"),
+        Err(errors) => {
+            for error in errors {
+                eprintln!("{error}");
+            }
+            ExitCode::from(MISTAKE)
+        }
+    }
+}
+
+/// The file's configuration with the overrides on it; all errors of both.
+fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>> {
+    let loaded = Config::load(file);
+    let (mut config, mut errors) = match loaded {
+        Ok(config) => (config, Vec::new()),
+        Err(errors) => (Config::default(), errors),
+    };
+    let faults_in_file = !errors.is_empty();
+    errors.extend(overrides.iter().filter_map(|pair| set(&mut config, pair).err()));
+    if !faults_in_file && let Err(clashes) = config.check() {
+        errors.extend(clashes);
+    }
+    if errors.is_empty() { Ok(config) } else { Err(errors) }
+}
+
+fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
+    match pair.split_once('=') {
+        Some((key, value)) => config.set(key.trim(), value.trim()),
+        None => Err(ConfigError {
+            file: "--set".to_owned(),
+            line: 0,
+            column: 0,
+            key: pair.to_owned(),
+            message: "there is no \"=\"; expected table.key=value".to_owned(),
+        }),
+    }
+}
+
+/// A closed pipe is the reader's choice (`| head`), any other error a failure.
+fn print(text: &str) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("ringcrawl: cannot write to stdout: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }

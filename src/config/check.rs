@@ -1,0 +1,78 @@
+//! Rules between two keys: values that are each right and together are not.
+//!
+//! Decides: only what would surely not work is refused. A deadline below a timeout would make the timeout a lie;
+//! a ring that cannot hold one URL would hold up its shard for ever. What is merely unwise is left to the guide.
+//! Leaves to others: ranges of single keys (`keys`), the machine's memory and CPUs (`boot`).
+
+use std::path::Path;
+
+use super::keys::Config;
+use super::unit::{format_bytes, format_duration};
+
+/// Two keys that do not go together.
+pub(super) struct Clash {
+    /// Their paths; the error is told at the first of them that the file holds.
+    pub(super) keys: [&'static str; 2],
+    /// What is wrong, as said at the first and at the second key.
+    pub(super) messages: [String; 2],
+}
+
+/// Bytes that a URL costs in a batch besides its own: length and depth. Generous, as the format is `exchange`'s.
+const URL_OVERHEAD_BYTES: usize = 64;
+
+/// All rules that need nothing but the configuration.
+pub(super) fn clashes(config: &Config) -> Vec<Clash> {
+    let mut clashes = Vec::new();
+    let mut at_most = |low: (&'static str, String), high: (&'static str, String), holds: bool| {
+        if !holds {
+            let messages = [
+                format!("{} is more than {} = {} allows; expected less, or more there", low.1, high.0, high.1),
+                format!("{} is too little for {} = {}; expected more, or less there", high.1, low.0, low.1),
+            ];
+            clashes.push(Clash { keys: [low.0, high.0], messages });
+        }
+    };
+
+    let fetch = &config.fetch;
+    for (key, timeout) in [
+        ("fetch.connect_timeout", fetch.connect_timeout),
+        ("fetch.tls_timeout", fetch.tls_timeout),
+        ("fetch.first_byte_timeout", fetch.first_byte_timeout),
+    ] {
+        at_most(
+            (key, format_duration(timeout)),
+            ("fetch.deadline", format_duration(fetch.deadline)),
+            timeout <= fetch.deadline,
+        );
+    }
+    for (low, low_value, high, high_value) in [
+        ("dns.ttl_min", config.dns.ttl_min, "dns.ttl_max", config.dns.ttl_max),
+        ("robots.retry_delay", config.robots.retry_delay, "robots.ttl", config.robots.ttl),
+    ] {
+        at_most((low, format_duration(low_value)), (high, format_duration(high_value)), low_value <= high_value);
+    }
+    let url_bytes = config.scope.url_bytes_max;
+    for (key, bytes) in [
+        ("exchange.ring_bytes", config.exchange.ring_bytes),
+        ("exchange.waiting_bytes_max", config.exchange.waiting_bytes_max),
+        // The request line of a redirect's Location is one field of a head.
+        ("fetch.header_bytes_max", fetch.header_bytes_max),
+    ] {
+        at_most(
+            ("scope.url_bytes_max", format_bytes(url_bytes as u64)),
+            (key, format_bytes(bytes as u64)),
+            url_bytes.saturating_add(URL_OVERHEAD_BYTES) <= bytes,
+        );
+    }
+    clashes
+}
+
+/// The rules of `clashes`, and that the files named in the configuration are there. Reads the file system.
+pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
+    let mut clashes = clashes(config);
+    for file in config.tls.ca_files.iter().filter(|file| !Path::new(file).is_file()) {
+        let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
+        clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
+    }
+    clashes
+}

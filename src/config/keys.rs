@@ -1,0 +1,335 @@
+//! The one list of keys: type, default, range and reason of every limit of the crawler.
+//!
+//! Decides: a key is declared once, here. From its line come the field of its struct, the default, the reader with
+//! its errors, the check of `--set` and the text of the example file, so none of them can lag behind another.
+//! Defaults suit one machine of 8 cores and 64 GiB that crawls the open web politely; ranges refuse what can only
+//! be a slip (a deadline of a month, a ring of a terabyte), not what is merely unusual.
+//!
+//! Invariants: every default lies in its range, and every value of a range fits the field's type (tests).
+//! Limits: numbers above 2^63 − 1 cannot be written in TOML.
+//! Leaves to others: rules between two keys (`check`), what a limit does (the module of its table).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use super::kind::{Kind, size, time};
+use super::text::TextForm;
+use super::value::{Field, Value, choices};
+use crate::time::Duration;
+
+/// One table of the file.
+pub(super) struct Table {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it is about, a line each.
+    pub(super) docs: &'static [&'static str],
+    /// Its keys, in the order of the example.
+    pub(super) keys: &'static [Key],
+}
+
+/// One key of the file.
+pub(super) struct Key {
+    /// The table's name.
+    pub(super) table: &'static str,
+    /// The key's name in the table.
+    pub(super) name: &'static str,
+    /// What it limits and why so, a line each.
+    pub(super) docs: &'static [&'static str],
+    /// What it takes.
+    pub(super) kind: Kind,
+    /// Its value in a configuration.
+    pub(super) get: fn(&Config) -> Value,
+    /// Writes a value of `kind`; `None` when it is of another kind.
+    pub(super) put: fn(&mut Config, Value) -> Option<()>,
+}
+
+impl Key {
+    /// `table.name`
+    pub(super) fn path(&self) -> String {
+        format!("{}.{}", self.table, self.name)
+    }
+}
+
+/// The default of a key from its text in the list, through the same reader as the file's values.
+fn default<T: Field>(kind: Kind, text: &str) -> T {
+    let value = kind.read_word(text).ok().and_then(T::from_value);
+    // The list is ours and a test reads every default: a failure here is a slip in this file.
+    assert!(value.is_some(), "the default {text:?} is outside of its own range");
+    value.unwrap_or_else(|| unreachable!())
+}
+
+macro_rules! tables {
+    ($($(#[doc = $table_doc:literal])+ $table:ident: $Struct:ident {
+        $($(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:literal, $kind:expr;)+
+    })+) => {
+        /// The whole configuration: one TOML file, one table per part.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Config { $($(#[doc = $table_doc])+ pub $table: $Struct,)+ }
+
+        $(
+            #[doc = concat!("`[", stringify!($table), "]`")]
+            #[doc = ""]
+            $(#[doc = $table_doc])+
+            #[derive(Clone, Debug, PartialEq)]
+            pub struct $Struct {
+                $($(#[doc = $doc])+
+                #[doc = concat!("\n\nDefault `", $default, "`; takes `", stringify!($kind), "`.")]
+                pub $key: $type,)+
+            }
+
+            impl Default for $Struct {
+                fn default() -> $Struct {
+                    $Struct { $($key: default($kind, $default),)+ }
+                }
+            }
+        )+
+
+        /// Every table, in the order of the example.
+        pub(super) static TABLES: &[Table] = &[$(Table {
+            name: stringify!($table),
+            docs: &[$($table_doc),+],
+            keys: &[$(Key {
+                table: stringify!($table),
+                name: stringify!($key),
+                docs: &[$($doc),+],
+                kind: $kind,
+                get: |config| config.$table.$key.to_value(),
+                put: |config, value| {
+                    config.$table.$key = Field::from_value(value)?;
+                    Some(())
+                },
+            }),+],
+        }),+];
+    };
+}
+
+tables! {
+    /// Who crawls; url and email are needed besides name before anything but loopback is fetched.
+    agent: Agent {
+        /// Product token in User-Agent and robots.txt (RFC 9309 section 2.2.1).
+        /// Site owners address rules to it, so it never changes within a crawl.
+        name: String = "ringcrawl", Kind::Text(TextForm::Token);
+        /// A page that says what the crawl is for.
+        /// Whoever finds it in a log decides by it whether to block.
+        url: String = "", Kind::Text(TextForm::WebAddress);
+        /// Where site owners write to.
+        /// A complaint that reaches you comes before one that reaches your provider.
+        email: String = "", Kind::Text(TextForm::MailAddress);
+    }
+
+    /// Which CPUs, and how much in all.
+    crawl: Crawl {
+        /// CPUs of the shards; empty: all that the process was given.
+        /// Leave the CPUs that serve the network card's interrupts out.
+        cpus: String = "", Kind::Text(TextForm::Cpus);
+        /// Number of shards; 0: one per CPU.
+        /// More than one per CPU only makes them wait for each other.
+        shards: u32 = "0", Kind::Number(0, 1024);
+        /// Seed of every random choice; 0: drawn at the start of a new crawl and kept in its directory.
+        /// The same seed on the same web repeats a crawl's order, which is how faults are found.
+        rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
+        /// Stop after this many stored pages; 0: no limit.
+        pages_max: u64 = "0", Kind::Number(0, i64::MAX);
+        /// Stop after this time; "0s": no limit.
+        time_max: Duration = "0s", time("0s", "87600h");
+    }
+
+    /// Which links are followed.
+    scope: Scope {
+        /// Everything, the seeds' sites, or the seeds' hosts.
+        follow: Follow = "all", Kind::Choice(Follow::CHOICES);
+        /// Links followed from a seed at most.
+        /// Ends traps that go ever deeper; Heritrix stops at 20, which loses parts of large sites.
+        depth_max: u16 = "100", Kind::Number(0, 65_535);
+        /// Longest URL followed, in bytes.
+        /// Beyond 2 KiB there are mostly session states and traps; servers need only take 8,000 (RFC 9110 section 4.1).
+        url_bytes_max: usize = "2KiB", size("64B", "64KiB");
+    }
+
+    /// How sites are given to shards.
+    partition: Partition {
+        /// What stays together on one shard: a registrable domain, or a host.
+        /// By host spreads a few large sites over all CPUs, by site keeps more links local.
+        key: PartitionKey = "site", Kind::Choice(PartitionKey::CHOICES);
+    }
+
+    /// Delays and retries.
+    politeness: Politeness {
+        /// From the end of one request to a host to the start of the next.
+        /// BUbiNG warns below 1s that it will disturb people; "0s" is for your own servers.
+        host_delay: Duration = "1s", time("0s", "24h");
+        /// The same for an IP address, across hosts and shards.
+        /// One machine serves thousands of hosts, and it is the machine that suffers.
+        ip_delay: Duration = "100ms", time("0s", "24h");
+        /// Crawl-delay of robots.txt is obeyed up to this.
+        /// Some files ask for a day: such a host would never be finished.
+        crawl_delay_max: Duration = "60s", time("0s", "24h");
+        /// Tries of one URL after the first, for transient failures.
+        retries_max: u8 = "4", Kind::Number(0, 100);
+        /// Wait before the first retry; doubles each time.
+        /// With 4 retries the last comes after two and a half minutes: a restart is over by then.
+        retry_delay: Duration = "10s", time("0s", "24h");
+        /// Failures in a row after which a host's queue is given up.
+        host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
+        /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
+        retry_after_max: Duration = "24h", time("0s", "720h");
+    }
+
+    /// robots.txt.
+    robots: Robots {
+        /// Bytes that are parsed; the rest is ignored.
+        /// At least 500 KiB must be (RFC 9309 section 2.5).
+        body_bytes_max: usize = "512KiB", size("500KiB", "16MiB");
+        /// How long rules are used.
+        /// No more than 24 hours unless the file is unreachable (RFC 9309 section 2.4).
+        ttl: Duration = "24h", time("1m", "24h");
+        /// How long "unreachable" holds before it is asked again.
+        retry_delay: Duration = "10m", time("1s", "24h");
+        /// Tries before an unreachable robots.txt's queue is given up.
+        retries_max: u8 = "4", Kind::Number(0, 100);
+        /// Redirects followed.
+        /// Five at least should be (RFC 9309 section 2.3.1.2).
+        redirects_max: u8 = "5", Kind::Number(0, 20);
+    }
+
+    /// Name resolution.
+    dns: Dns {
+        /// Recursive servers, port 53 unless given; none: those of /etc/resolv.conf.
+        /// A resolver on this machine is best: a broad crawl asks millions of names.
+        servers: Vec<SocketAddr> = "[]", Kind::Servers;
+        /// Names answered without asking.
+        hosts: BTreeMap<String, Vec<IpAddr>> = "{}", Kind::Hosts;
+        /// One query, all retries included.
+        timeout: Duration = "5s", time("10ms", "5m");
+        /// Queries under way per shard.
+        /// Resolvers drop what comes faster than they can walk the tree.
+        in_flight_max: usize = "256", Kind::Number(1, 65_536);
+        /// Answers are used at least this long.
+        /// Keeps names with a time to live of seconds from being asked for every page.
+        ttl_min: Duration = "60s", time("0s", "24h");
+        /// Answers are used at most this long.
+        ttl_max: Duration = "24h", time("1s", "168h");
+    }
+
+    /// Limits on one exchange with a server.
+    fetch: Fetch {
+        /// From the first SYN to the established connection.
+        /// Linux sends the SYN again after 1, 3 and 7 seconds: 10 s give three more chances.
+        connect_timeout: Duration = "10s", time("10ms", "5m");
+        /// The TLS handshake.
+        tls_timeout: Duration = "10s", time("10ms", "5m");
+        /// From the last request byte to the first response byte.
+        first_byte_timeout: Duration = "20s", time("10ms", "10m");
+        /// The whole exchange from connect to the last body byte.
+        /// A server that sends a byte a second holds a place no longer than this.
+        deadline: Duration = "60s", time("10ms", "24h");
+        /// Status line and fields together.
+        header_bytes_max: usize = "64KiB", size("1KiB", "1MiB");
+        /// Fields of a head.
+        header_count_max: usize = "256", Kind::Number(8, 4_096);
+        /// Body before content decoding; the rest is cut and marked.
+        body_wire_bytes_max: usize = "8MiB", size("1KiB", "1GiB");
+        /// Body after content decoding; the rest is cut and marked.
+        /// Bounds what a compression bomb can cost.
+        body_bytes_max: usize = "16MiB", size("1KiB", "4GiB");
+        /// Fetches under way per shard.
+        in_flight_max: usize = "1024", Kind::Number(1, 65_536);
+        /// Idle keep-alive connections per shard; 0: none are kept.
+        idle_connections_max: usize = "1024", Kind::Number(0, 65_536);
+        /// An idle connection is closed after this.
+        /// Apache closes after 5 seconds, nginx after 75; a race with their close costs a retry.
+        idle_timeout: Duration = "15s", time("0s", "1h");
+        /// Whether private, link-local, loopback and other special addresses may be fetched.
+        /// A link to 169.254.169.254 must not read your cloud's secrets.
+        private_addresses: PrivateAddresses = "deny", Kind::Choice(PrivateAddresses::CHOICES);
+    }
+
+    /// Certificates.
+    tls: Tls {
+        /// What a certificate error means.
+        certificates: Certificates = "verify", Kind::Choice(Certificates::CHOICES);
+        /// PEM files with more roots, besides those of Mozilla that are built in.
+        ca_files: Vec<PathBuf> = "[]", Kind::Files;
+    }
+
+    /// Link extraction.
+    links: Links {
+        /// Links taken from one page; more are counted and dropped.
+        page_links_max: usize = "10000", Kind::Number(0, 1_000_000);
+    }
+
+    /// URLs between shards.
+    exchange: Exchange {
+        /// Size of the ring from one shard to another.
+        /// There are shards × (shards − 1) of them: 64 shards with 1MiB hold 4 GiB.
+        ring_bytes: usize = "1MiB", size("4KiB", "256MiB");
+        /// A batch is sent when it holds this many URLs.
+        batch_urls_max: usize = "512", Kind::Number(1, 65_536);
+        /// A batch is sent when its oldest URL is this old.
+        batch_age_max: Duration = "100ms", time("0s", "1m");
+        /// Batches waiting for a full ring are held in memory up to this per shard, then on disk.
+        waiting_bytes_max: usize = "16MiB", size("64KiB", "16GiB");
+    }
+
+    /// URLs seen.
+    visited: Visited {
+        /// URLs remembered in all shards together; further ones are set aside on disk.
+        /// Each costs memory for its fingerprint, so this bounds the largest table of the process.
+        urls_max: u64 = "100_000_000", Kind::Number(1_000, 1_000_000_000_000);
+    }
+
+    /// URLs waiting.
+    frontier: Frontier {
+        /// Bytes of queued URLs held in memory, all shards together; the rest is on disk.
+        ram_bytes_max: u64 = "1GiB", size("1MiB", "16TiB");
+        /// URLs of one host that stay in memory when its queue spills.
+        /// So many requests can be made before the disk is asked again.
+        host_head_urls: usize = "64", Kind::Number(1, 65_536);
+    }
+
+    /// Segments of what was crawled.
+    store: Store {
+        /// A segment is closed when it is this long.
+        /// Small enough to move and verify one, large enough that there are few.
+        segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
+        /// zstd level of the records.
+        /// Higher levels save disk at the price of CPU time that the shard's fetches need.
+        zstd_level: i32 = "1", Kind::Number(-7, 19);
+    }
+}
+
+choices! {
+    /// `scope.follow`
+    Follow {
+        /// every link
+        All = "all",
+        /// links to sites of the seeds
+        SeedSites = "seed-sites",
+        /// links to hosts of the seeds
+        SeedHosts = "seed-hosts",
+    }
+    /// `partition.key`
+    PartitionKey {
+        /// the registrable domain
+        Site = "site",
+        /// the host name
+        Host = "host",
+    }
+    /// `fetch.private_addresses`
+    PrivateAddresses {
+        /// only globally reachable addresses
+        Deny = "deny",
+        /// loopback besides, and nothing else that is special
+        Loopback = "loopback",
+        /// every address
+        Allow = "allow",
+    }
+    /// `tls.certificates`
+    Certificates {
+        /// the fetch fails
+        Verify = "verify",
+        /// the fetch goes on and the error is stored in the page's metadata record
+        Record = "record",
+    }
+}

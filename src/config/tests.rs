@@ -1,0 +1,303 @@
+//! Tests of the configuration as a whole: the list of keys, the errors as operators see them, and hostile text.
+
+use super::keys::TABLES;
+use super::kind::Kind;
+use super::*;
+use crate::time::Duration;
+
+fn errors(text: &str) -> Vec<String> {
+    match Config::parse(text, "a.toml") {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(ConfigError::to_string).collect(),
+    }
+}
+
+/// The one error of `text`, without the file's name.
+fn error(text: &str) -> String {
+    let errors = errors(text);
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    errors.first().and_then(|error| error.strip_prefix("a.toml:")).map(str::to_owned).expect("a file and an error")
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    let config = Config::parse("", "a.toml").expect("valid");
+    assert_eq!(config, Config::default());
+    assert_eq!(config.politeness.host_delay, Duration::from_secs(1));
+    assert_eq!(config.fetch.body_bytes_max, 16 << 20);
+    assert_eq!(config.frontier.ram_bytes_max, 1 << 30);
+    assert_eq!(config.visited.urls_max, 100_000_000);
+    assert_eq!(config.fetch.private_addresses, PrivateAddresses::Deny);
+    assert_eq!(config.store.zstd_level, 1);
+    assert_eq!(config.check(), Ok(()));
+}
+
+#[test]
+fn the_example_holds_every_key_at_its_default() {
+    let example = Config::annotated();
+    assert_eq!(Config::parse(&example, "example").expect("valid"), Config::default());
+    for table in TABLES {
+        for key in table.keys {
+            assert!(example.contains(&format!("\n{} = ", key.name)), "{}", key.path());
+            assert!(!key.docs.is_empty());
+        }
+    }
+    assert!(example.lines().all(|line| line.chars().count() <= 140 && !line.ends_with(' ')));
+}
+
+#[test]
+fn what_is_printed_reads_back() {
+    let mut config = Config::default();
+    for (key, value) in [
+        ("agent.name", "example-bot"),
+        ("agent.email", "bot@example.org"),
+        ("crawl.cpus", "1-3,7"),
+        ("crawl.rng_seed", "9223372036854775807"),
+        ("dns.servers", "127.0.0.1, [::1]:5353"),
+        ("dns.hosts.www.example.test", "127.0.0.1,::1"),
+        ("dns.hosts.a_b", "127.0.0.2"),
+        ("tls.ca_files", "[\"a \\\"b\\\".pem\"]"),
+        ("politeness.host_delay", "\"1500ms\""),
+        ("scope.url_bytes_max", "1000B"),
+        ("store.zstd_level", "-7"),
+        ("partition.key", "host"),
+        ("tls.certificates", "record"),
+    ] {
+        config.set(key, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(config.crawl.cpu_numbers(), [1, 2, 3, 7]);
+    assert_eq!(config.dns.servers.iter().map(|server| server.port()).collect::<Vec<_>>(), [53, 5353]);
+    assert_eq!(config.dns.hosts.get("www.example.test").map(Vec::len), Some(2));
+    assert_eq!(config.politeness.host_delay, Duration::from_millis(1500));
+    assert_eq!(Config::parse(&config.to_toml(), "a.toml").expect("valid"), config);
+}
+
+#[test]
+fn every_range_fits_its_field_and_says_so_outside() {
+    for key in TABLES.iter().flat_map(|table| table.keys) {
+        let (inside, outside): (Vec<String>, Vec<String>) = match key.kind {
+            Kind::Number(min, max) => (
+                vec![min.to_string(), max.to_string()],
+                [min.checked_sub(1), max.checked_add(1)]
+                    .into_iter()
+                    .flatten()
+                    .map(|number| number.to_string())
+                    .collect(),
+            ),
+            Kind::Time(min, max) => (vec![format!("{min}ms"), format!("{max}ms")], vec![format!("{}ms", max + 1)]),
+            Kind::Size(min, max) => {
+                (vec![format!("{min}B"), format!("{max}B")], vec![format!("{}B", min - 1), format!("{}B", max + 1)])
+            }
+            Kind::Choice(choices) => {
+                (choices.iter().map(|(word, _)| (*word).to_owned()).collect(), vec!["other".into(), String::new()])
+            }
+            Kind::Text(_) | Kind::Servers | Kind::Hosts | Kind::Files => continue,
+        };
+        let mut config = Config::default();
+        for value in inside {
+            config.set(&key.path(), &value).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(Config::parse(&config.to_toml(), "").map_err(|_| ()).is_ok(), config.check().is_ok());
+        }
+        for value in outside {
+            let before = config.clone();
+            let error = config.set(&key.path(), &value).expect_err("out of range").to_string();
+            assert!(error.contains("; expected"), "{error}");
+            assert_eq!(config, before);
+        }
+    }
+}
+
+#[test]
+fn errors_name_line_key_and_what_is_expected() {
+    for (text, expected) in [
+        (
+            "[fetch]\ndeadline = 10",
+            "2: fetch.deadline: the number 10 without a unit; expected a duration from 10ms to 24h, such as \"250ms\", \
+             \"10s\", \"5m\" or \"24h\"",
+        ),
+        (
+            "fetch.deadline = '10'",
+            "1: fetch.deadline: \"10\" has no unit (one of ms, s, m, h or d); expected a duration from 10ms to 24h, \
+             such as \"250ms\", \"10s\", \"5m\" or \"24h\"",
+        ),
+        (
+            "\n\n[fetch]\nheader_bytes_max = \"64KB\"",
+            "4: fetch.header_bytes_max: \"64KB\" has an unknown unit (not one of B, KiB, MiB, GiB or TiB); expected a \
+             size from 1KiB to 1MiB, such as \"64KiB\", \"1MiB\" or \"1GiB\"",
+        ),
+        (
+            "[fetch]\nheader_count_max = 1000000",
+            "2: fetch.header_count_max: 1_000_000 is out of range; expected a whole number from 8 to 4_096",
+        ),
+        (
+            "[fetch]\nheader_count_max = \"256\"",
+            "2: fetch.header_count_max: the text \"256\"; expected a whole number from 8 to 4_096",
+        ),
+        (
+            "[scope]\nfollow = \"seed-site\"",
+            "2: scope.follow: \"seed-site\" is no choice (did you mean \"seed-sites\"?); expected \"all\", \
+             \"seed-sites\" or \"seed-hosts\"",
+        ),
+        (
+            "[fetch]\nconect_timeout = \"1s\"",
+            "2: fetch.conect_timeout: unknown key (did you mean \"connect_timeout\"?)",
+        ),
+        ("[fetch]\nhost_delay = \"1s\"", "2: fetch.host_delay: unknown key (did you mean politeness.host_delay?)"),
+        ("host_delay = \"1s\"", "1: host_delay: unknown table or key (did you mean politeness.host_delay?)"),
+        ("[politness]", "1: politness: unknown table or key (did you mean \"politeness\"?)"),
+        ("fetch = 1", "1: fetch: the number 1; expected a table, [fetch]"),
+        ("version = 2\nnonsense = 1", "1: version: config is of version 2, this ringcrawl reads version 1"),
+        (
+            "[agent]\nname = \"bot 2\"",
+            "2: agent.name: ' ' cannot stand in a product token; expected 1 to 64 letters, \"_\" or \"-\" (RFC 9309 \
+             section 2.2.1), such as \"examplebot\"",
+        ),
+        (
+            "[fetch]\nconnect_timeout = \"2m\"",
+            "2: fetch.connect_timeout: 2m is more than fetch.deadline = 1m allows; expected less, or more there",
+        ),
+        (
+            "[fetch]\ndeadline = \"15s\"",
+            "2: fetch.deadline: 15s is too little for fetch.first_byte_timeout = 20s; expected more, or less there",
+        ),
+        (
+            "[dns.hosts]\n\"a.test\" = \"localhost\"",
+            "2: dns.hosts.\"a.test\": \"localhost\" is no IP address; expected names with an address or a list of at \
+             most 64, such as \"www.example.test\" = \"127.0.0.1\"",
+        ),
+    ] {
+        assert_eq!(error(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn all_errors_are_told_in_order() {
+    let text = "\
+[fetch]
+deadline = 10
+deadline = \"20s\"
+= 5
+tls_timeout = \"1x\"
+
+[store
+zstd_level = 3
+
+[dns]
+servers = [\"127.0.0.1\", \"nine\", 5, \"127.0.0.1:53\"]
+hosts = { \"a..b\" = \"127.0.0.1\", c = [], d = [\"127.0.0.1\", \"x\"] }
+[colour]
+";
+    let all = errors(text);
+    let lines: Vec<&str> = all.iter().filter_map(|error| error.split(':').nth(1)).collect();
+    assert_eq!(lines, ["2", "3", "4", "5", "7", "11", "11", "11", "12", "12", "12", "13"], "{all:#?}");
+}
+
+#[test]
+fn columns_count_characters() {
+    let errors = Config::parse("fetch = { deadline = \"9m\", 'ü' = 1, x = 2 }", "f").expect_err("unknown keys");
+    assert_eq!(errors.iter().map(|error| error.column).collect::<Vec<_>>(), [28, 37], "{errors:#?}");
+}
+
+#[test]
+fn names_with_dots_need_quotes() {
+    assert!(error("[dns.hosts]\nwww.example.test = \"127.0.0.1\"").contains("a name with dots needs quotes"));
+    let config = Config::parse("[dns.hosts]\n\"WWW.Example.test.\" = [\"127.0.0.1\"]", "").expect("valid");
+    assert!(config.dns.hosts.contains_key("www.example.test"));
+    assert!(error("dns.hosts = { A = \"127.0.0.1\", a = \"127.0.0.1\" }").contains("in other letters"));
+}
+
+#[test]
+fn set_says_what_is_wrong_and_changes_nothing() {
+    let mut config = Config::default();
+    for (key, value, expected) in [
+        (
+            "politeness.host_dealy",
+            "0s",
+            "--set: politeness.host_dealy: unknown key (did you mean politeness.host_delay?)",
+        ),
+        ("host_delay", "0s", "--set: host_delay: unknown key (did you mean politeness.host_delay?)"),
+        ("fetch.deadline.x", "0s", "--set: fetch.deadline.x: unknown key (did you mean fetch.deadline?)"),
+        (
+            "store.zstd_level",
+            "20",
+            "--set: store.zstd_level: 20 is out of range; expected a whole number from -7 to 19",
+        ),
+        ("store.zstd_level", "high", "--set: store.zstd_level: \"high\"; expected a whole number from -7 to 19"),
+    ] {
+        assert_eq!(config.set(key, value).expect_err("wrong").to_string(), expected);
+    }
+    assert_eq!(config, Config::default());
+    config.set("fetch.deadline", "1s").expect("valid alone");
+    assert_eq!(config.check().expect_err("three timeouts are longer").len(), 3);
+}
+
+#[test]
+fn agents_introduce_themselves() {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut agent = Agent::default();
+    assert_eq!(agent.user_agent(), format!("ringcrawl/{version}"));
+    assert!(!agent.is_complete());
+    agent.url = "https://example.org/bot".into();
+    agent.email = "bot@example.org".into();
+    agent.name = "examplebot".into();
+    assert_eq!(agent.user_agent(), format!("examplebot/{version} (+https://example.org/bot; bot@example.org)"));
+    assert!(agent.is_complete());
+}
+
+#[test]
+fn files_must_be_there_and_be_text() {
+    let directory = std::env::temp_dir().join(format!("ringcrawl-config-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory for the test");
+    let file = directory.join("a.toml");
+    let load = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).expect("a file for the test");
+        Config::load(&file).map_err(|errors| errors.iter().map(ConfigError::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    assert_eq!(
+        load(b"\xef\xbb\xbf[fetch]\r\ndeadline = '2m'\r\n").map(|config| config.fetch.deadline.as_secs()),
+        Ok(120)
+    );
+    assert!(load(b"[fetch]\n\xff").is_err_and(|error| error.contains("line 2 is not UTF-8")));
+    assert!(load(b"tls.ca_files = ['/nowhere/ca.pem']").is_err_and(|error| error.contains(":1: tls.ca_files: ")));
+    assert!(Config::load(directory.join("none")).is_err());
+    assert!(Config::load(&directory).is_err());
+    std::fs::remove_dir_all(&directory).expect("the test's own directory");
+}
+
+#[test]
+fn hostile_text_is_refused_or_read_but_never_panics() {
+    let example = Config::annotated().lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    for end in 0..example.len() {
+        if let Some(text) = example.get(..end) {
+            let _ = Config::parse(text, "");
+        }
+    }
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    let alphabet: Vec<char> = "[]{}=\"'\n\\#.,0 -_eT:aß\u{0}\r\t".chars().collect();
+    for _ in 0..1_500 {
+        let mut text: Vec<char> = example.chars().collect();
+        for _ in 0..=random(6) {
+            let at = random(text.len());
+            match (random(3), alphabet.get(random(alphabet.len()))) {
+                (0, Some(character)) => text.insert(at, *character),
+                (1, Some(character)) => text.splice(at..=at, [*character]).for_each(drop),
+                _ => text.truncate(text.len() - random(20)),
+            }
+        }
+        let text: String = text.into_iter().collect();
+        if let Ok(config) = Config::parse(&text, "") {
+            assert_eq!(Config::parse(&config.to_toml(), ""), Ok(config));
+        }
+    }
+    for text in ["[".repeat(10_000), format!("a = {}", "[".repeat(10_000)), "a.".repeat(10_000), "[a]\n".repeat(2_000)]
+    {
+        assert!(Config::parse(&text, "").is_err());
+    }
+    assert!(Config::parse(&" ".repeat(super::parse::FILE_BYTES_MAX + 1), "").is_err());
+}

@@ -1,0 +1,182 @@
+//! The forms that text values must have: product token, web address, mail address, list of CPUs.
+//!
+//! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would,
+//! because a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of
+//! the field value (RFC 9110 section 5.6.5), so brackets, backslash and `;` are refused inside them.
+//! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
+//! `CPU_MAX`.
+//! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
+
+/// The form of one text key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TextForm {
+    /// `identifier` of RFC 9309 section 2.2.1.
+    Token,
+    /// An http or https URL.
+    WebAddress,
+    /// `local@domain`.
+    MailAddress,
+    /// `1-7,9`.
+    Cpus,
+}
+
+/// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
+const CPU_MAX: u32 = 8_191;
+
+impl TextForm {
+    /// What would be right, after "expected".
+    pub(super) const fn expected(self) -> &'static str {
+        match self {
+            TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
+            TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
+            TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
+            TextForm::Cpus => "CPU numbers and rising ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
+        }
+    }
+
+    /// What is wrong with `text`, if anything.
+    pub(super) fn check(self, text: &str) -> Result<(), String> {
+        match self {
+            TextForm::Token => check_token(text),
+            TextForm::WebAddress => check_web_address(text),
+            TextForm::MailAddress => check_mail_address(text),
+            TextForm::Cpus => read_cpus(text).map(|_| ()),
+        }
+    }
+}
+
+/// The CPUs of a list such as `"1-7,9"`, rising and each once; none for the empty list.
+pub(super) fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    if text.len() > 1_024 {
+        return Err("a list of more than 1024 bytes".to_owned());
+    }
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (read_cpu(first)?, read_cpu(last)?);
+        if first > last {
+            return Err(format!("the range {part:?} falls"));
+        }
+        cpus.extend(first..=last);
+        // Each part is at most CPU_MAX + 1 numbers and there are at most 513 parts; keep what is held small anyway.
+        cpus.sort_unstable();
+        if let Some((twice, _)) = cpus.iter().zip(cpus.iter().skip(1)).find(|(one, next)| one == next) {
+            return Err(format!("CPU {twice} stands there twice"));
+        }
+    }
+    Ok(cpus)
+}
+
+fn read_cpu(text: &str) -> Result<u32, String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<u32>() {
+        Ok(cpu) if digits && cpu <= CPU_MAX => Ok(cpu),
+        _ => Err(format!("{text:?} is no CPU number")),
+    }
+}
+
+fn check_token(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("the name is empty".to_owned());
+    }
+    if text.len() > 64 {
+        return Err("the name is longer than 64 bytes".to_owned());
+    }
+    match text.chars().find(|character| !(character.is_ascii_alphabetic() || matches!(character, '_' | '-'))) {
+        Some(character) => Err(format!("{character:?} cannot stand in a product token")),
+        None => Ok(()),
+    }
+}
+
+fn check_web_address(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    check_comment(text, 512)?;
+    match ::url::Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("this is no address ({error})")),
+    }
+}
+
+fn check_mail_address(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    check_comment(text, 254)?;
+    let (local, domain) = text.rsplit_once('@').ok_or("there is no \"@\"")?;
+    let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte);
+    // RFC 5321 section 4.1.2, Dot-string: the quoted form is left out, nobody publishes a contact in it.
+    if local.is_empty() || local.starts_with('.') || local.ends_with('.') || !local.bytes().all(usual) {
+        return Err(format!("{local:?} before the \"@\" is no mailbox"));
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if domain.split('.').all(label) { Ok(()) } else { Err(format!("{domain:?} after the \"@\" is no domain")) }
+}
+
+/// Printable ASCII that may stand in a comment of User-Agent, and no `;`, which parts our three pieces.
+fn check_comment(text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.len() > bytes_max {
+        return Err(format!("it is longer than {bytes_max} bytes"));
+    }
+    let stray = |character: &char| !character.is_ascii_graphic() || matches!(character, '(' | ')' | '\\' | ';');
+    match text.chars().find(stray) {
+        Some(character) => Err(format!("{character:?} cannot stand in the User-Agent")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(read_cpus(""), Ok(vec![]));
+        assert_eq!(read_cpus("1-3,9, 0"), Ok(vec![0, 1, 2, 3, 9]));
+        for wrong in ["1-", "-1", "3-1", "1,,2", "1,1", "1-3,2", "a", "8192", "99999999999", "0-8191,0", "+1", ","] {
+            assert!(read_cpus(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(read_cpus("0-8191").map(|cpus| cpus.len()), Ok(8192));
+    }
+
+    #[test]
+    fn tokens_are_rfc_9309_identifiers() {
+        for right in ["ringcrawl", "My_Bot-", "a"] {
+            assert_eq!(TextForm::Token.check(right), Ok(()));
+        }
+        for wrong in ["", "bot2", "my bot", "*", "böt", "bot/1", &"a".repeat(65)] {
+            assert!(TextForm::Token.check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn addresses_fit_a_user_agent_comment() {
+        for right in ["", "https://example.org/bot", "http://example.org/?a=b#c"] {
+            assert_eq!(TextForm::WebAddress.check(right), Ok(()));
+        }
+        for wrong in
+            ["example.org", "ftp://example.org", "https://", "https://example.org/(x)", "https://a b/", "https://é.org"]
+        {
+            assert!(TextForm::WebAddress.check(wrong).is_err(), "{wrong}");
+        }
+        for right in ["", "bot@example.org", "a.b+c@localhost"] {
+            assert_eq!(TextForm::MailAddress.check(right), Ok(()));
+        }
+        for wrong in
+            ["bot", "@example.org", "bot@", "b ot@example.org", "bot@-a.org", "a;b@c.d", ".a@b.c", "a@b..c", "a\r\n@b"]
+        {
+            assert!(TextForm::MailAddress.check(wrong).is_err(), "{wrong}");
+        }
+    }
+}

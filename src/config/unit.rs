@@ -1,0 +1,163 @@
+//! Durations and sizes as people write them: `250ms`, `64KiB`.
+//!
+//! Decides: a quantity is one whole number and one unit, nothing else. A bare `10` is refused because nobody
+//! reading it knows whether it means seconds or milliseconds, and `64KB` because half of the world reads 64,000.
+//! The readers are `const`, so the ranges in the key list are checked by the compiler.
+//!
+//! Invariants: what `format_*` writes, `read_*` reads back as the same value (durations to the millisecond).
+//! Limits: 2^63 − 1 milliseconds or bytes.
+//! Leaves to others: which range a key allows (`keys`).
+
+use crate::time::Duration;
+
+/// Why a text is no quantity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// It does not start with a digit, or holds `.`, `_`, a sign or a space.
+    NotANumber,
+    /// A number alone.
+    NoUnit,
+    /// A number and something that is no unit of this kind.
+    UnknownUnit,
+    /// More than 2^63 − 1 of the smallest unit.
+    TooLarge,
+}
+
+/// Units of time, in milliseconds.
+const TIME_UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+/// Units of size, in bytes: IEC 80000-13 binary prefixes.
+const SIZE_UNITS: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+/// Reads a duration, in milliseconds.
+pub(super) const fn read_millis(text: &str) -> Result<u64, Unreadable> {
+    read(text, TIME_UNITS)
+}
+
+/// Reads a size, in bytes.
+pub(super) const fn read_bytes(text: &str) -> Result<u64, Unreadable> {
+    read(text, SIZE_UNITS)
+}
+
+/// Writes a duration in the largest unit up to hours that says it exactly; below a millisecond it is cut.
+pub(super) fn format_duration(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    // Hours, not days: operators compare "24h" with "36h" at a glance.
+    if millis == 0 { "0s".to_owned() } else { format(millis, TIME_UNITS.split_last().map_or(&[], |(_, rest)| rest)) }
+}
+
+/// Writes a size in the largest unit that says it exactly.
+pub(super) fn format_bytes(bytes: u64) -> String {
+    format(bytes, SIZE_UNITS)
+}
+
+fn format(amount: u64, units: &[(&str, u64)]) -> String {
+    let fits = |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor) && (amount > 0 || *factor == 1);
+    match units.iter().rev().find(fits) {
+        Some((name, factor)) => format!("{}{name}", amount / factor),
+        None => amount.to_string(),
+    }
+}
+
+/// `while` and indices because iterators are not `const`; each index is below a length tested in the same line.
+const fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, Unreadable> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let mut amount: u64 = 0;
+    while at < bytes.len() && bytes[at].is_ascii_digit() {
+        amount = match amount.checked_mul(10) {
+            Some(tens) => match tens.checked_add((bytes[at] - b'0') as u64) {
+                Some(sum) => sum,
+                None => return Err(Unreadable::TooLarge),
+            },
+            None => return Err(Unreadable::TooLarge),
+        };
+        at += 1;
+    }
+    if at == 0 {
+        return Err(Unreadable::NotANumber);
+    }
+    if at == bytes.len() {
+        return Err(Unreadable::NoUnit);
+    }
+    if matches!(bytes[at], b'.' | b'_' | b',' | b' ' | b'+' | b'-') {
+        return Err(Unreadable::NotANumber);
+    }
+    let mut index = 0;
+    while index < units.len() {
+        let (name, factor) = units[index];
+        if ends_with_exactly(bytes, at, name.as_bytes()) {
+            return match amount.checked_mul(factor) {
+                Some(product) if product <= i64::MAX as u64 => Ok(product),
+                _ => Err(Unreadable::TooLarge),
+            };
+        }
+        index += 1;
+    }
+    Err(Unreadable::UnknownUnit)
+}
+
+/// Whether `bytes` from `from` on is `tail`.
+const fn ends_with_exactly(bytes: &[u8], from: usize, tail: &[u8]) -> bool {
+    if bytes.len() != from + tail.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < tail.len() {
+        if bytes[from + at] != tail[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_whole_numbers_with_a_unit() {
+        assert_eq!(read_millis("250ms"), Ok(250));
+        assert_eq!(read_millis("10s"), Ok(10_000));
+        assert_eq!(read_millis("5m"), Ok(300_000));
+        assert_eq!(read_millis("24h"), read_millis("1d"));
+        assert_eq!(read_bytes("64KiB"), Ok(65_536));
+        assert_eq!(read_bytes("1GiB"), Ok(1 << 30));
+        assert_eq!(read_bytes("0B"), Ok(0));
+    }
+
+    #[test]
+    fn says_why_not() {
+        for (text, why) in [
+            ("", Unreadable::NotANumber),
+            ("s", Unreadable::NotANumber),
+            ("-1s", Unreadable::NotANumber),
+            ("1.5s", Unreadable::NotANumber),
+            ("1 s", Unreadable::NotANumber),
+            (" 1s", Unreadable::NotANumber),
+            ("10", Unreadable::NoUnit),
+            ("10sec", Unreadable::UnknownUnit),
+            ("10S", Unreadable::UnknownUnit),
+            ("10KiB", Unreadable::UnknownUnit),
+            ("10ſ", Unreadable::UnknownUnit),
+            ("99999999999999999999s", Unreadable::TooLarge),
+            ("9223372036854775807s", Unreadable::TooLarge),
+        ] {
+            assert_eq!(read_millis(text), Err(why), "{text:?}");
+        }
+        assert_eq!(read_bytes("64KB"), Err(Unreadable::UnknownUnit));
+        assert_eq!(read_bytes("64k"), Err(Unreadable::UnknownUnit));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for amount in (0..64).map(|shift| (1_u64 << shift) - 1).chain([60_000, 90_000, 86_400_000, 1536, 3 << 30]) {
+            assert_eq!(read_millis(&format_duration(Duration::from_millis(amount))), Ok(amount));
+            assert_eq!(read_bytes(&format_bytes(amount)), Ok(amount));
+        }
+        assert_eq!(format_duration(Duration::from_secs(90)), "90s");
+        assert_eq!(format_duration(Duration::from_secs(172_800)), "48h");
+        assert_eq!(format_bytes(1 << 20), "1MiB");
+        assert_eq!(format_bytes(0), "0B");
+    }
+}

@@ -1,0 +1,125 @@
+//! A key's value between its text in the file and its field in the structs.
+//!
+//! Decides: seven shapes are enough for every key, so reading, writing and range checks exist once per shape and
+//! not once per key. A `Field` says which shape a Rust type has.
+//! Invariants: `from_value(to_value(x)) == Some(x)` for every value a key's range admits.
+//! Leaves to others: which shape and range a key has (`keys`), the TOML side (`kind`).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::time::Duration;
+
+/// A value that was read, or is to be written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Value {
+    /// A duration.
+    Time(Duration),
+    /// A count, a level or a number of bytes; wide enough for `u64` and `i64`.
+    Number(i128),
+    /// Free text, or the name of a choice.
+    Text(String),
+    /// Name servers.
+    Servers(Vec<SocketAddr>),
+    /// Fixed names and their addresses.
+    Hosts(BTreeMap<String, Vec<IpAddr>>),
+    /// Paths of files.
+    Files(Vec<PathBuf>),
+}
+
+/// A type that a key's field may have.
+pub(super) trait Field: Sized {
+    /// The field's value; `None` when the shape is another or the type too narrow.
+    fn from_value(value: Value) -> Option<Self>;
+    /// The value to write.
+    fn to_value(&self) -> Value;
+}
+
+macro_rules! number_fields {
+    ($($number:ty)*) => {$(
+        impl Field for $number {
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::Number(number) => <$number>::try_from(number).ok(),
+                    _ => None,
+                }
+            }
+            fn to_value(&self) -> Value {
+                // No integer type here is wider than 64 bits; `usize` alone has no `From`, hence `as`.
+                Value::Number(*self as i128)
+            }
+        }
+    )*};
+}
+
+number_fields! { u8 u16 u32 u64 usize i32 }
+
+macro_rules! plain_fields {
+    ($($field:ty = $shape:ident;)*) => {$(
+        impl Field for $field {
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::$shape(inner) => Some(inner),
+                    _ => None,
+                }
+            }
+            fn to_value(&self) -> Value {
+                Value::$shape(self.clone())
+            }
+        }
+    )*};
+}
+
+plain_fields! {
+    Duration = Time;
+    String = Text;
+    Vec<SocketAddr> = Servers;
+    BTreeMap<String, Vec<IpAddr>> = Hosts;
+    Vec<PathBuf> = Files;
+}
+
+/// Declares an enumeration that a key chooses from, with the word each choice has in the file; the first is the
+/// default.
+macro_rules! choices {
+    ($($(#[doc = $type_doc:literal])+ $name:ident {
+        $(#[doc = $first_doc:literal])+ $first:ident = $first_text:literal,
+        $($(#[doc = $doc:literal])+ $choice:ident = $text:literal,)+
+    })+) => {$(
+        $(#[doc = $type_doc])+
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = $first_doc])+ #[default] $first,
+            $($(#[doc = $doc])+ $choice,)+
+        }
+
+        impl $name {
+            /// Word and meaning of each choice, in order.
+            pub(super) const CHOICES: &'static [(&'static str, &'static str)] =
+                &[($first_text, concat!($($first_doc),+)), $(($text, concat!($($doc),+)),)+];
+
+            /// The word in the file.
+            pub const fn as_str(self) -> &'static str {
+                match self { $name::$first => $first_text, $($name::$choice => $text,)+ }
+            }
+        }
+
+        impl $crate::config::value::Field for $name {
+            fn from_value(value: $crate::config::value::Value) -> Option<Self> {
+                match value {
+                    $crate::config::value::Value::Text(text) => match text.as_str() {
+                        $first_text => Some($name::$first),
+                        $($text => Some($name::$choice),)+
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+            fn to_value(&self) -> $crate::config::value::Value {
+                $crate::config::value::Value::Text(self.as_str().to_owned())
+            }
+        }
+    )+};
+}
+
+pub(super) use choices;
