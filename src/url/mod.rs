@@ -1,8 +1,30 @@
 //! URLs: bytes → canonical URL; its host and site; the fingerprint by which it is remembered.
+//!
+//! Decides: one form for every URL in the crawler. It is the WHATWG serialization (URL standard, section 4.5)
+//! of an http or https URL, without fragment (never sent), user name and password (never sent either: a link
+//! must not make the crawler log in). Two texts that mean the same request are then the same bytes, and the
+//! visited set, the frontier and the store can compare bytes.
+//! Why the `url` crate does the parsing: it is the implementation that browsers' vectors are run against; our
+//! own code only reads what it wrote.
+//!
+//! Invariants: a `Url` is ASCII; its path starts with `/`; its offsets lie in order inside the text.
+//! Limits: 65,535 bytes a URL, 1 MiB a reference.
+//! Leaves to others: which URLs are wanted (`config::Scope`), which shard they belong to (`route`).
 
+mod address;
+mod base;
 mod batch;
+mod canonical;
+mod site;
+mod surt;
 
+use std::fmt;
+
+pub use address::{AddressClass, address_class};
+pub use base::Base;
 pub use batch::UrlBatch;
+pub use site::site_of;
+pub use surt::surt;
 
 /// A crawlable (http or https) URL in WHATWG canonical form, without fragment.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,6 +46,16 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    /// The port that a URL of this scheme need not name (RFC 9110 sections 4.2.1 and 4.2.2).
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
 /// Why a text is no crawlable URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlError {
@@ -41,35 +73,49 @@ pub enum UrlError {
 impl Url {
     /// Parses, canonicalizes, drops the fragment and any user name and password.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
-        let parsed = url::Url::parse(text).map_err(UrlError::Invalid)?;
-        Url::from_parsed(parsed)
+        check_length(text)?;
+        Url::from_parsed(url::Url::parse(text).map_err(UrlError::Invalid)?)
+    }
+
+    /// Takes back a text that `as_str` gave, without parsing it again in full.
+    ///
+    /// Any other text is either refused or read as a URL whose parts are sound but perhaps not canonical.
+    pub fn from_canonical(text: &str) -> Result<Url, UrlError> {
+        canonical::read(text)
     }
 
     /// Resolves `reference` against `self` (WHATWG URL, section 4.4), then as `parse`.
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
-        let base = url::Url::parse(&self.text).map_err(UrlError::Invalid)?;
-        Url::from_parsed(base.join(reference).map_err(UrlError::Invalid)?)
+        self.join_encoded(reference, encoding_rs::UTF_8)
     }
 
+    /// As `join`, for a reference in a page of a legacy encoding: its query is sent in that encoding
+    /// (WHATWG URL, section 4.4, "query state"). Many references of one page are cheaper through `Base`.
+    pub fn join_encoded(&self, reference: &str, encoding: &'static encoding_rs::Encoding) -> Result<Url, UrlError> {
+        Base::new(self).resolve(reference, encoding)
+    }
+
+    /// What the `url` crate parsed, as ours.
     fn from_parsed(mut parsed: url::Url) -> Result<Url, UrlError> {
-        if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(UrlError::Scheme);
-        }
+        let host_start: u16 = match parsed.scheme() {
+            "http" => HTTP_PREFIX.len() as u16,
+            "https" => HTTPS_PREFIX.len() as u16,
+            _ => return Err(UrlError::Scheme),
+        };
         parsed.set_fragment(None);
+        // These two fail for URLs without a host alone, and http URLs have one.
         let _ = parsed.set_username("");
         let _ = parsed.set_password(None);
         let port = parsed.port_or_known_default().ok_or(UrlError::Scheme)?;
-        let host_start = parsed.scheme().len() + 3;
-        let host_end = host_start + parsed.host_str().map_or(0, str::len);
-        let path_start = parsed[..url::Position::BeforePath].len();
-        if parsed.as_str().len() > usize::from(u16::MAX) {
-            return Err(UrlError::TooLong);
-        }
+        // All offsets lie within the text, so none wraps once its length fits.
+        u16::try_from(parsed.as_str().len()).map_err(|_| UrlError::TooLong)?;
+        let host_bytes = parsed.host_str().map_or(0, str::len) as u16;
+        let path_start = parsed[..url::Position::BeforePath].len() as u16;
         Ok(Url {
             text: String::from(parsed).into_boxed_str(),
-            host_start: host_start as u16,
-            host_end: host_end as u16,
-            path_start: path_start as u16,
+            host_start,
+            host_end: host_start + host_bytes,
+            path_start,
             port,
         })
     }
@@ -81,7 +127,7 @@ impl Url {
 
     /// http or https.
     pub fn scheme(&self) -> Scheme {
-        if self.host_start == 8 { Scheme::Https } else { Scheme::Http }
+        if usize::from(self.host_start) == HTTPS_PREFIX.len() { Scheme::Https } else { Scheme::Http }
     }
 
     /// Lower-case domain or IP address; an IPv6 address with its brackets.
@@ -115,16 +161,76 @@ impl Url {
     }
 }
 
-/// The registrable domain of `host` by the Public Suffix List, or `host` itself when it has none
-/// (an IP address, a bare public suffix, a single label).
-pub fn site_of(host: &str) -> &str {
-    if host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok() {
-        return host;
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
-    psl::domain_str(host).unwrap_or(host)
 }
 
 /// The 64-bit fingerprint of a canonical URL under the crawl's own seed.
 pub fn fingerprint(rng_seed: u64, url: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(url.as_bytes(), rng_seed)
+}
+
+const HTTP_PREFIX: &str = "http://";
+const HTTPS_PREFIX: &str = "https://";
+
+/// A reference may shrink in parsing (tabs, dot segments), but none that is sixteen times too long is worth it.
+const REFERENCE_BYTES_MAX: usize = 1 << 20;
+
+fn check_length(reference: &str) -> Result<(), UrlError> {
+    if reference.len() > REFERENCE_BYTES_MAX { Err(UrlError::TooLong) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        let url = Url::parse("HTTPS://user:pw@EXAMPLE.com:8443/a/../b c?q=ü#frag").unwrap();
+        assert_eq!(url.as_str(), "https://example.com:8443/b%20c?q=%C3%BC");
+        assert_eq!((url.scheme(), url.host(), url.port()), (Scheme::Https, "example.com", 8443));
+        assert_eq!(url.authority(), "example.com:8443");
+        assert_eq!(url.origin(), "https://example.com:8443");
+        assert_eq!(url.path_and_query(), "/b%20c?q=%C3%BC");
+        let v6 = Url::parse("http://[::1]:80/").unwrap();
+        assert_eq!((v6.host(), v6.port(), v6.authority(), v6.site()), ("[::1]", 80, "[::1]", "[::1]"));
+        assert_eq!(Url::parse("http://@/"), Err(UrlError::Invalid(url::ParseError::EmptyHost)));
+        assert_eq!(Url::parse("ftp://example.com/"), Err(UrlError::Scheme));
+    }
+
+    #[test]
+    fn references() {
+        let page = Url::parse("http://example.com/dir/page?q#x").unwrap();
+        for (reference, expected) in [
+            ("", "http://example.com/dir/page?q"),
+            ("#top", "http://example.com/dir/page?q"),
+            ("?r", "http://example.com/dir/page?r"),
+            ("other", "http://example.com/dir/other"),
+            ("../../up", "http://example.com/up"),
+            ("//user@b.test:80/x", "http://b.test/x"),
+            ("\\\\b.test\\x", "http://b.test/x"),
+            (" http:sub ", "http://example.com/dir/sub"),
+        ] {
+            assert_eq!(page.join(reference).unwrap().as_str(), expected, "{reference:?}");
+        }
+        assert_eq!(page.join("mailto:a@b.test"), Err(UrlError::Scheme));
+    }
+
+    #[test]
+    fn lengths_at_the_border_of_the_offsets() {
+        let prefix = "http://example.com:8080/";
+        let fits = format!("{prefix}{}", "a".repeat(65_535 - prefix.len()));
+        let url = Url::parse(&fits).unwrap();
+        assert_eq!((url.as_str().len(), url.port(), url.host()), (65_535, 8080, "example.com"));
+        assert_eq!(Url::parse(&format!("{fits}a")), Err(UrlError::TooLong));
+        assert_eq!(Url::parse(&format!("{fits}#fragment")).unwrap(), url);
+        // A host beyond the offsets, and credentials that are dropped before the length counts.
+        let label = "a.".repeat(40_000);
+        assert_eq!(Url::parse(&format!("http://{label}a/")), Err(UrlError::TooLong));
+        let credentials = "u".repeat(70_000);
+        assert_eq!(Url::parse(&format!("http://{credentials}@b.test/x")).unwrap().as_str(), "http://b.test/x");
+        assert_eq!(Url::parse(&format!("{prefix}{}", "\t".repeat(1 << 20))), Err(UrlError::TooLong));
+    }
 }
