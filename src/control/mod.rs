@@ -1,1 +1,119 @@
-//! Stub.
+//! What the housekeeping thread and the shards share: counters, phases, wake-ups. No shard's state.
+//!
+//! Decides: a shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets
+//! the other. A crawl ends by itself when every shard is quiet and every URL that was sent was received.
+//! Invariants: only a shard writes its [`Post`]; only the housekeeping thread moves the phase, and only forward.
+//! Leaves to others: what is shown (`cli`), what a shard does in a phase (`drive`).
+
+mod census;
+
+pub use census::Census;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::ring::Waker;
+use crate::stats::{ShardStats, Totals};
+
+/// What a crawl is doing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// Fetching.
+    Run = 0,
+    /// No new fetches; those under way end, what was found is handed over.
+    Drain = 1,
+    /// Fetches under way are left; what was found is handed over.
+    Abort = 2,
+    /// Everything is handed over: write all and end.
+    Close = 3,
+}
+
+/// One shard's side that others see.
+#[derive(Debug)]
+pub struct Post {
+    /// Counters for people.
+    pub stats: ShardStats,
+    /// Wakes the shard.
+    pub waker: Waker,
+    /// URLs put into rings, before they are put there.
+    pub sent: AtomicU64,
+    /// URLs taken out of rings, after they were worked off.
+    pub received: AtomicU64,
+    /// Whether the shard has nothing to do until something comes in.
+    pub quiet: AtomicBool,
+}
+
+/// A crawl as the housekeeping thread sees it.
+#[derive(Debug)]
+pub struct Control {
+    posts: Vec<Arc<Post>>,
+    phase: AtomicU8,
+    /// The first thing that broke. Written at most once a crawl, never on a page's path.
+    failure: Mutex<Option<String>>,
+    failed: AtomicBool,
+}
+
+impl Control {
+    /// A crawl of `shards` shards in `Phase::Run`.
+    pub fn new(shards: u16) -> std::io::Result<Control> {
+        let post = || {
+            Ok(Arc::new(Post {
+                stats: ShardStats::default(),
+                waker: Waker::new()?,
+                sent: AtomicU64::new(0),
+                received: AtomicU64::new(0),
+                quiet: AtomicBool::new(false),
+            }))
+        };
+        Ok(Control {
+            posts: (0..shards).map(|_| post()).collect::<std::io::Result<_>>()?,
+            phase: AtomicU8::new(Phase::Run as u8),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Every shard's post, by its index.
+    pub fn posts(&self) -> &[Arc<Post>] {
+        &self.posts
+    }
+
+    /// What to do now.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Run,
+            1 => Phase::Drain,
+            2 => Phase::Abort,
+            _ => Phase::Close,
+        }
+    }
+
+    /// Moves on to `phase`, never back, and wakes everybody.
+    pub fn advance(&self, phase: Phase) {
+        if self.phase.fetch_max(phase as u8, Ordering::AcqRel) < phase as u8 {
+            self.posts.iter().for_each(|post| post.waker.wake());
+        }
+    }
+
+    /// Something broke that the crawl cannot go on without; the first report counts.
+    pub fn fail(&self, what: String) {
+        if let Ok(mut failure) = self.failure.lock() {
+            failure.get_or_insert(what);
+        }
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// What broke, if anything did.
+    pub fn failure(&self) -> Option<String> {
+        if !self.failed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.failure.lock().ok().and_then(|failure| failure.clone())
+    }
+
+    /// Counters, shard by shard.
+    pub fn totals(&self) -> Vec<Totals> {
+        self.posts.iter().map(|post| post.stats.totals()).collect()
+    }
+}

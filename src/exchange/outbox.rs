@@ -76,7 +76,7 @@ impl Outbox {
 
     /// Closes batches that are old, then hands over what the rings take: `send` puts a batch into the ring
     /// to a shard and says whether there was room. Returns the number of URLs handed over.
-    pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &[u8]) -> bool) -> u64 {
+    pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) -> u64 {
         let mut sent = 0;
         for to in 0..self.lanes.len() as u16 {
             let lane = &mut self.lanes[usize::from(to)];
@@ -85,7 +85,7 @@ impl Outbox {
             }
             let lane = &mut self.lanes[usize::from(to)];
             while let Some(batch) = lane.waiting.front() {
-                if !send(to, batch.as_bytes()) {
+                if !send(to, batch) {
                     break;
                 }
                 self.waiting_bytes -= batch.as_bytes().len();
@@ -168,8 +168,8 @@ mod tests {
         let mut spool = Spool::new(1 << 20);
         let mut outbox = Outbox::new(2, &small());
         let mut sent = Vec::new();
-        let mut send = |to: u16, bytes: &[u8]| {
-            sent.push((to, UrlBatch::from_bytes(bytes.to_vec()).unwrap().len()));
+        let mut send = |to: u16, batch: &UrlBatch| {
+            sent.push((to, batch.len()));
             true
         };
         for number in 0..4 {

@@ -208,12 +208,12 @@ impl Simulation {
             }
             let mut sent = Vec::new();
             let (lanes, lane_batches_max, refused) = (&mut self.lanes, self.lane_batches_max, &mut self.refused);
-            self.shards[index].flush_exchange(self.now, &mut |to, bytes| {
+            self.shards[index].flush_exchange(self.now, &mut |to, batch| {
                 let lane = lanes.entry((index as u16, to)).or_default();
                 let room = lane.len() < lane_batches_max;
                 *refused += u64::from(!room);
                 if room {
-                    lane.push_back(bytes.to_vec());
+                    lane.push_back(batch.as_bytes().to_vec());
                     sent.push(to);
                 }
                 room

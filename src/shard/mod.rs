@@ -156,7 +156,7 @@ impl Shard {
     }
 
     /// Hands batches over: `send` puts one into the ring to a shard and says whether there was room.
-    pub fn flush_exchange(&mut self, now: Instant, send: &mut dyn FnMut(u16, &[u8]) -> bool) {
+    pub fn flush_exchange(&mut self, now: Instant, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) {
         self.counts.exchanged_out += self.outbox.flush(now, &mut self.spool, send);
     }
 
@@ -180,10 +180,21 @@ impl Shard {
         self.journal.take_block(now, force)
     }
 
+    /// Notes what was not handed over in the journal, for a crawl that ends before it could be.
+    pub fn keep_outgoing(&mut self, now: Instant) {
+        let outgoing = &mut self.journal.entries(now).outgoing;
+        self.outbox.in_memory().for_each(|batch| outgoing.extend(batch));
+    }
+
     /// When to ask again although nothing came in; `Instant::ZERO` for now.
     pub fn next_due(&self) -> Option<Instant> {
         let waits = [self.frontier.next_due(), self.outbox.next_due(), self.journal.next_due()];
         waits.into_iter().flatten().min()
+    }
+
+    /// Jobs under way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Whether nothing is left: no URL waits, no job is under way, nothing is to be handed over.

@@ -1,0 +1,291 @@
+//! The crawl's directory: whose it is, who holds it, what lies where.
+//!
+//! | path | what |
+//! |---|---|
+//! | `crawl.json` | the manifest: what was fixed when the crawl began |
+//! | `lock` | locked while a process works here |
+//! | `shard-NN/journal` | what was accepted and what is over |
+//! | `shard-NN/segments/` | records |
+//! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
+//!
+//! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
+//! refused and left as it is. Nothing is ever overwritten.
+//! Invariants: the manifest is written whole (under another name, then renamed) and never changed after.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::PartitionKey;
+
+/// A directory that this process holds.
+#[derive(Debug)]
+pub struct CrawlDir {
+    root: PathBuf,
+    manifest: Manifest,
+    is_new: bool,
+    /// Held as long as this value lives.
+    _lock: File,
+}
+
+/// What was fixed when the crawl began.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the directory's layout.
+    pub format: u32,
+    /// Which ringcrawl began it.
+    pub created_by: String,
+    /// When, as in WARC-Date.
+    pub created: String,
+    /// Seed of fingerprints and of every random choice.
+    pub rng_seed: u64,
+    /// Number of shards.
+    pub shards: u16,
+    /// `site` or `host`.
+    pub partition_key: String,
+}
+
+/// Why a directory cannot be used. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DirError {
+    /// The system refuses.
+    #[error("{path}: {why}", path = .0.display(), why = .1)]
+    Io(PathBuf, io::Error),
+    /// There is something in it, and it is no crawl.
+    #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
+    Foreign(PathBuf),
+    /// A crawl of another layout, or a damaged manifest.
+    #[error("{path}: {why}", path = .0.display(), why = .1)]
+    Manifest(PathBuf, String),
+    /// Another process works in it.
+    #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
+    Locked(PathBuf),
+    /// The crawl in it was begun with other settings.
+    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; leave the setting away or give a new directory", path = .path.display())]
+    Differs {
+        /// The directory.
+        path: PathBuf,
+        /// The setting.
+        what: &'static str,
+        /// Its value there.
+        held: String,
+        /// Its value now.
+        wanted: String,
+    },
+    /// `--new` was given.
+    #[error("{path} holds a crawl already, and a new one was asked for", path = .0.display())]
+    NotNew(PathBuf),
+}
+
+/// What the caller wants of a directory; `None` leaves it to the manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Refuse to resume.
+    pub new: bool,
+    /// Number of shards, when said.
+    pub shards: Option<u16>,
+    /// Seed, when said.
+    pub rng_seed: Option<u64>,
+    /// What stays together.
+    pub partition_key: PartitionKey,
+}
+
+impl CrawlDir {
+    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` gives what the caller left open.
+    pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
+        let io = |error| DirError::Io(root.to_owned(), error);
+        let held = read_manifest(root)?;
+        if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
+            return Err(DirError::Foreign(root.to_owned()));
+        }
+        if let Some(held) = &held {
+            check(root, held, wanted)?;
+        }
+        fs::create_dir_all(root).map_err(io)?;
+        let lock = File::options().create(true).truncate(false).write(true).open(root.join(LOCK)).map_err(io)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        // Another process may have begun a crawl between the look and the lock.
+        let (manifest, is_new) = match read_manifest(root)? {
+            Some(held) => {
+                check(root, &held, wanted)?;
+                (held, false)
+            }
+            None => (manifest(), true),
+        };
+        if is_new {
+            write_manifest(root, &manifest).map_err(io)?;
+        }
+        let dir = CrawlDir { root: root.to_owned(), manifest, is_new, _lock: lock };
+        for shard in 0..dir.manifest.shards {
+            let shard = dir.shard(shard);
+            fs::create_dir_all(shard.join("segments")).map_err(io)?;
+            let spool = shard.join("spool");
+            if spool.exists() {
+                fs::remove_dir_all(&spool).map_err(io)?;
+            }
+            fs::create_dir(&spool).map_err(io)?;
+        }
+        Ok(dir)
+    }
+
+    /// What was fixed when the crawl began.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Whether the crawl begins now.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of one shard.
+    pub fn shard(&self, index: u16) -> PathBuf {
+        self.root.join(format!("shard-{index:02}"))
+    }
+}
+
+fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
+    entry.as_ref().is_ok_and(|entry| entry.file_name() == LOCK || entry.file_name() == MANIFEST_OPEN)
+}
+
+fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> {
+    if wanted.new {
+        return Err(DirError::NotNew(root.to_owned()));
+    }
+    let differs = |what, held: String, wanted: String| {
+        if held == wanted { Ok(()) } else { Err(DirError::Differs { path: root.to_owned(), what, held, wanted }) }
+    };
+    if let Some(shards) = wanted.shards {
+        differs("crawl.shards", held.shards.to_string(), shards.to_string())?;
+    }
+    if let Some(rng_seed) = wanted.rng_seed {
+        differs("crawl.rng_seed", held.rng_seed.to_string(), rng_seed.to_string())?;
+    }
+    differs("partition.key", held.partition_key.clone(), key_name(wanted.partition_key).to_owned())
+}
+
+/// The name of a partition key in manifests and configurations.
+pub fn key_name(key: PartitionKey) -> &'static str {
+    match key {
+        PartitionKey::Site => "site",
+        PartitionKey::Host => "host",
+    }
+}
+
+fn read_manifest(root: &Path) -> Result<Option<Manifest>, DirError> {
+    let path = root.join(MANIFEST);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(DirError::Io(path, error)),
+    };
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| DirError::Manifest(path.clone(), format!("no manifest of a crawl: {error}")))?;
+    match value.get("format").and_then(serde_json::Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => {
+            let why = format!("the crawl is of format {format}, this ringcrawl reads format {FORMAT}");
+            return Err(DirError::Manifest(path, why));
+        }
+        None => return Err(DirError::Manifest(path, "no manifest of a crawl: it names no format".to_owned())),
+    }
+    let manifest: Manifest = serde_json::from_value(value)
+        .map_err(|error| DirError::Manifest(path.clone(), format!("damaged manifest: {error}")))?;
+    if manifest.shards == 0 {
+        return Err(DirError::Manifest(path, "damaged manifest: no shards".to_owned()));
+    }
+    Ok(Some(manifest))
+}
+
+fn write_manifest(root: &Path, manifest: &Manifest) -> io::Result<()> {
+    let open = root.join(MANIFEST_OPEN);
+    let mut text = serde_json::to_string_pretty(manifest)?;
+    text.push('\n');
+    fs::write(&open, text)?;
+    File::open(&open)?.sync_all()?;
+    fs::rename(&open, root.join(MANIFEST))?;
+    File::open(root)?.sync_all()
+}
+
+/// The layout that this version writes.
+pub const FORMAT: u32 = 1;
+const MANIFEST: &str = "crawl.json";
+const MANIFEST_OPEN: &str = "crawl.json.open";
+const LOCK: &str = "lock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            format: FORMAT,
+            created_by: "ringcrawl test".to_owned(),
+            created: "2026-11-21T00:00:00Z".to_owned(),
+            rng_seed: 7,
+            shards: 2,
+            partition_key: "site".to_owned(),
+        }
+    }
+
+    fn temp(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("ringcrawl-dir-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn begun_once_then_resumed_and_locked() {
+        let root = temp("resume");
+        let first = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap();
+        assert!(first.is_new() && root.join("shard-01/segments").is_dir());
+        let locked = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err();
+        assert!(matches!(locked, DirError::Locked(_)), "{locked}");
+        drop(first);
+        fs::write(root.join("shard-00/spool/0"), "old").unwrap();
+        let again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
+        assert!(!again.is_new() && !root.join("shard-00/spool/0").exists());
+        assert_eq!(again.manifest(), &manifest());
+        drop(again);
+        let wanted = Wanted { shards: Some(3), ..Wanted::default() };
+        let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
+        assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
+        let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
+        assert!(matches!(new, DirError::NotNew(_)), "{new}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn foreign_directories_are_left_alone() {
+        let root = temp("foreign");
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("thesis.tex"), "precious").unwrap();
+        assert!(matches!(CrawlDir::open(&root, &Wanted::default(), manifest), Err(DirError::Foreign(_))));
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing was added");
+        fs::remove_file(root.join("thesis.tex")).unwrap();
+        for (text, expected) in [
+            ("{\"format\": 9}", "format 9"),
+            ("{\"format\": 1}", "damaged"),
+            ("{}", "names no format"),
+            ("not json", "no manifest"),
+        ] {
+            fs::write(root.join(MANIFEST), text).unwrap();
+            let error = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+            assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), text);
+        }
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,167 @@
+//! A job, carried out: fetch, decode, find links, store, and say how it ended.
+//!
+//! Decides: what is kept of a response and which of its links go on. The record is queued for the segment before
+//! the outcome reaches the brain, so the journal never says "over" of a page whose record is not on its way.
+//! Leaves to others: sockets (`fetch`), parsing (`http`, `links`), what to do about the outcome (`shard`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::segments::Segments;
+use crate::config::Config;
+use crate::control::Post;
+use crate::fetch::{Exchange, Hands};
+use crate::http::{self, Decoded};
+use crate::links::{self, Kinds, Page};
+use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
+use crate::ring;
+use crate::store::Capture;
+use crate::url::{Url, UrlBatch};
+
+/// What the jobs of a shard share.
+pub struct Bench {
+    /// Sockets, TLS, DNS.
+    pub hands: Rc<Hands>,
+    /// Where records go.
+    pub segments: RefCell<Segments>,
+    /// Counters.
+    pub post: std::sync::Arc<Post>,
+    /// Limits.
+    pub config: std::sync::Arc<Config>,
+    /// The first store error; the shard stops.
+    pub store_failure: RefCell<Option<String>>,
+}
+
+impl Bench {
+    /// Carries out one job.
+    pub async fn perform(&self, job: &FetchJob) -> Outcome {
+        if job.kind == JobKind::Resolve {
+            return self.hands.resolve(job.url.host()).await;
+        }
+        match self.hands.exchange(job).await {
+            Ok(exchange) => Outcome::Fetched(self.take(job, &exchange)),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
+
+    /// Decodes, scans, stores.
+    fn take(&self, job: &FetchJob, exchange: &Exchange) -> Fetched {
+        let response = &exchange.response;
+        let decoded = http::decode_content(&response.headers, &response.body, self.config.fetch.body_bytes_max);
+        let body: &[u8] = &decoded.bytes;
+        let mut fetched = Fetched {
+            status: response.status,
+            truncated: response.truncated.or(decoded.truncated),
+            redirect: redirect(job, response),
+            retry_after: http::retry_after(&response.headers, exchange.started),
+            wire_bytes: response.wire_bytes,
+            body_bytes: body.len() as u64,
+            ..Fetched::default()
+        };
+        let content_type = response.headers.get("content-type");
+        let mut found = None;
+        if job.kind == JobKind::Page {
+            if let Some(target) = &fetched.redirect {
+                fetched.links.push(job.depth, target.as_str());
+            }
+            if (200..300).contains(&response.status) && links::is_html(content_type, body) {
+                let content_type = content_type.map(String::from_utf8_lossy);
+                let page = Page { body, content_type: content_type.as_deref(), url: &job.url };
+                found = Some(self.scan(&page, job.depth.saturating_add(1), &mut fetched.links));
+            }
+        }
+        self.store(job, exchange, &decoded, &fetched, found);
+        if job.kind == JobKind::Robots {
+            fetched.robots_body = Some(body[..body.len().min(self.config.robots.body_bytes_max)].to_vec());
+        }
+        self.count(job, &fetched);
+        fetched
+    }
+
+    fn scan(&self, page: &Page<'_>, depth: u16, batch: &mut UrlBatch) -> links::Summary {
+        links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
+            batch.push(depth, found.url.as_str());
+        })
+    }
+
+    fn store(
+        &self,
+        job: &FetchJob,
+        exchange: &Exchange,
+        decoded: &Decoded<'_>,
+        fetched: &Fetched,
+        found: Option<links::Summary>,
+    ) {
+        let response = &exchange.response;
+        // Names as Heritrix writes them where it has them, so that tools know them.
+        let mut fields: Vec<(&str, String)> = vec![
+            ("hopsFromSeed", job.depth.to_string()),
+            ("fetchTimeMs", exchange.timings.total.as_millis().to_string()),
+            ("firstByteMs", exchange.timings.first_byte.as_millis().to_string()),
+        ];
+        if job.attempt > 0 {
+            fields.push(("attempt", job.attempt.to_string()));
+        }
+        if let Some(found) = found {
+            fields.push(("charsetForLinkExtraction", found.encoding.name().to_owned()));
+            fields.push(("outlinks", found.links.to_string()));
+            if found.dropped > 0 {
+                fields.push(("outlinksDropped", found.dropped.to_string()));
+            }
+        }
+        if let Some(problem) = &decoded.problem {
+            fields.push(("contentCodingProblem", format!("{problem:?}")));
+        }
+        if let Some(tls) = &exchange.tls {
+            fields.push(("tlsVersion", tls.version.to_string()));
+            fields.push(("tlsCipher", tls.cipher.to_string()));
+            if let Some(error) = &tls.certificate_error {
+                fields.push(("certificateError", error.clone()));
+            }
+        }
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+        let capture = Capture {
+            url: &job.url,
+            time: exchange.started,
+            ip: exchange.ip,
+            request: &exchange.request_bytes,
+            head_bytes: &response.head_bytes,
+            body: &response.body,
+            decoded: decoded.coding.is_some().then_some(&*decoded.bytes),
+            chunked: response.framing == http::Framing::Chunked,
+            truncated: fetched.truncated,
+            metadata: &fields,
+            status: response.status,
+            mime: &mime,
+        };
+        match self.segments.borrow_mut().append(ring::now(), exchange.started, &capture) {
+            Ok(bytes) => {
+                self.post.stats.bytes_stored.add(bytes);
+                self.post.stats.records.add(3);
+            }
+            Err(error) => {
+                self.store_failure.borrow_mut().get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+
+    fn count(&self, job: &FetchJob, fetched: &Fetched) {
+        let stats = &self.post.stats;
+        stats.status(fetched.status);
+        stats.bytes_wire.add(fetched.wire_bytes);
+        stats.bytes_decoded.add(fetched.body_bytes);
+        if job.kind == JobKind::Page && (200..300).contains(&fetched.status) {
+            stats.pages.add(1);
+        }
+    }
+}
+
+/// Where a 3xx points to (RFC 9110 section 10.2.2). Bytes beyond ASCII are taken as UTF-8, as browsers do.
+fn redirect(job: &FetchJob, response: &http::Response) -> Option<Url> {
+    if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers.get("location")?;
+    job.url.join(String::from_utf8_lossy(location).trim()).ok()
+}
