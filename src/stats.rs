@@ -189,6 +189,14 @@ impl Totals {
         sum
     }
 
+    /// Failures that somebody might look into: all but what we decided ourselves, by robots.txt or by stopping.
+    pub fn errors(&self) -> u64 {
+        let ours = |failure: Failure| matches!(failure, Failure::RobotsDenied | Failure::Aborted);
+        self.failures_by_name()
+            .filter(|(failure, _)| !ours(*failure))
+            .fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
     /// Failures in all.
     pub fn failed(&self) -> u64 {
         self.failures.iter().fold(0, |sum, count| sum.saturating_add(*count))
@@ -220,6 +228,7 @@ mod tests {
         let early: Vec<Totals> = shards.iter().map(ShardStats::totals).collect();
         let early = Totals::sum(&early);
         assert_eq!((early.pages, early.queued, early.idle, early.failed()), (6, 60, 3, 6));
+        assert_eq!(early.errors(), 3);
         assert_eq!(early.statuses, [15, 0, 6, 0, 3, 3]);
         assert_eq!(early.statuses.iter().sum::<u64>(), early.responses);
         assert_eq!(early.failures_by_name().collect::<Vec<_>>(), [(Failure::DnsTimeout, 3), (Failure::Aborted, 3)]);

@@ -61,15 +61,8 @@ impl Progress {
     }
 
     fn with_live(shards: usize, budget: Option<u64>, live: Option<Live>) -> Progress {
-        Progress {
-            shards: shards.max(1),
-            budget,
-            live,
-            samples: VecDeque::new(),
-            history: VecDeque::new(),
-            history_mark: (0, 0),
-            next_line: LINE_EVERY,
-        }
+        let (samples, history) = (VecDeque::new(), VecDeque::new());
+        Progress { shards: shards.max(1), budget, live, samples, history, history_mark: (0, 0), next_line: LINE_EVERY }
     }
 
     /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards.
@@ -280,11 +273,11 @@ impl Live {
     }
 }
 
-/// `38 errors (0.3 %)`: failures in all, and their share of fetches.
+/// `38 errors (0.3 %)`: failures that are not our own decision, and their share of what was asked for.
 fn errors(totals: &Totals) -> String {
-    let failed = totals.failed();
-    let fetches = failed.saturating_add(totals.responses).max(1);
-    format!("{} errors ({:.1} %)", grouped(failed), failed as f64 * 100.0 / fetches as f64)
+    let errors = totals.errors();
+    let asked = errors.saturating_add(totals.responses).max(1);
+    format!("{} errors ({:.1} %)", grouped(errors), errors as f64 * 100.0 / asked as f64)
 }
 
 /// Whole percents, cut: 100 is shown when it is reached and not before.
@@ -362,7 +355,6 @@ mod tests {
         assert!(late.starts_with("01:00  22,000 pages  0.0/s"), "{late}");
         assert!(late.ends_with("55 %  ETA –"), "{late}");
         assert_eq!(progress.step(&totals(22_000), &[], Duration::from_secs(64)), None);
-        progress.finish();
     }
 
     #[test]
@@ -391,7 +383,6 @@ mod tests {
             let live = progress.live.as_ref().expect("live");
             assert_eq!(live.head.prefix(), "5 pages");
             assert!(live.budget.as_ref().is_some_and(|bar| bar.message().starts_with("50 % of 10")));
-            progress.finish();
         }
     }
 

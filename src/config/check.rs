@@ -55,7 +55,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     for (key, bytes) in [
         ("exchange.ring_bytes", config.exchange.ring_bytes),
         ("exchange.waiting_bytes_max", config.exchange.waiting_bytes_max),
-        // The request line of a redirect's Location is one field of a head.
+        // A redirect's Location must fit the head it stands in.
         ("fetch.header_bytes_max", fetch.header_bytes_max),
     ] {
         at_most(

@@ -7,7 +7,7 @@
 //!
 //! Invariants: errors come in the order of the file; a configuration is returned only when there is none; rules
 //! between keys are judged only for keys whose own values are right.
-//! Limits: files of `FILE_BYTES_MAX`, `SYNTAX_ERRORS_MAX` syntax errors; nesting is limited by toml_edit.
+//! Limits: files of `FILE_BYTES_MAX`, `ERRORS_MAX` errors of which `SYNTAX_ERRORS_MAX` of syntax; nesting is limited by toml_edit.
 //! Leaves to others: what a key takes (`kind`), rules between keys (`check`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,9 @@ pub(super) const FILE_BYTES_MAX: usize = 16 << 20;
 /// Syntax errors told of one file; each costs another parse.
 const SYNTAX_ERRORS_MAX: usize = 32;
 
+/// Errors told of one file: nobody reads more, and a wrong file given by mistake may hold a million.
+const ERRORS_MAX: usize = 200;
+
 /// Reads `text`; `rules` are judged on what it says.
 pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash>) -> Result<Config, Vec<ConfigError>> {
     let mut reader = Reader {
@@ -38,6 +41,7 @@ pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash
         places: BTreeMap::new(),
         wrong: BTreeSet::new(),
         errors: Vec::new(),
+        untold: 0,
     };
     if text.len() > FILE_BYTES_MAX {
         reader.blame(None, "", format!("{} bytes; expected at most {FILE_BYTES_MAX}", text.len()));
@@ -53,6 +57,10 @@ pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash
         return Ok(reader.config);
     }
     reader.errors.sort_by_key(|error| (error.line, error.column));
+    if reader.untold > 0 {
+        let message = format!("{} more errors that are not shown", reader.untold);
+        reader.errors.push(ConfigError { file: file.to_owned(), line: 0, column: 0, key: String::new(), message });
+    }
     Err(reader.errors)
 }
 
@@ -67,6 +75,8 @@ struct Reader<'a> {
     /// Keys whose values are wrong, by path.
     wrong: BTreeSet<String>,
     errors: Vec<ConfigError>,
+    /// Errors beyond `ERRORS_MAX`.
+    untold: usize,
 }
 
 impl Reader<'_> {
@@ -188,6 +198,10 @@ impl Reader<'_> {
     }
 
     fn blame(&mut self, span: Option<Range<usize>>, key: &str, message: String) {
+        if self.errors.len() >= ERRORS_MAX {
+            self.untold += 1;
+            return;
+        }
         let (line, column) = span.map_or((0, 0), |span| self.place(span.start));
         self.errors.push(ConfigError { file: self.file.to_owned(), line, column, key: key.to_owned(), message });
     }

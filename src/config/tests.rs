@@ -193,6 +193,14 @@ hosts = { \"a..b\" = \"127.0.0.1\", c = [], d = [\"127.0.0.1\", \"x\"] }
 }
 
 #[test]
+fn a_file_given_by_mistake_is_told_in_short() {
+    let text: String = (0..5_000).map(|number| format!("key{number} = 1\n")).collect();
+    let all = errors(&text);
+    assert_eq!(all.len(), 201);
+    assert_eq!(all.last().map(String::as_str), Some("a.toml: 4800 more errors that are not shown"));
+}
+
+#[test]
 fn columns_count_characters() {
     let errors = Config::parse("fetch = { deadline = \"9m\", 'ü' = 1, x = 2 }", "f").expect_err("unknown keys");
     assert_eq!(errors.iter().map(|error| error.column).collect::<Vec<_>>(), [28, 37], "{errors:#?}");

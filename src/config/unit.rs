@@ -58,57 +58,45 @@ fn format(amount: u64, units: &[(&str, u64)]) -> String {
     }
 }
 
-/// `while` and indices because iterators are not `const`; each index is below a length tested in the same line.
-const fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, Unreadable> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
+/// Slice patterns and `while`, because iterators are not `const`.
+const fn read(text: &str, mut units: &[(&str, u64)]) -> Result<u64, Unreadable> {
+    let mut rest = text.as_bytes();
     let mut amount: u64 = 0;
-    while at < bytes.len() && bytes[at].is_ascii_digit() {
-        amount = match amount.checked_mul(10) {
-            Some(tens) => match tens.checked_add((bytes[at] - b'0') as u64) {
-                Some(sum) => sum,
-                None => return Err(Unreadable::TooLarge),
-            },
-            None => return Err(Unreadable::TooLarge),
-        };
-        at += 1;
+    while let [digit @ b'0'..=b'9', tail @ ..] = rest {
+        let Some(tens) = amount.checked_mul(10) else { return Err(Unreadable::TooLarge) };
+        let Some(sum) = tens.checked_add((*digit - b'0') as u64) else { return Err(Unreadable::TooLarge) };
+        amount = sum;
+        rest = tail;
     }
-    if at == 0 {
+    if rest.len() == text.len() {
         return Err(Unreadable::NotANumber);
     }
-    if at == bytes.len() {
-        return Err(Unreadable::NoUnit);
+    match rest {
+        [] => return Err(Unreadable::NoUnit),
+        [b'.' | b'_' | b',' | b' ' | b'+' | b'-', ..] => return Err(Unreadable::NotANumber),
+        _ => {}
     }
-    if matches!(bytes[at], b'.' | b'_' | b',' | b' ' | b'+' | b'-') {
-        return Err(Unreadable::NotANumber);
-    }
-    let mut index = 0;
-    while index < units.len() {
-        let (name, factor) = units[index];
-        if ends_with_exactly(bytes, at, name.as_bytes()) {
-            return match amount.checked_mul(factor) {
+    while let [(name, factor), others @ ..] = units {
+        if equal(rest, name.as_bytes()) {
+            return match amount.checked_mul(*factor) {
                 Some(product) if product <= i64::MAX as u64 => Ok(product),
                 _ => Err(Unreadable::TooLarge),
             };
         }
-        index += 1;
+        units = others;
     }
     Err(Unreadable::UnknownUnit)
 }
 
-/// Whether `bytes` from `from` on is `tail`.
-const fn ends_with_exactly(bytes: &[u8], from: usize, tail: &[u8]) -> bool {
-    if bytes.len() != from + tail.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < tail.len() {
-        if bytes[from + at] != tail[at] {
+/// `==`, which is not `const` for slices.
+const fn equal(mut left: &[u8], mut right: &[u8]) -> bool {
+    while let ([l, left_tail @ ..], [r, right_tail @ ..]) = (left, right) {
+        if *l != *r {
             return false;
         }
-        at += 1;
+        (left, right) = (left_tail, right_tail);
     }
-    true
+    left.is_empty() && right.is_empty()
 }
 
 #[cfg(test)]
