@@ -187,7 +187,7 @@ mod tests {
     fn centuries() {
         let year =
             |text: &str| http_date(format!("Sunday, 06-Nov-{text} 08:49:37 GMT").as_bytes(), NOW).map(|t| t.civil().0);
-        assert_eq!(["27", "76", "77", "99", "00"].map(|text| year(text)), [2027, 2076, 1977, 1999, 2000].map(Some));
+        assert_eq!(["27", "76", "77", "99", "00"].map(year), [2027, 2076, 1977, 1999, 2000].map(Some));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! HTTP/1.1 as a client speaks it, without a socket: bytes in, facts out.
 //!
 //! Decides: what a request looks like on the wire (`request`), where a response's head ends and what its
-//! lines mean (`head`), how long its body is (`framing`, `chunked`), how one is read piece by piece
+//! lines mean (`head`, `headers`), how long its body is (`framing`, `chunked`), how one is read piece by piece
 //! (`response`), how content codings are undone within limits (`coding`), when to come again (`date`).
 //!
 //! Why so: a parser without a socket is tested and simulated without one. What browsers and curl read, a
@@ -20,12 +20,13 @@ mod coding;
 mod date;
 mod framing;
 mod head;
+mod headers;
 mod request;
 mod response;
 
 pub use coding::{CodingProblem, Decoded, decode_content};
 pub use date::{http_date, retry_after};
-pub use head::Headers;
+pub use headers::Headers;
 pub use request::{Method, Request};
 pub use response::{Framing, HttpError, Progress, Response, ResponseReader};
 

@@ -29,7 +29,7 @@ pub struct Response {
     pub status: u16,
     /// The reason phrase as it came, without whitespace around it; not always text.
     pub reason: Vec<u8>,
-    /// The x of HTTP/1.x.
+    /// The x of HTTP/1.x; a status line that says 0.9 counts as 1.0, one that says 2.0 as 1.1.
     pub minor_version: u8,
     /// The header fields; trailers are not among them (RFC 9110 section 6.5.1).
     pub headers: Headers,

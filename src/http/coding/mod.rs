@@ -112,6 +112,10 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -
     let mut bytes = Cow::Borrowed(body);
     let mut truncated = None;
     for coding in codings.iter().rev() {
+        // Nothing, coded by a server that does not code nothing, is nothing.
+        if bytes.is_empty() {
+            break;
+        }
         let (undone, ending) = coding.undo(&bytes, bytes_max);
         if ending == Ending::Corrupt && undone.is_empty() {
             return as_it_came(Some(CodingProblem::Corrupt));
@@ -145,7 +149,10 @@ pub(super) fn undo_transfer_codings(
 ) -> (Vec<u8>, Option<Truncated>) {
     let mut bytes = body;
     let mut truncated = None;
-    for coding in codings.iter().rev().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
+    for coding in codings.iter().rev() {
+        if bytes.is_empty() {
+            break;
+        }
         let (undone, ending) = coding.undo(&bytes, bytes_max);
         truncated = truncated.or(ending.truncated());
         bytes = undone;

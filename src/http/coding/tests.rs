@@ -67,6 +67,8 @@ fn several_codings_are_undone_last_to_first() {
     let body = encode("gzip", &encode("br", &encode("deflate", b"hello")));
     let decoded = decode("deflate, identity,, br\r\nContent-Encoding: gzip", &body);
     assert_eq!((&decoded.bytes[..], decoded.coding.as_deref()), (&b"hello"[..], Some("deflate, br, gzip")));
+    let nothing = encode("gzip", b"");
+    assert_eq!((decode("br, gzip", &nothing).bytes.len(), decode("br, gzip", &nothing).truncated), (0, None));
     assert_eq!(decode("gzip,gzip,gzip,gzip", &body).problem, Some(CodingProblem::TooMany));
     // The inner coding is a lie: all stays as it came.
     let body = encode("gzip", b"<html>");
