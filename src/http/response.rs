@@ -261,7 +261,7 @@ impl ResponseReader {
             body,
             framing,
             truncated,
-            keep_alive: persistent && !self.spent && self.truncated.is_none(),
+            keep_alive: persistent && !self.spent && truncated.is_none(),
             wire_bytes: self.wire_bytes,
         })
     }

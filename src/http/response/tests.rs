@@ -142,6 +142,10 @@ fn transfer_codings_are_undone() {
     assert_eq!((&response.body[..], response.truncated, response.keep_alive), (&b"hello"[..], None, true));
     let response = read(Method::Get, [head, HELLO_GZIP, b"\r\n"]).expect("fine");
     assert_eq!((&response.body[..], response.truncated), (&b"hello"[..], Some(Truncated::Disconnect)));
+    // Sound chunks of what is no gzip: a peer so confused is not asked again over this connection.
+    let lie = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"[..];
+    let response = read(Method::Get, [lie]).expect("fine");
+    assert_eq!((response.truncated, response.keep_alive), (Some(Truncated::Unspecified), false));
     let head = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"[..];
     let response = read(Method::Get, [head, HELLO_GZIP]).expect("fine");
     assert_eq!((&response.body[..], response.framing, response.truncated), (&b"hello"[..], Framing::Close, None));
