@@ -5,7 +5,8 @@
 //! what is broken from its first byte, or in an unknown coding, stays as it came: often it is a page that
 //! merely lies about its coding.
 //!
-//! Invariants: `coding` is `None` exactly when `bytes` are as they came; no stage makes more than
+//! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
+//! uncoded ones being cut at the limit; no stage makes more than
 //! `bytes_max` bytes, nor allocates for bytes it has not made, but for the decoders' own windows (deflate
 //! 32 KiB, zstd 8 MiB, brotli 16 MiB).
 //!
