@@ -1,9 +1,39 @@
 //! HTTP/1.1 as a client speaks it, without a socket: bytes in, facts out.
+//!
+//! Decides: what a request looks like on the wire (`request`), where a response's head ends and what its
+//! lines mean (`head`, `headers`), how long its body is (`framing`, `chunked`), how one is read piece by piece
+//! (`response`), how content codings are undone within limits (`coding`), when to come again (`date`).
+//!
+//! Why so: a parser without a socket is tested and simulated without one. What browsers and curl read, a
+//! crawler must read too, so the head is parsed leniently; what decides where a message *ends* is strict,
+//! because there a mistake hands one response's bytes to another URL.
+//!
+//! Invariants: no byte from the network can panic; the result does not depend on how the bytes are split;
+//! time is linear in the bytes; memory is bounded by `Limits`, never by what a header announces.
+//!
+//! Limits: HTTP/1.0 and 1.1 alone; one response at a time (no pipelining); no upgrade.
+//!
+//! Leaves to others: connections, deadlines, redirects (`fetch`); what is stored (`store`).
+
+mod chunked;
+mod coding;
+mod date;
+mod framing;
+mod head;
+mod headers;
+mod request;
+mod response;
+
+pub use coding::{CodingProblem, Decoded, decode_content};
+pub use date::{http_date, retry_after};
+pub use headers::Headers;
+pub use request::{Method, Request};
+pub use response::{Framing, HttpError, Progress, Response, ResponseReader};
 
 /// Limits on one response.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of status line and header fields together.
+    /// Bytes of status line and header fields together; interim (1xx) heads count, and trailers once more.
     pub header_bytes_max: usize,
     /// Number of header fields.
     pub header_count_max: usize,
@@ -11,4 +41,16 @@ pub struct Limits {
     pub body_wire_bytes_max: usize,
     /// Bytes of the body after content decoding.
     pub body_bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// The defaults of the configuration's `[fetch]` table.
+    fn default() -> Limits {
+        Limits {
+            header_bytes_max: 64 << 10,
+            header_count_max: 256,
+            body_wire_bytes_max: 8 << 20,
+            body_bytes_max: 16 << 20,
+        }
+    }
 }

@@ -1,0 +1,212 @@
+//! Content codings, undone within limits (RFC 9110 section 8.4).
+//!
+//! Decides: gzip, x-gzip, deflate (zlib, or bare as many servers send it), br and zstd are known; `identity`
+//! and curl's `none` are nothing; several are undone last to first. What breaks midway is kept up to there;
+//! what is broken from its first byte, or in an unknown coding, stays as it came: often it is a page that
+//! merely lies about its coding.
+//!
+//! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
+//! uncoded ones being cut at the limit; no stage makes more than
+//! `bytes_max` bytes, nor allocates for bytes it has not made, but for the decoders' own windows (deflate
+//! 32 KiB, zstd 8 MiB, brotli 16 MiB).
+//!
+//! Limits: `CODINGS_MAX` codings.
+
+mod brotli;
+mod inflate;
+mod zstd;
+
+use std::borrow::Cow;
+
+use super::Headers;
+use crate::outcome::Truncated;
+
+/// A body after its content codings were undone, as far as that went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decoded<'a> {
+    /// The content.
+    pub bytes: Cow<'a, [u8]>,
+    /// What was removed, as Content-Encoding names it ("gzip", "br, gzip"); `None`: nothing, `bytes` are as
+    /// they came.
+    pub coding: Option<String>,
+    /// What went wrong; `None` also for content that ended early.
+    pub problem: Option<CodingProblem>,
+    /// Why `bytes` are not all of it; a body that was truncated before has its own mark, which comes first.
+    pub truncated: Option<Truncated>,
+}
+
+/// Why a coding was not wholly undone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
+pub enum CodingProblem {
+    /// A coding that is not known; the body stays as it came.
+    #[error("unknown content coding")]
+    Unknown,
+    /// More codings than `CODINGS_MAX`; the body stays as it came.
+    #[error("too many content codings")]
+    TooMany,
+    /// Broken from the first byte: not what Content-Encoding says; the body stays as it came.
+    #[error("body is not in the content coding that it names")]
+    Corrupt,
+    /// The content is longer than the limit; it was cut there.
+    #[error("decoded body exceeds the limit")]
+    TooLarge,
+}
+
+/// Codings on one body, at most. Two happen by accident; more are an attack.
+pub(super) const CODINGS_MAX: usize = 3;
+
+/// A coding that can be undone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Coding::Gzip => "gzip",
+            Coding::Deflate => "deflate",
+            Coding::Brotli => "br",
+            Coding::Zstd => "zstd",
+        }
+    }
+
+    fn from_token(token: &[u8]) -> Option<Coding> {
+        match token {
+            b"gzip" | b"x-gzip" => Some(Coding::Gzip),
+            b"deflate" => Some(Coding::Deflate),
+            b"br" => Some(Coding::Brotli),
+            b"zstd" => Some(Coding::Zstd),
+            _ => None,
+        }
+    }
+
+    fn undo(self, input: &[u8], bytes_max: usize) -> (Vec<u8>, Ending) {
+        let mut sink = Sink { bytes: Vec::new(), bytes_max };
+        let ending = match self {
+            Coding::Gzip => inflate::gzip(input, &mut sink),
+            Coding::Deflate => inflate::deflate(input, &mut sink),
+            Coding::Brotli => brotli::brotli(input, &mut sink),
+            Coding::Zstd => zstd::zstd(input, &mut sink),
+        };
+        (sink.bytes, ending)
+    }
+}
+
+/// Undoes the codings that Content-Encoding names; the content has at most `bytes_max` bytes.
+pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -> Decoded<'a> {
+    let as_it_came = |problem| Decoded { bytes: body.into(), coding: None, problem, truncated: None };
+    if body.is_empty() {
+        return as_it_came(None);
+    }
+    let mut codings = Vec::new();
+    for token in headers.list("content-encoding").filter(|token| token != b"identity" && token != b"none") {
+        match Coding::from_token(&token) {
+            Some(_) if codings.len() == CODINGS_MAX => return as_it_came(Some(CodingProblem::TooMany)),
+            Some(coding) => codings.push(coding),
+            None => return as_it_came(Some(CodingProblem::Unknown)),
+        }
+    }
+    let mut bytes = Cow::Borrowed(body);
+    let mut truncated = None;
+    for coding in codings.iter().rev() {
+        // Nothing, coded by a server that does not code nothing, is nothing.
+        if bytes.is_empty() {
+            break;
+        }
+        let (undone, ending) = coding.undo(&bytes, bytes_max);
+        if ending == Ending::Corrupt && undone.is_empty() {
+            return as_it_came(Some(CodingProblem::Corrupt));
+        }
+        bytes = undone.into();
+        truncated = truncated.or(ending.truncated());
+    }
+    let mut decoded = as_it_came(None);
+    if codings.is_empty() {
+        if body.len() > bytes_max {
+            // Uncoded content has the same limit; only its end is missing.
+            decoded.bytes = body.get(..bytes_max).unwrap_or(body).into();
+            decoded.truncated = Some(Truncated::Length);
+            decoded.problem = Some(CodingProblem::TooLarge);
+        }
+        return decoded;
+    }
+    let names: Vec<&str> = codings.iter().map(|coding| coding.as_str()).collect();
+    decoded.coding = Some(names.join(", "));
+    decoded.problem = (truncated == Some(Truncated::Length)).then_some(CodingProblem::TooLarge);
+    decoded.bytes = bytes;
+    decoded.truncated = truncated;
+    decoded
+}
+
+/// Undoes transfer codings, last to first. What cannot be undone is lost: the coded bytes are no body.
+pub(super) fn undo_transfer_codings(
+    codings: &[Coding],
+    body: Vec<u8>,
+    bytes_max: usize,
+) -> (Vec<u8>, Option<Truncated>) {
+    let mut bytes = body;
+    let mut truncated = None;
+    for coding in codings.iter().rev() {
+        if bytes.is_empty() {
+            break;
+        }
+        let (undone, ending) = coding.undo(&bytes, bytes_max);
+        truncated = truncated.or(ending.truncated());
+        bytes = undone;
+    }
+    (bytes, truncated)
+}
+
+/// How undoing one coding ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    /// All of it was there.
+    Whole,
+    /// The input ended before the coding did.
+    Short,
+    /// The input is not in this coding, or no longer.
+    Corrupt,
+    /// There is more than the limit.
+    Full,
+}
+
+impl Ending {
+    fn truncated(self) -> Option<Truncated> {
+        match self {
+            Ending::Whole => None,
+            Ending::Short | Ending::Corrupt => Some(Truncated::Unspecified),
+            Ending::Full => Some(Truncated::Length),
+        }
+    }
+}
+
+/// Decoders write into a piece of this many bytes on the stack, and from there into the sink.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// Takes what a decoder makes, up to a limit.
+struct Sink {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Sink {
+    /// Whether there was room for all of `piece`; when not, what fits was taken.
+    fn push(&mut self, piece: &[u8]) -> bool {
+        let room = self.bytes_max.saturating_sub(self.bytes.len());
+        let fits = piece.get(..room).unwrap_or(piece);
+        let needed = self.bytes.len() + fits.len();
+        if needed > self.bytes.capacity() {
+            let doubled = self.bytes.capacity().saturating_mul(2).min(self.bytes_max);
+            self.bytes.reserve_exact(needed.max(doubled) - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(fits);
+        fits.len() == piece.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

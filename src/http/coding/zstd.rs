@@ -1,0 +1,48 @@
+//! Zstandard, undone (RFC 8878).
+//!
+//! Decides: windows of up to 8 MiB, the most that a sender may use in HTTP (RFC 9659 section 3). Several
+//! frames, skippable ones too, are one content; bytes that start no frame behind one are ignored.
+
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use zstd::zstd_safe::DParameter;
+
+use super::{Ending, PIECE_BYTES, Sink};
+
+/// 2^23 bytes.
+const WINDOW_LOG_MAX: u32 = 23;
+
+/// Undoes zstd.
+pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
+    let Ok(mut decoder) = Decoder::new() else { return Ending::Corrupt };
+    if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
+        return Ending::Corrupt;
+    }
+    let mut piece = [0; PIECE_BYTES];
+    let mut source = InBuffer::around(input);
+    let mut at_boundary = false;
+    loop {
+        let rest = input.get(source.pos()..).unwrap_or_default();
+        if at_boundary && !starts_frame(rest) {
+            return Ending::Whole;
+        }
+        let before = source.pos();
+        let mut output = OutBuffer::around(&mut piece);
+        let result = decoder.run(&mut source, &mut output);
+        let made = output.pos();
+        if !sink.push(piece.get(..made).unwrap_or_default()) {
+            return Ending::Full;
+        }
+        match result {
+            Err(_) => return Ending::Corrupt,
+            Ok(hint) => at_boundary = hint == 0,
+        }
+        if !at_boundary && source.pos() == before && made == 0 {
+            return Ending::Short;
+        }
+    }
+}
+
+/// A frame's or a skippable frame's magic number (RFC 8878 sections 3.1.1 and 3.1.2).
+fn starts_frame(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}

@@ -1,0 +1,200 @@
+//! The head of a response: where it ends, and its status line.
+//!
+//! Decides, leniently where browsers and curl are and the head stays unambiguous:
+//!
+//! | what servers send | what becomes of it | after |
+//! |---|---|---|
+//! | one CRLF before the status line | dropped | RFC 9112 section 2.2 grants it to servers; late CRLFs on reused connections |
+//! | anything else before it | refused at its first byte | HTTP/0.9 has no head to tell us anything |
+//! | LF for CRLF | a line end | RFC 9112 section 2.2 |
+//! | tabs, several spaces, CR in the status line | separators | RFC 9112 section 4 |
+//! | no reason | an empty one | RFC 9112 section 4 |
+//! | NUL | refused | RFC 9110 section 5.5 |
+//!
+//! Invariants: the end is searched once over every byte, whatever the splits; no more than the caller's
+//! limit is gathered.
+//!
+//! Limits: versions 1.0 to 1.9 (RFC 9110 section 2.5); a status line that says 0.9 counts as 1.0, one that
+//! says 2.0 as 1.1.
+//!
+//! Leaves to others: the fields (`headers`).
+
+use super::headers::split_line;
+use super::{Headers, HttpError};
+
+/// What a head says.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) minor_version: u8,
+    pub(super) status: u16,
+    pub(super) reason: Vec<u8>,
+    pub(super) headers: Headers,
+}
+
+impl Head {
+    /// Reads a whole head, from its status line to its empty line.
+    pub(super) fn parse(bytes: &[u8], header_count_max: usize) -> Result<Head, HttpError> {
+        let (line, fields) = split_line(bytes);
+        let (minor_version, status, reason) = status_line(line)?;
+        let headers = Headers::parse(fields, header_count_max)?;
+        Ok(Head { minor_version, status, reason, headers })
+    }
+}
+
+/// Gathers a head's bytes until its empty line.
+#[derive(Default)]
+pub(super) struct HeadBuffer {
+    bytes: Vec<u8>,
+    line_start: usize,
+    blank: Blank,
+}
+
+/// The one empty line that may precede a head.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Blank {
+    #[default]
+    None,
+    Cr,
+    Line,
+}
+
+/// What every response starts with (RFC 9112 section 2.3).
+const MAGIC: &[u8] = b"HTTP/";
+
+impl HeadBuffer {
+    /// Takes bytes from `input`, at most to the head's end; whether that was reached.
+    pub(super) fn take(&mut self, input: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
+        while let Some(expected) = MAGIC.get(self.bytes.len()) {
+            let Some((byte, rest)) = input.split_first() else { return Ok(false) };
+            *input = rest;
+            match (self.blank, byte) {
+                (Blank::None, b'\r') if self.bytes.is_empty() => self.blank = Blank::Cr,
+                (Blank::Cr, b'\n') => self.blank = Blank::Line,
+                (Blank::Cr, _) => return Err(HttpError::NotHttp),
+                _ if byte == expected => self.bytes.push(*byte),
+                _ => return Err(HttpError::NotHttp),
+            }
+        }
+        while !input.is_empty() {
+            let line_end = memchr::memchr(b'\n', input);
+            let (taken, rest) =
+                input.split_at_checked(line_end.map_or(input.len(), |at| at + 1)).unwrap_or((input, &[]));
+            if self.bytes.len() + taken.len() > bytes_max {
+                return Err(HttpError::HeadTooLarge);
+            }
+            self.bytes.extend_from_slice(taken);
+            *input = rest;
+            if line_end.is_some() {
+                if matches!(self.bytes.get(self.line_start..), Some(b"\n" | b"\r\n")) {
+                    return Ok(true);
+                }
+                self.line_start = self.bytes.len();
+            }
+        }
+        Ok(false)
+    }
+
+    /// The bytes gathered; the buffer is ready for the next head.
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(self).bytes
+    }
+}
+
+/// Minor version, status and reason. A version and three digits are not negotiable.
+fn status_line(line: &[u8]) -> Result<(u8, u16, Vec<u8>), HttpError> {
+    const BAD_VERSION: HttpError = HttpError::Malformed("unknown HTTP version");
+    const BAD_STATUS: HttpError = HttpError::Malformed("status is not three digits from 100 to 999");
+    let rest = line.strip_prefix(MAGIC).ok_or(HttpError::NotHttp)?;
+    let (version, rest) = rest.split_first_chunk::<3>().ok_or(BAD_VERSION)?;
+    let minor = match version {
+        [b'1', b'.', minor] if minor.is_ascii_digit() => minor - b'0',
+        // Who writes a status line and fields speaks HTTP/1, whatever it says. Clients agree on these two.
+        b"0.9" => 0,
+        b"2.0" => 1,
+        _ => return Err(BAD_VERSION),
+    };
+    if !rest.first().is_some_and(is_blank) {
+        return Err(BAD_VERSION);
+    }
+    let rest = trim_blank(rest);
+    let (digits, reason) = rest.split_at_checked(3).ok_or(BAD_STATUS)?;
+    if !digits.iter().all(u8::is_ascii_digit) || !reason.first().is_none_or(is_blank) {
+        return Err(BAD_STATUS);
+    }
+    let status = digits.iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    if status < 100 {
+        return Err(BAD_STATUS);
+    }
+    if line.contains(&0) {
+        return Err(HttpError::Malformed("NUL in the status line"));
+    }
+    Ok((minor, status, trim_blank(reason).iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }).collect()))
+}
+
+/// Whitespace between the words of a status line (RFC 9112 section 4).
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
+}
+
+fn trim_blank(mut bytes: &[u8]) -> &[u8] {
+    while let Some((first, rest)) = bytes.split_first()
+        && is_blank(first)
+    {
+        bytes = rest;
+    }
+    while let Some((last, rest)) = bytes.split_last()
+        && is_blank(last)
+    {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines() {
+        let of =
+            |line: &str| Head::parse(format!("{line}\r\n\r\n").as_bytes(), 9).map(|head| (head.status, head.reason));
+        assert_eq!(of("HTTP/1.1 200 OK"), Ok((200, b"OK".to_vec())));
+        assert_eq!(of("HTTP/1.0 404"), Ok((404, Vec::new())));
+        assert_eq!(of("HTTP/1.1\t 200 \t Very  good\u{e9} "), Ok((200, "Very  good\u{e9}".into())));
+        assert_eq!(of("HTTP/1.1 200\rOK"), Ok((200, b"OK".to_vec())));
+        for bad in [
+            "HTTP/1.1",
+            "HTTP/1.1 ",
+            "HTTP/1.1 20",
+            "HTTP/1.1 2000",
+            "HTTP/1.1 200X",
+            "HTTP/1.1 099 x",
+            "HTTP/1.1 -12 x",
+            "HTTP/1. 200",
+            "HTTP/1.01 200",
+            "HTTP/01.1 200",
+            "HTTP/5.6 200",
+            "HTTP/1.1200 OK",
+            "HTTP/1.1 200 O\0",
+        ] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_head() {
+        let whole = b"\r\nHTTP/1.1 200 OK\nA: b\r\n \r\n\r\nbody";
+        for first in 0..whole.len() {
+            let (mut start, mut rest) = whole.split_at(first);
+            let mut buffer = HeadBuffer::default();
+            let early = buffer.take(&mut start, 32).expect("within the limit");
+            assert!(early || start.is_empty());
+            assert_eq!((early || buffer.take(&mut rest, 32) == Ok(true), start.len() + rest.len()), (true, 4));
+            assert_eq!(buffer.finish(), &whole[2..whole.len() - 4]);
+        }
+        assert_eq!(HeadBuffer::default().take(&mut &whole[..], 20), Err(HttpError::HeadTooLarge));
+        for junk in [&b"<"[..], b"\n", b"\rH", b"\r\n\r", b"HTTPS", b"http/1.1"] {
+            assert_eq!(HeadBuffer::default().take(&mut &junk[..], 99), Err(HttpError::NotHttp));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A request as bytes.
+//!
+//! Decides: which fields a crawler sends, and in which order; that `deflate` is understood but not offered,
+//! because servers disagree whether it means zlib (RFC 9110 section 8.4.1.2) or bare deflate, and whoever
+//! has deflate has gzip.
+//!
+//! Invariants: exactly one request line and one empty line, whatever the caller passes: a byte that could
+//! end a line early (CR, LF, NUL, any other control) is removed from values and percent-encoded in the
+//! target, and a field whose name is no token (RFC 9110 section 5.6.2) is left out. No body, so no framing
+//! field; a caller cannot add one.
+//!
+//! Limits: GET and HEAD, origin-form targets (RFC 9112 section 3.2.1).
+
+use crate::url::Url;
+
+/// What is asked of the resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Method {
+    /// The representation.
+    Get,
+    /// Its head alone; the response has no body whatever its fields say.
+    Head,
+}
+
+impl Method {
+    /// The token on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+        }
+    }
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// GET or HEAD.
+    pub method: Method,
+    /// Gives request target and Host.
+    pub url: &'a Url,
+    /// User-Agent (RFC 9110 section 10.1.5).
+    pub user_agent: &'a str,
+    /// From, the operator's mail address (RFC 9110 section 10.1.2); empty: not sent.
+    pub from: &'a str,
+    /// More fields, such as If-None-Match. `Accept` and `Accept-Encoding` replace the default; Host,
+    /// User-Agent, From, Connection and what frames a body are not the caller's and are left out.
+    pub extra: &'a [(&'a str, &'a str)],
+}
+
+impl Request<'_> {
+    /// The request, ready to send.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(512);
+        bytes.extend_from_slice(self.method.as_str().as_bytes());
+        bytes.push(b' ');
+        push_target(&mut bytes, self.url.path_and_query());
+        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        push_field(&mut bytes, "Host", self.url.authority());
+        push_field(&mut bytes, "User-Agent", self.user_agent);
+        if !self.from.is_empty() {
+            push_field(&mut bytes, "From", self.from);
+        }
+        for (name, value) in DEFAULTS {
+            if !self.extra.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                push_field(&mut bytes, name, value);
+            }
+        }
+        for (name, value) in self.extra {
+            if is_token(name) && !RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+                push_field(&mut bytes, name, value);
+            }
+        }
+        // The default of HTTP/1.1, said aloud for servers that answer 1.0 (RFC 9112 section 9.3).
+        push_field(&mut bytes, "Connection", "keep-alive");
+        bytes.extend_from_slice(b"\r\n");
+        bytes
+    }
+}
+
+/// Sent unless the caller has its own. Pages first; anything is taken. The codings by preference.
+const DEFAULTS: [(&str, &str); 2] =
+    [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("Accept-Encoding", "zstd, br, gzip")];
+
+/// Ours alone.
+const RESERVED: [&str; 11] = [
+    "Host",
+    "User-Agent",
+    "From",
+    "Connection",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Content-Length",
+    "Transfer-Encoding",
+    "TE",
+    "Upgrade",
+    "Expect",
+];
+
+/// A canonical URL holds nothing but visible ASCII here; should one ever not, it is encoded, not trusted.
+fn push_target(bytes: &mut Vec<u8>, target: &str) {
+    for byte in target.bytes() {
+        if byte.is_ascii_graphic() {
+            bytes.push(byte);
+        } else {
+            bytes.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+}
+
+fn push_field(bytes: &mut Vec<u8>, name: &str, value: &str) {
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend_from_slice(b": ");
+    bytes.extend(value.trim().bytes().filter(|byte| !byte.is_ascii_control() || *byte == b'\t'));
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(request: &Request<'_>) -> String {
+        String::from_utf8(request.to_bytes()).expect("requests made of text are text")
+    }
+
+    #[test]
+    fn a_plain_request() {
+        let url = Url::parse("http://www.example.test:8080/a b?c=d#e").expect("valid");
+        let request = Request { method: Method::Get, url: &url, user_agent: "bot/1", from: "a@b.test", extra: &[] };
+        assert_eq!(
+            text(&request),
+            "GET /a%20b?c=d HTTP/1.1\r\nHost: www.example.test:8080\r\nUser-Agent: bot/1\r\nFrom: a@b.test\r\n\
+             Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Encoding: zstd, br, gzip\r\n\
+             Connection: keep-alive\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn nothing_can_be_injected() {
+        let url = Url::parse("https://example.test/?q=\u{e9}\r\nX: y").expect("valid");
+        let extra = [
+            ("If-None-Match", "\"a\"\r\nEvil: 1"),
+            ("Bad Name", "x"),
+            ("Bad\r\nName", "x"),
+            ("", "x"),
+            ("content-length", "5"),
+            ("Transfer-Encoding", "chunked"),
+            ("accept", "text/plain"),
+        ];
+        let user_agent = "bot\r\n\r\nGET /evil HTTP/1.1\0";
+        let request = Request { method: Method::Head, url: &url, user_agent, from: "", extra: &extra };
+        let text = text(&request);
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert_eq!(
+            lines,
+            [
+                "HEAD /?q=%C3%A9X:%20y HTTP/1.1",
+                "Host: example.test",
+                "User-Agent: botGET /evil HTTP/1.1",
+                "Accept-Encoding: zstd, br, gzip",
+                "If-None-Match: \"a\"Evil: 1",
+                "accept: text/plain",
+                "Connection: keep-alive",
+                "",
+                ""
+            ]
+        );
+        assert!(!text.replace("\r\n", "").contains(['\r', '\n', '\0']));
+    }
+}

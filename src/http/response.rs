@@ -1,0 +1,367 @@
+//! A response, read piece by piece.
+//!
+//! Decides: when a response is complete, what is kept of one that never gets there, and whether its
+//! connection may carry another. Interim responses (1xx) are skipped; 101 is refused, nobody asked for it.
+//!
+//! Why so: what came before a break is worth storing when marked, so framing that breaks after the first
+//! body byte gives a truncated response (`Unspecified`), and only what breaks before gives an error.
+//!
+//! Invariants: every byte is looked at once; the result is the same for every split of the bytes; the body
+//! holds at most `body_wire_bytes_max` bytes, and no length that a peer announces reserves more than 64 KiB;
+//! whatever is truncated, followed by stray bytes or ended by the close is not `keep_alive`.
+//!
+//! Limits: `Limits`; interim heads share `header_bytes_max` with the final one, so they are few.
+//!
+//! Leaves to others: clocks and sockets (`fetch` calls `cut` and `end_of_stream`); content codings
+//! (`decode_content`).
+
+use super::chunked::{Chunk, Chunked};
+use super::coding::{Coding, undo_transfer_codings};
+use super::framing::{Extent, plan};
+use super::head::{Head, HeadBuffer};
+use super::{Headers, Limits, Method};
+use crate::outcome::{Failure, Truncated};
+
+/// A response, whole or marked as truncated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Response {
+    /// 200–999: interim responses are not handed out.
+    pub status: u16,
+    /// The reason phrase as it came, without whitespace around it; not always text.
+    pub reason: Vec<u8>,
+    /// The x of HTTP/1.x; a status line that says 0.9 counts as 1.0, one that says 2.0 as 1.1.
+    pub minor_version: u8,
+    /// The header fields; trailers are not among them (RFC 9110 section 6.5.1).
+    pub headers: Headers,
+    /// Status line to empty line inclusive, as received.
+    pub head_bytes: Vec<u8>,
+    /// After transfer decoding, before content decoding.
+    pub body: Vec<u8>,
+    /// What said where the body ends.
+    pub framing: Framing,
+    /// Why the body is not all of it.
+    pub truncated: Option<Truncated>,
+    /// Whether the connection may carry another request.
+    pub keep_alive: bool,
+    /// Bytes received for this response: head, interim heads, framing, body.
+    pub wire_bytes: u64,
+}
+
+/// What said where the body ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Framing {
+    /// Content-Length.
+    Length,
+    /// The chunked transfer coding.
+    Chunked,
+    /// The end of the connection.
+    Close,
+    /// There is no body: HEAD, 204, 304.
+    None,
+}
+
+impl Framing {
+    /// `length`, `chunked`, `close` or `none`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Framing::Length => "length",
+            Framing::Chunked => "chunked",
+            Framing::Close => "close",
+            Framing::None => "none",
+        }
+    }
+}
+
+/// Why there is no response. Closed: a new reason is a new line here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
+pub enum HttpError {
+    /// The peer closed before the head was complete.
+    #[error("connection closed before the response head was complete")]
+    ClosedEarly,
+    /// No status line: HTTP/0.9, another protocol, or junk.
+    #[error("not an HTTP/1.x response")]
+    NotHttp,
+    /// A head that cannot be read.
+    #[error("malformed response head: {0}")]
+    Malformed(&'static str),
+    /// More bytes or fields than `Limits` allows.
+    #[error("response head too large")]
+    HeadTooLarge,
+    /// Content-Length is no number, too large a number or several numbers.
+    #[error("invalid or conflicting Content-Length")]
+    ContentLength,
+    /// A transfer coding that is unknown or misplaced.
+    #[error("unsupported Transfer-Encoding")]
+    TransferCoding,
+    /// The chunked framing is broken before the first byte of the body.
+    #[error("invalid chunked framing")]
+    Chunk,
+    /// 101: the peer switched to a protocol that was not asked for.
+    #[error("unasked 101 Switching Protocols")]
+    Upgrade,
+}
+
+impl HttpError {
+    /// The way of ending that this is counted as.
+    pub const fn failure(self) -> Failure {
+        match self {
+            HttpError::ClosedEarly => Failure::ClosedEarly,
+            HttpError::HeadTooLarge => Failure::HeadTooLarge,
+            HttpError::NotHttp
+            | HttpError::Malformed(_)
+            | HttpError::ContentLength
+            | HttpError::TransferCoding
+            | HttpError::Chunk
+            | HttpError::Upgrade => Failure::Malformed,
+        }
+    }
+}
+
+/// Whether a response needs more bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// It does.
+    More,
+    /// It is complete, or cut at a limit: `into_response` has it.
+    Done,
+}
+
+/// Reads one response.
+pub struct ResponseReader {
+    method: Method,
+    limits: Limits,
+    state: State,
+    gathering: HeadBuffer,
+    interim_bytes: usize,
+    head: Option<FinalHead>,
+    body: Vec<u8>,
+    truncated: Option<Truncated>,
+    started: bool,
+    /// Something happened after which the connection is of no more use.
+    spent: bool,
+    wire_bytes: u64,
+}
+
+struct FinalHead {
+    head: Head,
+    head_bytes: Vec<u8>,
+    framing: Framing,
+    codings: Vec<Coding>,
+    persistent: bool,
+}
+
+enum State {
+    Head,
+    Length { left: u64 },
+    Chunked(Chunked),
+    Close,
+    Done,
+    Failed(HttpError),
+}
+
+/// What a Content-Length may reserve before a byte has come.
+const RESERVE_BYTES_MAX: usize = 64 << 10;
+
+impl ResponseReader {
+    /// For the response to one request of that method.
+    pub fn new(method: Method, limits: Limits) -> ResponseReader {
+        ResponseReader {
+            method,
+            limits,
+            state: State::Head,
+            gathering: HeadBuffer::default(),
+            interim_bytes: 0,
+            head: None,
+            body: Vec::new(),
+            truncated: None,
+            started: false,
+            spent: false,
+            wire_bytes: 0,
+        }
+    }
+
+    /// Takes all of `bytes`. Those after the message's end are noted: the connection must not be reused.
+    ///
+    /// An error is final: every later call gives it again.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, HttpError> {
+        self.started |= !bytes.is_empty();
+        let mut rest = bytes;
+        loop {
+            match &self.state {
+                State::Failed(error) => return Err(*error),
+                State::Done => {
+                    self.spent |= !rest.is_empty();
+                    return Ok(Progress::Done);
+                }
+                _ if rest.is_empty() => return Ok(Progress::More),
+                _ => {}
+            }
+            let before = rest.len();
+            if let Err(error) = self.step(&mut rest) {
+                self.state = State::Failed(error);
+            }
+            self.wire_bytes += (before - rest.len()) as u64;
+        }
+    }
+
+    /// The peer closed: what the close delimits is complete, what is short of its length is truncated
+    /// (RFC 9112 section 8), and without a head there is nothing.
+    pub fn end_of_stream(&mut self) -> Result<Progress, HttpError> {
+        self.spent = true;
+        match &self.state {
+            State::Failed(error) => return Err(*error),
+            State::Head => {
+                self.state = State::Failed(HttpError::ClosedEarly);
+                return Err(HttpError::ClosedEarly);
+            }
+            State::Length { .. } | State::Chunked(_) => self.stop(Some(Truncated::Disconnect)),
+            State::Close | State::Done => self.stop(None),
+        }
+        Ok(Progress::Done)
+    }
+
+    /// The hands stop here (deadline, reset): what came is kept and marked. Without a head, or when the
+    /// response is already complete, nothing changes.
+    pub fn cut(&mut self, why: Truncated) {
+        if self.has_head() && !matches!(self.state, State::Done) {
+            self.stop(Some(why));
+        }
+    }
+
+    /// Whether the final response's head is complete and readable.
+    pub fn has_head(&self) -> bool {
+        self.head.is_some() && !matches!(self.state, State::Failed(_))
+    }
+
+    /// Whether any byte has come.
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    /// The response; `None` before its head is complete, and after an error. One that is not done counts as
+    /// cut by a disconnect.
+    pub fn into_response(mut self) -> Option<Response> {
+        self.cut(Truncated::Disconnect);
+        if !self.has_head() {
+            return None;
+        }
+        let FinalHead { head, head_bytes, framing, codings, persistent } = self.head?;
+        let (mut body, mut truncated) = (self.body, self.truncated);
+        if !codings.is_empty() {
+            let undone;
+            (body, undone) = undo_transfer_codings(&codings, body, self.limits.body_wire_bytes_max);
+            truncated = truncated.or(undone);
+        }
+        Some(Response {
+            status: head.status,
+            reason: head.reason,
+            minor_version: head.minor_version,
+            headers: head.headers,
+            head_bytes,
+            body,
+            framing,
+            truncated,
+            keep_alive: persistent && !self.spent && truncated.is_none(),
+            wire_bytes: self.wire_bytes,
+        })
+    }
+
+    /// Takes at least one byte of `rest`, or leaves the state it was in.
+    fn step(&mut self, rest: &mut &[u8]) -> Result<(), HttpError> {
+        let room = self.limits.body_wire_bytes_max.saturating_sub(self.body.len());
+        match &mut self.state {
+            State::Head => {
+                let bytes_max = self.limits.header_bytes_max.saturating_sub(self.interim_bytes);
+                if self.gathering.take(rest, bytes_max)? {
+                    let head_bytes = self.gathering.finish();
+                    self.head_complete(head_bytes)?;
+                }
+            }
+            State::Length { left } => {
+                let wanted = rest.len().min(room).min(usize::try_from(*left).unwrap_or(usize::MAX));
+                let (data, after) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
+                *rest = after;
+                *left = left.saturating_sub(data.len() as u64);
+                let left = *left;
+                self.append(data);
+                self.stop_at_length(left);
+            }
+            State::Chunked(decoder) => match decoder.next(rest, room) {
+                Ok(Chunk::Data(data)) => self.append(data),
+                Ok(Chunk::More) => {}
+                Ok(Chunk::End) => self.stop(None),
+                Ok(Chunk::Full) => self.stop(Some(Truncated::Length)),
+                Err(_) if self.body.is_empty() => return Err(HttpError::Chunk),
+                Err(_) => self.stop(Some(Truncated::Unspecified)),
+            },
+            State::Close => {
+                let (data, after) = rest.split_at_checked(rest.len().min(room)).unwrap_or((rest, &[]));
+                *rest = after;
+                self.append(data);
+                if !rest.is_empty() {
+                    self.stop(Some(Truncated::Length));
+                }
+            }
+            State::Done | State::Failed(_) => {}
+        }
+        Ok(())
+    }
+
+    fn head_complete(&mut self, head_bytes: Vec<u8>) -> Result<(), HttpError> {
+        let head = Head::parse(&head_bytes, self.limits.header_count_max)?;
+        match head.status {
+            101 => return Err(HttpError::Upgrade),
+            100..=199 => {
+                self.interim_bytes += head_bytes.len();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let plan = plan(self.method, head.status, head.minor_version, &head.headers)?;
+        let framing = match plan.extent {
+            Extent::Nothing => Framing::None,
+            Extent::Bytes(_) => Framing::Length,
+            Extent::Chunks => Framing::Chunked,
+            Extent::Close => Framing::Close,
+        };
+        self.head = Some(FinalHead { head, head_bytes, framing, codings: plan.codings, persistent: plan.persistent });
+        match plan.extent {
+            Extent::Nothing => self.stop(None),
+            Extent::Bytes(left) => {
+                let announced = usize::try_from(left).unwrap_or(usize::MAX);
+                self.body.reserve_exact(announced.min(RESERVE_BYTES_MAX).min(self.limits.body_wire_bytes_max));
+                self.state = State::Length { left };
+                self.stop_at_length(left);
+            }
+            Extent::Chunks => self.state = State::Chunked(Chunked::new(self.limits.header_bytes_max)),
+            Extent::Close => self.state = State::Close,
+        }
+        Ok(())
+    }
+
+    fn stop_at_length(&mut self, left: u64) {
+        if left == 0 {
+            self.stop(None);
+        } else if self.body.len() >= self.limits.body_wire_bytes_max {
+            self.stop(Some(Truncated::Length));
+        }
+    }
+
+    fn stop(&mut self, truncated: Option<Truncated>) {
+        self.state = State::Done;
+        self.truncated = self.truncated.or(truncated);
+    }
+
+    /// Grows by doubling, but never beyond the limit as `Vec` alone would.
+    fn append(&mut self, data: &[u8]) {
+        let needed = self.body.len() + data.len();
+        if needed > self.body.capacity() {
+            let doubled = self.body.capacity().saturating_mul(2).min(self.limits.body_wire_bytes_max);
+            self.body.reserve_exact(needed.max(doubled) - self.body.len());
+        }
+        self.body.extend_from_slice(data);
+    }
+}
+
+#[cfg(test)]
+mod tests;
