@@ -6,7 +6,9 @@ mod check_config;
 mod crawl;
 mod demo;
 mod inspect;
+pub mod progress;
 mod store;
+pub mod summary;
 mod web;
 
 use std::process::ExitCode;

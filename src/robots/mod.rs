@@ -1,42 +1,164 @@
-//! Stub.
+//! robots.txt: what a site permits us.
+//!
+//! Decides: RFC 9309; where it is silent, what Google's open-source parser does (google/robotstxt), because
+//! that is what sites are written and tested against. The two contradict each other in that Google does not
+//! decode `%62` to `b`, does not compare `%2A` with `*`, and may forbid /robots.txt itself: there the RFC holds.
+//! Only the rules of our own group are kept, heaviest first, so that the first match decides.
+//!
+//! Invariants: rules are sorted by weight, allow before disallow; all lie inside `patterns`.
+//! Limits: `bytes_max` of the body (the RFC asks for 500 KiB at least), 16,663 bytes a line, 1,024 sitemaps.
+//! A match is linear in rules × path; no pattern is exponential.
+//! Leaves to others: fetching, redirects, how long rules hold and what to do while there are none (`frontier`).
+
+mod parse;
+mod pattern;
+mod target;
+
 use crate::time::Duration;
-#[derive(Debug)]
-pub struct Rules(bool, Vec<String>, Option<Duration>);
+
+pub use target::path_of;
+
+/// The rules of one robots.txt for one agent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Rules {
+    /// The texts of all rules, one after the other, as `pattern` writes them.
+    patterns: Box<[u8]>,
+    rules: Box<[Rule]>,
+    crawl_delay: Option<Duration>,
+    sitemaps: Box<[Box<str>]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Rule {
+    start: u32,
+    bytes: u16,
+    allows: bool,
+    /// Ended with `$`: the path must end where the pattern does.
+    anchored: bool,
+    /// Has a `?`: is compared with the form of the path whose query has its slashes decoded.
+    has_query: bool,
+}
+
+impl Rules {
+    /// The rules of `body` for the agent with this product token (RFC 9309 section 2.2.1, compared without case),
+    /// or those for `*` when no group names it. Anything may be in `body`; what lies behind `bytes_max` is ignored.
+    pub fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
+        parse::parse(body, agent_token, bytes_max)
+    }
+
+    /// No rules: robots.txt is "unavailable" (RFC 9309 section 2.3.1.3).
+    pub fn allow_all() -> Rules {
+        Rules::default()
+    }
+
+    /// Nothing but /robots.txt: it is "unreachable" (RFC 9309 section 2.3.1.4).
+    pub fn disallow_all() -> Rules {
+        let everything = Rule { start: 0, bytes: 1, allows: false, anchored: false, has_query: false };
+        Rules { patterns: Box::from(*b"*"), rules: Box::from([everything]), ..Rules::default() }
+    }
+
+    /// Whether a URL with this path and query (`Url::path_and_query`) may be fetched.
+    ///
+    /// Bytes outside ASCII, which a canonical URL has not, match `*` alone.
+    pub fn allows(&self, path_and_query: &str) -> bool {
+        if self.rules.is_empty() {
+            return true;
+        }
+        let path = pattern::normalize(path_and_query.as_bytes());
+        if path.as_ref() == b"/robots.txt" {
+            return true; // RFC 9309 section 2.2.2
+        }
+        let folded = pattern::fold_query(&path);
+        for rule in &self.rules {
+            let start = rule.start as usize;
+            let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
+            let path = if rule.has_query { &folded } else { &path };
+            if pattern::matches(text, rule.anchored, path) {
+                return rule.allows;
+            }
+        }
+        true
+    }
+
+    /// The Crawl-delay of our group, if it has one: no standard, but asked for by many. Up to `u64::MAX` seconds.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        self.crawl_delay
+    }
+
+    /// The texts of the Sitemap lines, of all groups, in order: absolute URLs if the site did it right.
+    pub fn sitemaps(&self) -> &[Box<str>] {
+        &self.sitemaps
+    }
+
+    /// Number of rules that are kept.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether everything is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+/// What the status of the response to /robots.txt says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Meaning {
+    /// The body holds the rules.
     Parse,
+    /// There are no rules: everything is allowed.
     AllowAll,
+    /// Nobody knows: everything is forbidden until it is known.
     Unreachable,
 }
+
+/// RFC 9309 section 2.3.1. 429 is a 4xx by number, but "ask again later" by meaning, as for Google. A 3xx that
+/// comes here leads nowhere or is one too many, which the RFC lets us take as "unavailable" (section 2.3.1.2).
+/// Any other number is not HTTP, so nothing is known.
 pub fn meaning(status: u16) -> Meaning {
     match status {
-        200..300 => Meaning::Parse,
+        200..=299 => Meaning::Parse,
         429 => Meaning::Unreachable,
-        400..500 => Meaning::AllowAll,
+        300..=499 => Meaning::AllowAll,
         _ => Meaning::Unreachable,
     }
 }
-impl Rules {
-    pub fn parse(body: &[u8], _agent: &str, _max: usize) -> Rules {
-        let t = String::from_utf8_lossy(body).into_owned();
-        Rules(
-            true,
-            t.lines().filter_map(|l| l.strip_prefix("Disallow: ")).map(str::to_owned).collect(),
-            t.lines()
-                .find_map(|l| l.strip_prefix("Crawl-delay: "))
-                .and_then(|s| s.parse().ok())
-                .map(Duration::from_secs),
-        )
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants() {
+        assert!(Rules::allow_all().allows("/x"));
+        for path in ["/", "/x?y", "", "x"] {
+            assert!(!Rules::disallow_all().allows(path), "{path:?}");
+        }
+        assert!(Rules::disallow_all().allows("/robots.txt"));
+        assert!(!Rules::disallow_all().allows("/robots.txt?x"));
     }
-    pub fn allow_all() -> Rules {
-        Rules(true, vec![], None)
+
+    #[test]
+    fn statuses() {
+        for (status, expected) in [
+            (200, Meaning::Parse),
+            (204, Meaning::Parse),
+            (302, Meaning::AllowAll),
+            (401, Meaning::AllowAll),
+            (403, Meaning::AllowAll),
+            (404, Meaning::AllowAll),
+            (429, Meaning::Unreachable),
+            (500, Meaning::Unreachable),
+            (503, Meaning::Unreachable),
+            (100, Meaning::Unreachable),
+            (600, Meaning::Unreachable),
+        ] {
+            assert_eq!(meaning(status), expected, "{status}");
+        }
     }
-    pub fn disallow_all() -> Rules {
-        Rules(false, vec![], None)
-    }
-    pub fn allows(&self, path: &str) -> bool {
-        self.0 && !self.1.iter().any(|p| path.starts_with(p.as_str()))
-    }
-    pub fn crawl_delay(&self) -> Option<Duration> {
-        self.2
+
+    #[test]
+    fn a_rule_is_small() {
+        assert!(size_of::<Rule>() <= 12);
     }
 }

@@ -1,12 +1,66 @@
-//! `ringcrawl inspect url`: stub.
+//! `ringcrawl inspect url`: a reference as the WHATWG standard resolves and writes it.
+//!
+//! Decides: any scheme, with fragment and credentials: the answer is the standard's, so that it can be compared
+//! with a browser's and with the standard's own vectors. What the crawler makes of it besides (http and https
+//! alone, no fragment, no credentials) is in `url`.
+//!
+//! Exit codes: 0 a URL, 1 no URL (the reason on standard error), 2 a malformed line or argument.
+
+pub(super) mod jsonl;
 
 use std::process::ExitCode;
 
+use serde::{Deserialize, Serialize};
+
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
-pub struct Url {}
+pub struct Url {
+    /// The URL, absolute or relative to the base.
+    #[arg(value_name = "REF", required_unless_present = "jsonl")]
+    reference: Option<String>,
+    /// What REF is relative to.
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
+    /// Read {"input":…,"base":…|null} lines, print {"href":…} or {"failure":true} for each.
+    #[arg(long, conflicts_with_all = ["reference", "base"])]
+    jsonl: bool,
+}
+
+#[derive(Deserialize)]
+struct Question {
+    input: String,
+    #[serde(default)]
+    base: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Href(String),
+    Failure(bool),
+}
 
 /// Runs it.
-pub fn run(_arguments: Url) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(arguments: Url) -> ExitCode {
+    if arguments.jsonl {
+        return jsonl::answer_lines(|question: Question| {
+            Ok(resolve(question.base.as_deref(), &question.input)
+                .map_or(Answer::Failure(true), |url| Answer::Href(url.into())))
+        });
+    }
+    match resolve(arguments.base.as_deref(), &arguments.reference.unwrap_or_default()) {
+        Ok(url) => {
+            println!("{url}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn resolve(base: Option<&str>, reference: &str) -> Result<url::Url, String> {
+    let base = base.map(url::Url::parse).transpose().map_err(|error| format!("base is not a URL: {error}"))?;
+    url::Url::options().base_url(base.as_ref()).parse(reference).map_err(|error| format!("not a URL: {error}"))
 }
