@@ -58,11 +58,7 @@ impl Resolver {
             return if addrs.is_empty() { Err(Failure::DnsNotFound) } else { Ok(known) };
         }
         let client = self.client.as_ref().ok_or(Failure::DnsFailed)?;
-        // A URL's host may be no name of the DNS: empty or overlong labels.
-        let mut name = Name::from_ascii(&host).map_err(|_| Failure::DnsNotFound)?;
-        if name.is_root() {
-            return Err(Failure::DnsNotFound);
-        }
+        let mut name = if is_name(&host) { Name::from_ascii(&host).ok() } else { None }.ok_or(Failure::DnsNotFound)?;
         name.set_fqdn(true);
         let _turn = self.turns.acquire().await.map_err(|_| Failure::DnsFailed)?;
         let asked = tokio::time::timeout(self.timeout, ask(client, name)).await;
@@ -130,6 +126,12 @@ fn failure_of_code(code: ResponseCode) -> Failure {
 /// Lower case, without the dot at the end.
 fn canonical(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Whether `host` may be asked for: labels of 1 to 63 bytes, 253 in all (RFC 1035 section 2.3.4). What a URL
+/// takes for a host need not be one.
+fn is_name(host: &str) -> bool {
+    (1..=253).contains(&host.len()) && host.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
 fn client(dns: &Dns) -> Result<Option<TokioResolver>, HandsError> {
