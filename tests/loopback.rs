@@ -547,6 +547,51 @@ fn tls_ends() {
 }
 
 #[test]
+fn hostile_bytes_end_every_exchange() {
+    // Answers with bits turned over, cut anywhere, in pieces; over plain HTTP and where TLS is expected.
+    let (addr, _) = server(|mut stream, number| {
+        let mut state = 0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1);
+        let mut random = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as usize % below.max(1)
+        };
+        let mut bytes = match random(3) {
+            0 => b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789".to_vec(),
+            1 => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\n\r\n".to_vec(),
+            _ => b"\x16\x03\x03\x00\x40\x02\x00\x00\x3c\x03\x03HTTP/1.1 200 OK\r\n\r\n0123456789".to_vec(),
+        };
+        for _ in 0..random(6) {
+            let place = random(bytes.len());
+            bytes[place] ^= 1 << random(8);
+        }
+        bytes.truncate(random(bytes.len() + 20));
+        let _ = stream.read(&mut [0; 2_048]);
+        for piece in bytes.chunks(1 + random(20)) {
+            let _ = stream.write_all(piece);
+        }
+        if random(20) == 0 {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+    });
+    let mut config = config();
+    config.fetch.tls_timeout = Duration::from_millis(200);
+    config.fetch.first_byte_timeout = Duration::from_millis(200);
+    config.fetch.deadline = Duration::from_millis(300);
+    with_hands(&config, |hands| async move {
+        let mut answered = 0;
+        for round in 0..600 {
+            let url = if round % 3 == 0 { secure(addr) } else { url(addr, "/") };
+            let start = ring::now();
+            answered += usize::from(get(&hands, &url).await.is_ok());
+            assert!(ring::now().since(start) < Duration::from_millis(700));
+        }
+        assert!((20..500).contains(&answered), "{answered}");
+    });
+}
+
+#[test]
 fn many_at_once() {
     let (addr, _) = server(|mut stream, _| {
         while let Some(request) = read_request(&mut stream) {

@@ -28,6 +28,9 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
         return Err(Failure::AddressForbidden);
     }
     let begun = ring::now();
+    if job.deadline <= begun {
+        return Err(Failure::Deadline);
+    }
     let mut fetch = Fetch {
         hands,
         job,
@@ -231,8 +234,7 @@ impl Fetch<'_> {
         let failure = match (&answer.state, ended) {
             // An end in the middle of the head is what the reader calls closed early; nothing at all is too.
             (Err(HttpError::ClosedEarly), _) => Failure::ClosedEarly,
-            (Err(HttpError::HeadTooLarge), _) => return Silence::Final(Failure::HeadTooLarge),
-            (Err(_), _) => return Silence::Final(Failure::Malformed),
+            (Err(error), _) => return Silence::Final(error.failure()),
             (_, Some(Broken::Tls(_))) => Failure::TlsFailed,
             (_, Some(Broken::Stream)) => Failure::Reset,
             (_, None) => Failure::ClosedEarly,

@@ -7,7 +7,7 @@
 //! Invariants: `exchange` ends by its deadline plus two ticks of the shard's timer; memory for receiving is
 //! bounded by the pool of blocks, connections by `fetch.in_flight_max` (the caller's promise) and
 //! `fetch.idle_connections_max`; no address is connected to that `fetch.private_addresses` forbids;
-//! nothing here takes a lock on a page's path.
+//! nothing here takes a lock on a page's path but rustls, whose ticket cache has one per shard, never contended.
 //! Limits: HTTP/1.1 GET; no proxy; one address a job.
 //! Leaves to others: decoding, scanning and storing the response, and making its `Outcome` (the caller);
 //! politeness and retries (the frontier); how long addresses are used (the frontier, by their TTL).
