@@ -1,1 +1,31 @@
-//! Stub.
+//! The shard's hands on the kernel: runtime, sockets, timers, files. Nothing else makes a system call.
+//!
+//! Decides: one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
+//! operation that owns the memory it was given; deadlines cancel operations, they never abandon them.
+//! Why so: a dropped future does not stop the kernel. Memory it still writes to must stay where it is, so
+//! memory lives in the operation and comes back with its completion.
+//!
+//! Invariants: memory handed to the kernel stays with its operation until the completion, also when a task
+//! is dropped or the runtime ends; a descriptor stays open as long as an operation on it is under way, so
+//! its number cannot be given to another connection meanwhile; `unsafe` occurs in this folder alone.
+//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running).
+//! Leaves to others: what to connect to and what to say (`fetch`), when to write which file (`store`).
+
+#![allow(unsafe_code)]
+
+mod buffer;
+mod clock;
+mod deadlines;
+mod file;
+mod op;
+mod runtime;
+mod socket;
+mod wake;
+
+pub use buffer::{Buffer, BufferPool};
+pub use clock::{now, process_start, sleep_until, unix_now};
+pub use deadlines::{Deadlines, Guard};
+pub use file::{File, remove, rename, sync_dir};
+pub use runtime::{RingError, Runtime, spawn};
+pub use socket::Socket;
+pub use wake::{WakeListener, Waker};

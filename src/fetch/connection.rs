@@ -1,0 +1,203 @@
+//! One connection to a peer: a socket, with TLS over it or not.
+//!
+//! Decides: TLS is rustls without a socket: what it wants to say is collected and sent, what arrives is
+//! handed to it and the plain bytes are passed on from where they lie.
+//! Invariants: at most one receive block is held, and only during `receive` and the handshake.
+//! Limits: one direction at a time: the request is sent before the response is read.
+
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+
+use rustls::ClientConnection;
+
+use super::tls::{TlsClient, TlsInfo};
+use crate::ring::{Buffer, BufferPool, Guard, Socket};
+
+/// Why nothing more can be sent or received.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The socket says so; a passed deadline is one of these.
+    Stream,
+    /// TLS says so.
+    Tls(rustls::Error),
+}
+
+/// What a receive brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Received {
+    /// Something, perhaps no plain bytes yet.
+    Some,
+    /// The end, announced: by TLS's close_notify, or plainly where there is no TLS.
+    End,
+    /// The end of the TCP stream below TLS, where anyone may have cut it (RFC 8446 section 6.1).
+    TornEnd,
+}
+
+/// An open connection.
+pub(super) struct Connection {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+    info: Option<TlsInfo>,
+}
+
+impl Connection {
+    /// Over a socket that is not connected yet.
+    pub(super) fn new(socket: Socket) -> Connection {
+        Connection { socket, tls: None, info: None }
+    }
+
+    pub(super) async fn connect(&self, addr: SocketAddr, guard: &Guard) -> io::Result<()> {
+        self.socket.connect(addr, guard).await
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// What is known of the TLS in use.
+    pub(super) fn tls_info(&self) -> Option<&TlsInfo> {
+        self.info.as_ref()
+    }
+
+    /// The TLS handshake of `connection`, to the end.
+    pub(super) async fn handshake(
+        &mut self,
+        client: &TlsClient,
+        host: &str,
+        buffers: &BufferPool,
+        guard: &Guard,
+    ) -> Result<(), Broken> {
+        let general = |_| Broken::Tls(rustls::Error::General(String::new()));
+        let name = TlsClient::server_name(host).map_err(general)?;
+        self.tls = Some(Box::new(client.start(name.clone()).map_err(general)?));
+        let mut buffer = None;
+        loop {
+            self.flush(guard).await?;
+            match &self.tls {
+                Some(tls) if tls.is_handshaking() => {}
+                Some(tls) => {
+                    self.info = Some(client.describe(tls, &name));
+                    return Ok(());
+                }
+                None => return Err(Broken::Stream),
+            }
+            let held = match buffer.take() {
+                Some(held) => held,
+                None => buffers.take().await,
+            };
+            // Bytes after the handshake are the peer's own fault: nothing was asked yet.
+            let (received, held) = self.receive(held, guard, &mut |_| ()).await;
+            if received? != Received::Some {
+                return Err(Broken::Stream);
+            }
+            buffer = Some(held);
+        }
+    }
+
+    /// Sends all of `bytes`, which come back.
+    pub(super) async fn send(&mut self, bytes: Vec<u8>, guard: &Guard) -> (Result<(), Broken>, Vec<u8>) {
+        if self.tls.is_none() {
+            let (result, bytes) = self.socket.send_all(bytes, guard).await;
+            return (result.map_err(|_| Broken::Stream), bytes);
+        }
+        let mut taken = 0;
+        loop {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            if rest.is_empty() {
+                return (Ok(()), bytes);
+            }
+            let written = match &mut self.tls {
+                Some(tls) => tls.writer().write(rest),
+                None => Ok(0),
+            };
+            match written {
+                Ok(0) => return (Err(Broken::Stream), bytes),
+                Ok(more) => taken += more,
+                Err(_) => return (Err(Broken::Stream), bytes),
+            }
+            if let Err(broken) = self.flush(guard).await {
+                return (Err(broken), bytes);
+            }
+        }
+    }
+
+    /// Receives once into `buffer` and passes what plain bytes that gives to `take`.
+    pub(super) async fn receive(
+        &mut self,
+        buffer: Buffer,
+        guard: &Guard,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> (Result<Received, Broken>, Buffer) {
+        let (result, buffer) = self.socket.recv(buffer, guard).await;
+        let result = match (result, &mut self.tls) {
+            (Err(_), _) => Err(Broken::Stream),
+            (Ok(0), None) => Ok(Received::End),
+            (Ok(0), Some(_)) => Ok(Received::TornEnd),
+            (Ok(_), None) => {
+                take(buffer.filled());
+                Ok(Received::Some)
+            }
+            (Ok(_), Some(tls)) => {
+                let result = decrypt(tls, buffer.filled(), take).map_err(Broken::Tls);
+                match (result, self.flush(guard).await) {
+                    // What TLS has to say to an error is an alert; the error itself is what counts.
+                    (Err(broken), _) => Err(broken),
+                    (Ok(Received::End), _) => Ok(Received::End),
+                    (Ok(received), flushed) => flushed.map(|()| received),
+                }
+            }
+        };
+        (result, buffer)
+    }
+
+    /// Whether the connection can carry another request.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| !tls.wants_write()) && self.socket.is_quiet()
+    }
+
+    pub(super) fn close(self) {
+        self.socket.close();
+    }
+
+    /// Sends what TLS wants to say.
+    async fn flush(&mut self, guard: &Guard) -> Result<(), Broken> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        let mut bytes = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut bytes).map_err(|_| Broken::Stream)?;
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.socket.send_all(bytes, guard).await.0.map_err(|_| Broken::Stream)
+    }
+}
+
+/// Hands `bytes` to TLS and the plain bytes in them to `take`.
+fn decrypt(
+    tls: &mut ClientConnection,
+    mut bytes: &[u8],
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<Received, rustls::Error> {
+    while !bytes.is_empty() {
+        let before = bytes.len();
+        // Reading from a slice cannot fail, and what was decrypted is drained below, so there is room.
+        if tls.read_tls(&mut bytes).is_err() || bytes.len() == before {
+            break;
+        }
+        let state = tls.process_new_packets();
+        let mut reader = tls.reader();
+        while let Ok(plain) = reader.fill_buf() {
+            let length = plain.len();
+            if length == 0 {
+                break;
+            }
+            take(plain);
+            reader.consume(length);
+        }
+        if state?.peer_has_closed() {
+            return Ok(Received::End);
+        }
+    }
+    Ok(Received::Some)
+}

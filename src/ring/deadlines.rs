@@ -1,0 +1,286 @@
+//! The shard's deadlines: one timer for all fetches, that ends operations rather than forgetting them.
+//!
+//! Decides: a fetch holds one guard and moves it from stage to stage; a tick of 16 ms looks for guards
+//! whose time has come, raises their flag and cancels what is under way on their descriptor, so that the
+//! pending operation completes with ECANCELED and its memory comes back. One timer entry a guard that is
+//! corrected when it falls due (a deadline nearly always moves later), so moving costs nothing.
+//! Invariants: nothing expires before its time, everything within two ticks after it; while a guard stays
+//! expired, the cancel is repeated, should an operation have slipped by; the heap holds at most two entries
+//! a guard and some. No tick while there are no guards.
+//! Limits: 16 ms; deadlines of a fetch are seconds.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::{Rc, Weak};
+
+use super::{Socket, now, op, runtime};
+use crate::time::{Duration, Instant};
+
+/// How often expiry is looked for.
+const TICK: Duration = Duration::from_millis(16);
+/// How long an operation has after a cancel until the next one.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// All deadlines of a shard. Cheap to clone.
+#[derive(Clone)]
+pub struct Deadlines {
+    shared: Rc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    due: RefCell<Due>,
+    /// By slot: the descriptor to cancel on, and the flag to raise.
+    targets: RefCell<Vec<Option<Target>>>,
+    ticking: Cell<bool>,
+}
+
+struct Target {
+    fd: Rc<OwnedFd>,
+    expired: Rc<Cell<bool>>,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines::new()
+    }
+}
+
+impl Deadlines {
+    /// No deadlines yet.
+    pub fn new() -> Deadlines {
+        Deadlines { shared: Rc::default() }
+    }
+
+    /// A deadline at `at` over everything done on `socket`. Inside the runtime only.
+    pub fn guard(&self, socket: &Socket, at: Instant) -> Guard {
+        let slot = self.shared.due.borrow_mut().add(at);
+        let expired = Rc::new(Cell::new(false));
+        let target = Target { fd: socket.descriptor().clone(), expired: expired.clone() };
+        let mut targets = self.shared.targets.borrow_mut();
+        if targets.len() <= slot {
+            targets.resize_with(slot + 1, || None);
+        }
+        if let Some(place) = targets.get_mut(slot) {
+            *place = Some(target);
+        }
+        drop(targets);
+        if !self.shared.ticking.replace(true) {
+            runtime::spawn(tick(Rc::downgrade(&self.shared)));
+        }
+        Guard { shared: self.shared.clone(), slot, expired }
+    }
+
+    /// Guards that live now.
+    pub fn live(&self) -> usize {
+        self.shared.due.borrow().live
+    }
+}
+
+/// One deadline; gone when dropped.
+pub struct Guard {
+    shared: Rc<Shared>,
+    slot: usize,
+    expired: Rc<Cell<bool>>,
+}
+
+impl Guard {
+    /// Moves the deadline, unless it has passed.
+    pub fn set(&self, at: Instant) {
+        if !self.expired.get() {
+            self.shared.due.borrow_mut().set(self.slot, at);
+        }
+    }
+
+    /// Whether the deadline has passed: operations end with ECANCELED, and none may begin.
+    pub fn is_expired(&self) -> bool {
+        self.expired.get()
+    }
+
+    /// An error when expired; asked before each operation, since a cancel meets only those under way.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.expired.get() { Err(op::cancelled()) } else { Ok(()) }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shared.due.borrow_mut().remove(self.slot);
+        let target = self.shared.targets.borrow_mut().get_mut(self.slot).and_then(Option::take);
+        drop(target);
+    }
+}
+
+async fn tick(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let mut expired = Vec::new();
+        let live = {
+            let mut due = shared.due.borrow_mut();
+            due.expire(now(), &mut expired);
+            due.live
+        };
+        let targets = shared.targets.borrow();
+        for slot in expired {
+            if let Some(Some(target)) = targets.get(slot) {
+                target.expired.set(true);
+                op::cancel(target.fd.as_raw_fd());
+            }
+        }
+        if live == 0 {
+            shared.ticking.set(false);
+            return;
+        }
+    }
+}
+
+/// What falls due when: plain, without a clock.
+#[derive(Default)]
+struct Due {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// Earliest first; an entry counts when its slot's `queued` says the same time.
+    heap: BinaryHeap<Reverse<(Instant, usize)>>,
+    live: usize,
+}
+
+struct Slot {
+    at: Instant,
+    /// The time of this slot's entry in the heap; `NEVER` when it has none.
+    queued: Instant,
+}
+
+impl Due {
+    fn add(&mut self, at: Instant) -> usize {
+        self.live += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { at: Instant::NEVER, queued: Instant::NEVER });
+            self.slots.len() - 1
+        });
+        self.set(slot, at);
+        slot
+    }
+
+    fn set(&mut self, slot: usize, at: Instant) {
+        let Some(place) = self.slots.get_mut(slot) else { return };
+        place.at = at;
+        if at < place.queued {
+            place.queued = at;
+            self.heap.push(Reverse((at, slot)));
+            self.tidy();
+        }
+    }
+
+    fn remove(&mut self, slot: usize) {
+        let Some(place) = self.slots.get_mut(slot) else { return };
+        // Its entry stays for the slot's next user.
+        place.at = Instant::NEVER;
+        self.free.push(slot);
+        self.live -= 1;
+    }
+
+    /// Appends the slots that are due at `now`; they fall due again after `AGAIN`.
+    fn expire(&mut self, now: Instant, expired: &mut Vec<usize>) {
+        while let Some(&Reverse((queued, slot))) = self.heap.peek() {
+            if queued > now {
+                break;
+            }
+            self.heap.pop();
+            let Some(place) = self.slots.get_mut(slot) else { continue };
+            if place.queued != queued {
+                continue;
+            }
+            place.queued = Instant::NEVER;
+            if place.at <= now {
+                expired.push(slot);
+                place.at = now + AGAIN;
+            }
+            let at = place.at;
+            self.set(slot, at);
+        }
+    }
+
+    /// Entries that no longer count are dropped before they outnumber those that do.
+    fn tidy(&mut self) {
+        if self.heap.len() <= 2 * self.slots.len() + 64 {
+            return;
+        }
+        self.heap.clear();
+        for (slot, place) in self.slots.iter_mut().enumerate() {
+            place.queued = place.at;
+            if place.at != Instant::NEVER {
+                self.heap.push(Reverse((place.at, slot)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn xorshift(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn agrees_with_a_slow_twin() {
+        let mut state = 0x2545_f491_4f6c_dd1d;
+        for _ in 0..50 {
+            let (mut due, mut twin) = (Due::default(), BTreeMap::<usize, Instant>::new());
+            let mut time = Instant::ZERO;
+            for _ in 0..2_000 {
+                let random = xorshift(&mut state);
+                let at = time + Duration::from_millis(random >> 20 & 0x3ff);
+                let some = twin.keys().nth((random >> 40) as usize % twin.len().max(1)).copied();
+                match (random % 5, some) {
+                    (0 | 1, _) if twin.len() < 200 => {
+                        let slot = due.add(at);
+                        assert!(twin.insert(slot, at).is_none(), "slot {slot} given twice");
+                    }
+                    (2, Some(slot)) => {
+                        due.set(slot, at);
+                        twin.insert(slot, at);
+                    }
+                    (3, Some(slot)) => {
+                        due.remove(slot);
+                        twin.remove(&slot);
+                    }
+                    _ => {
+                        time = time + Duration::from_millis(random >> 30 & 0x3f);
+                        let mut expired = Vec::new();
+                        due.expire(time, &mut expired);
+                        expired.sort_unstable();
+                        let wanted: Vec<usize> =
+                            twin.iter().filter(|(_, at)| **at <= time).map(|(slot, _)| *slot).collect();
+                        assert_eq!(expired, wanted);
+                        for slot in wanted {
+                            twin.insert(slot, time + AGAIN);
+                        }
+                    }
+                }
+                assert_eq!(due.live, twin.len());
+                assert!(due.heap.len() <= 2 * due.slots.len() + 65);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_used_again_and_again_leaves_no_entries() {
+        let mut due = Due::default();
+        for second in 0..100_000u64 {
+            let slot = due.add(Instant::from_nanos(second * 1_000) + Duration::from_secs(10));
+            due.set(slot, Instant::from_nanos(second * 1_000) + Duration::from_secs(60));
+            due.remove(slot);
+        }
+        assert!(due.heap.len() <= 2, "{}", due.heap.len());
+    }
+}

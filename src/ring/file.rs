@@ -1,0 +1,202 @@
+//! Files through the ring: the store's and the journals' writes never hold the shard up.
+//!
+//! Decides: offsets are always explicit; a write is repeated until all is written. Opening, reading,
+//! writing, allocating, syncing, renaming and removing are ring operations. Cutting a file to a length is
+//! a system call: the ring learned it only in Linux 6.9, and it is done at start-up and at the end.
+//! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future cancels no
+//! file operation: it ends by itself, soon. `create_new` never opens what exists.
+//! Limits: durable means `sync` of the file, then `sync_dir` of its folder, both returned without error.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use io_uring::{opcode, types};
+
+use super::op;
+
+/// An open file. Closed when dropped.
+pub struct File {
+    fd: Rc<OwnedFd>,
+}
+
+impl File {
+    /// Creates a file for reading and writing; an error when the name exists.
+    pub async fn create_new(path: &Path) -> io::Result<File> {
+        File::open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL).await
+    }
+
+    /// Opens a file for reading and writing, creating an empty one when there is none.
+    pub async fn open_or_create(path: &Path) -> io::Result<File> {
+        File::open_with(path, libc::O_RDWR | libc::O_CREAT).await
+    }
+
+    /// Opens an existing file for reading.
+    pub async fn open(path: &Path) -> io::Result<File> {
+        File::open_with(path, libc::O_RDONLY).await
+    }
+
+    async fn open_with(path: &Path, flags: libc::c_int) -> io::Result<File> {
+        let path = c_path(path)?;
+        let entry = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr())
+            .flags(flags | libc::O_CLOEXEC)
+            .mode(0o640)
+            .build();
+        let (result, _) = op::submit(entry, path).await;
+        let fd = libc::c_int::try_from(result?).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        // SAFETY: the kernel gave this new descriptor to this operation; nothing else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(File { fd: Rc::new(fd) })
+    }
+
+    /// Writes all of `bytes` at `offset`; they come back.
+    pub async fn write_all_at(&self, mut bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
+        let mut written = 0;
+        loop {
+            let rest = bytes.get(written..).unwrap_or_default();
+            if rest.is_empty() {
+                return (Ok(()), bytes);
+            }
+            let length = u32::try_from(rest.len()).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX);
+            let entry = opcode::Write::new(types::Fd(self.fd.as_raw_fd()), rest.as_ptr(), length)
+                .offset(offset.saturating_add(written as u64))
+                .build();
+            let (result, (returned, _)) = op::submit(entry, (bytes, self.fd.clone())).await;
+            bytes = returned;
+            match result {
+                Ok(0) => return (Err(io::ErrorKind::WriteZero.into()), bytes),
+                Ok(more) => written += more as usize,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (Err(error), bytes),
+            }
+        }
+    }
+
+    /// Reads up to `bytes_max` bytes at `offset`; fewer at the file's end alone.
+    pub async fn read_at(&self, bytes_max: usize, offset: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0u8; bytes_max];
+        let mut read = 0;
+        while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            let length = u32::try_from(rest.len()).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX);
+            let entry = opcode::Read::new(types::Fd(self.fd.as_raw_fd()), rest.as_mut_ptr(), length)
+                .offset(offset.saturating_add(read as u64))
+                .build();
+            let (result, (returned, _)) = op::submit(entry, (bytes, self.fd.clone())).await;
+            bytes = returned;
+            match result {
+                Ok(0) => break,
+                Ok(more) => read += more as usize,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Waits until data, and the length needed to read it, are on the device (fdatasync).
+    pub async fn sync(&self) -> io::Result<()> {
+        let entry = opcode::Fsync::new(types::Fd(self.fd.as_raw_fd())).flags(types::FsyncFlags::DATASYNC).build();
+        op::submit(entry, self.fd.clone()).await.0.map(drop)
+    }
+
+    /// Reserves `bytes` bytes from the start without changing the length, so that writing meets no full disk.
+    pub async fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let entry =
+            opcode::Fallocate::new(types::Fd(self.fd.as_raw_fd()), bytes).mode(libc::FALLOC_FL_KEEP_SIZE).build();
+        op::submit(entry, self.fd.clone()).await.0.map(drop)
+    }
+
+    /// Cuts or extends the file to `bytes` bytes. Blocks for as long as the file system needs.
+    pub fn truncate(&self, bytes: u64) -> io::Result<()> {
+        let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: two integers; the descriptor is open while `self` lives.
+        let result = unsafe { libc::ftruncate(self.fd.as_raw_fd(), length) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The length in bytes.
+    pub fn length(&self) -> io::Result<u64> {
+        // SAFETY: seeking to the end moves a position that no operation here uses; the descriptor is open.
+        let end = unsafe { libc::lseek(self.fd.as_raw_fd(), 0, libc::SEEK_END) };
+        u64::try_from(end).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Closes by the ring, behind what was submitted before.
+    pub fn close(self) {
+        if let Ok(fd) = Rc::try_unwrap(self.fd) {
+            op::close(fd);
+        }
+    }
+}
+
+/// Renames `from` to `to`, replacing what has that name.
+pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let paths = (c_path(from)?, c_path(to)?);
+    let here = types::Fd(libc::AT_FDCWD);
+    let entry = opcode::RenameAt::new(here, paths.0.as_ptr(), here, paths.1.as_ptr()).build();
+    op::submit(entry, paths).await.0.map(drop)
+}
+
+/// Removes the file `path`.
+pub async fn remove(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    let entry = opcode::UnlinkAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr()).build();
+    op::submit(entry, path).await.0.map(drop)
+}
+
+/// Makes the names in the folder `path` durable.
+pub async fn sync_dir(path: &Path) -> io::Result<()> {
+    let folder = File::open_with(path, libc::O_RDONLY | libc::O_DIRECTORY).await?;
+    let entry = opcode::Fsync::new(types::Fd(folder.fd.as_raw_fd())).build();
+    op::submit(entry, folder.fd.clone()).await.0.map(drop)
+}
+
+/// One operation moves at most this many bytes: a file operation takes at most 2 GiB less a page.
+const CHUNK_BYTES_MAX: u32 = 1 << 30;
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Runtime;
+    use super::*;
+
+    #[test]
+    fn writes_syncs_renames_cuts() {
+        let folder = std::env::temp_dir().join(format!("ringcrawl-file-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("folder");
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let (first, second) = (folder.join("first"), folder.join("second"));
+            let file = File::create_new(&first).await.expect("create");
+            let again = File::create_new(&first).await.err().expect("exists");
+            assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+            let (result, bytes) = file.write_all_at(vec![7; 100_000], 10).await;
+            result.expect("write");
+            assert_eq!(bytes.len(), 100_000);
+            assert_eq!(file.length().expect("length"), 100_010);
+            file.truncate(12).expect("truncate");
+            file.allocate(1 << 16).await.or_else(no_fallocate).expect("allocate");
+            file.sync().await.expect("sync");
+            assert_eq!(file.read_at(100, 8).await.expect("read"), [0, 0, 7, 7]);
+            file.close();
+            rename(&first, &second).await.expect("rename");
+            sync_dir(&folder).await.expect("sync folder");
+            let file = File::open(&second).await.expect("open");
+            assert_eq!(file.length().expect("length"), 12);
+            assert!(file.write_all_at(vec![1], 0).await.0.is_err(), "opened for reading");
+            remove(&second).await.expect("remove");
+            assert!(File::open(&second).await.is_err());
+        });
+        std::fs::remove_dir_all(&folder).expect("clean");
+    }
+
+    fn no_fallocate(error: io::Error) -> io::Result<()> {
+        if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
+    }
+}

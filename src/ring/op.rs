@@ -1,0 +1,99 @@
+//! One operation on the ring: it owns the memory it was given until the kernel says that it is done.
+//!
+//! Decides: an operation's data (buffer, address, path, descriptor) is moved into it and comes back with
+//! the result. All pointers in a submission entry point into heap memory that this data owns, so moving the
+//! data does not move what the kernel sees.
+//! Invariants: memory handed to the kernel stays with the operation until its completion. A future that is
+//! dropped early leaves its data with the driver, which keeps it until the completion; for descriptors that
+//! could wait for ever (sockets, event counters) a cancel is sent along, so the completion comes soon.
+//! The descriptor is part of the data: it cannot be closed, and its number reused, before that.
+//! Limits: cancel works by descriptor and meets every operation on it: sockets have one user at a time.
+
+use std::future::Future;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use io_uring::{cqueue, opcode, squeue, types};
+use tokio_uring::{InFlightOneshot, OneshotOutputTransform, UnsubmittedOneshot};
+
+use super::runtime::is_running;
+
+/// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together.
+pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
+    Op { in_flight: UnsubmittedOnce::new(data, Completion(PhantomData), entry).submit(), cancel: None }
+}
+
+/// The same for an operation on `fd` that may wait for a peer: cancelled when its future is dropped. `data`
+/// must hold `fd` open.
+pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd, data: D) -> Op<D> {
+    let mut op = submit(entry, data);
+    op.cancel = Some(fd);
+    op
+}
+
+/// Asks the kernel to end every operation under way on `fd`; they complete with ECANCELED. Nobody waits for
+/// the answer: what was cancelled has a completion of its own. Nothing happens outside of a runtime.
+pub(super) fn cancel(fd: RawFd) {
+    if is_running() {
+        let builder = types::CancelBuilder::fd(types::Fd(fd)).all();
+        drop(submit(opcode::AsyncCancel2::new(builder).build(), ()));
+    }
+}
+
+/// Closes `fd` behind every entry that was submitted before; at once, by system call, outside of a runtime.
+pub(super) fn close(fd: OwnedFd) {
+    if is_running() {
+        drop(submit(opcode::Close::new(types::Fd(fd.into_raw_fd())).build(), ()));
+    }
+}
+
+type UnsubmittedOnce<D> = UnsubmittedOneshot<D, Completion<D>>;
+
+/// An operation under way.
+pub(super) struct Op<D: Unpin + 'static> {
+    in_flight: InFlightOneshot<D, Completion<D>>,
+    /// What to cancel on when dropped before the end.
+    cancel: Option<RawFd>,
+}
+
+impl<D: Unpin + 'static> Future for Op<D> {
+    type Output = (io::Result<u32>, D);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = Pin::new(&mut self.in_flight).poll(context);
+        if polled.is_ready() {
+            self.cancel = None;
+        }
+        polled
+    }
+}
+
+impl<D: Unpin + 'static> Drop for Op<D> {
+    fn drop(&mut self) {
+        // The descriptor is still open here: the field below, dropped after this, holds it.
+        if let Some(fd) = self.cancel {
+            cancel(fd);
+        }
+    }
+}
+
+/// Turns a completion's number into a result and gives the data back.
+pub(super) struct Completion<D>(PhantomData<D>);
+
+impl<D: 'static> OneshotOutputTransform for Completion<D> {
+    type Output = (io::Result<u32>, D);
+    type StoredData = D;
+
+    fn transform_oneshot_output(self, data: D, entry: cqueue::Entry) -> Self::Output {
+        let result = u32::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        (result, data)
+    }
+}
+
+/// The error of an operation that a deadline ended.
+pub(super) fn cancelled() -> io::Error {
+    io::Error::from_raw_os_error(libc::ECANCELED)
+}
