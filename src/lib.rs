@@ -4,6 +4,7 @@ pub mod boot;
 pub mod cli;
 pub mod config;
 pub mod control;
+
 pub mod drive;
 pub mod exchange;
 pub mod fetch;

@@ -1,1 +1,15 @@
-//! Stub.
+//! From a configuration to running shards: CPUs, directory, limits, threads.
+//!
+//! Leaves to others: what a shard does (`drive`), how a crawl is watched (`cli`, `control`).
+
+mod cpus;
+mod crawl_dir;
+mod limits;
+mod loopback;
+mod seeds;
+mod start;
+
+pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted};
+pub use limits::{cpu_time, raise_file_limit, rss_bytes_max};
+pub use seeds::{SeedError, read_seeds};
+pub use start::{BootError, Crawl, Order};

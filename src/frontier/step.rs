@@ -122,7 +122,7 @@ impl Frontier {
                 Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
                 None => {
                     if let Some((depth, text)) = origin.parked.pop() {
-                        host.hand = Url::parse(&text).ok().map(|url| Entry { url, depth, attempt: 0 });
+                        host.hand = Url::from_canonical(&text).ok().map(|url| Entry { url, depth, attempt: 0 });
                         if host.hand.is_some() {
                             return Next::Hand;
                         }
@@ -136,7 +136,7 @@ impl Frontier {
             if let Some((depth, text)) = host.queue.pop() {
                 self.ram_bytes -= (before - host.queue.ram_bytes()) as u64;
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
-                match Url::parse(&text) {
+                match Url::from_canonical(&text) {
                     Ok(url) => {
                         host.hand = Some(Entry { url, depth, attempt: 0 });
                         return Next::Hand;

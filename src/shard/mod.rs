@@ -106,7 +106,7 @@ impl Shard {
     pub fn receive(&mut self, now: Instant, batch: &UrlBatch) {
         self.counts.exchanged_in += batch.len() as u64;
         for (depth, text) in batch.iter() {
-            if let Ok(url) = Url::parse(text) {
+            if let Ok(url) = Url::from_canonical(text) {
                 debug_assert_eq!(self.partition.shard_of(&url), self.index, "{text} was sent to the wrong shard");
                 self.accept(now, &url, depth);
             }
@@ -140,7 +140,7 @@ impl Shard {
         self.in_flight -= 1;
         if let (JobKind::Page, Outcome::Fetched(fetched)) = (job.kind, outcome) {
             for (depth, text) in fetched.links.iter() {
-                if let Ok(url) = Url::parse(text) {
+                if let Ok(url) = Url::from_canonical(text) {
                     self.found(now, &url, depth);
                 }
             }

@@ -75,6 +75,11 @@ impl UrlBatch {
         &self.bytes
     }
 
+    /// The byte form, to be used again.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Forgets the URLs, keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

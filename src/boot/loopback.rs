@@ -1,0 +1,71 @@
+//! A crawl that does not say who it is may not leave the machine.
+//!
+//! Decides: without `agent.name`, `agent.url` and `agent.email`, every seed must lie on loopback, by its address or by
+//! `[dns.hosts]` or because all name servers are on loopback; and then nothing but loopback is ever connected to,
+//! whatever a name resolves to later.
+
+use std::net::IpAddr;
+
+use crate::config::{Config, PrivateAddresses};
+use crate::url::Url;
+
+/// Makes `config` fit for a crawl from `seeds`; the error names what is missing.
+pub fn check(config: &mut Config, seeds: &[Url]) -> Result<(), String> {
+    if config.agent.is_complete() {
+        return Ok(());
+    }
+    let servers = &config.dns.servers;
+    let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());
+    if let Some(seed) = seeds.iter().find(|seed| !(local_names || is_local(config, seed.host()))) {
+        return Err(format!(
+            "{} is not on this machine: a crawl that leaves it must say who it is; \
+             set agent.name, agent.url and agent.email",
+            seed.as_str()
+        ));
+    }
+    config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
+    Ok(())
+}
+
+fn is_local(config: &Config, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(addr) => addr.is_loopback(),
+        // RFC 6761 section 6.3
+        Err(_) if bare == "localhost" || bare.ends_with(".localhost") => true,
+        Err(_) => config
+            .dns
+            .hosts
+            .get(bare)
+            .is_some_and(|addrs| !addrs.is_empty() && addrs.iter().all(|addr| addr.is_loopback())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(config: &Config, seed: &str) -> Result<PrivateAddresses, String> {
+        let mut config = config.clone();
+        check(&mut config, &[Url::parse(seed).unwrap()]).map(|()| config.fetch.private_addresses)
+    }
+
+    #[test]
+    fn nameless_crawls_stay_on_loopback() {
+        let mut config = Config::default();
+        for local in ["http://127.0.0.1:8080/", "http://[::1]/", "http://localhost/", "http://a.localhost/"] {
+            assert_eq!(checked(&config, local), Ok(PrivateAddresses::LoopbackOnly), "{local}");
+        }
+        for remote in ["http://example.org/", "http://192.0.2.1/", "http://10.0.0.1/"] {
+            assert!(checked(&config, remote).unwrap_err().contains("agent.email"), "{remote}");
+        }
+        config.dns.hosts.insert("a.test".to_owned(), vec!["127.0.0.9".parse().unwrap()]);
+        assert!(checked(&config, "http://a.test/").is_ok() && checked(&config, "http://b.test/").is_err());
+        config.dns.servers = vec!["127.0.0.1:53".parse().unwrap()];
+        assert_eq!(checked(&config, "http://b.test/"), Ok(PrivateAddresses::LoopbackOnly));
+        config.agent.name = "bot".to_owned();
+        config.agent.url = "https://example.org/bot".to_owned();
+        config.agent.email = "bot@example.org".to_owned();
+        assert_eq!(checked(&config, "http://example.org/"), Ok(PrivateAddresses::Deny));
+    }
+}

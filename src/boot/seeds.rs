@@ -1,0 +1,110 @@
+//! Seeds: from arguments and files to URLs.
+//!
+//! Decides: a seed without a scheme gets `http://`, as people write them; a line of a file that starts with `#` is a
+//! comment. Every bad seed is named, with its line; nothing is crawled then.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::url::Url;
+
+/// A seed that is none.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{place}: \"{text}\": {why}")]
+pub struct SeedError {
+    place: String,
+    text: String,
+    why: String,
+}
+
+/// The seeds of the command line and of the files named (`-` is standard input), in order, each once.
+pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Url>, Vec<SeedError>> {
+    let (mut seeds, mut errors) = (Vec::new(), Vec::new());
+    let mut take = |place: String, text: &str| match parse(text) {
+        Ok(url) => seeds.push(url),
+        Err(why) => errors.push(SeedError { place, text: shortened(text), why }),
+    };
+    for (index, text) in arguments.iter().enumerate() {
+        take(format!("seed {}", index + 1), text.trim());
+    }
+    let mut unread = Vec::new();
+    for file in files {
+        let file = file.as_ref();
+        match read(file) {
+            Ok(text) => {
+                for (index, line) in text.lines().map(str::trim).enumerate() {
+                    if !line.is_empty() && !line.starts_with('#') {
+                        take(format!("{}:{}", file.display(), index + 1), line);
+                    }
+                }
+            }
+            Err(error) => {
+                unread.push(SeedError {
+                    place: file.display().to_string(),
+                    text: String::new(),
+                    why: error.to_string(),
+                });
+            }
+        }
+    }
+    errors.append(&mut unread);
+    let mut known = std::collections::HashSet::new();
+    seeds.retain(|seed| known.insert(seed.clone()));
+    if errors.is_empty() { Ok(seeds) } else { Err(errors) }
+}
+
+fn parse(text: &str) -> Result<Url, String> {
+    // "example.org:8080/x" parses as a URL of scheme "example.org": a scheme is what "://" follows.
+    let text = if text.contains("://") || text.starts_with("mailto:") || text.starts_with("javascript:") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
+    Url::parse(&text).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_as_people_write_them() {
+        let none: [&Path; 0] = [];
+        let arguments = ["example.org", "https://example.org/a#b", "localhost:8080/x", "http://example.org/"];
+        let seeds = read_seeds(&arguments.map(str::to_owned), &none).unwrap();
+        let texts: Vec<&str> = seeds.iter().map(Url::as_str).collect();
+        assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://localhost:8080/x"]);
+    }
+
+    #[test]
+    fn every_bad_seed_is_named() {
+        let file = std::env::temp_dir().join(format!("ringcrawl-seeds-{}", std::process::id()));
+        std::fs::write(&file, "# seeds\nhttp://good.test/\nftp://x.test/\n\nhttp://[bad/\n").unwrap();
+        let errors = read_seeds(&["mailto:a@b.test".to_owned()], &[&file, &file.with_extension("none")]).unwrap_err();
+        let texts: Vec<String> = errors.iter().map(SeedError::to_string).collect();
+        assert_eq!(texts.len(), 4, "{texts:?}");
+        assert!(texts[0].contains("seed 1") && texts[0].contains("http"));
+        assert!(texts[1].contains(":3: \"ftp://x.test/\""));
+        assert!(texts[2].contains(":5:"));
+        assert!(texts[3].contains(".none"));
+        std::fs::remove_file(&file).unwrap();
+    }
+}

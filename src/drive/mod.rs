@@ -1,0 +1,324 @@
+//! A shard's thread: the loop that ties its brain to its hands.
+//!
+//! One turn of the loop: take in what other shards sent and what the hands finished, start what the brain wants,
+//! hand over what was found, queue what goes to disk, publish counters; then sleep until something happens. Fetches
+//! run as tasks of the same thread and bring their outcome back through a cell. No lock is taken on a page's path:
+//! what crosses threads are the rings, the address ledger and single-writer counters.
+//!
+//! Invariants: the brain is touched by the loop alone; `quiet` and the counts of sent and received URLs move in the
+//! order that [`crate::control::Census`] relies on; a shard ends only in `Phase::Close`, after everything is written.
+//! Limits: new fetches wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
+
+mod disk;
+mod page;
+pub mod recover;
+mod segments;
+mod signal;
+mod ticker;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::config::Config;
+use crate::control::{Control, Phase, Post};
+use crate::exchange::spsc::{Consumer, Producer};
+use crate::fetch::Hands;
+use crate::outcome::{FetchJob, JobKind, Outcome};
+use crate::ring::{self, WakeListener};
+use crate::shard::Shard;
+use crate::store;
+use crate::url::{Url, UrlBatch};
+use disk::{Disk, DiskOp};
+use page::Bench;
+use segments::Segments;
+use signal::Signal;
+use ticker::Ticker;
+
+/// What a shard's thread is given.
+pub struct Task {
+    /// Which shard.
+    pub index: u16,
+    /// Its brain, with what an earlier run left.
+    pub brain: Shard,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Length of the journal's whole blocks.
+    pub journal_bytes: u64,
+    /// Rings to the other shards, by their index; its own is `None`.
+    pub to: Vec<Option<Producer>>,
+    /// Rings from the other shards.
+    pub from: Vec<Consumer>,
+    /// Seeds; those of other shards are sent there.
+    pub seeds: Vec<Url>,
+    /// The crawl.
+    pub control: Arc<Control>,
+    /// Limits.
+    pub config: Arc<Config>,
+    /// User-Agent of the requests.
+    pub user_agent: String,
+    /// Seed of record identifiers.
+    pub rng_seed: u64,
+}
+
+/// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
+pub fn run(task: Task) -> Result<(), String> {
+    let control = Arc::clone(&task.control);
+    let index = task.index;
+    let result = ring::Runtime::new(task.config.fetch.in_flight_max)
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(Loop::start(task)));
+    result.map_err(|error| {
+        let error = format!("shard {index}: {error}");
+        control.fail(error.clone());
+        error
+    })
+}
+
+struct Loop {
+    brain: Shard,
+    to: Vec<Option<Producer>>,
+    from: Vec<Consumer>,
+    control: Arc<Control>,
+    post: Arc<Post>,
+    config: Arc<Config>,
+    bench: Rc<Bench>,
+    disk: Rc<Disk>,
+    signal: Rc<Signal>,
+    ticker: Rc<Ticker>,
+    finished: Rc<RefCell<VecDeque<(FetchJob, Outcome)>>>,
+    message: Vec<u8>,
+}
+
+impl Loop {
+    async fn start(task: Task) -> Result<(), String> {
+        let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
+        let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
+        let (disk, signal, ticker) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Ticker::default()));
+        let settings =
+            store::Settings::new(&task.config.store, &task.config.agent, &task.user_agent, task.rng_seed);
+        let segments = Segments::new(settings, task.index, Rc::clone(&disk)).map_err(|error| error.to_string())?;
+        let bench = Rc::new(Bench {
+            hands: Rc::new(hands),
+            segments: RefCell::new(segments),
+            post: Arc::clone(&post),
+            config: Arc::clone(&task.config),
+            store_failure: RefCell::new(None),
+        });
+        let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, task.journal_bytes, Rc::clone(&signal)));
+        let _ticker = ring::spawn(Rc::clone(&ticker).run(Rc::clone(&signal)));
+        let _wake = ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
+        let mut shard = Loop {
+            brain: task.brain,
+            to: task.to,
+            from: task.from,
+            control: task.control,
+            post,
+            config: task.config,
+            bench,
+            disk,
+            signal,
+            ticker,
+            finished: Rc::default(),
+            message: Vec::new(),
+        };
+        for seed in &task.seeds {
+            shard.brain.found(ring::now(), seed, 0);
+        }
+        shard.run().await
+    }
+
+    async fn run(&mut self) -> Result<(), String> {
+        loop {
+            let phase = self.control.phase();
+            self.check_disk()?;
+            self.take_in();
+            self.take_finished();
+            let more = phase == Phase::Run && self.start_jobs();
+            self.hand_over();
+            self.to_disk(false);
+            self.publish(phase);
+            if phase == Phase::Close {
+                return self.close().await;
+            }
+            if more {
+                tokio::task::yield_now().await;
+            } else {
+                let due = self.brain.next_due().into_iter().chain(self.bench.segments.borrow().next_due()).min();
+                // A brain that is ready now waits for a free place or for the disk; their end wakes the loop.
+                if let Some(at) = due {
+                    self.ticker.arm(at.max(ring::now() + PAUSE_MIN));
+                }
+                self.signal.wait().await;
+            }
+        }
+    }
+
+    fn check_disk(&self) -> Result<(), String> {
+        let failure = self.disk.failure().or_else(|| self.bench.store_failure.borrow().clone());
+        failure.map_or(Ok(()), |failure| Err(format!("the store stopped: {failure}")))
+    }
+
+    /// Works off what other shards sent.
+    fn take_in(&mut self) {
+        for ring in &mut self.from {
+            for _ in 0..BATCHES_PER_TURN {
+                if !ring.has_message() {
+                    break;
+                }
+                self.post.quiet.store(false, Ordering::Release);
+                if ring.pop(&mut self.message)
+                    && let Some(batch) = UrlBatch::from_bytes(std::mem::take(&mut self.message))
+                {
+                    self.brain.receive(ring::now(), &batch);
+                    add(&self.post.received, batch.len() as u64);
+                    self.message = batch.into_bytes();
+                }
+            }
+            if ring.has_message() {
+                self.signal.notify();
+            }
+        }
+    }
+
+    fn take_finished(&mut self) {
+        for (block, purpose, bytes) in self.disk.take_returned() {
+            self.brain.spool_read(ring::now(), block, purpose, bytes);
+        }
+        loop {
+            let finished = self.finished.borrow_mut().pop_front();
+            let Some((job, outcome)) = finished else { break };
+            self.brain.finish(ring::now(), &job, &outcome);
+        }
+    }
+
+    /// Starts what may be started; whether there may be more at once.
+    fn start_jobs(&mut self) -> bool {
+        let pages_max = self.config.crawl.pages_max;
+        for _ in 0..JOBS_PER_TURN {
+            let stored = self.post.stats.pages.get() + self.brain.in_flight() as u64;
+            if self.brain.in_flight() >= self.config.fetch.in_flight_max
+                || self.disk.backlog_bytes() > BACKLOG_BYTES_MAX
+                || (pages_max > 0 && stored >= pages_max)
+            {
+                return false;
+            }
+            let Some(job) = self.brain.next_job(ring::now()) else {
+                return self.brain.next_due().is_some_and(|due| due <= ring::now());
+            };
+            self.post.quiet.store(false, Ordering::Release);
+            if job.kind == JobKind::Resolve {
+                self.post.stats.dns_queries.add(1);
+            }
+            let (bench, finished, signal) = (Rc::clone(&self.bench), Rc::clone(&self.finished), Rc::clone(&self.signal));
+            ring::spawn(async move {
+                let outcome = bench.perform(&job).await;
+                finished.borrow_mut().push_back((job, outcome));
+                signal.notify();
+            });
+        }
+        true
+    }
+
+    /// Puts batches into the rings and wakes those that they are for.
+    fn hand_over(&mut self) {
+        let (to, post) = (&mut self.to, &self.post);
+        let mut woken: Vec<u16> = Vec::new();
+        self.brain.flush_exchange(ring::now(), &mut |shard, batch| {
+            let Some(ring) = to.get_mut(usize::from(shard)).and_then(Option::as_mut) else { return false };
+            // Counted before it can be received, so that a look from outside never sees less sent than received.
+            add(&post.sent, batch.len() as u64);
+            let room = ring.push(batch.as_bytes());
+            if room {
+                woken.push(shard);
+            } else {
+                add(&post.sent, (batch.len() as u64).wrapping_neg());
+            }
+            room
+        });
+        woken.dedup();
+        for shard in woken {
+            self.control.posts()[usize::from(shard)].waker.wake();
+        }
+    }
+
+    /// Queues what goes to disk; with `all` also what could wait.
+    fn to_disk(&mut self, all: bool) {
+        while let Some(op) = self.brain.next_spool_op() {
+            self.disk.push(DiskOp::Spool(op));
+        }
+        let now = ring::now();
+        let mut segments = self.bench.segments.borrow_mut();
+        segments.flush_old(now);
+        if let Some(block) = self.brain.journal_block(now, all) {
+            // The records of pages that the block calls over go first.
+            segments.flush();
+            self.disk.push(DiskOp::Journal(block));
+        }
+    }
+
+    fn publish(&mut self, phase: Phase) {
+        let (stats, counts) = (&self.post.stats, self.brain.counts());
+        stats.hosts.set(self.brain.hosts() as u64);
+        stats.visited.set(self.brain.visited());
+        stats.exchanged_out.set(counts.exchanged_out);
+        stats.exchanged_in.set(counts.exchanged_in);
+        stats.retries.set(counts.retries);
+        stats.robots_denied.set(counts.failures[crate::outcome::Failure::RobotsDenied as usize]);
+        for (counter, count) in stats.failures.iter().zip(counts.failures) {
+            counter.set(count);
+        }
+        stats.queued.set(self.brain.queued());
+        stats.in_flight.set(self.brain.in_flight() as u64);
+        let hands = self.bench.hands.counters();
+        stats.connections.set(hands.connects.get());
+        stats.handshakes.set(hands.handshakes.get());
+        let nothing_came = self.finished.borrow().is_empty() && self.from.iter_mut().all(|ring| !ring.has_message());
+        let quiet = nothing_came
+            && match phase {
+                Phase::Run => self.brain.is_idle(),
+                Phase::Drain => self.brain.in_flight() == 0 && self.brain.is_drained(),
+                Phase::Abort | Phase::Close => self.brain.is_drained(),
+            };
+        stats.idle.set(u64::from(quiet));
+        self.post.quiet.store(quiet, Ordering::Release);
+    }
+
+    /// Everything is handed over: what is left in memory goes to disk.
+    async fn close(&mut self) -> Result<(), String> {
+        while self.from.iter_mut().any(Consumer::has_message) {
+            self.take_in();
+        }
+        self.take_finished();
+        self.brain.keep_outgoing(ring::now());
+        self.to_disk(true);
+        self.bench.segments.borrow_mut().close();
+        while !self.disk.is_done() {
+            self.signal.wait().await;
+        }
+        self.publish(Phase::Close);
+        self.check_disk()
+    }
+}
+
+/// Turns wake-ups of other threads into the loop's signal.
+async fn listen(listener: WakeListener, signal: Rc<Signal>) {
+    while listener.wait().await.is_ok() {
+        signal.notify();
+    }
+}
+
+/// For the owning thread alone.
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Release);
+}
+
+const BATCHES_PER_TURN: usize = 16;
+const JOBS_PER_TURN: usize = 64;
+/// The disk may be this far behind before fetching waits for it.
+pub const BACKLOG_BYTES_MAX: u64 = 64 << 20;
+/// The loop's clock is not finer than this.
+const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);
