@@ -717,7 +717,7 @@ fn dropped_fetches_leave_nothing_behind() {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
-                if state % 5 == 0 {
+                if state.is_multiple_of(5) {
                     tokio::time::sleep(Duration::from_micros(state >> 10 & 0x7ff)).await;
                 }
                 task.abort();
