@@ -689,6 +689,55 @@ fn aborted_fetches_leave_nothing_behind() {
     });
 }
 
+#[test]
+fn dropped_fetches_leave_nothing_behind() {
+    let (addr, _) = server(|mut stream, _| {
+        read_request(&mut stream);
+        std::thread::sleep(Duration::from_millis(2));
+        respond(&mut stream, &"some ".repeat(10_000));
+    });
+    let _alone = ALONE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut config = config();
+    config.fetch.idle_connections_max = 0;
+    let runtime = Runtime::new(256).expect("io_uring");
+    runtime.block_on(async {
+        let hands = Rc::new(Hands::new(&config, "testcrawl/1.0".to_owned()).expect("hands"));
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut first = None;
+        for _round in 0..20 {
+            let tasks: Vec<_> = (0..100)
+                .map(|_| {
+                    let hands = hands.clone();
+                    ring::spawn(
+                        async move { get(&hands, &url(addr, "/")).await.map(|exchange| exchange.response.status) },
+                    )
+                })
+                .collect();
+            for task in tasks {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                if state.is_multiple_of(5) {
+                    tokio::time::sleep(Duration::from_micros(state >> 10 & 0x7ff)).await;
+                }
+                task.abort();
+                // Either it was done before, and well, or it was dropped.
+                assert!(matches!(task.await, Ok(Ok(200)) | Err(_)));
+            }
+            // The completions of what was cancelled are on their way, and so is the server's end.
+            let mut waited = 0;
+            while hands.buffers_lent() > 0 && waited < 1_000 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                waited += 1;
+            }
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            assert_eq!((hands.buffers_lent(), hands.deadlines().live()), (0, 0));
+            let open = std::fs::read_dir("/proc/self/fd").expect("fds").count();
+            assert!(open <= *first.get_or_insert(open) + 8, "{first:?} descriptors at first, {open} now");
+        }
+    });
+}
+
 /// A name server of the test's own.
 fn name_server() -> (SocketAddr, Arc<AtomicUsize>) {
     use hickory_proto::op::{Message, ResponseCode};
@@ -699,6 +748,7 @@ fn name_server() -> (SocketAddr, Arc<AtomicUsize>) {
     let counter = count.clone();
     std::thread::spawn(move || {
         let mut packet = [0; 4_096];
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         while let Ok((length, peer)) = socket.recv_from(&mut packet) {
             counter.fetch_add(1, Ordering::SeqCst);
             let Ok(query) = Message::from_vec(&packet[..length]) else { continue };
@@ -724,6 +774,21 @@ fn name_server() -> (SocketAddr, Arc<AtomicUsize>) {
                 ("servfail.test.", _) => answer.metadata.response_code = ResponseCode::ServFail,
                 ("refused.test.", _) => answer.metadata.response_code = ResponseCode::Refused,
                 ("silent.test.", _) => continue,
+                ("mutated.test.", _) => {
+                    answer.add_answer(four(60, 2));
+                    let mut bytes = answer.to_vec().expect("encode");
+                    for _ in 0..3 {
+                        state ^= state << 13;
+                        state ^= state >> 7;
+                        state ^= state << 17;
+                        // Behind the identifier, so that it is taken for the answer.
+                        let place = 2 + (state >> 33) as usize % (bytes.len() - 2);
+                        bytes[place] ^= 1 << (state >> 8 & 7);
+                    }
+                    bytes.truncate(12 + (state >> 17) as usize % (bytes.len() * 2));
+                    let _ = socket.send_to(&bytes, peer);
+                    continue;
+                }
                 ("junk.test.", _) => {
                     let _ = socket.send_to(b"junk", peer);
                     continue;
@@ -734,6 +799,35 @@ fn name_server() -> (SocketAddr, Arc<AtomicUsize>) {
         }
     });
     (addr, count)
+}
+
+#[test]
+fn hostile_answers_end_every_query() {
+    let (addr, _) = name_server();
+    let mut config = config();
+    config.dns.servers = vec![addr];
+    config.dns.timeout = Duration::from_millis(200);
+    config.dns.in_flight_max = 64;
+    with_hands(&config, |hands| async move {
+        let tasks: Vec<_> = (0..1_500)
+            .map(|_| {
+                let hands = hands.clone();
+                ring::spawn(async move { hands.resolve("mutated.test").await })
+            })
+            .collect();
+        for task in tasks {
+            match task.await.expect("no panic") {
+                Outcome::Resolved { addrs, ttl } => {
+                    assert!(!addrs.is_empty() && ttl >= Duration::from_secs(60) && ttl <= Duration::from_secs(86_400));
+                }
+                Outcome::Failed(failure) => assert!(
+                    matches!(failure, Failure::DnsNotFound | Failure::DnsFailed | Failure::DnsTimeout),
+                    "{failure:?}"
+                ),
+                Outcome::Fetched(_) => panic!("nothing was fetched"),
+            }
+        }
+    });
 }
 
 #[test]
