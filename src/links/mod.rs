@@ -1,1 +1,167 @@
-//! Stub.
+//! Links: all places where a URL hides in HTML, found as an HTML tokenizer finds them.
+//!
+//! Decides: one pass over the bytes and no tree. What is a tag, an attribute, a comment, a script is read exactly as
+//! the HTML standard's tokenizer reads it; of the tree there is only what changes how bytes are read (SVG, MathML and
+//! templates). Scripts are not run, so `<noscript>` holds markup.
+//!
+//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags; `foreign` tells the namespace; `scan`
+//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `resolve` makes them absolute.
+//!
+//! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
+//! Limits: `links_max` for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
+//! Leaves to others: fetching, content decoding, whether a link may be followed.
+
+mod charset;
+mod entities;
+mod foreign;
+mod kinds;
+mod listed;
+mod mime;
+mod resolve;
+mod scan;
+pub(crate) mod tokenizer;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use encoding_rs::Encoding;
+
+pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
+pub use mime::is_html;
+
+use crate::url::{Url, UrlError};
+
+/// An HTML page as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// After content decoding.
+    pub body: &'a [u8],
+    /// The Content-Type header's value.
+    pub content_type: Option<&'a str>,
+    /// Where the page was found, after redirects.
+    pub url: &'a Url,
+}
+
+/// A crawlable link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found<'a> {
+    /// Where in the page.
+    pub kind: Kind,
+    /// For `Kind::Link` the token of `rel` in lower case, else empty.
+    pub rel: &'a str,
+    /// Where it leads.
+    pub url: Url,
+    /// The link's own `rel` has `nofollow`; the page may say so for all (`Summary::nofollow_page`).
+    pub nofollow: bool,
+}
+
+/// A reference as `scan_raw` gives it: of any scheme, with its fragment.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a> {
+    /// Where in the page.
+    pub kind: Kind,
+    /// For `Kind::Link` the token of `rel` in lower case, else empty.
+    pub rel: &'a str,
+    /// The reference as written, decoded.
+    pub text: &'a str,
+    /// What it resolves to.
+    pub url: Result<&'a url::Url, url::ParseError>,
+    /// The link's own `rel` has `nofollow`.
+    pub nofollow: bool,
+}
+
+/// What was found in one page.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The encoding the page was read in.
+    pub encoding: &'static Encoding,
+    /// Links given to the caller.
+    pub links: usize,
+    /// References beyond `links_max`, neither resolved nor checked.
+    pub dropped: usize,
+    /// References that are no URL, or too long.
+    pub bad: usize,
+    /// URLs of other schemes than http and https (`scan` only).
+    pub other_scheme: usize,
+    /// `<meta name=robots>` has `nofollow` or `none`.
+    pub nofollow_page: bool,
+    /// `<meta name=robots>` has `noindex` or `none`.
+    pub noindex: bool,
+    /// What references were resolved against, when `<base>` says so.
+    pub base: Option<url::Url>,
+}
+
+/// Finds the crawlable links of `page` in document order, duplicates included, and gives at most `links_max` to `out`.
+pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Found)) -> Summary {
+    let mut counts = Counts::default();
+    let Ok(document) = url::Url::parse(page.url.as_str()) else { return counts.summary(None) };
+    let said = scan::references(page.body, page.content_type, &document, kinds, &mut |reference| {
+        if counts.links >= links_max {
+            counts.dropped += 1;
+            return;
+        }
+        let Ok(parsed) = reference.resolver.resolve(reference.text) else {
+            counts.bad += 1;
+            return;
+        };
+        match Url::parse(parsed.as_str()) {
+            Ok(url) => {
+                counts.links += 1;
+                out(Found { kind: reference.kind, rel: reference.rel, url, nofollow: reference.nofollow });
+            }
+            Err(UrlError::Scheme) => counts.other_scheme += 1,
+            Err(_) => counts.bad += 1,
+        }
+    });
+    counts.summary(Some(said))
+}
+
+/// Finds all references of `body`, the document at `document`, in document order, those that are no URL included.
+pub fn scan_raw(
+    body: &[u8],
+    content_type: Option<&str>,
+    document: &url::Url,
+    kinds: &Kinds,
+    out: &mut dyn FnMut(Raw),
+) -> Summary {
+    let mut counts = Counts::default();
+    let said = scan::references(body, content_type, document, kinds, &mut |reference| {
+        let resolved = reference.resolver.resolve(reference.text);
+        match resolved {
+            Ok(_) => counts.links += 1,
+            Err(_) => counts.bad += 1,
+        }
+        out(Raw {
+            kind: reference.kind,
+            rel: reference.rel,
+            text: reference.text,
+            url: resolved.as_ref().map_err(|error| *error),
+            nofollow: reference.nofollow,
+        });
+    });
+    counts.summary(Some(said))
+}
+
+#[derive(Default)]
+struct Counts {
+    links: usize,
+    dropped: usize,
+    bad: usize,
+    other_scheme: usize,
+}
+
+impl Counts {
+    fn summary(self, said: Option<scan::Said>) -> Summary {
+        Summary {
+            encoding: said.as_ref().map_or(encoding_rs::WINDOWS_1252, |said| said.encoding),
+            links: self.links,
+            dropped: self.dropped,
+            bad: self.bad,
+            other_scheme: self.other_scheme,
+            nofollow_page: said.as_ref().is_some_and(|said| said.nofollow),
+            noindex: said.as_ref().is_some_and(|said| said.noindex),
+            base: said.and_then(|said| said.base),
+        }
+    }
+}

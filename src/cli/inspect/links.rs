@@ -1,12 +1,74 @@
-//! `ringcrawl inspect links`: stub.
+//! `ringcrawl inspect links`: the links of an HTML page as the crawler sees them.
+//!
+//! Prints `KIND<TAB>absolute URL` a line, in document order, duplicates kept, of any scheme and with fragments: what
+//! the page says, before the crawler asks whether it may go there. References that are no URL are left out, and
+//! counted on standard error.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use crate::links::{self, Kind, Kinds};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
-pub struct Links {}
+pub struct Links {
+    /// Absolute URL of the page.
+    #[arg(long, value_name = "URL")]
+    base: url::Url,
+    /// Value of the Content-Type header, for its charset.
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// Kinds of links: a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical.
+    #[arg(long, value_name = "LIST", default_value_t = Kinds::DEFAULT)]
+    kinds: Kinds,
+    /// HTML bytes; standard input when left out or `-`.
+    file: Option<PathBuf>,
+}
+
+/// Bytes read from a page at most: a memory bound for an operator's mistake, far beyond any `body_bytes_max`.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs it.
-pub fn run(_arguments: Links) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(arguments: Links) -> ExitCode {
+    match print(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has seen enough (`| head`).
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            let file = arguments.file.as_deref().map_or("standard input".into(), |file| file.to_string_lossy());
+            eprintln!("ringcrawl: {file}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(arguments: &Links) -> io::Result<()> {
+    let body = read(arguments)?;
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
+    let content_type = arguments.content_type.as_deref();
+    let summary = links::scan_raw(&body, content_type, &arguments.base, &arguments.kinds, &mut |link| {
+        let Ok(url) = link.url else { return };
+        if written.is_ok() {
+            let colon = if link.kind == Kind::Link { ":" } else { "" };
+            written = writeln!(stdout, "{}{colon}{}\t{url}", link.kind.name(), link.rel);
+        }
+    });
+    written?;
+    stdout.flush()?;
+    if summary.bad > 0 {
+        eprintln!("ringcrawl: {} references are no URL", summary.bad);
+    }
+    Ok(())
+}
+
+fn read(arguments: &Links) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    match arguments.file.as_deref().filter(|file| file.as_os_str() != "-") {
+        Some(file) => File::open(file)?.take(PAGE_BYTES_MAX).read_to_end(&mut body)?,
+        None => io::stdin().lock().take(PAGE_BYTES_MAX).read_to_end(&mut body)?,
+    };
+    Ok(body)
 }

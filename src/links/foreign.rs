@@ -1,0 +1,286 @@
+//! Whether the scanner stands in HTML or in SVG or MathML: the one piece of the tree that changes what a byte means.
+//!
+//! Decides: a small stack of the open foreign elements, empty on most pages and in most of a page. It is needed
+//! because inside SVG and MathML `<![CDATA[` is a real section, `<script>`, `<style>` and `<title>` hold markup
+//! instead of raw text, and `<a>` is another element; and because HTML comes back inside `foreignObject` and its like,
+//! and whenever one of some forty HTML start tags "breaks out".
+//!
+//! Source: WHATWG HTML sections 13.2.6 (the dispatcher, integration points) and 13.2.6.5 (foreign content).
+//!
+//! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
+//! Limits: HTML elements inside an integration point are not tracked, so an end tag such as `</foreignObject>` closes
+//! it even where a tree would ignore it; elements deeper than `DEPTH_MAX` are taken for their ancestor.
+
+use super::tokenizer::RawText;
+
+/// The open SVG and MathML elements, outermost first.
+#[derive(Default)]
+pub(super) struct Foreign {
+    open: Vec<Open>,
+}
+
+struct Open {
+    /// Of the lower-case name.
+    name_hash: u64,
+    space: Space,
+    point: Point,
+    /// An HTML element was opened inside (only at integration points), so it is no longer the current node.
+    html_inside: bool,
+}
+
+/// The namespace of a new element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Space {
+    /// HTML.
+    Html,
+    /// SVG.
+    Svg,
+    /// MathML.
+    MathMl,
+}
+
+/// How HTML may come back inside a foreign element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Point {
+    None,
+    /// HTML integration point.
+    Html,
+    /// MathML text integration point.
+    Text,
+    /// `annotation-xml` without an HTML encoding: `<svg>` alone is read as in HTML.
+    Annotation,
+}
+
+/// Open foreign elements that are tracked; real pages stay below a dozen, pages of unclosed `<path>` do not.
+const DEPTH_MAX: usize = 64;
+
+/// What the rules want to know of a start tag's attributes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Clues {
+    /// `/>` at its end.
+    pub self_closing: bool,
+    /// `encoding` is `text/html` or `application/xhtml+xml` (for `annotation-xml`).
+    pub html_encoding: bool,
+    /// `color`, `face` or `size` is there (for `font`).
+    pub font_style: bool,
+}
+
+impl Foreign {
+    /// Whether the adjusted current node is a foreign element, where a CDATA section is one.
+    pub fn is_current(&self) -> bool {
+        self.open.last().is_some_and(|top| !top.html_inside)
+    }
+
+    /// Whether no foreign element is open: then most tags need no call.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Takes a start tag; returns the namespace of the element that it makes.
+    pub fn start(&mut self, name: &[u8], clues: Clues) -> Space {
+        let space = self.space_of(name, clues);
+        match space {
+            Space::Html => {
+                if let Some(top) = self.open.last_mut() {
+                    top.html_inside = true;
+                }
+            }
+            _ if clues.self_closing => {}
+            _ if self.open.len() < DEPTH_MAX => {
+                let point = point_of(name, space, clues);
+                self.open.push(Open { name_hash: hash(name), space, point, html_inside: false });
+            }
+            _ => {}
+        }
+        space
+    }
+
+    /// Takes an end tag.
+    pub fn end(&mut self, name: &[u8]) {
+        // The two end tags that break out of foreign content.
+        if self.is_current() && (name.eq_ignore_ascii_case(b"p") || name.eq_ignore_ascii_case(b"br")) {
+            self.break_out();
+            return;
+        }
+        let name_hash = hash(name);
+        if let Some(depth) = self.open.iter().rposition(|element| element.name_hash == name_hash) {
+            self.open.truncate(depth);
+        }
+    }
+
+    fn space_of(&mut self, name: &[u8], clues: Clues) -> Space {
+        let Some(top) = self.open.last() else { return root_space(name) };
+        let html_rules = top.html_inside
+            || match top.point {
+                Point::Html => true,
+                Point::Text => !is_any(name, &[b"mglyph", b"malignmark"]),
+                Point::Annotation => name.eq_ignore_ascii_case(b"svg"),
+                Point::None => false,
+            };
+        if html_rules {
+            return root_space(name);
+        }
+        if is_any(name, BREAK_OUT) || (name.eq_ignore_ascii_case(b"font") && clues.font_style) {
+            self.break_out();
+            return root_space(name);
+        }
+        top.space
+    }
+
+    /// Pops up to the next integration point.
+    fn break_out(&mut self) {
+        while self.open.last().is_some_and(|top| !matches!(top.point, Point::Html | Point::Text)) {
+            self.open.pop();
+        }
+        if let Some(top) = self.open.last_mut() {
+            top.html_inside = true;
+        }
+    }
+}
+
+/// How the content of an HTML element is read, if it is no markup (scripting is off: `noscript` is markup).
+pub(super) fn raw_text(name: &[u8]) -> Option<RawText> {
+    // The first letter rules out most elements.
+    match name.first()?.to_ascii_lowercase() {
+        b's' if name.eq_ignore_ascii_case(b"script") => Some(RawText::Script),
+        b'p' if name.eq_ignore_ascii_case(b"plaintext") => Some(RawText::Plaintext),
+        b's' | b't' | b'i' | b'n' | b'x'
+            if is_any(name, &[b"style", b"title", b"textarea", b"iframe", b"noembed", b"noframes", b"xmp"]) =>
+        {
+            Some(RawText::Plain)
+        }
+        _ => None,
+    }
+}
+
+fn root_space(name: &[u8]) -> Space {
+    if name.eq_ignore_ascii_case(b"svg") {
+        Space::Svg
+    } else if name.eq_ignore_ascii_case(b"math") {
+        Space::MathMl
+    } else {
+        Space::Html
+    }
+}
+
+fn point_of(name: &[u8], space: Space, clues: Clues) -> Point {
+    match space {
+        Space::Svg if is_any(name, &[b"foreignobject", b"desc", b"title"]) => Point::Html,
+        Space::MathMl if is_any(name, &[b"mi", b"mo", b"mn", b"ms", b"mtext"]) => Point::Text,
+        Space::MathMl if name.eq_ignore_ascii_case(b"annotation-xml") => {
+            if clues.html_encoding {
+                Point::Html
+            } else {
+                Point::Annotation
+            }
+        }
+        _ => Point::None,
+    }
+}
+
+fn is_any(name: &[u8], names: &[&[u8]]) -> bool {
+    names.iter().any(|one| name.eq_ignore_ascii_case(one))
+}
+
+/// FNV-1a of the lower-case name. Names that collide close each other: harmless, and no better for an attacker than
+/// writing the right name.
+fn hash(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Start tags that are HTML wherever they stand (section 13.2.6.5); `font` only with some attributes.
+const BREAK_OUT: &[&[u8]] = &[
+    b"b",
+    b"big",
+    b"blockquote",
+    b"body",
+    b"br",
+    b"center",
+    b"code",
+    b"dd",
+    b"div",
+    b"dl",
+    b"dt",
+    b"em",
+    b"embed",
+    b"h1",
+    b"h2",
+    b"h3",
+    b"h4",
+    b"h5",
+    b"h6",
+    b"head",
+    b"hr",
+    b"i",
+    b"img",
+    b"li",
+    b"listing",
+    b"menu",
+    b"meta",
+    b"nobr",
+    b"ol",
+    b"p",
+    b"pre",
+    b"ruby",
+    b"s",
+    b"small",
+    b"span",
+    b"strong",
+    b"strike",
+    b"sub",
+    b"sup",
+    b"table",
+    b"tt",
+    b"u",
+    b"ul",
+    b"var",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spaces(tags: &str) -> Vec<Space> {
+        let mut foreign = Foreign::default();
+        let mut spaces = Vec::new();
+        for tag in tags.split(' ') {
+            if let Some(name) = tag.strip_prefix('/') {
+                foreign.end(name.as_bytes());
+                continue;
+            }
+            let name = tag.trim_end_matches('/');
+            let clues = Clues { self_closing: name.len() < tag.len(), ..Clues::default() };
+            spaces.push(foreign.start(name.as_bytes(), clues));
+        }
+        spaces
+    }
+
+    #[test]
+    fn in_and_out() {
+        use Space::{Html, MathMl, Svg};
+        assert_eq!(spaces("a svg a /a /svg a"), [Html, Svg, Svg, Html]);
+        assert_eq!(spaces("svg/ a"), [Svg, Html]);
+        assert_eq!(spaces("SVG path path /svg a"), [Svg, Svg, Svg, Html]);
+        assert_eq!(spaces("svg g div a"), [Svg, Svg, Html, Html], "breaks out");
+        assert_eq!(spaces("svg foreignObject div a svg a"), [Svg, Svg, Html, Html, Svg, Svg]);
+        assert_eq!(spaces("svg desc a /desc a"), [Svg, Svg, Html, Svg]);
+        assert_eq!(spaces("math a mi mglyph a"), [MathMl, MathMl, MathMl, MathMl, MathMl]);
+        assert_eq!(spaces("math mi a /mi a"), [MathMl, MathMl, Html, MathMl]);
+        assert_eq!(spaces("math annotation-xml svg a"), [MathMl, MathMl, Svg, Svg]);
+        assert_eq!(spaces("svg font a"), [Svg, Svg, Svg]);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let mut foreign = Foreign::default();
+        foreign.start(b"svg", Clues::default());
+        for _ in 0..10_000 {
+            foreign.start(b"g", Clues::default());
+        }
+        assert_eq!(foreign.open.len(), DEPTH_MAX);
+        foreign.end(b"svg");
+        assert!(foreign.is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! Kinds of links, and the set of those that a caller wants.
+//!
+//! Decides: the names that `--kinds` takes and `inspect links` prints. `<link>` has a kind for each token of its
+//! `rel` (`link:next`), because a token says what the link is for; a link with two wanted tokens is found twice.
+//! Only `rel=canonical` has a kind of its own, and is never `link:canonical` as well.
+//!
+//! Limits: at most `RELS_MAX` different `link:REL` in one set.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Where in a page a URL was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `<a href>`.
+    A,
+    /// `<a href>` or `<a xlink:href>` of SVG.
+    SvgA,
+    /// `<area href>`.
+    Area,
+    /// `<link href>`, once for each token of `rel`.
+    Link,
+    /// `<frame src>`.
+    Frame,
+    /// `<iframe src>`.
+    Iframe,
+    /// `<img src>`.
+    Img,
+    /// A candidate of `srcset` of `<img>` or `<source>`.
+    Srcset,
+    /// `<meta http-equiv=refresh content>` that names a URL.
+    Refresh,
+    /// The first `<base href>`: the one that counts.
+    Base,
+    /// `<link rel=canonical href>`.
+    Canonical,
+}
+
+impl Kind {
+    /// The name in lists and in print; of `Link` the part before the colon.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::A => "a",
+            Kind::SvgA => "svg-a",
+            Kind::Area => "area",
+            Kind::Link => "link",
+            Kind::Frame => "frame",
+            Kind::Iframe => "iframe",
+            Kind::Img => "img",
+            Kind::Srcset => "srcset",
+            Kind::Refresh => "refresh",
+            Kind::Base => "base",
+            Kind::Canonical => "canonical",
+        }
+    }
+
+    const ALL: [Kind; 11] = [
+        Kind::A,
+        Kind::SvgA,
+        Kind::Area,
+        Kind::Link,
+        Kind::Frame,
+        Kind::Iframe,
+        Kind::Img,
+        Kind::Srcset,
+        Kind::Refresh,
+        Kind::Base,
+        Kind::Canonical,
+    ];
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// A set of kinds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kinds {
+    /// `Kind::Link` is among them when every `rel` is wanted.
+    bits: u16,
+    /// Single tokens of `rel`, lower-case.
+    rels: Cow<'static, [Cow<'static, str>]>,
+}
+
+/// Tokens of `rel` in one set: each is compared with each token of a page's links.
+pub const RELS_MAX: usize = 64;
+
+/// Why a list of kinds was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KindsError {
+    /// There is no such kind.
+    #[error("no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical)")]
+    Unknown(String),
+    /// More than `RELS_MAX` tokens.
+    #[error("more than {RELS_MAX} kinds of the form link:REL")]
+    TooMany,
+}
+
+impl Kinds {
+    /// What `inspect links` prints unless told otherwise.
+    pub const DEFAULT: Kinds = Kinds {
+        bits: Kind::A.bit()
+            | Kind::Area.bit()
+            | Kind::Frame.bit()
+            | Kind::Iframe.bit()
+            | Kind::Refresh.bit()
+            | Kind::Canonical.bit(),
+        rels: Cow::Borrowed(&[Cow::Borrowed("alternate"), Cow::Borrowed("next"), Cow::Borrowed("prev")]),
+    };
+
+    /// What a crawl follows: `DEFAULT`, and the links of SVG, which lead to pages too.
+    pub const FOLLOW: Kinds = Kinds { bits: Kinds::DEFAULT.bits | Kind::SvgA.bit(), rels: Kinds::DEFAULT.rels };
+
+    /// Every place that is known.
+    pub const ALL: Kinds = Kinds { bits: (1 << Kind::ALL.len()) - 1, rels: Cow::Borrowed(&[]) };
+
+    /// Parses a list such as `a,link:next`; `link` alone stands for every `rel`. Case and spaces do not count.
+    pub fn parse(list: &str) -> Result<Kinds, KindsError> {
+        let mut kinds = Kinds { bits: 0, rels: Cow::Borrowed(&[]) };
+        for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+            let lower = item.to_ascii_lowercase();
+            match lower.strip_prefix("link:") {
+                Some(rel) if rel == Kind::Canonical.name() => kinds.bits |= Kind::Canonical.bit(),
+                Some(rel) if !rel.is_empty() => {
+                    if kinds.rels.len() == RELS_MAX {
+                        return Err(KindsError::TooMany);
+                    }
+                    kinds.rels.to_mut().push(Cow::Owned(rel.to_owned()));
+                }
+                _ => match Kind::ALL.iter().find(|kind| kind.name() == lower) {
+                    // Every `rel` is the canonical one too.
+                    Some(Kind::Link) => kinds.bits |= Kind::Link.bit() | Kind::Canonical.bit(),
+                    Some(kind) => kinds.bits |= kind.bit(),
+                    None => return Err(KindsError::Unknown(item.to_owned())),
+                },
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Whether `kind` is wanted; for `Kind::Link`, whether any token is.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.bits & kind.bit() != 0 || (kind == Kind::Link && !self.rels.is_empty())
+    }
+
+    /// Whether a `<link>` with this lower-case token is wanted, and as what.
+    pub fn link(&self, rel: &str) -> Option<Kind> {
+        if rel == Kind::Canonical.name() {
+            return self.has(Kind::Canonical).then_some(Kind::Canonical);
+        }
+        let wanted = self.bits & Kind::Link.bit() != 0 || self.rels.iter().any(|one| one == rel);
+        wanted.then_some(Kind::Link)
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = Kind::ALL.iter().filter(|kind| self.bits & kind.bit() != 0).map(|kind| kind.name().to_owned());
+        let links = self.rels.iter().map(|rel| format!("link:{rel}"));
+        f.write_str(&named.chain(links).collect::<Vec<_>>().join(","))
+    }
+}
+
+impl std::str::FromStr for Kinds {
+    type Err = KindsError;
+
+    fn from_str(list: &str) -> Result<Kinds, KindsError> {
+        Kinds::parse(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,canonical";
+        assert_eq!(Kinds::parse(default), Ok(Kinds::DEFAULT));
+        for kinds in [Kinds::DEFAULT, Kinds::FOLLOW, Kinds::ALL] {
+            assert_eq!(Kinds::parse(&kinds.to_string()), Ok(kinds));
+        }
+        assert_eq!(Kinds::parse("link:Canonical"), Kinds::parse(" CANONICAL, "));
+        assert_eq!(Kinds::parse("a,b"), Err(KindsError::Unknown("b".into())));
+        assert_eq!(Kinds::parse("link:"), Err(KindsError::Unknown("link:".into())));
+        assert_eq!(Kinds::parse(&"link:x,".repeat(RELS_MAX + 1)), Err(KindsError::TooMany));
+    }
+
+    #[test]
+    fn rels() {
+        let kinds = Kinds::parse("link:next").unwrap();
+        assert!(kinds.has(Kind::Link) && !kinds.has(Kind::Canonical));
+        assert_eq!((kinds.link("next"), kinds.link("prev"), kinds.link("canonical")), (Some(Kind::Link), None, None));
+        let kinds = Kinds::parse("link").unwrap();
+        assert_eq!((kinds.link("prev"), kinds.link("canonical")), (Some(Kind::Link), Some(Kind::Canonical)));
+        assert!(!Kinds::parse("canonical").unwrap().has(Kind::Link));
+    }
+}

@@ -1,0 +1,163 @@
+//! The Content-Type header's value, and whether a body is HTML.
+//!
+//! Decides: only HTML is scanned. The header is believed when it names a type; without a type the first bytes tell,
+//! by the rows of the sniffing table that yield `text/html`. A body of `text/plain` that looks like HTML stays text.
+//!
+//! Source: WHATWG MIME Sniffing sections 4.4 (parsing), 7 and 7.1 (unknown type); RFC 9110 section 8.3.
+//!
+//! Limits: XHTML is read as HTML: most of what is served as such was written for HTML parsers, and an XML error must
+//! not cost a page's links.
+
+use super::tokenizer::is_space;
+
+/// Bytes that sniffing looks at (section 5.2: the resource header).
+const SNIFF_BYTES: usize = 1445;
+
+/// Whether to look for links: the header says HTML or XHTML, or says nothing and the first bytes look like HTML.
+pub fn is_html(content_type: Option<&[u8]>, body: &[u8]) -> bool {
+    let essence = content_type.map(essence).unwrap_or_default();
+    let is = |name: &[u8]| essence.eq_ignore_ascii_case(name);
+    if is(b"text/html") || is(b"application/xhtml+xml") {
+        return true;
+    }
+    let unknown = !names_type(essence) || is(b"unknown/unknown") || is(b"application/unknown") || is(b"*/*");
+    unknown && looks_like_html(body)
+}
+
+/// The value of parameter `name`, the first one if there are more; quotes removed.
+pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
+    let (_, mut rest) = header.split_once(';')?;
+    loop {
+        rest = rest.trim_start_matches(is_http_space);
+        let end = rest.find([';', '=']).unwrap_or(rest.len());
+        let (found, after) = rest.split_at_checked(end)?;
+        let Some(value) = after.strip_prefix('=') else {
+            rest = after.strip_prefix(';')?;
+            continue;
+        };
+        let (value, after) = match value.strip_prefix('"') {
+            Some(quoted) => unquote(quoted),
+            None => {
+                let (value, after) = value.split_at_checked(value.find(';').unwrap_or(value.len()))?;
+                (value.trim_end_matches(is_http_space).to_owned(), after)
+            }
+        };
+        if found.eq_ignore_ascii_case(name) && !value.is_empty() {
+            return Some(value);
+        }
+        rest = after.split_once(';')?.1;
+    }
+}
+
+/// "Collect an HTTP quoted string" behind its first quote; and what follows.
+fn unquote(quoted: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut rest = quoted.chars();
+    while let Some(next) = rest.next() {
+        match next {
+            '"' => break,
+            '\\' => value.push(rest.next().unwrap_or('\\')),
+            other => value.push(other),
+        }
+    }
+    (value, rest.as_str())
+}
+
+fn is_http_space(one: char) -> bool {
+    matches!(one, '\t' | '\n' | '\r' | ' ')
+}
+
+fn essence(header: &[u8]) -> &[u8] {
+    header.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
+/// `type/subtype`, both tokens.
+fn names_type(essence: &[u8]) -> bool {
+    let mut parts = essence.split(|byte| *byte == b'/');
+    let mut token = || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(is_token));
+    token() && token() && parts.next().is_none()
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
+}
+
+fn looks_like_html(body: &[u8]) -> bool {
+    let head = body.get(..SNIFF_BYTES).unwrap_or(body);
+    // A byte order mark says text of some kind; the sniffing table would stop at "text/plain". HTML with a mark and
+    // without a type is common enough to look behind it.
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let start = head.iter().position(|byte| !is_space(*byte)).unwrap_or(head.len());
+    let head = head.get(start..).unwrap_or_default();
+    PATTERNS.iter().any(|pattern| {
+        head.split_at_checked(pattern.len()).is_some_and(|(start, rest)| {
+            start.eq_ignore_ascii_case(pattern) && matches!(rest.first(), Some(b' ' | b'>'))
+        })
+    })
+}
+
+/// Section 7.1: what starts an HTML document, each before a tag-terminating byte.
+const PATTERNS: [&[u8]; 17] = [
+    b"<!DOCTYPE HTML",
+    b"<HTML",
+    b"<HEAD",
+    b"<SCRIPT",
+    b"<IFRAME",
+    b"<H1",
+    b"<DIV",
+    b"<FONT",
+    b"<TABLE",
+    b"<A",
+    b"<STYLE",
+    b"<TITLE",
+    b"<B",
+    b"<BODY",
+    b"<BR",
+    b"<P",
+    b"<!--",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_decides() {
+        for header in ["text/html", "Text/HTML; charset=x", " application/xhtml+xml ;", "text/html;"] {
+            assert!(is_html(Some(header.as_bytes()), b"\x89PNG"), "{header}");
+        }
+        for header in ["text/plain", "image/png", "application/xml", "text/htmlx"] {
+            assert!(!is_html(Some(header.as_bytes()), b"<html>"), "{header}");
+        }
+    }
+
+    #[test]
+    fn bytes_decide_without_header() {
+        for header in [None, Some(""), Some("html"), Some("*/*"), Some("unknown/unknown"), Some("a/b/c")] {
+            let header = header.map(str::as_bytes);
+            assert!(is_html(header, b"\n\t <!doctype html>"), "{header:?}");
+            assert!(is_html(header, b"<a href=x>"));
+            assert!(!is_html(header, b"<article>"));
+            assert!(!is_html(header, b"<html"));
+            assert!(!is_html(header, b"<?xml version='1.0'?>"));
+            assert!(!is_html(header, b""));
+        }
+    }
+
+    #[test]
+    fn parameters() {
+        for (header, value) in [
+            ("text/html; charset=utf-8", Some("utf-8")),
+            ("text/html;CHARSET=\"a\\\"b\"; x", Some("a\"b")),
+            ("text/html; x=\"; charset=no\"; charset=yes ", Some("yes")),
+            ("text/html; charset; charset=; charset=x;charset=y", Some("x")),
+            ("text/html; charset =x", None),
+            ("text/html", None),
+            ("text/html;", None),
+            ("text/html; charset=\"open", Some("open")),
+        ] {
+            assert_eq!(parameter(header, "charset").as_deref(), value, "{header}");
+        }
+    }
+}
