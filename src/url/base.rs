@@ -52,24 +52,45 @@ impl Base {
 
     fn join(&self, reference: &str, encoding: &'static Encoding) -> Result<url::Url, UrlError> {
         check_length(reference)?;
-        let options = url::Url::options().base_url(self.url.as_ref());
-        // UTF-16 and "replacement" are never written: WHATWG Encoding, section 4.3, "get an output encoding".
-        let encoding = encoding.output_encoding();
-        // A reference of ASCII has the same bytes in every encoding but ISO-2022-JP, which has no ESC, SO and SI.
-        let parsed = if encoding == UTF_8 || (reference.is_ascii() && encoding != encoding_rs::ISO_2022_JP) {
-            options.parse(reference)
-        } else {
-            // The parser would encode what lies between two line breaks by itself, each time from the first state.
-            let whole: Cow<str> = if memchr::memchr3(b'\t', b'\n', b'\r', reference.as_bytes()).is_some() {
-                reference.replace(['\t', '\n', '\r'], "").into()
-            } else {
-                reference.into()
-            };
-            let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encode_query(query, encoding));
-            options.encoding_override(Some(encode)).parse(&whole)
-        };
-        parsed.map_err(UrlError::Invalid)
+        resolve_any_scheme(self.url.as_ref(), reference, encoding).map_err(UrlError::Invalid)
     }
+}
+
+/// Resolves a reference to a URL of any scheme, with fragment and credentials: the standard's "URL parser"
+/// (WHATWG URL, section 4.4).
+pub fn resolve_any_scheme(
+    base: Option<&url::Url>,
+    reference: &str,
+    encoding: &'static Encoding,
+) -> Result<url::Url, url::ParseError> {
+    let options = url::Url::options().base_url(base);
+    let mut reference = Cow::Borrowed(reference);
+    if base.is_some_and(|base| matches!(base.scheme(), "http" | "https" | "ws" | "wss" | "ftp")) {
+        reference = without_extra_slashes(reference);
+    }
+    // UTF-16 and "replacement" are never written: WHATWG Encoding, section 4.3, "get an output encoding".
+    let encoding = encoding.output_encoding();
+    // A reference of ASCII has the same bytes in every encoding but ISO-2022-JP, which has no ESC, SO and SI.
+    if encoding == UTF_8 || (reference.is_ascii() && encoding != encoding_rs::ISO_2022_JP) {
+        return options.parse(&reference);
+    }
+    // The crate would encode what lies between two line breaks by itself, each time from the first state.
+    if memchr::memchr3(b'\t', b'\n', b'\r', reference.as_bytes()).is_some() {
+        reference = reference.replace(['\t', '\n', '\r'], "").into();
+    }
+    let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encode_query(query, encoding));
+    options.encoding_override(Some(encode)).parse(&reference)
+}
+
+/// `///host` is `//host` against a base of these schemes ("special authority ignore slashes state"); the `url`
+/// crate 2.5.8 forgets that for references, and finds an empty host.
+fn without_extra_slashes(reference: Cow<'_, str>) -> Cow<'_, str> {
+    let mut slashes = 0;
+    let rest = reference.trim_start_matches(|char| char <= ' ').trim_start_matches(|char| {
+        slashes += u32::from(matches!(char, '/' | '\\'));
+        matches!(char, '/' | '\\' | '\t' | '\n' | '\r')
+    });
+    if slashes > 2 { Cow::Owned(format!("//{rest}")) } else { reference }
 }
 
 /// The query in `encoding`; what the encoding lacks as a percent-encoded numeric character reference
@@ -120,6 +141,20 @@ mod tests {
         ] {
             let resolved = page().with_href(href).resolve(reference, UTF_8);
             assert_eq!(resolved.as_ref().ok().map(Url::as_str), expected, "{href} {reference}");
+        }
+    }
+
+    #[test]
+    fn slashes_before_a_host() {
+        for (reference, expected) in [
+            ("///b.test/x", Some("http://b.test/x")),
+            (" /\t/\n\\\\//b.test//x", Some("http://b.test//x")),
+            ("//b.test", Some("http://b.test/")),
+            ("/b.test", Some("http://example.com/b.test")),
+            ("///", None),
+            ("x///y", Some("http://example.com/dir/x///y")),
+        ] {
+            assert_eq!(page().resolve(reference, UTF_8).ok().as_ref().map(Url::as_str), expected, "{reference:?}");
         }
     }
 

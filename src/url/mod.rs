@@ -21,7 +21,7 @@ mod surt;
 use std::fmt;
 
 pub use address::{AddressClass, address_class};
-pub use base::Base;
+pub use base::{Base, resolve_any_scheme};
 pub use batch::UrlBatch;
 pub use site::site_of;
 pub use surt::surt;

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::url::resolve_any_scheme;
+
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
 pub struct Url {
@@ -62,5 +64,5 @@ pub fn run(arguments: Url) -> ExitCode {
 
 fn resolve(base: Option<&str>, reference: &str) -> Result<url::Url, String> {
     let base = base.map(url::Url::parse).transpose().map_err(|error| format!("base is not a URL: {error}"))?;
-    url::Url::options().base_url(base.as_ref()).parse(reference).map_err(|error| format!("not a URL: {error}"))
+    resolve_any_scheme(base.as_ref(), reference, encoding_rs::UTF_8).map_err(|error| format!("not a URL: {error}"))
 }
