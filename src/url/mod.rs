@@ -11,6 +11,7 @@
 //! Limits: 65,535 bytes a URL, 1 MiB a reference.
 //! Leaves to others: which URLs are wanted (`config::Scope`), which shard they belong to (`route`).
 
+mod absolute;
 mod address;
 mod base;
 mod batch;
@@ -20,8 +21,9 @@ mod surt;
 
 use std::fmt;
 
+pub use absolute::Absolute;
 pub use address::{AddressClass, address_class};
-pub use base::{Base, resolve_any_scheme};
+pub use base::Base;
 pub use batch::UrlBatch;
 pub use site::site_of;
 pub use surt::surt;
@@ -73,8 +75,7 @@ pub enum UrlError {
 impl Url {
     /// Parses, canonicalizes, drops the fragment and any user name and password.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
-        check_length(text)?;
-        Url::from_parsed(url::Url::parse(text).map_err(UrlError::Invalid)?)
+        Absolute::parse(text)?.try_into()
     }
 
     /// Takes back a text that `as_str` gave, without parsing it again in full.
@@ -93,31 +94,6 @@ impl Url {
     /// (WHATWG URL, section 4.4, "query state"). Many references of one page are cheaper through `Base`.
     pub fn join_encoded(&self, reference: &str, encoding: &'static encoding_rs::Encoding) -> Result<Url, UrlError> {
         Base::new(self).resolve(reference, encoding)
-    }
-
-    /// What the `url` crate parsed, as ours.
-    fn from_parsed(mut parsed: url::Url) -> Result<Url, UrlError> {
-        let host_start: u16 = match parsed.scheme() {
-            "http" => HTTP_PREFIX.len() as u16,
-            "https" => HTTPS_PREFIX.len() as u16,
-            _ => return Err(UrlError::Scheme),
-        };
-        parsed.set_fragment(None);
-        // These two fail for URLs without a host alone, and http URLs have one.
-        let _ = parsed.set_username("");
-        let _ = parsed.set_password(None);
-        let port = parsed.port_or_known_default().ok_or(UrlError::Scheme)?;
-        // All offsets lie within the text, so none wraps once its length fits.
-        u16::try_from(parsed.as_str().len()).map_err(|_| UrlError::TooLong)?;
-        let host_bytes = parsed.host_str().map_or(0, str::len) as u16;
-        let path_start = parsed[..url::Position::BeforePath].len() as u16;
-        Ok(Url {
-            text: String::from(parsed).into_boxed_str(),
-            host_start,
-            host_end: host_start + host_bytes,
-            path_start,
-            port,
-        })
     }
 
     /// The whole URL.
@@ -161,6 +137,36 @@ impl Url {
     }
 }
 
+impl TryFrom<Absolute> for Url {
+    type Error = UrlError;
+
+    /// Drops fragment, user name and password.
+    fn try_from(mut absolute: Absolute) -> Result<Url, UrlError> {
+        let parsed = &mut absolute.url;
+        let host_start: u16 = match parsed.scheme() {
+            "http" => HTTP_PREFIX.len() as u16,
+            "https" => HTTPS_PREFIX.len() as u16,
+            _ => return Err(UrlError::Scheme),
+        };
+        parsed.set_fragment(None);
+        // These two fail for URLs without a host alone, and http URLs have one.
+        let _ = parsed.set_username("");
+        let _ = parsed.set_password(None);
+        let port = parsed.port_or_known_default().ok_or(UrlError::Scheme)?;
+        // All offsets lie within the text, so none wraps once its length fits.
+        u16::try_from(parsed.as_str().len()).map_err(|_| UrlError::TooLong)?;
+        let host_bytes = parsed.host_str().map_or(0, str::len) as u16;
+        let path_start = parsed[..url::Position::BeforePath].len() as u16;
+        Ok(Url {
+            text: absolute.into_text().into_boxed_str(),
+            host_start,
+            host_end: host_start + host_bytes,
+            path_start,
+            port,
+        })
+    }
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -177,10 +183,6 @@ const HTTPS_PREFIX: &str = "https://";
 
 /// A reference may shrink in parsing (tabs, dot segments), but none that is sixteen times too long is worth it.
 const REFERENCE_BYTES_MAX: usize = 1 << 20;
-
-fn check_length(reference: &str) -> Result<(), UrlError> {
-    if reference.len() > REFERENCE_BYTES_MAX { Err(UrlError::TooLong) } else { Ok(()) }
-}
 
 #[cfg(test)]
 mod tests {
