@@ -235,4 +235,43 @@ mod tests {
         assert_eq!(Url::parse(&format!("http://{credentials}@b.test/x")).unwrap().as_str(), "http://b.test/x");
         assert_eq!(Url::parse(&format!("{prefix}{}", "\t".repeat(1 << 20))), Err(UrlError::TooLong));
     }
+
+    /// Whatever a page writes into a link, what comes out is sound, canonical, and read back as itself.
+    #[test]
+    fn hostile_references() {
+        let samples = [
+            "https://user:pw@sub.example.co.uk:8443/a/b/../c;d?e=f&g#h",
+            "//[2001:db8::1]:80/%7Efoo/%2e%2E/?\u{fc}=\u{4e2d}",
+            "http://xn--bcher-kva.example/\\..\\x",
+            "\t\\\\192.0x2.1/\u{1f600}",
+        ];
+        let page = Base::new(&Url::parse("http://www.example.com/dir/page?q").unwrap());
+        let encodings =
+            [encoding_rs::UTF_8, encoding_rs::SHIFT_JIS, encoding_rs::ISO_2022_JP, encoding_rs::WINDOWS_1252];
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut resolved = 0;
+        for round in 0..40_000 {
+            let mut chars: Vec<char> = samples[round % samples.len()].chars().collect();
+            for _ in 0..1 + round % 4 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let at = (random >> 16) as usize % chars.len();
+                match random % 3 {
+                    0 => chars[at] = char::from_u32((random >> 32) as u32 % 0x300).unwrap_or('x'),
+                    1 => chars.truncate(at.max(1)),
+                    _ => chars.insert(at, b"/\\:@?#%.[] x-"[(random >> 40) as usize % 13].into()),
+                }
+            }
+            let reference: String = chars.into_iter().collect();
+            let Ok(url) = page.resolve(&reference, encodings[round % encodings.len()]) else { continue };
+            resolved += 1;
+            assert!(url.as_str().bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'), "{reference:?}: {url}");
+            assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url), "{reference:?}");
+            assert_eq!(Url::from_canonical(url.as_str()).as_ref(), Ok(&url), "{reference:?}");
+            assert!(url.path_and_query().starts_with('/') && !url.host().is_empty());
+            assert!(url.host().contains(url.site()) && surt(&url).is_ascii());
+        }
+        assert!(resolved > 20_000, "{resolved}");
+    }
 }
