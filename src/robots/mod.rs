@@ -161,4 +161,20 @@ mod tests {
     fn a_rule_is_small() {
         assert!(size_of::<Rule>() <= 12);
     }
+
+    /// The dearest file that fits into the limit: every rule is short, distinct, and searches the whole path.
+    #[test]
+    fn the_worst_file_ends() {
+        let mut body = b"User-agent: *\n".to_vec();
+        for number in 0.. {
+            let line = format!("allow:*{number:x}z\n");
+            if body.len() + line.len() > 512 * 1024 {
+                break;
+            }
+            body.extend(line.bytes());
+        }
+        let rules = Rules::parse(&body, "x", 512 * 1024);
+        assert!(rules.len() > 30_000);
+        assert!(rules.allows(&format!("/{}", "0123456789abcdef".repeat(128))));
+    }
 }

@@ -2,28 +2,24 @@
 //!
 //! Decides: the base is parsed once per page, since a page has a hundred links. It may be of any scheme: a page
 //! may say `<base href="about:blank">`, and then its relative links lead nowhere.
-//! A query is sent in the page's encoding and everything else of a URL in UTF-8 (WHATWG URL, section 4.4,
-//! "query state"): a server of 1998 that never heard of UTF-8 gets the bytes it put into its own links.
 //!
 //! Limits: as `Url`.
 //! Leaves to others: finding the first `<base>` and the page's encoding (`links`).
 
-use std::borrow::Cow;
+use encoding_rs::{Encoding, UTF_8};
 
-use encoding_rs::{EncoderResult, Encoding, UTF_8};
-
-use super::{Url, UrlError, check_length};
+use super::{Absolute, Url, UrlError};
 
 /// A page's base URL, parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Base {
-    url: Option<url::Url>,
+    url: Option<Absolute>,
 }
 
 impl Base {
     /// The page's own URL: the fallback base URL of HTML, section 2.4.3.
     pub fn new(page: &Url) -> Base {
-        Base { url: url::Url::parse(page.as_str()).ok() }
+        Base { url: Absolute::parse(page.as_str()).ok() }
     }
 
     /// The base after the page's first `<base href>`, `self` being the page's own (HTML, section 4.2.3, "set the
@@ -34,66 +30,22 @@ impl Base {
 
     /// As `with_href`, in a page of another encoding than UTF-8.
     pub fn with_href_encoded(&self, href: &str, encoding: &'static Encoding) -> Base {
-        match self.join(href, encoding) {
+        match Absolute::resolve(self.url.as_ref(), href, encoding) {
             Ok(url) if !matches!(url.scheme(), "data" | "javascript") => Base { url: Some(url) },
             _ => self.clone(),
         }
     }
 
-    /// The base as text, with the fragment that it may have.
-    pub fn as_str(&self) -> &str {
-        self.url.as_ref().map_or("", url::Url::as_str)
+    /// The base, with the fragment that it may have.
+    pub fn as_absolute(&self) -> Option<&Absolute> {
+        self.url.as_ref()
     }
 
     /// Resolves one reference, found in a page of `encoding`, to a crawlable URL.
     pub fn resolve(&self, reference: &str, encoding: &'static Encoding) -> Result<Url, UrlError> {
-        Url::from_parsed(self.join(reference, encoding)?)
-    }
-
-    fn join(&self, reference: &str, encoding: &'static Encoding) -> Result<url::Url, UrlError> {
-        check_length(reference)?;
-        let options = url::Url::options().base_url(self.url.as_ref());
-        // UTF-16 and "replacement" are never written: WHATWG Encoding, section 4.3, "get an output encoding".
-        let encoding = encoding.output_encoding();
-        // A reference of ASCII has the same bytes in every encoding but ISO-2022-JP, which has no ESC, SO and SI.
-        let parsed = if encoding == UTF_8 || (reference.is_ascii() && encoding != encoding_rs::ISO_2022_JP) {
-            options.parse(reference)
-        } else {
-            // The parser would encode what lies between two line breaks by itself, each time from the first state.
-            let whole: Cow<str> = if memchr::memchr3(b'\t', b'\n', b'\r', reference.as_bytes()).is_some() {
-                reference.replace(['\t', '\n', '\r'], "").into()
-            } else {
-                reference.into()
-            };
-            let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encode_query(query, encoding));
-            options.encoding_override(Some(encode)).parse(&whole)
-        };
-        parsed.map_err(UrlError::Invalid)
+        Absolute::resolve(self.url.as_ref(), reference, encoding)?.try_into()
     }
 }
-
-/// The query in `encoding`; what the encoding lacks as a percent-encoded numeric character reference
-/// (WHATWG URL, section 1.3, "percent-encode after encoding").
-fn encode_query(query: &str, encoding: &'static Encoding) -> Vec<u8> {
-    let mut encoder = encoding.new_encoder();
-    let mut bytes = Vec::with_capacity(query.len());
-    let mut rest = query;
-    loop {
-        bytes.reserve(rest.len().saturating_mul(2).saturating_add(ROOM_BYTES_MIN));
-        let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
-        rest = rest.get(read..).unwrap_or_default();
-        match result {
-            EncoderResult::InputEmpty => return bytes,
-            EncoderResult::OutputFull => {}
-            EncoderResult::Unmappable(char) => {
-                bytes.extend_from_slice(format!("%26%23{}%3B", u32::from(char)).as_bytes());
-            }
-        }
-    }
-}
-
-/// Room for one character and the escape sequences around it, so that every turn of the loop gets on.
-const ROOM_BYTES_MIN: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::url::Absolute;
+
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
 pub struct Url {
@@ -44,8 +46,7 @@ enum Answer {
 pub fn run(arguments: Url) -> ExitCode {
     if arguments.jsonl {
         return jsonl::answer_lines(|question: Question| {
-            Ok(resolve(question.base.as_deref(), &question.input)
-                .map_or(Answer::Failure(true), |url| Answer::Href(url.into())))
+            Ok(resolve(question.base.as_deref(), &question.input).map_or(Answer::Failure(true), Answer::Href))
         });
     }
     match resolve(arguments.base.as_deref(), &arguments.reference.unwrap_or_default()) {
@@ -60,7 +61,8 @@ pub fn run(arguments: Url) -> ExitCode {
     }
 }
 
-fn resolve(base: Option<&str>, reference: &str) -> Result<url::Url, String> {
-    let base = base.map(url::Url::parse).transpose().map_err(|error| format!("base is not a URL: {error}"))?;
-    url::Url::options().base_url(base.as_ref()).parse(reference).map_err(|error| format!("not a URL: {error}"))
+fn resolve(base: Option<&str>, reference: &str) -> Result<String, String> {
+    let base = base.map(Absolute::parse).transpose().map_err(|error| format!("base is {error}"))?;
+    let url = Absolute::resolve(base.as_ref(), reference, encoding_rs::UTF_8).map_err(|error| error.to_string())?;
+    Ok(url.into_text())
 }

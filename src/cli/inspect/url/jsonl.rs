@@ -67,9 +67,7 @@ fn run<Q: DeserializeOwned, A: Serialize>(
             Err(format!("longer than {LINE_BYTES_MAX} bytes"))
         } else {
             let text = String::from_utf8_lossy(&line);
-            serde_json::from_str(&replace_lone_surrogates(&text))
-                .map_err(|error| error.to_string())
-                .and_then(&mut answer)
+            serde_json::from_str(&replace_lone_surrogates(&text)).map_err(|error| reason(&error)).and_then(&mut answer)
         };
         match answered {
             Ok(answered) => {
@@ -84,6 +82,15 @@ fn run<Q: DeserializeOwned, A: Serialize>(
     }
     answers.flush()?;
     Ok(())
+}
+
+/// Without serde_json's own place, which counts from the line at hand.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" at line ") {
+        Some((reason, _)) => format!("{reason}, at column {}", error.column()),
+        None => text,
+    }
 }
 
 /// JSON text with every `\uD800`–`\uDFFF` that has no other half written as `\ufffd`.
