@@ -27,7 +27,7 @@ enum Command {
     /// Crawl the synthetic web on loopback and check the result against the computed truth.
     Demo(demo::Demo),
     /// Crawl in the foreground; resumes what the directory holds.
-    Crawl(crawl::Crawl),
+    Crawl(crawl::CrawlArguments),
     /// Check a configuration file; every error with line and key.
     CheckConfig(check_config::CheckConfig),
     /// Read what was crawled.

@@ -110,7 +110,7 @@ tables! {
     agent: Agent {
         /// Product token in User-Agent and robots.txt (RFC 9309 section 2.2.1).
         /// Site owners address rules to it, so it never changes within a crawl.
-        name: String = "ringcrawl", Kind::Text(TextForm::Token);
+        name: String = "", Kind::Text(TextForm::Token);
         /// A page that says what the crawl is for.
         /// Whoever finds it in a log decides by it whether to block.
         url: String = "", Kind::Text(TextForm::WebAddress);
@@ -323,6 +323,8 @@ choices! {
         Deny = "deny",
         /// loopback besides, and nothing else that is special
         Loopback = "loopback",
+        /// loopback, and nothing else at all
+        LoopbackOnly = "loopback-only",
         /// every address
         Allow = "allow",
     }

@@ -138,13 +138,18 @@ impl Agent {
     /// The User-Agent field: `name/VERSION (+url; email)`, without the parts that are not known
     /// (RFC 9110 section 10.1.5).
     pub fn user_agent(&self) -> String {
-        let product = format!("{}/{}", self.name, env!("CARGO_PKG_VERSION"));
+        let product = format!("{}/{}", self.token(), env!("CARGO_PKG_VERSION"));
         match (self.url.as_str(), self.email.as_str()) {
             ("", "") => product,
             (url, "") => format!("{product} (+{url})"),
             ("", email) => format!("{product} ({email})"),
             (url, email) => format!("{product} (+{url}; {email})"),
         }
+    }
+
+    /// The product token that robots.txt addresses; the program's own while no name is given.
+    pub fn token(&self) -> &str {
+        if self.name.is_empty() { env!("CARGO_PKG_NAME") } else { &self.name }
     }
 
     /// Whether site owners can tell who crawls and complain: name, url and email are all there. Needed before

@@ -52,6 +52,8 @@ pub struct Control {
     /// The first thing that broke. Written at most once a crawl, never on a page's path.
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
+    /// What people should know, said before the first page or after the last.
+    notes: Mutex<Vec<String>>,
 }
 
 impl Control {
@@ -71,6 +73,7 @@ impl Control {
             phase: AtomicU8::new(Phase::Run as u8),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            notes: Mutex::new(Vec::new()),
         })
     }
 
@@ -110,6 +113,18 @@ impl Control {
             return None;
         }
         self.failure.lock().ok().and_then(|failure| failure.clone())
+    }
+
+    /// Says something for people.
+    pub fn note(&self, note: String) {
+        if let Ok(mut notes) = self.notes.lock() {
+            notes.push(note);
+        }
+    }
+
+    /// What was said since the last call.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
     /// Counters, shard by shard.

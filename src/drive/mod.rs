@@ -11,7 +11,7 @@
 
 mod disk;
 mod page;
-pub mod recover;
+mod recover;
 mod segments;
 mod signal;
 mod ticker;
@@ -26,10 +26,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::config::Config;
 use crate::control::{Control, Phase, Post};
 use crate::exchange::spsc::{Consumer, Producer};
+use crate::frontier::Ledger;
 use crate::fetch::Hands;
 use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::ring::{self, WakeListener};
-use crate::shard::Shard;
+use crate::route::Partition;
+use crate::shard::{Scope, Shard};
 use crate::store;
 use crate::url::{Url, UrlBatch};
 use disk::{Disk, DiskOp};
@@ -42,12 +44,14 @@ use ticker::Ticker;
 pub struct Task {
     /// Which shard.
     pub index: u16,
-    /// Its brain, with what an earlier run left.
-    pub brain: Shard,
+    /// Which sites are its own.
+    pub partition: Partition,
+    /// Which links are followed.
+    pub scope: Scope,
+    /// When each address may be asked again.
+    pub ledger: Arc<Ledger>,
     /// Its directory.
     pub dir: PathBuf,
-    /// Length of the journal's whole blocks.
-    pub journal_bytes: u64,
     /// Rings to the other shards, by their index; its own is `None`.
     pub to: Vec<Option<Producer>>,
     /// Rings from the other shards.
@@ -60,7 +64,7 @@ pub struct Task {
     pub config: Arc<Config>,
     /// User-Agent of the requests.
     pub user_agent: String,
-    /// Seed of record identifiers.
+    /// The crawl's seed.
     pub rng_seed: u64,
 }
 
@@ -95,11 +99,12 @@ struct Loop {
 
 impl Loop {
     async fn start(task: Task) -> Result<(), String> {
+        let (brain, journal_bytes) = read_back(&task)?;
         let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
         let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
         let (disk, signal, ticker) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Ticker::default()));
         let settings =
-            store::Settings::new(&task.config.store, &task.config.agent, &task.user_agent, task.rng_seed);
+            store::Settings::new(&task.config.store, &task.config.agent, &task.user_agent, task.rng_seed ^ u64::from(task.index) << 48);
         let segments = Segments::new(settings, task.index, Rc::clone(&disk)).map_err(|error| error.to_string())?;
         let bench = Rc::new(Bench {
             hands: Rc::new(hands),
@@ -108,11 +113,11 @@ impl Loop {
             config: Arc::clone(&task.config),
             store_failure: RefCell::new(None),
         });
-        let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, task.journal_bytes, Rc::clone(&signal)));
+        let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal)));
         let _ticker = ring::spawn(Rc::clone(&ticker).run(Rc::clone(&signal)));
         let _wake = ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
         let mut shard = Loop {
-            brain: task.brain,
+            brain,
             to: task.to,
             from: task.from,
             control: task.control,
@@ -302,6 +307,25 @@ impl Loop {
         self.publish(Phase::Close);
         self.check_disk()
     }
+}
+
+/// The shard as an earlier run left it, and the length of its journal.
+fn read_back(task: &Task) -> Result<(Shard, u64), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", task.dir.display());
+    let index = task.index;
+    for (name, cut_bytes) in recover::segments(&task.dir).map_err(failed)? {
+        task.control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
+    }
+    let (partition, ledger) = (task.partition, Arc::clone(&task.ledger));
+    let mut brain = Shard::new(index, partition, task.scope.clone(), task.rng_seed, &task.config, ledger);
+    let found = recover::journal(&task.dir, ring::now(), &mut brain).map_err(failed)?;
+    if found.known > 0 {
+        task.control.note(format!("shard {index}: {} URLs known, {} wait", found.known, found.waiting));
+    }
+    if found.cut_bytes > 0 {
+        task.control.note(format!("shard {index}: {} bytes of a torn journal cut", found.cut_bytes));
+    }
+    Ok((brain, found.journal_bytes))
 }
 
 /// Turns wake-ups of other threads into the loop's signal.

@@ -81,19 +81,21 @@ pub fn segments(dir: &Path) -> io::Result<Vec<(String, u64)>> {
 }
 
 fn close_segment(path: &Path, name: &str) -> io::Result<u64> {
-    let recovery = crate::store::recover(path)?;
-    let file = fs::File::options().write(true).open(path)?;
+    let file = fs::File::options().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    let recovery = crate::store::recover::recover(io::BufReader::new(&file), name)?;
+    let cut_bytes = length - recovery.valid_bytes;
     file.set_len(recovery.valid_bytes)?;
     file.sync_all()?;
     let index = path.with_file_name(name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX));
     if recovery.records == 0 {
         fs::remove_file(path)?;
-        return Ok(recovery.cut_bytes);
+        return Ok(cut_bytes);
     }
     fs::write(&index, recovery.index)?;
     fs::File::open(&index)?.sync_all()?;
     fs::rename(path, path.with_file_name(name))?;
-    Ok(recovery.cut_bytes)
+    Ok(cut_bytes)
 }
 
 /// Reads a journal block by block; `None` when there is no such file, else its length.

@@ -18,6 +18,7 @@ pub fn allowed(addr: IpAddr, policy: PrivateAddresses) -> bool {
     };
     match policy {
         PrivateAddresses::Allow => true,
+        PrivateAddresses::LoopbackOnly => addr.is_loopback(),
         PrivateAddresses::Loopback => addr.is_loopback() || is_global(addr),
         PrivateAddresses::Deny => is_global(addr),
     }

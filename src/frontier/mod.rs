@@ -84,7 +84,7 @@ impl Rulebook {
             politeness: config.politeness.clone(),
             robots: config.robots.clone(),
             partition_key: config.partition.key,
-            agent: config.agent.name.clone(),
+            agent: config.agent.token().to_owned(),
             deadline: config.fetch.deadline,
             ram_bytes_max: config.frontier.ram_bytes_max / u64::from(shards.max(1)),
             host_head_urls: config.frontier.host_head_urls.max(1),

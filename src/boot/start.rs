@@ -1,0 +1,233 @@
+//! A crawl from its order to its end, as the thread that asked for it sees it.
+//!
+//! Decides: what is checked before anything is touched (seeds, identity, CPUs, directory), then
+//! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
+//! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, key_name};
+use super::{cpus, loopback};
+use crate::config::{Config, PartitionKey};
+use crate::control::{Census, Control, Phase};
+use crate::drive;
+use crate::exchange::spsc;
+use crate::frontier::Ledger;
+use crate::ring;
+use crate::route::Partition;
+use crate::shard::Scope;
+use crate::url::Url;
+
+/// What is to be crawled.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Every limit.
+    pub config: Config,
+    /// Where to begin; none when a crawl is resumed.
+    pub seeds: Vec<Url>,
+    /// The crawl's directory.
+    pub dir: PathBuf,
+    /// Refuse to resume.
+    pub new: bool,
+}
+
+/// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// Something the operator can mend.
+    #[error("{0}")]
+    Order(String),
+    /// The directory.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+    /// The system.
+    #[error("{0}")]
+    System(String),
+}
+
+impl BootError {
+    /// Whether it is the operator's mistake (exit code 2) and not the system's failure (1).
+    pub fn is_order(&self) -> bool {
+        match self {
+            BootError::Order(_) => true,
+            BootError::Dir(error) => !matches!(error, DirError::Io(..)),
+            BootError::System(_) => false,
+        }
+    }
+}
+
+/// A running crawl.
+#[derive(Debug)]
+pub struct Crawl {
+    control: Arc<Control>,
+    census: Census,
+    threads: Vec<JoinHandle<Result<(), String>>>,
+    dir: CrawlDir,
+}
+
+impl Crawl {
+    /// Checks everything, then starts the shards.
+    pub fn start(order: Order) -> Result<Crawl, BootError> {
+        let Order { mut config, seeds, dir, new } = order;
+        config.check().map_err(|errors| {
+            BootError::Order(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        })?;
+        loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
+        let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
+        let shards_now = match config.crawl.shards {
+            0 => cpus.len().max(1) as u16,
+            shards => shards as u16,
+        };
+        let wanted = Wanted {
+            new,
+            shards: (config.crawl.shards > 0).then_some(shards_now),
+            rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
+            partition_key: config.partition.key,
+        };
+        // A crawl is not begun without a seed; one that is there already needs none.
+        if seeds.is_empty() && (new || !dir.join("crawl.json").exists()) {
+            return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
+        }
+        let crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
+            format: FORMAT,
+            created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
+            created: ring::unix_now().to_iso(),
+            rng_seed: wanted.rng_seed.unwrap_or_else(draw_rng_seed),
+            shards: shards_now,
+            partition_key: key_name(config.partition.key).to_owned(),
+        })?;
+        check_files(&config, crawl_dir.manifest().shards)?;
+        Crawl::launch(config, seeds, crawl_dir, &cpus)
+    }
+
+    fn launch(
+        config: Config,
+        seeds: Vec<Url>,
+        dir: CrawlDir,
+        cpus: &[core_affinity::CoreId],
+    ) -> Result<Crawl, BootError> {
+        let system = |error: std::io::Error| BootError::System(error.to_string());
+        let manifest = dir.manifest().clone();
+        let shards = manifest.shards;
+        let key = if manifest.partition_key == "host" { PartitionKey::Host } else { PartitionKey::Site };
+        let partition = Partition { key, shards };
+        let control = Arc::new(Control::new(shards).map_err(system)?);
+        let ledger = Arc::new(Ledger::new(LEDGER_SLOTS));
+        let user_agent = config.agent.user_agent();
+        let scope = Scope::new(&config.scope, &seeds);
+        let config = Arc::new(config);
+        let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
+        let mut tasks = Vec::new();
+        for index in 0..shards {
+            tasks.push(drive::Task {
+                index,
+                partition,
+                scope: scope.clone(),
+                ledger: Arc::clone(&ledger),
+                dir: dir.shard(index),
+                to: to.remove(0),
+                from: from.remove(0),
+                seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
+                control: Arc::clone(&control),
+                config: Arc::clone(&config),
+                user_agent: user_agent.clone(),
+                rng_seed: manifest.rng_seed,
+            });
+        }
+        let mut threads = Vec::new();
+        for task in tasks {
+            let cpu = cpus::of_shard(cpus, task.index);
+            let thread = thread::Builder::new().name(format!("shard-{}", task.index)).spawn(move || {
+                if let Some(cpu) = cpu {
+                    core_affinity::set_for_current(cpu);
+                }
+                drive::run(task)
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    control.advance(Phase::Close);
+                    return Err(system(error));
+                }
+            }
+        }
+        Ok(Crawl { control, census: Census::default(), threads, dir })
+    }
+
+    /// What the shards publish.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Where the crawl lies and what was fixed at its beginning.
+    pub fn dir(&self) -> &CrawlDir {
+        &self.dir
+    }
+
+    /// To be asked some times a second: moves the crawl on, and says whether it has ended.
+    pub fn poll(&mut self) -> bool {
+        if self.threads.iter().any(JoinHandle::is_finished) && self.control.phase() < Phase::Close {
+            // A shard ended before its time: what the others hold must be written.
+            self.control.advance(Phase::Close);
+        } else if self.census.is_over(&self.control) {
+            self.control.advance(Phase::Close);
+        }
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Joins the threads; what went wrong, if anything did.
+    pub fn finish(self) -> Result<(), String> {
+        let mut failure = None;
+        for thread in self.threads {
+            let ended = thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
+            if let Err(error) = ended {
+                failure.get_or_insert(error);
+            }
+        }
+        self.control.failure().or(failure).map_or(Ok(()), Err)
+    }
+}
+
+/// A ring from each shard to each other, as lists by sender and by receiver.
+#[allow(clippy::type_complexity)]
+fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<spsc::Consumer>>) {
+    let mut to: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
+    let mut from: Vec<Vec<_>> = (0..shards).map(|_| Vec::new()).collect();
+    for sender in 0..usize::from(shards) {
+        for receiver in 0..usize::from(shards) {
+            if sender != receiver {
+                let (producer, consumer) = spsc::ring(bytes);
+                to[sender][receiver] = Some(producer);
+                from[receiver].push(consumer);
+            }
+        }
+    }
+    (to, from)
+}
+
+/// Every fetch and every idle connection is an open file; too few of them would fail fetches at random.
+fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
+    let files = super::raise_file_limit();
+    let per_shard = (config.fetch.in_flight_max + config.fetch.idle_connections_max) as u64 + FILES_PER_SHARD;
+    let needed = per_shard * u64::from(shards) + FILES_BESIDES;
+    if files >= needed {
+        return Ok(());
+    }
+    Err(BootError::Order(format!(
+        "{needed} open files may be needed and the limit is {files}: raise it (ulimit -n, LimitNOFILE=), \
+         or lower fetch.in_flight_max and fetch.idle_connections_max"
+    )))
+}
+
+/// 63 bits, because a configuration cannot write more. The standard library's hasher keys come from the system.
+fn draw_rng_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    (std::hash::RandomState::new().build_hasher().finish() >> 1).max(1)
+}
+
+/// One million addresses in 8 MiB.
+const LEDGER_SLOTS: usize = 1 << 20;
+const FILES_PER_SHARD: u64 = 64;
+const FILES_BESIDES: u64 = 64;
