@@ -1,1 +1,45 @@
-//! Stub.
+//! Segments: WARC 1.1 records, each its own zstd frame, with a CDXJ index beside each file.
+//!
+//! Decides: what of a page is kept, in which record and in which bytes; how a segment is read, checked and
+//! repaired. A segment is `DIR/shard-NN/segments/NAME.warc.zst` with `NAME.cdxj`; while either is written its
+//! name ends in `.open`.
+//!
+//! | part of a file | bytes |
+//! |---|---|
+//! | frame 0 | `warcinfo` record |
+//! | per capture, one frame each | `response`, `request` if it was kept, `metadata` if there is any |
+//!
+//! Why frames: a reader can start at any indexed offset, and a torn tail costs the last record alone. Any tool
+//! that knows zstd and WARC reads the files (IIPC "Zstandard Compression for WARC Files" 1.0).
+//!
+//! Invariants: one frame holds exactly one record; every frame names its content size and carries a checksum;
+//! the writing half opens no file, it fills a `Vec<u8>` that the hands write at the offset given with it.
+//! Leaves to others: writing, flushing and renaming files (`shard`), when to close a segment early (`shard`).
+
+pub mod digest;
+pub mod frame;
+pub mod head;
+pub mod index;
+//READ
+//REC
+//SRC
+pub mod surt;
+//VER
+//WARC
+
+mod record;
+mod segment;
+
+pub use record::RecordIds;
+pub use segment::{Capture, Pending, Placed, SegmentWriter, Settings};
+
+/// Why a record could not be added to a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// zstd refused, by its own name for the reason (in practice: out of memory).
+    #[error("zstd: {0}")]
+    Zstd(&'static str),
+    /// A capture was appended before `begin` or after `finish`.
+    #[error("no segment is open")]
+    NotOpen,
+}

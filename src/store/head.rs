@@ -1,0 +1,134 @@
+//! The HTTP head as it is stored: true about the stored body, and parseable by others.
+//!
+//! Decides: a body is stored without transfer coding, and without content coding when that could be undone; then
+//! the fields that speak of the body as it was sent are renamed `X-Crawl-…` (as Common Crawl does) and a true
+//! Content-Length is added. Nothing is renamed when nothing was undone. Line ends become CRLF; control bytes that
+//! no parser agrees on (NUL, a CR inside a line) become spaces.
+//! Why: a reader that takes head and body at their word must get the page.
+//!
+//! Invariants: the result ends with an empty line and holds no other; a clean head of an undecoded body comes out
+//! byte for byte; the output is at most the input's length plus 64 bytes and 9 for each renamed field and 1 for
+//! each line.
+//! Leaves to others: limits on the head's size and count (`http`), what was decoded (`http`).
+
+/// What was undone between the wire and the stored body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Undone {
+    /// The chunked transfer coding (RFC 9112 section 7.1).
+    pub transfer: bool,
+    /// All content codings (RFC 9110 section 8.4).
+    pub content: bool,
+}
+
+/// Adds the head of a response to `out`: `head_bytes` made true for a stored body of `body_bytes` bytes.
+pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize, undone: Undone) {
+    let mut lines = lines(head_bytes).skip_while(|line| line.is_empty());
+    if let Some(status_line) = lines.next() {
+        write_line(out, status_line);
+    }
+    for line in lines.take_while(|line| !line.is_empty()) {
+        if renamed(line, undone) {
+            out.extend_from_slice(b"X-Crawl-");
+        }
+        write_line(out, line);
+    }
+    if undone.transfer || undone.content {
+        out.extend_from_slice(b"Content-Length: ");
+        out.extend_from_slice(body_bytes.to_string().as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Adds the head of a request to `out`, its line ends made CRLF.
+pub fn write_request_head(out: &mut Vec<u8>, request: &[u8]) {
+    write_stored_head(out, request, 0, Undone::default());
+}
+
+/// Lines without their ends; CRs directly before the LF belong to the end.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n').map(|line| {
+        let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+        line.get(..end).unwrap_or_default()
+    })
+}
+
+fn write_line(out: &mut Vec<u8>, line: &[u8]) {
+    out.extend(line.iter().map(|byte| if matches!(byte, 0 | b'\r') { b' ' } else { *byte }));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn renamed(line: &[u8], undone: Undone) -> bool {
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let name = line.get(..colon).unwrap_or_default().trim_ascii_end();
+    (name.eq_ignore_ascii_case(b"content-length") && (undone.transfer || undone.content))
+        || (name.eq_ignore_ascii_case(b"transfer-encoding") && undone.transfer)
+        || (name.eq_ignore_ascii_case(b"content-encoding") && undone.content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(head: &[u8], body_bytes: usize, transfer: bool, content: bool) -> String {
+        let mut out = Vec::new();
+        write_stored_head(&mut out, head, body_bytes, Undone { transfer, content });
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn a_clean_head_stays() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Long: a\r\n  b\r\nContent-Encoding: br\r\n\r\n";
+        assert_eq!(stored(head, 5, false, false).as_bytes(), head);
+    }
+
+    #[test]
+    fn fields_that_no_longer_tell_the_truth_are_renamed() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\ntransfer-encoding : chunked\r\nA: b\r\n\r\n";
+        assert_eq!(
+            stored(head, 7, true, true),
+            "HTTP/1.1 200 OK\r\nX-Crawl-Content-Encoding: gzip\r\nX-Crawl-transfer-encoding : chunked\r\nA: b\r\n\
+             Content-Length: 7\r\n\r\n"
+        );
+        assert_eq!(
+            stored(head, 7, true, false),
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nX-Crawl-transfer-encoding : chunked\r\nA: b\r\n\
+             Content-Length: 7\r\n\r\n"
+        );
+        assert_eq!(
+            stored(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", 9, false, true),
+            "HTTP/1.1 200 OK\r\nX-Crawl-Content-Length: 3\r\nContent-Length: 9\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn odd_line_ends_become_crlf() {
+        assert_eq!(
+            stored(b"HTTP/1.0 200\nA: b\r\r\nC:\rd\0\n\nrest", 0, false, false),
+            "HTTP/1.0 200\r\nA: b\r\nC: d \r\n\r\n"
+        );
+        assert_eq!(stored(b"\r\n\r\nHTTP/1.0 200", 0, false, false), "HTTP/1.0 200\r\n\r\n");
+        assert_eq!(stored(b"", 0, false, false), "\r\n");
+    }
+
+    #[test]
+    fn every_head_ends_once() {
+        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        let alphabet = b"\r\n: aA\0\x80-";
+        for _ in 0..20_000 {
+            let mut head = Vec::new();
+            for _ in 0..random % 24 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                head.push(alphabet[(random % alphabet.len() as u64) as usize]);
+            }
+            random = random.wrapping_add(1);
+            let mut out = Vec::new();
+            write_stored_head(&mut out, &head, 12, Undone { transfer: random & 1 == 0, content: random & 2 == 0 });
+            let end = memchr::memmem::find(&out, b"\r\n\r\n").map_or(2, |at| at + 4);
+            assert_eq!(end, out.len(), "{:?}", String::from_utf8_lossy(&out));
+            assert!(out.len() <= head.len() * 10 + 64);
+        }
+    }
+}
