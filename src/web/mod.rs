@@ -1,1 +1,24 @@
-//! Stub.
+//! The synthetic web: a web of any size on loopback, whose every page is a pure function of a seed and its URL.
+//!
+//! Decides: it is the load for the bench and the truth for demo and tests. The model says which pages exist and
+//! who links to whom, so what a correct crawl must have fetched is computed without asking anyone.
+//! Invariants: `model`, `site`, `place`, `plan`, `page` and `truth` touch no clock, socket, file or random source;
+//! the same configuration and URL give the same bytes on every thread. `server` binds loopback addresses alone.
+//! Leaves to others: faults (delay, reset, truncation) are the simulator's.
+
+pub mod answer;
+mod draw;
+mod gzip;
+mod href;
+pub mod model;
+mod noise;
+mod page;
+mod place;
+mod plan;
+mod pool;
+mod site;
+pub mod truth;
+
+pub use model::{Model, ModelConfig, ModelError, Profile};
+pub use place::{Door, Item, Place};
+pub use site::{RobotsKind, Site};
