@@ -7,18 +7,28 @@
 //! Leaves to others: faults (delay, reset, truncation) are the simulator's.
 
 pub mod answer;
+mod authority;
+mod connection;
 mod draw;
 mod gzip;
 mod href;
 pub mod model;
+mod names;
 mod noise;
 mod page;
 mod place;
 mod plan;
 mod pool;
+mod serve;
+mod server;
+#[cfg(test)]
+mod server_tests;
 mod site;
 pub mod truth;
+mod watch;
 
 pub use model::{Model, ModelConfig, ModelError, Profile};
 pub use place::{Door, Item, Place};
+pub use server::{Running, Server, ServerConfig};
 pub use site::{RobotsKind, Site};
+pub use watch::Report;

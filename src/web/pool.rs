@@ -32,11 +32,16 @@ impl Pool {
                 let bytes = (bytes_min + draw.below(bytes_spread)) as usize;
                 let mut plain = Vec::with_capacity(bytes + 512);
                 while plain.len() < bytes {
+                    let block_start = plain.len();
                     match (profile, draw.below(10)) {
                         (Profile::Small, _) | (_, 0) => paragraph(&words, &mut draw, &mut plain),
                         (_, 1..=4) => cards(&words, &mut draw, &mut plain),
                         (_, 5 | 6) => style(&words, &mut draw, &mut plain),
                         _ => data(&words, &mut draw, &mut plain),
+                    }
+                    if profile == Profile::Web && draw.one_in(2) {
+                        // Real pages say much of what they say twice: for wide screens and for narrow ones.
+                        plain.extend_from_within(block_start..);
                     }
                 }
                 Piece::new(plain)
