@@ -197,9 +197,9 @@ impl<'a> Speller<'a> {
                 }),
                 b'/' if choice == 0 => out.extend_from_slice(b"&#x2F;"),
                 b'/' if choice == 1 => out.extend_from_slice(b"&sol;"),
-                b'%' if choice % 2 == 0 && after.starts_with(b"C3%A9") => {
+                b'%' if choice.is_multiple_of(2) && after.starts_with(b"C3%A9") => {
                     rest = after.get(5..).unwrap_or_default();
-                    out.extend_from_slice(if choice % 4 == 0 { "é".as_bytes() } else { b"&eacute;" });
+                    out.extend_from_slice(if choice.is_multiple_of(4) { "é".as_bytes() } else { b"&eacute;" });
                 }
                 byte => out.push(*byte),
             }

@@ -38,11 +38,11 @@ pub(super) struct Plan {
 
 /// Serves until told to stop; says once over `ready` whether it could begin.
 pub(super) fn run(plan: Plan, ready: &mpsc::Sender<io::Result<()>>, mut stopped: watch::Receiver<bool>) {
-    if let Some(id) = plan.cpu {
-        if !core_affinity::set_for_current(core_affinity::CoreId { id }) {
-            let _ = ready.send(Err(io::Error::other(format!("CPU {id} cannot be used"))));
-            return;
-        }
+    if let Some(id) = plan.cpu
+        && !core_affinity::set_for_current(core_affinity::CoreId { id })
+    {
+        let _ = ready.send(Err(io::Error::other(format!("CPU {id} cannot be used"))));
+        return;
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

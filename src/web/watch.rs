@@ -118,10 +118,8 @@ impl Observer {
     /// The response to the request of `key` is written.
     pub fn finish(&self, key: Option<u64>, status: u16, bytes: u64) {
         self.response_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(index) = STATUSES.iter().position(|known| *known == status) {
-            if let Some(count) = self.statuses.get(index) {
-                count.fetch_add(1, Ordering::Relaxed);
-            }
+        if let Some((_, count)) = STATUSES.iter().zip(&self.statuses).find(|(known, _)| **known == status) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
         if let (Some(key), Some(watch)) = (key, &self.watch) {
             lock(watch).finish(key, Instant::now());
