@@ -6,7 +6,9 @@
 //! Invariants: the plain and the gzip form of the same calls decode to the same bytes.
 //! Limits: 4 GiB a body (the ISIZE field of RFC 1952 is taken modulo 2^32).
 
-use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status};
+
+use super::crc;
 
 /// A part of many pages, in both forms.
 #[derive(Debug)]
@@ -15,6 +17,10 @@ pub(super) struct Piece {
     pub plain: Vec<u8>,
     /// The same as whole deflate blocks that end on a byte boundary and look back at nothing before them.
     pub deflated: Vec<u8>,
+    /// CRC-32 of the plain bytes.
+    crc: u32,
+    /// What joins it to the sum of what comes before.
+    crc_factor: u32,
 }
 
 impl Piece {
@@ -35,7 +41,8 @@ impl Piece {
             }
             deflated.reserve(4_096);
         }
-        Piece { plain, deflated }
+        let crc_factor = crc::factor(u32::try_from(plain.len()).unwrap_or(u32::MAX));
+        Piece { crc: crc::extended(0, &plain), crc_factor, plain, deflated }
     }
 }
 
@@ -47,7 +54,7 @@ pub(super) struct Sink<'a> {
     /// Start of the fresh bytes that are not yet accounted for, in `out`.
     fresh_start: Option<usize>,
     plain_bytes: u64,
-    crc: Crc,
+    crc: u32,
 }
 
 impl<'a> Sink<'a> {
@@ -57,7 +64,7 @@ impl<'a> Sink<'a> {
             // RFC 1952 section 2.3: magic, deflate, no flags, no time, fastest, unknown system.
             out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
         }
-        Sink { out, gzip, fresh_start: None, plain_bytes: 0, crc: Crc::new() }
+        Sink { out, gzip, fresh_start: None, plain_bytes: 0, crc: 0 }
     }
 
     /// Where to append fresh bytes; nothing but appending is allowed.
@@ -76,7 +83,7 @@ impl<'a> Sink<'a> {
         self.close_fresh();
         self.plain_bytes += piece.plain.len() as u64;
         if self.gzip {
-            self.crc.update(&piece.plain);
+            self.crc = crc::joined(self.crc, piece.crc, piece.crc_factor);
             self.out.extend_from_slice(&piece.deflated);
         } else {
             self.out.extend_from_slice(&piece.plain);
@@ -94,7 +101,7 @@ impl<'a> Sink<'a> {
         if self.gzip {
             // An empty last stored block, then CRC32 and ISIZE (RFC 1952 section 2.3.1).
             self.out.extend_from_slice(&[1, 0, 0, 0xff, 0xff]);
-            self.out.extend_from_slice(&self.crc.sum().to_le_bytes());
+            self.out.extend_from_slice(&self.crc.to_le_bytes());
             self.out.extend_from_slice(&(self.plain_bytes as u32).to_le_bytes());
         }
     }
@@ -106,7 +113,7 @@ impl<'a> Sink<'a> {
         if !self.gzip {
             return;
         }
-        self.crc.update(fresh);
+        self.crc = crc::extended(self.crc, fresh);
         let header_start = start - STORED_HEADER_BYTES;
         if let Ok(length) = u16::try_from(fresh.len()) {
             if let Some(header) = self.out.get_mut(header_start..start) {

@@ -9,6 +9,7 @@
 pub mod answer;
 mod authority;
 mod connection;
+mod crc;
 mod draw;
 mod gzip;
 mod href;
