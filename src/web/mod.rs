@@ -1,1 +1,35 @@
-//! Stub.
+//! The synthetic web: a web of any size on loopback, whose every page is a pure function of a seed and its URL.
+//!
+//! Decides: it is the load for the bench and the truth for demo and tests. The model says which pages exist and
+//! who links to whom, so what a correct crawl must have fetched is computed without asking anyone.
+//! Invariants: `model`, `site`, `place`, `plan`, `page` and `truth` touch no clock, socket, file or random source;
+//! the same configuration and URL give the same bytes on every thread. `server` binds loopback addresses alone.
+//! Leaves to others: faults (delay, reset, truncation) are the simulator's.
+
+pub mod answer;
+mod authority;
+mod connection;
+mod crc;
+mod draw;
+mod gzip;
+mod href;
+pub mod model;
+mod names;
+mod noise;
+mod page;
+mod place;
+mod plan;
+mod pool;
+mod serve;
+mod server;
+#[cfg(test)]
+mod server_tests;
+mod site;
+pub mod truth;
+mod watch;
+
+pub use model::{Model, ModelConfig, ModelError, Profile};
+pub use place::{Door, Item, Place};
+pub use server::{Running, Server, ServerConfig};
+pub use site::{RobotsKind, Site};
+pub use watch::Report;

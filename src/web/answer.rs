@@ -1,0 +1,167 @@
+//! Answers: what the web says to one request, as status, fields and body; no connection yet.
+//!
+//! Decides: doors other than the front redirect (301) with the path kept; robots.txt is redirected like all else;
+//! trap addresses answer 200, so that following one is seen as the mistake it is and not as a dead link.
+//! Invariants: pure; an answer's plain body does not depend on whether the client accepts gzip.
+//! Leaves to others: HTTP framing (`connection`), counting (`watch`).
+
+use super::gzip::Sink;
+use super::model::Model;
+use super::place::{Door, Item, Place};
+use super::site::push_number;
+use crate::url::Url;
+
+/// A response but for its body, which is written to a buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Content-Type.
+    pub content_type: &'static str,
+    /// Location of a redirect: absolute, or a path.
+    pub location: Option<String>,
+    /// Whether the body is gzip-coded.
+    pub gzip: bool,
+    /// Whether the site sends its bodies in chunks.
+    pub chunked: bool,
+}
+
+impl Model {
+    /// Answers a request for what stands at `place`; `None` is a host that is not of this web. Appends to `body`.
+    pub fn answer(
+        &self,
+        place: Option<&Place>,
+        path_and_query: &str,
+        accepts_gzip: bool,
+        body: &mut Vec<u8>,
+    ) -> Answer {
+        let mut answer =
+            Answer { status: 404, content_type: "text/plain", location: None, gzip: false, chunked: false };
+        let Some((place, site)) = place.and_then(|place| Some((place, self.site(place.site)?))) else {
+            // RFC 9110 section 15.5.20: Misdirected Request.
+            answer.status = 421;
+            body.extend_from_slice(b"No such site here.\n");
+            return answer;
+        };
+        if let Some((status, location)) = self.redirect(place, path_and_query) {
+            answer.status = status;
+            answer.location = Some(location);
+            body.extend_from_slice(b"Moved.\n");
+            return answer;
+        }
+        match place.item {
+            Item::Page(page) => {
+                answer.status = 200;
+                answer.content_type = "text/html; charset=utf-8";
+                answer.gzip = accepts_gzip && self.config().gzip;
+                answer.chunked = site.chunked;
+                let mut sink = Sink::new(body, answer.gzip);
+                self.render(&site, page, &mut sink);
+                sink.finish();
+            }
+            Item::Robots => {
+                if let Some(text) = site.robots_txt() {
+                    answer.status = 200;
+                    body.extend_from_slice(text.as_bytes());
+                }
+            }
+            Item::Trap(_) => {
+                answer.status = 200;
+                answer.content_type = "text/html; charset=utf-8";
+                body.extend_from_slice(b"<!DOCTYPE html><title>Trap</title><p>There was no link to this page.\n");
+            }
+            Item::Image => {
+                answer.status = 200;
+                answer.content_type = "image/gif";
+                body.extend_from_slice(PIXEL);
+            }
+            _ => body.extend_from_slice(b"Not here.\n"),
+        }
+        answer
+    }
+
+    /// Status and Location of a place that redirects.
+    fn redirect(&self, place: &Place, path_and_query: &str) -> Option<(u16, String)> {
+        let site = self.site(place.site)?;
+        let mut location = Vec::with_capacity(128);
+        if place.door != Door::Front {
+            // http to https first, then to the main host, as sites do.
+            let door = if place.door == Door::PlainAlias { Door::Alias } else { Door::Front };
+            let mut path = Vec::with_capacity(128);
+            let label = self.push_path(&site, place.item, &mut path).unwrap_or(site.main_label());
+            self.push_origin(&site, door, label, &mut location);
+            location.extend_from_slice(path_and_query.as_bytes());
+            return Some((301, String::from_utf8(location).ok()?));
+        }
+        let (status, target) = match place.item {
+            Item::Go(page) => (302, Item::Page(page)),
+            Item::Old(page) => (301, Item::Page(page)),
+            Item::Hop(0 | 1, page) => (307, Item::Page(page)),
+            Item::Hop(hops, page) => {
+                // A relative reference, as RFC 9110 section 10.2.2 allows.
+                location.extend_from_slice(b"../");
+                push_number(u64::from(hops - 1), &mut location);
+                location.push(b'/');
+                push_number(page, &mut location);
+                return Some((302, String::from_utf8(location).ok()?));
+            }
+            _ => return None,
+        };
+        self.push_url(&Place::front(place.site, target), &mut location)?;
+        Some((status, String::from_utf8(location).ok()?))
+    }
+
+    /// Answers a GET of `url` with a plain body: for the truth, and for people who want to look.
+    pub fn answer_url(&self, url: &Url, body: &mut Vec<u8>) -> Answer {
+        self.answer(self.locate_url(url).as_ref(), url.path_and_query(), false, body)
+    }
+}
+
+/// A transparent GIF of one pixel.
+const PIXEL: &[u8] =
+    b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::ModelConfig;
+    use super::*;
+
+    #[test]
+    fn redirects_end_at_the_page() {
+        let model = Model::new(ModelConfig { https_share: 1.0, ..ModelConfig::default() }).unwrap();
+        for door in [Door::Front, Door::Plain, Door::Alias, Door::PlainAlias] {
+            for item in [Item::Page(0), Item::Go(5), Item::Old(5), Item::Hop(4, 5), Item::Hop(1, 5)] {
+                let mut url = model.url_of(&Place { site: 0, door, item }).unwrap();
+                let mut hops = 0;
+                loop {
+                    let mut body = Vec::new();
+                    let answer = model.answer_url(&url, &mut body);
+                    let Some(location) = answer.location else {
+                        assert_eq!(answer.status, 200);
+                        break;
+                    };
+                    url = url.join(&location).unwrap();
+                    hops += 1;
+                    assert!(hops <= 6);
+                }
+                let end = model.locate_url(&url).unwrap();
+                assert!(end == Place::front(0, Item::Page(0)) || end == Place::front(0, Item::Page(5)));
+            }
+        }
+    }
+
+    #[test]
+    fn statuses() {
+        let model = Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap();
+        let status = |text: &str| model.answer_url(&Url::parse(text).unwrap(), &mut Vec::new()).status;
+        let host = model.site(0).unwrap().hosts().remove(0);
+        assert_eq!(status(&format!("http://{host}:8080/")), 200);
+        assert_eq!(status(&format!("http://{host}:8080/nothing")), 404);
+        assert_eq!(status(&format!("http://{host}:8080/missing/3.html")), 404);
+        assert_eq!(status(&format!("http://{host}:8080/trap/3")), 200);
+        assert_eq!(status(&format!("http://{host}:8080/img/3.gif")), 200);
+        assert_eq!(status(&format!("http://{host}:8081/")), 421);
+        assert_eq!(status("http://www.example.test:8080/"), 421);
+        assert_eq!(status("http://s20.test:8080/"), 421);
+    }
+}

@@ -1,0 +1,181 @@
+//! Plans: which links a page has, as places. What the pages say and what the truth counts both come from here.
+//!
+//! Decides: the pages of a site are a tree in breadth-first numbering (page `k` links to `b·k+1 … b·k+b`), so all of
+//! a site is reachable from its root; the root of site `n` links to the roots of sites `8n+1 … 8n+8`, so all sites
+//! are reachable from site 0. The rest is random: about 90 % in the site, a third of these to its first pages as
+//! menus are; links to other sites choose the site by rank, so in-degrees follow a power law.
+//! Invariants: pure; a plan is in document order, with duplicates.
+//! Limits: about 1,040 links a page.
+
+use super::draw::{Draw, Purpose};
+use super::model::{Model, Profile};
+use super::place::{Door, Item, Place};
+use super::site::{HostLabel, Site};
+
+/// How much a page holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Extent {
+    /// Links, at least; a page with more children has more.
+    pub links: u64,
+    /// Bytes of HTML, about.
+    pub bytes: u64,
+}
+
+impl Model {
+    /// Children a page has in its site's tree, at most.
+    pub(super) fn arity(&self) -> u64 {
+        match self.config().profile {
+            Profile::Small => 4,
+            Profile::Web => 16,
+        }
+    }
+
+    /// Calls `each` with every link of a page.
+    pub(super) fn plan(&self, site: &Site, page: u64, mut each: impl FnMut(&Extent, Place)) {
+        let mut draw = Draw::new(self.config().rng_seed, Purpose::Plan, u64::from(site.number), page);
+        let extent = self.extent(&mut draw);
+        let mut planned = 0;
+        let mut emit = |place| {
+            planned += 1;
+            each(&extent, place);
+            planned
+        };
+        for index in 0..self.arity() {
+            if let Some(child) = self.child(site, page, index) {
+                emit(Place::front(site.number, Item::Page(child)));
+            }
+        }
+        if page == 0 {
+            for index in 1..=SITE_ARITY {
+                let child = u64::from(site.number) * SITE_ARITY + index;
+                if child < u64::from(self.config().sites) {
+                    emit(Place::front(child as u32, Item::Page(0)));
+                }
+            }
+        }
+        while emit(self.random_link(site, page, &mut draw)) < extent.links {}
+    }
+
+    fn extent(&self, draw: &mut Draw) -> Extent {
+        let (links, bytes) = match self.config().profile {
+            Profile::Small => (SMALL_LINKS, SMALL_BYTES),
+            Profile::Web => (WEB_LINKS, WEB_BYTES),
+        };
+        let position = draw.bits();
+        Extent { links: draw.quantile(links, position), bytes: draw.quantile(bytes, position) }
+    }
+
+    fn random_link(&self, site: &Site, page: u64, draw: &mut Draw) -> Place {
+        // An endless site has no size to draw from: links go back, and ahead by about as much as the tree does.
+        let size = if self.config().endless { site.pages.min((page / 2 + 16) * 4) } else { site.pages };
+        match draw.below(1_000) {
+            0..110 => {
+                let number = draw.rank(u64::from(self.config().sites)) as u32;
+                let Some(other) = self.site(number) else { return Place::front(site.number, Item::Page(0)) };
+                let deep = if self.config().endless { 1_000 } else { other.pages };
+                let page = if draw.below(10) < 7 { 0 } else { draw.rank(deep) };
+                let door = match draw.below(20) {
+                    0 | 1 if other.https => Door::Plain,
+                    // Only what lives at the main host can be asked for at its alias.
+                    2 if self.label_of(&other, page) == other.main_label() => Door::Alias,
+                    _ => Door::Front,
+                };
+                Place { site: number, door, item: Item::Page(page) }
+            }
+            110..115 => Place::front(site.number, Item::Missing(page.wrapping_mul(8) % MISSING_END + draw.below(8))),
+            115..121 => Place::front(site.number, Item::Go(draw.below(size))),
+            121..127 => Place::front(site.number, Item::Old(draw.below(size))),
+            127..130 => Place::front(site.number, Item::Hop(draw.below(3) as u8 + 1, draw.below(size))),
+            130..420 => Place::front(site.number, Item::Page(draw.below(size.min(MENU_PAGES)))),
+            420..430 => Place::front(site.number, Item::Page(page)),
+            _ => Place::front(site.number, Item::Page(draw.below(size).min(draw.below(size)))),
+        }
+    }
+
+    fn label_of(&self, site: &Site, page: u64) -> HostLabel {
+        let mut path = Vec::with_capacity(96);
+        self.push_path(site, Item::Page(page), &mut path).unwrap_or(HostLabel::Bare)
+    }
+}
+
+/// Children of a site in the tree of sites.
+const SITE_ARITY: u64 = 8;
+/// Pages that menus link to.
+const MENU_PAGES: u64 = 24;
+/// Numbers of missing pages are below this and eight more, so that they fit in 19 digits.
+const MISSING_END: u64 = 1 << 60;
+
+// Sixteen equally likely values each; one position serves both of a profile's tables, so that long pages have many
+// links. The web's means are 172 KB and 164 links, with the long tail of Common Crawl's HTML pages.
+const WEB_BYTES: &[u32] = &[
+    8_000, 16_000, 24_000, 32_000, 44_000, 56_000, 70_000, 86_000, 104_000, 126_000, 152_000, 184_000, 228_000,
+    300_000, 430_000, 900_000,
+];
+const WEB_LINKS: &[u32] = &[6, 14, 24, 36, 48, 62, 78, 94, 112, 132, 156, 184, 220, 270, 360, 830];
+const SMALL_BYTES: &[u32] =
+    &[1_500, 1_900, 2_200, 2_500, 2_800, 3_100, 3_400, 3_700, 4_000, 4_300, 4_600, 5_000, 5_400, 6_000, 7_000, 9_000];
+const SMALL_LINKS: &[u32] = &[4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 26];
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::ModelConfig;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn shares_are_those_of_the_web() {
+        let config = ModelConfig { sites: 100, pages: 20_000, profile: Profile::Web, ..ModelConfig::default() };
+        let model = Model::new(config).unwrap();
+        let site = model.site(0).unwrap();
+        let (mut links, mut inside, mut bytes) = (0u64, 0u64, 0u64);
+        let mut inbound: BTreeMap<u32, u64> = BTreeMap::new();
+        for page in 0..2_000 {
+            let mut page_bytes = 0;
+            model.plan(&site, page, |extent, place| {
+                page_bytes = extent.bytes;
+                links += 1;
+                if place.site == site.number {
+                    inside += 1;
+                } else {
+                    *inbound.entry(place.site).or_default() += 1;
+                }
+            });
+            bytes += page_bytes;
+        }
+        assert!((155..175).contains(&(links / 2_000)), "{}", links / 2_000);
+        assert!((165_000..190_000).contains(&(bytes / 2_000)), "{}", bytes / 2_000);
+        assert!((880..930).contains(&(inside * 1_000 / links)), "{}", inside * 1_000 / links);
+        assert!(inbound[&1] > 8 * inbound[&31], "{inbound:?}");
+    }
+
+    #[test]
+    fn every_page_of_a_site_has_a_parent() {
+        let model = Model::new(ModelConfig { sites: 3, pages: 900, ..ModelConfig::default() }).unwrap();
+        let site = model.site(0).unwrap();
+        let mut seen = vec![false; site.pages as usize];
+        seen[0] = true;
+        for page in 0..site.pages {
+            assert!(seen[page as usize], "no earlier page links to {page}");
+            model.plan(&site, page, |_, place| {
+                if let (true, Item::Page(target)) = (place.site == 0, place.item) {
+                    seen[target as usize] = true;
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn endless_pages_always_have_children() {
+        let model = Model::new(ModelConfig { endless: true, ..ModelConfig::default() }).unwrap();
+        let site = model.site(3).unwrap();
+        for page in [0, 1, 1 << 40, site.pages / 3, site.pages - 1] {
+            let mut count = 0;
+            model.plan(&site, page, |_, place| {
+                count += 1;
+                assert!(model.url_of(&place).is_some(), "{place:?}");
+            });
+            assert!(count >= 4);
+            assert!(!model.is_leaf(&site, page));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One thread of the server: its runtime, its listeners, its connections.
+//!
+//! Decides: a current-thread runtime with all tasks local, so that nothing is shared or locked per request. One task
+//! accepts per listener; a connection is a task; a failed handshake or a broken connection is the client's affair.
+//! Invariants: every listener listens before the thread says it is ready; at the stop all tasks are dropped.
+//! Limits: `connections_max` connections at once, a handshake within `HANDSHAKE_MAX`.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::LocalSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::connection::{self, Shared};
+use super::model::Model;
+use super::names;
+use super::server::{bind, ipv4};
+use super::watch::Observer;
+use crate::url::Scheme;
+
+/// What one thread does.
+pub(super) struct Plan {
+    pub model: Arc<Model>,
+    pub observer: Arc<Observer>,
+    pub tls: Arc<rustls::ServerConfig>,
+    pub addresses: Vec<Ipv4Addr>,
+    pub cpu: Option<usize>,
+    /// Socket and TTL of the name server, for the one thread that has it.
+    pub dns: Option<(std::net::UdpSocket, Duration)>,
+    pub connections_max: usize,
+}
+
+/// Serves until told to stop; says once over `ready` whether it could begin.
+pub(super) fn run(plan: Plan, ready: &mpsc::Sender<io::Result<()>>, mut stopped: watch::Receiver<bool>) {
+    if let Some(id) = plan.cpu
+        && !core_affinity::set_for_current(core_affinity::CoreId { id })
+    {
+        let _ = ready.send(Err(io::Error::other(format!("CPU {id} cannot be used"))));
+        return;
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let local = LocalSet::new();
+    local.block_on(&runtime, async {
+        let begun = begin(plan);
+        let failed = begun.is_err();
+        let _ = ready.send(begun);
+        if !failed {
+            // An error means that the server is gone: the same as a stop.
+            let _ = stopped.wait_for(|stop| *stop).await;
+        }
+    });
+}
+
+fn begin(plan: Plan) -> io::Result<()> {
+    let ports = [(Scheme::Http, plan.model.config().http_port), (Scheme::Https, plan.model.config().https_port)];
+    let mut listeners = Vec::new();
+    for address in &plan.addresses {
+        for (scheme, port) in ports {
+            listeners.push((scheme, bind(*address, port)?.listen(BACKLOG)?));
+        }
+    }
+    if let Some((socket, ttl)) = plan.dns {
+        let socket = tokio::net::UdpSocket::from_std(socket)?;
+        tokio::task::spawn_local(names::serve(socket, Arc::clone(&plan.model), ttl));
+    }
+    let shared = Rc::new(Shared { model: plan.model, observer: plan.observer, buffers: RefCell::default() });
+    let slots = Arc::new(Semaphore::new(plan.connections_max));
+    let tls = TlsAcceptor::from(plan.tls);
+    for (scheme, listener) in listeners {
+        let tls = (scheme == Scheme::Https).then(|| tls.clone());
+        tokio::task::spawn_local(accept(listener, tls, Rc::clone(&shared), Arc::clone(&slots)));
+    }
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shared>, slots: Arc<Semaphore>) {
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // No descriptor is left, or the client is gone already; neither is over at once.
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (tls, shared) = (tls.clone(), Rc::clone(&shared));
+        tokio::task::spawn_local(async move {
+            let _slot = slot;
+            // How a connection ends is the client's affair: the counters have what was answered.
+            let _ = serve(stream, tls, &shared).await;
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let address = ipv4(stream.local_addr()?);
+    match tls {
+        None => connection::serve(stream, Scheme::Http, address, shared).await,
+        Some(tls) => {
+            let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream));
+            let stream = handshake.await.map_err(|_| io::ErrorKind::TimedOut)??;
+            connection::serve(stream, Scheme::Https, address, shared).await
+        }
+    }
+}
+
+/// Connections waiting to be accepted, per listener; the kernel caps it at net.core.somaxconn.
+const BACKLOG: u32 = 4_096;
+/// A handshake that takes longer is given up.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
