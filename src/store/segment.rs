@@ -267,15 +267,16 @@ impl SegmentWriter {
         }
 
         let entry = Entry {
+            timestamp: capture.time.to_digits(),
+            url: capture.url.as_str().to_owned(),
             mime: media_type(capture.mime),
             status: capture.status,
             digest,
             offset,
             frame_bytes,
             filename: self.name.clone(),
-            ..Entry::default()
         };
-        self.index.add(capture.url, capture.time, entry);
+        self.index.add(capture.url, &entry);
         Ok(Placed { offset, frame_bytes, capture_bytes: self.segment_bytes() - offset })
     }
 
