@@ -9,10 +9,10 @@ use std::process::Command;
 
 use ringcrawl::outcome::Truncated;
 use ringcrawl::store::examine::examine;
+use ringcrawl::store::fault::{Fault, ReadError};
 use ringcrawl::store::head::{Undone, write_stored_head};
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::recover::recover;
-use ringcrawl::store::source::{Fault, ReadError};
 use ringcrawl::store::verify::{Report, read_index, verify, verify_file};
 use ringcrawl::store::{Capture, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
@@ -299,7 +299,7 @@ fn a_torn_tail_is_cut_exactly() {
     }
     assert_eq!(ends.last(), Some(&(segment.bytes.len() as u64)));
     let mut random = Random(5);
-    let step = (segment.bytes.len() / 1500).max(1);
+    let step = (segment.bytes.len() / 300).max(1);
     for cut in (0..=segment.bytes.len()).step_by(step).chain(ends.iter().map(|end| *end as usize)) {
         let expected = ends.iter().rev().find(|end| **end <= cut as u64).copied().unwrap_or(0);
         let mut torn = segment.bytes[..cut].to_vec();

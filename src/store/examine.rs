@@ -10,8 +10,8 @@
 use std::io::{Read, Seek};
 
 use super::digest::Claim;
+use super::fault::ReadError;
 use super::read::{Record, RecordEnd, SegmentReader};
-use super::source::ReadError;
 use super::warc::HttpHead;
 
 /// What one pass over a record found.

@@ -18,6 +18,7 @@
 
 pub mod digest;
 pub mod examine;
+pub mod fault;
 pub mod frame;
 pub mod head;
 pub mod index;

@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::source::{Coding, Fault, FrameTraits, ReadError, Source};
+use super::fault::{Fault, ReadError};
+use super::source::{Coding, FrameTraits, Source};
 use super::warc::{HEAD_BYTES_MAX, HttpHead, RecordHead};
 
 /// One record, its block not yet read.

@@ -9,9 +9,9 @@
 use std::io::{self, Read, Seek};
 
 use super::examine::{Examined, examine};
+use super::fault::ReadError;
 use super::index::{Entry, Index, media_type};
 use super::read::{Record, SegmentReader, Trailer};
-use super::source::ReadError;
 use crate::url::Url;
 
 /// What can be kept of a segment.

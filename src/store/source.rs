@@ -2,16 +2,17 @@
 //!
 //! Decides: reads plain files, gzip members and zstd frames (with a dictionary frame in front too, raw or
 //! compressed: IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame format"); steps over
-//! other skippable frames. After damage it finds the next place where a record starts: by the block headers of the
-//! broken frame if they still lead to a frame, else by its magic number.
-//! Why by block headers first: the body of a page may itself hold a zstd frame with a WARC record in it.
+//! other skippable frames. After damage `resync` finds the next place where a record starts.
 //!
 //! Invariants: what `peek` shows comes from one frame; a frame's checksum was compared once `settle` says so.
 //! Limits: windows to 128 MiB, dictionaries to 8 MiB (the text asks for 8 MiB each), 256 KiB of buffers.
 //! Leaves to others: what the bytes mean (`read`).
 
+mod resync;
+
 use std::io::{self, Read, Seek, SeekFrom};
 
+use super::fault::{Fault, ReadError};
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -24,54 +25,6 @@ pub enum Coding {
     Gzip,
     /// zstd frames.
     Zstd,
-}
-
-/// What is wrong with a file at some place.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
-    /// The file starts like nothing we read.
-    #[error("not a WARC file")]
-    UnknownFormat,
-    /// Neither a frame nor a member starts where one should.
-    #[error("no frame starts here")]
-    NoFrame,
-    /// zstd's own name for what is wrong.
-    #[error("zstd frame: {0}")]
-    Zstd(&'static str),
-    /// A gzip member is broken.
-    #[error("gzip member: {0}")]
-    Gzip(String),
-    /// The dictionary is none, or too large.
-    #[error("unusable dictionary frame")]
-    Dictionary,
-    /// The file ends inside a frame or record.
-    #[error("truncated: the file ends inside a record")]
-    Truncated,
-    /// Something else than `WARC/` where a record should start.
-    #[error("no record starts here")]
-    NoRecord,
-    /// A record's head is longer than 1 MiB.
-    #[error("record head is too long")]
-    HeadTooLong,
-    /// A record's head is not lines of `name: value`.
-    #[error("record head is malformed")]
-    HeadMalformed,
-}
-
-/// Why reading stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// The file could not be read.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The file could be read and is damaged; reading can go on at the next record.
-    #[error("offset {offset}: {fault}")]
-    Damaged {
-        /// Where the damaged frame (or record, in a plain file) starts, in bytes.
-        offset: u64,
-        /// What is wrong.
-        fault: Fault,
-    },
 }
 
 /// Departures from IIPC's zstd text that lose nothing.
@@ -181,36 +134,6 @@ impl<R: Read + Seek> Source<R> {
     /// What the current frame lacks.
     pub fn frame_traits(&self) -> FrameTraits {
         self.frame.traits
-    }
-
-    /// After damage at `offset`: goes to the next place behind it where a record starts. `false`: there is none.
-    pub fn resync(&mut self, offset: u64) -> io::Result<bool> {
-        let mut after = offset;
-        loop {
-            let candidate = match self.coding {
-                Coding::Plain => self.scan(after + 1, b"\nWARC/")?.map(|at| at + 1),
-                Coding::Gzip => self.scan(after + 1, &[0x1f, 0x8b, 0x08])?,
-                Coding::Zstd => match self.end_by_blocks(after)? {
-                    Some(end) => Some(end),
-                    None => self.scan(after + 1, &FRAME_MAGIC)?,
-                },
-            };
-            let Some(candidate) = candidate else { return Ok(false) };
-            self.go_to(candidate)?;
-            match self.starts_record() {
-                Ok(true) => return Ok(true),
-                Ok(false) | Err(ReadError::Damaged { .. }) => {}
-                Err(ReadError::Io(error)) => return Err(error),
-            }
-            // Frames without content, dictionaries and the like were stepped over: go on from where decoding is.
-            after = candidate.max(if self.coding == Coding::Plain { candidate } else { self.frame.start });
-        }
-    }
-
-    fn starts_record(&mut self) -> Result<bool, ReadError> {
-        // A first decoded piece shorter than five bytes is no record of any writer known.
-        let start = self.peek()?.starts_with(b"WARC/");
-        Ok(start)
     }
 
     /// Goes on decoding at `offset` of the file, where a frame (or record) has to start.
@@ -349,66 +272,6 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// The end of the zstd frame at `offset` as its block headers tell it (RFC 8878 section 3.1.1.2), when the file
-    /// ends or another frame starts there.
-    fn end_by_blocks(&mut self, offset: u64) -> io::Result<Option<u64>> {
-        let file_bytes = self.file_bytes()?;
-        let Some([0x28, 0xb5, 0x2f, 0xfd, descriptor]) = self.read_at::<5>(offset)? else { return Ok(None) };
-        let is_single = descriptor & 0x20 != 0;
-        let size_bytes = match descriptor >> 6 {
-            0 => u64::from(is_single),
-            flag => 1 << flag,
-        };
-        let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
-        let mut at = offset + 5 + u64::from(!is_single) + dictionary_bytes + size_bytes;
-        loop {
-            let Some([a, b, c]) = self.read_at::<3>(at)? else { return Ok(None) };
-            let header = u32::from_le_bytes([a, b, c, 0]);
-            at += 3;
-            at += match header >> 1 & 3 {
-                0 | 2 => u64::from(header >> 3),
-                1 => 1,
-                _ => return Ok(None),
-            };
-            if header & 1 != 0 {
-                break;
-            }
-        }
-        at += if descriptor & 4 != 0 { 4 } else { 0 };
-        if at >= file_bytes {
-            return Ok((at == file_bytes).then_some(at));
-        }
-        let next = self.read_at::<4>(at)?;
-        Ok(matches!(next, Some(FRAME_MAGIC | [0x50..=0x5f, 0x2a, 0x4d, 0x18])).then_some(at))
-    }
-
-    fn read_at<const N: usize>(&mut self, offset: u64) -> io::Result<Option<[u8; N]>> {
-        self.input.seek(SeekFrom::Start(offset))?;
-        let mut bytes = [0; N];
-        match self.input.read_exact(&mut bytes) {
-            Ok(()) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Offset of the first `needle` at or behind `from`.
-    fn scan(&mut self, from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
-        self.go_to(from)?;
-        let finder = memchr::memmem::Finder::new(needle);
-        loop {
-            let available = self.want(BUFFER_BYTES)?;
-            if let Some(found) = finder.find(self.raw_rest()) {
-                return Ok(Some(self.raw_offset + (self.raw_pos + found) as u64));
-            }
-            if available < BUFFER_BYTES {
-                return Ok(None);
-            }
-            // A needle may lie across two pieces.
-            self.raw_pos = self.raw_len - (needle.len() - 1);
-        }
-    }
-
     fn file_bytes(&mut self) -> io::Result<u64> {
         let here = self.raw_offset + self.raw_len as u64;
         let end = self.input.seek(SeekFrom::End(0))?;
@@ -460,3 +323,95 @@ const BUFFER_BYTES: usize = 128 << 10;
 const WINDOW_LOG_MAX: u32 = 27;
 const DICTIONARY_BYTES_MAX: u64 = 8 << 20;
 const GZIP_WINDOW_BITS: u8 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn frame(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        super::super::frame::FrameWriter::new(1).and_then(|mut w| w.compress(&[bytes], &mut out)).expect("a frame");
+        out
+    }
+
+    fn skippable(kind: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[kind, 0x2a, 0x4d, 0x18][..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
+    }
+
+    /// Every piece with the frame's offset that it comes from.
+    fn pieces(file: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, ReadError> {
+        let mut source = Source::open(Cursor::new(file))?;
+        let mut pieces = Vec::new();
+        loop {
+            let bytes = source.peek()?.to_vec();
+            if bytes.is_empty() {
+                return Ok(pieces);
+            }
+            pieces.push((source.position().0, bytes.clone()));
+            source.consume(bytes.len());
+        }
+    }
+
+    #[test]
+    fn frames_extensions_and_empty_frames() {
+        let (a, b) = (frame(b"WARC/1.1 a"), frame(b"b"));
+        let file = [&a[..], &skippable(0x50, b"extension"), &frame(b""), &b].concat();
+        let second = (file.len() - b.len()) as u64;
+        assert_eq!(pieces(&file).expect("reads"), [(0, b"WARC/1.1 a".to_vec()), (second, b"b".to_vec())]);
+        for end in 1..file.len() {
+            // Cut between frames there is nothing wrong; cut anywhere else there is.
+            let between = [a.len(), a.len() + 17, file.len() - b.len()].contains(&end);
+            assert_eq!(pieces(&file[..end]).is_ok(), between, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn dictionaries_raw_and_compressed() {
+        let words = (0..4000u32).map(|i| format!("WARC/1.1\r\nWARC-Type: {}\r\n", i % 97)).collect::<Vec<String>>();
+        let dictionary = zstd::dict::from_samples(&words, 4096).expect("trains");
+        let text = b"WARC/1.1\r\nWARC-Type: 5\r\n".repeat(3);
+        let frame_with = zstd::bulk::Compressor::with_dictionary(3, &dictionary)
+            .and_then(|mut compressor| compressor.compress(&text))
+            .expect("compresses");
+        let coded = frame(&dictionary);
+        for inner in [&dictionary, &coded] {
+            let file = [&skippable(0x5d, inner)[..], &frame_with, &frame_with].concat();
+            let all = pieces(&file).expect("reads");
+            assert_eq!(all.iter().map(|(_, bytes)| bytes.len()).sum::<usize>(), text.len() * 2);
+            assert_eq!(all.first().map(|(offset, _)| *offset), Some(8 + inner.len() as u64));
+        }
+        for bad in [&b""[..], b"none", &coded[..coded.len() - 1], &frame(b"none")] {
+            let file = [&skippable(0x5d, bad)[..], &frame_with].concat();
+            assert!(matches!(pieces(&file), Err(ReadError::Damaged { offset: 0, fault: Fault::Dictionary })));
+        }
+        let file = skippable(0x5d, &dictionary);
+        assert!(matches!(pieces(&file[..100]), Err(ReadError::Damaged { fault: Fault::Truncated, .. })));
+    }
+
+    #[test]
+    fn a_frame_within_a_damaged_frame_is_not_taken_for_one_of_the_file() {
+        let inner = frame(b"WARC/1.1 within");
+        // Random bytes round it keep zstd from coding them, so the inner frame lies in the file as it is.
+        let mut state = 1u64;
+        let noise = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as u8
+        });
+        let noise = noise.take(8192).collect::<Vec<u8>>();
+        let outer = frame(&[b"WARC/1.1 ", &noise[..4096], &inner, &noise[4096..]].concat());
+        assert!(memchr::memmem::find(&outer, &inner).is_some());
+        let mut file = [&outer[..], &frame(b"WARC/1.1 next")].concat();
+        file[outer.len() - 1] ^= 1;
+        let mut source = Source::open(Cursor::new(&file)).expect("opens");
+        while let Ok(bytes) = source.peek() {
+            let count = bytes.len();
+            source.consume(count);
+        }
+        assert!(source.resync(0).expect("memory"));
+        assert_eq!(source.peek().expect("reads"), b"WARC/1.1 next");
+        assert_eq!(source.position(), (outer.len() as u64, 0));
+    }
+}

@@ -14,10 +14,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use super::examine::{Examined, examine};
+use super::fault::ReadError;
 use super::index::Entry;
 use super::read::{Record, SegmentReader, Trailer};
 use super::recover::entry_of;
-use super::source::{Coding, ReadError};
+use super::source::Coding;
 
 /// What a check found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -5,7 +5,7 @@
 //! Limits: heads of at most 1 MiB (`HEAD_BYTES_MAX`).
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
-use super::source::Fault;
+use super::fault::Fault;
 
 /// Bytes of the longest record head that is read.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks .warc.zst segments with tools that others wrote.
+"""Checks our .warc.zst segments with tools that others wrote (every record of ours carries digests).
 
 For each segment: FastWARC iterates it as it lies and verifies block and payload digests; every record's frame is
 decoded alone at its offset; `zstd -d` decodes it, and `warcio check` passes on the result with the same number of

@@ -9,9 +9,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{FINE, PROBLEMS, USAGE, segments, with_path};
+use crate::store::fault::ReadError;
 use crate::store::index::Entry;
 use crate::store::read::{Record, SegmentReader};
-use crate::store::source::{Coding, ReadError};
+use crate::store::source::Coding;
 use crate::store::surt::surt_key;
 use crate::store::verify::index_path;
 use crate::url::Url;

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use super::{FINE, PROBLEMS, printable, segments, with_path};
 use crate::store::examine::examine;
+use crate::store::fault::ReadError;
 use crate::store::index::media_type;
 use crate::store::read::SegmentReader;
-use crate::store::source::ReadError;
 
 /// Arguments of `store ls`.
 #[derive(clap::Args, Debug)]
