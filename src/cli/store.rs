@@ -1,12 +1,88 @@
-//! `ringcrawl store`: stub.
+//! `ringcrawl store`: reads what was crawled.
+//!
+//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage or a path that cannot be read). A reader that
+//! closes the pipe early, as `head` does, is no error.
+//! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`), reading (`crate::store`).
 
+mod cat;
+mod ls;
+mod verify;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
-pub struct Store {}
+pub struct Store {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// List captures, one a line: time, status, media type, payload bytes, URL.
+    Ls(ls::Ls),
+    /// Print the payload of a page's latest capture.
+    Cat(cat::Cat),
+    /// Check frames, records, digests and indexes.
+    Verify(verify::Verify),
+    /// Print the index of a segment, made anew from its records.
+    Index {
+        /// A segment.
+        file: PathBuf,
+    },
+}
 
 /// Runs it.
-pub fn run(_arguments: Store) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(arguments: Store) -> ExitCode {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let result = match arguments.command {
+        Command::Ls(ls) => ls::run(&ls, &mut out),
+        Command::Cat(cat) => cat::run(&cat, &mut out),
+        Command::Verify(verify) => verify::run(&verify, &mut out),
+        Command::Index { file } => index(&file, &mut out),
+    };
+    match result.and_then(|code| out.flush().map(|()| code)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ringcrawl store: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
 }
+
+fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let input = std::fs::File::open(file).map_err(|error| with_path(file, &error))?;
+    let recovered = crate::store::recover::recover(input, name.strip_suffix(".open").unwrap_or(&name))?;
+    out.write_all(&recovered.index)?;
+    Ok(if recovered.damaged == 0 && recovered.records > 0 { FINE } else { PROBLEMS })
+}
+
+/// All segments under all paths; an error names the path.
+fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let found = crate::store::read::find_segments(path).map_err(|error| with_path(path, &error))?;
+        if found.is_empty() {
+            eprintln!("{}: no segments", path.display());
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Bytes from the network on a terminal: control characters would act on it.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+const FINE: u8 = 0;
+const PROBLEMS: u8 = 1;
+const USAGE: u8 = 2;

@@ -17,15 +17,17 @@
 //! Leaves to others: writing, flushing and renaming files (`shard`), when to close a segment early (`shard`).
 
 pub mod digest;
+pub mod examine;
+pub mod fault;
 pub mod frame;
 pub mod head;
 pub mod index;
-//READ
-//REC
-//SRC
+pub mod read;
+pub mod recover;
+pub mod source;
 pub mod surt;
-//VER
-//WARC
+pub mod verify;
+pub mod warc;
 
 mod record;
 mod segment;

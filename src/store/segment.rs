@@ -267,15 +267,16 @@ impl SegmentWriter {
         }
 
         let entry = Entry {
+            timestamp: capture.time.to_digits(),
+            url: capture.url.as_str().to_owned(),
             mime: media_type(capture.mime),
             status: capture.status,
             digest,
             offset,
             frame_bytes,
             filename: self.name.clone(),
-            ..Entry::default()
         };
-        self.index.add(capture.url, capture.time, entry);
+        self.index.add(capture.url, &entry);
         Ok(Placed { offset, frame_bytes, capture_bytes: self.segment_bytes() - offset })
     }
 
@@ -309,3 +310,62 @@ impl SegmentWriter {
 
 /// Bytes of index lines that a segment may have in memory before it is closed.
 const INDEX_BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {
+        Capture {
+            url,
+            time: UnixTime::from_micros(1),
+            ip: IpAddr::from([127, 0, 0, 1]),
+            request: b"",
+            head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
+            body,
+            decoded: None,
+            chunked: false,
+            truncated: None,
+            metadata: &[],
+            status: 200,
+            mime: "",
+        }
+    }
+
+    fn writer(segment_bytes_max: u64) -> SegmentWriter {
+        SegmentWriter::new(Settings { zstd_level: 1, segment_bytes_max, ..Settings::default() }).expect("a writer")
+    }
+
+    #[test]
+    fn nothing_is_appended_to_no_segment() {
+        let url = Url::parse("http://a.example/").expect("a URL");
+        let mut writer = writer(1 << 30);
+        assert_eq!(writer.append(&capture(&url, b"")), Err(StoreError::NotOpen));
+        writer.begin("a.warc.zst", UnixTime::from_micros(0)).expect("begins");
+        assert!(writer.append(&capture(&url, b"")).is_ok());
+        writer.finish();
+        assert_eq!(writer.append(&capture(&url, b"")), Err(StoreError::NotOpen));
+    }
+
+    #[test]
+    fn offsets_go_on_over_buffers_and_start_anew_with_a_segment() {
+        let url = Url::parse("http://a.example/").expect("a URL");
+        let mut writer = writer(2_000);
+        for round in 0..3 {
+            writer.begin(&format!("{round}.warc.zst"), UnixTime::from_micros(round)).expect("begins");
+            let mut at = 0;
+            let mut captures = 0;
+            while !writer.is_full() {
+                let pending = writer.take_pending(Vec::new());
+                assert_eq!(pending.offset, at);
+                at += pending.bytes.len() as u64;
+                let placed = writer.append(&capture(&url, b"page")).expect("appends");
+                assert_eq!((placed.offset, placed.frame_bytes), (at, placed.capture_bytes));
+                captures += 1;
+            }
+            assert!(writer.segment_bytes() >= 2_000);
+            let index = writer.finish();
+            assert_eq!(index.iter().filter(|byte| **byte == b'\n').count(), captures);
+        }
+    }
+}

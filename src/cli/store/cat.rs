@@ -1,0 +1,187 @@
+//! `store cat`: the payload of a page.
+//!
+//! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading in
+//! segments that have none. `--headers` prints the HTTP head first, `--record` the whole WARC record.
+//! Limits: an index line of at most 256 KiB.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::{FINE, PROBLEMS, USAGE, segments, with_path};
+use crate::store::fault::ReadError;
+use crate::store::index::Entry;
+use crate::store::read::{Record, SegmentReader};
+use crate::store::source::Coding;
+use crate::store::surt::surt_key;
+use crate::store::verify::index_path;
+use crate::url::Url;
+
+/// Arguments of `store cat`.
+#[derive(clap::Args, Debug)]
+pub struct Cat {
+    /// A crawl directory or a WARC file.
+    path: PathBuf,
+    /// The page.
+    url: String,
+    /// The HTTP head before the payload.
+    #[arg(long)]
+    headers: bool,
+    /// The whole record as stored.
+    #[arg(long, conflicts_with = "headers")]
+    record: bool,
+}
+
+/// Where a capture lies.
+struct Found {
+    timestamp: String,
+    segment: PathBuf,
+    offset: u64,
+    /// Records before it in the same frame.
+    skip: u64,
+}
+
+/// Runs it.
+pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
+    let url = match Url::parse(&arguments.url) {
+        Ok(url) => url,
+        Err(error) => {
+            eprintln!("{}: {error}", arguments.url);
+            return Ok(USAGE);
+        }
+    };
+    let mut latest: Option<Found> = None;
+    for segment in segments(std::slice::from_ref(&arguments.path))? {
+        let found = match index_path(&segment).map(File::open) {
+            Some(Ok(index)) => search_index(index, &segment, &url),
+            _ => search_segment(&segment, &url),
+        };
+        let found = found.map_err(|error| with_path(&segment, &error))?;
+        let is_later = |found: &Found| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
+        if let Some(found) = found.filter(is_later) {
+            latest = Some(found);
+        }
+    }
+    let Some(found) = latest else {
+        eprintln!("{url}: not stored", url = url.as_str());
+        return Ok(PROBLEMS);
+    };
+    match print(&found, arguments, out) {
+        Ok(()) => Ok(FINE),
+        Err(ReadError::Io(error)) => Err(error),
+        Err(damage) => {
+            eprintln!("{}: {damage}", found.segment.display());
+            Ok(PROBLEMS)
+        }
+    }
+}
+
+fn print(found: &Found, arguments: &Cat, out: &mut impl Write) -> Result<(), ReadError> {
+    let mut reader = SegmentReader::open(&found.segment)?;
+    let mut record = reader.record_at(found.offset)?;
+    for _ in 0..found.skip {
+        record = reader.next_record()?;
+    }
+    let Some(record) = record else { return Ok(()) };
+    if arguments.record {
+        write!(out, "{}\r\n", record.head.version())?;
+        for (name, value) in record.head.fields() {
+            write!(out, "{name}: {value}\r\n")?;
+        }
+        write!(out, "\r\n")?;
+    }
+    if record.head.is_http() {
+        let http = reader.read_http_head()?;
+        if arguments.headers || arguments.record {
+            out.write_all(&http.bytes)?;
+        }
+    }
+    let mut piece = [0; 16 << 10];
+    loop {
+        let count = reader.read_block(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        out.write_all(piece.get(..count).unwrap_or_default())?;
+    }
+    if arguments.record {
+        out.write_all(b"\r\n\r\n")?;
+    }
+    reader.end_record()?;
+    Ok(())
+}
+
+/// The latest line for `url` in a sorted index.
+fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Found>> {
+    let start = format!("{} ", surt_key(url));
+    let mut low = 0;
+    let mut high = index.metadata()?.len();
+    let mut lines = BufReader::new(index);
+    // The first line not before `start` begins in low..=high; narrowing ends where a line's length would not.
+    while high - low > LINE_BYTES_MAX {
+        let middle = low + (high - low) / 2;
+        lines.seek(SeekFrom::Start(middle))?;
+        let skipped = read_line(&mut lines)?.len() as u64;
+        let line = read_line(&mut lines)?;
+        if !line.is_empty() && line.as_slice() < start.as_bytes() {
+            low = middle + skipped;
+        } else {
+            high = middle;
+        }
+    }
+    lines.seek(SeekFrom::Start(low))?;
+    let mut found = None;
+    loop {
+        let line = read_line(&mut lines)?;
+        let text = String::from_utf8_lossy(&line);
+        let is_past = text.as_bytes() > start.as_bytes() && !text.starts_with(&start);
+        if line.is_empty() || (is_past && text.split(' ').next() > start.split(' ').next()) {
+            return Ok(found);
+        }
+        if let Some(entry) = Entry::parse(text.trim_end()).filter(|entry| entry.url == url.as_str()) {
+            found =
+                Some(Found { timestamp: entry.timestamp, segment: segment.to_owned(), offset: entry.offset, skip: 0 });
+        }
+    }
+}
+
+fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// The latest capture of `url` in a segment without an index.
+fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Found>> {
+    let mut reader = match SegmentReader::open(path) {
+        Ok(reader) => reader,
+        Err(ReadError::Io(error)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let mut found: Option<Found> = None;
+    let (mut frame, mut skip) = (u64::MAX, 0);
+    loop {
+        match reader.next_record() {
+            Ok(None) => return Ok(found),
+            Ok(Some(record)) => {
+                skip = if record.offset == frame && reader.coding() != Coding::Plain { skip + 1 } else { 0 };
+                frame = record.offset;
+                let timestamp = record.head.timestamp();
+                let is_later = found.as_ref().is_none_or(|found| found.timestamp <= timestamp);
+                if is_capture_of(&record, url) && is_later {
+                    found = Some(Found { timestamp, segment: path.to_owned(), offset: record.offset, skip });
+                }
+            }
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+
+fn is_capture_of(record: &Record, url: &Url) -> bool {
+    matches!(record.head.kind().as_str(), "response" | "resource" | "conversion")
+        && Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
+}
+
+/// Bytes of the longest index line: the longest URL twice, escaped.
+const LINE_BYTES_MAX: u64 = 256 << 10;

@@ -1,0 +1,55 @@
+//! How reading a file of records fails.
+//!
+//! Decides: damage is told apart from a file that cannot be read, since reading goes on behind damage. Damage is a
+//! closed list and names its place; no byte of a file leads anywhere else.
+//! Leaves to others: finding damage (`source`, `read`), what to do about it (`verify`, `recover`).
+
+use std::io;
+
+/// What is wrong with a file at some place.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// The file starts like nothing we read.
+    #[error("not a WARC file")]
+    UnknownFormat,
+    /// Neither a frame nor a member starts where one should.
+    #[error("no frame starts here")]
+    NoFrame,
+    /// zstd's own name for what is wrong.
+    #[error("zstd frame: {0}")]
+    Zstd(&'static str),
+    /// A gzip member is broken.
+    #[error("gzip member: {0}")]
+    Gzip(String),
+    /// The dictionary is none, or too large.
+    #[error("unusable dictionary frame")]
+    Dictionary,
+    /// The file ends inside a frame or record.
+    #[error("truncated: the file ends inside a record")]
+    Truncated,
+    /// Something else than `WARC/` where a record should start.
+    #[error("no record starts here")]
+    NoRecord,
+    /// A record's head is longer than 1 MiB.
+    #[error("record head is too long")]
+    HeadTooLong,
+    /// A record's head is not lines of `name: value`.
+    #[error("record head is malformed")]
+    HeadMalformed,
+}
+
+/// Why reading stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file could not be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file could be read and is damaged; reading can go on at the next record.
+    #[error("offset {offset}: {fault}")]
+    Damaged {
+        /// Where the damaged frame (or record, in a plain file) starts, in bytes.
+        offset: u64,
+        /// What is wrong.
+        fault: Fault,
+    },
+}

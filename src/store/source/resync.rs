@@ -1,0 +1,105 @@
+//! Finding the next record behind damage.
+//!
+//! Decides: behind a broken zstd frame, first where its block headers say that it ends, if a frame starts there; else,
+//! and in other files, where the magic number of a frame, a member or a record comes next. A place counts when what
+//! is decoded from it starts with `WARC/`.
+//! Why by block headers first: the body of a page may itself hold a zstd frame with a WARC record in it.
+//! Invariants: each place tried lies behind the one before, so the search ends.
+//! Limits: in gzip members and plain files a record within a damaged record's body is taken for one of the file's.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::super::fault::ReadError;
+use super::{BUFFER_BYTES, Coding, FRAME_MAGIC, Source};
+
+impl<R: Read + Seek> Source<R> {
+    /// After damage at `offset`: goes to the next place behind it where a record starts. `false`: there is none.
+    pub fn resync(&mut self, offset: u64) -> io::Result<bool> {
+        let mut after = offset;
+        loop {
+            let candidate = match self.coding {
+                Coding::Plain => self.scan(after + 1, b"\nWARC/")?.map(|at| at + 1),
+                Coding::Gzip => self.scan(after + 1, &[0x1f, 0x8b, 0x08])?,
+                Coding::Zstd => match self.end_by_blocks(after)? {
+                    Some(end) => Some(end),
+                    None => self.scan(after + 1, &FRAME_MAGIC)?,
+                },
+            };
+            let Some(candidate) = candidate else { return Ok(false) };
+            self.go_to(candidate)?;
+            match self.starts_record() {
+                Ok(true) => return Ok(true),
+                Ok(false) | Err(ReadError::Damaged { .. }) => {}
+                Err(ReadError::Io(error)) => return Err(error),
+            }
+            // Frames without content, dictionaries and the like were stepped over: go on from where decoding is.
+            after = candidate.max(if self.coding == Coding::Plain { candidate } else { self.frame.start });
+        }
+    }
+
+    fn starts_record(&mut self) -> Result<bool, ReadError> {
+        // A first decoded piece shorter than five bytes is no record of any writer known.
+        let start = self.peek()?.starts_with(b"WARC/");
+        Ok(start)
+    }
+
+    /// The end of the zstd frame at `offset` as its block headers tell it (RFC 8878 section 3.1.1.2), when the file
+    /// ends or another frame starts there.
+    fn end_by_blocks(&mut self, offset: u64) -> io::Result<Option<u64>> {
+        let file_bytes = self.file_bytes()?;
+        let Some([0x28, 0xb5, 0x2f, 0xfd, descriptor]) = self.read_at::<5>(offset)? else { return Ok(None) };
+        let is_single = descriptor & 0x20 != 0;
+        let size_bytes = match descriptor >> 6 {
+            0 => u64::from(is_single),
+            flag => 1 << flag,
+        };
+        let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+        let mut at = offset + 5 + u64::from(!is_single) + dictionary_bytes + size_bytes;
+        loop {
+            let Some([a, b, c]) = self.read_at::<3>(at)? else { return Ok(None) };
+            let header = u32::from_le_bytes([a, b, c, 0]);
+            at += 3;
+            at += match header >> 1 & 3 {
+                0 | 2 => u64::from(header >> 3),
+                1 => 1,
+                _ => return Ok(None),
+            };
+            if header & 1 != 0 {
+                break;
+            }
+        }
+        at += if descriptor & 4 != 0 { 4 } else { 0 };
+        if at >= file_bytes {
+            return Ok((at == file_bytes).then_some(at));
+        }
+        let next = self.read_at::<4>(at)?;
+        Ok(matches!(next, Some(FRAME_MAGIC | [0x50..=0x5f, 0x2a, 0x4d, 0x18])).then_some(at))
+    }
+
+    fn read_at<const N: usize>(&mut self, offset: u64) -> io::Result<Option<[u8; N]>> {
+        self.input.seek(SeekFrom::Start(offset))?;
+        let mut bytes = [0; N];
+        match self.input.read_exact(&mut bytes) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Offset of the first `needle` at or behind `from`.
+    fn scan(&mut self, from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
+        self.go_to(from)?;
+        let finder = memchr::memmem::Finder::new(needle);
+        loop {
+            let available = self.want(BUFFER_BYTES)?;
+            if let Some(found) = finder.find(self.raw_rest()) {
+                return Ok(Some(self.raw_offset + (self.raw_pos + found) as u64));
+            }
+            if available < BUFFER_BYTES {
+                return Ok(None);
+            }
+            // A needle may lie across two pieces.
+            self.raw_pos = self.raw_len - (needle.len() - 1);
+        }
+    }
+}

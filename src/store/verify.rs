@@ -1,0 +1,221 @@
+//! Checks a segment and its index, and says which record is wrong where.
+//!
+//! Decides what is a problem: a frame that does not decode or whose checksum is wrong; bytes that are no record; a
+//! record without a line end after it, or without a field that every record must have (WARC 1.1 section 5:
+//! WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; an index that is unsorted or
+//! disagrees with the segment. What is a note: departures of other writers that lose nothing (other line ends between
+//! records; no content size, no checksum, several records in a frame). Our own writer makes neither.
+//! Limits: the first 1,000 problems are kept, the rest counted; an index of at most 1 GiB is compared.
+//! Leaves to others: printing (`cli`).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::path::Path;
+
+use super::examine::{Examined, examine};
+use super::fault::ReadError;
+use super::index::Entry;
+use super::read::{Record, SegmentReader, Trailer};
+use super::recover::entry_of;
+use super::source::Coding;
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Records that could be read.
+    pub records: u64,
+    /// Digests that were compared.
+    pub digests: u64,
+    /// Index lines that were compared; `None`: there is no index.
+    pub index_lines: Option<u64>,
+    /// Problems in all.
+    pub problem_count: u64,
+    /// The first of them.
+    pub problems: Vec<Problem>,
+    /// Harmless departures, each kind once.
+    pub notes: Vec<&'static str>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// Offset in the file, in bytes; of an index, the line's number.
+    pub at: u64,
+    /// WARC-Record-ID; empty when unknown.
+    pub record_id: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Report {
+    fn add(&mut self, at: u64, record_id: &str, what: impl Into<String>) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { at, record_id: record_id.to_owned(), what: what.into() });
+        }
+    }
+
+    fn note(&mut self, applies: bool, note: &'static str) {
+        if applies && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// Checks a file, and the `.cdxj` beside it if there is one.
+pub fn verify_file(path: &Path) -> io::Result<Report> {
+    let mut report = Report::default();
+    let entries = match index_path(path).map(File::open) {
+        Some(Ok(file)) => Some(read_index(file, &mut report)?),
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => None,
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    verify(File::open(path)?, entries, &name, &mut report)?;
+    Ok(report)
+}
+
+/// The index that belongs to a segment: `X.cdxj` beside `X.warc.zst` or `X.warc.gz`.
+pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
+    let name = segment.file_name()?.to_str()?;
+    let stem = [".warc.zst", ".warc.gz", ".warc"].iter().find_map(|suffix| name.strip_suffix(suffix))?;
+    Some(segment.with_file_name(format!("{stem}.cdxj")))
+}
+
+/// Lines of an index by the offset that they point to.
+pub type Entries = HashMap<u64, (u64, Entry)>;
+
+/// Reads an index; lines out of order, doubled or malformed are problems.
+pub fn read_index(input: impl Read, report: &mut Report) -> io::Result<Entries> {
+    let mut entries = Entries::new();
+    let mut lines = BufReader::new(input.take(INDEX_BYTES_MAX));
+    let (mut before, mut line) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        number += 1;
+        if line < before {
+            report.add(number, "", "index: line is out of order");
+        }
+        let text = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\n'));
+        match text.and_then(Entry::parse) {
+            None => report.add(number, "", "index: line is malformed"),
+            Some(entry) => {
+                if entries.insert(entry.offset, (number, entry)).is_some() {
+                    report.add(number, "", "index: two lines for one offset");
+                }
+            }
+        }
+        std::mem::swap(&mut before, &mut line);
+        line.clear();
+    }
+    Ok(entries)
+}
+
+/// Checks the records of `input`, called `filename`, and that `entries` tell the truth about them.
+pub fn verify<R: Read + Seek>(
+    input: R,
+    mut entries: Option<Entries>,
+    filename: &str,
+    report: &mut Report,
+) -> io::Result<()> {
+    report.index_lines = entries.as_ref().map(|entries| entries.len() as u64);
+    let mut reader = match SegmentReader::new(input) {
+        Ok(reader) => reader,
+        Err(ReadError::Io(error)) => return Err(error),
+        Err(ReadError::Damaged { offset, fault }) => {
+            report.add(offset, "", fault.to_string());
+            return Ok(());
+        }
+    };
+    loop {
+        let record = match reader.next_record() {
+            Ok(None) => break,
+            Ok(Some(record)) => record,
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(ReadError::Damaged { offset, fault }) => {
+                report.add(offset, "", fault.to_string());
+                continue;
+            }
+        };
+        match examine(&mut reader, &record, true) {
+            Ok(examined) => {
+                report.records += 1;
+                check_record(&record, &examined, reader.coding(), report);
+                if let Some(entries) = &mut entries {
+                    check_entry(&record, &examined, filename, entries, report);
+                }
+            }
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(ReadError::Damaged { offset, fault }) => report.add(offset, record.head.id(), fault.to_string()),
+        }
+    }
+    let mut left = entries.unwrap_or_default().into_values().collect::<Vec<(u64, Entry)>>();
+    left.sort_by_key(|(number, _)| *number);
+    for (number, entry) in left {
+        report.add(number, "", format!("index: no capture at offset {} for {}", entry.offset, entry.url));
+    }
+    if report.records == 0 && report.problem_count == 0 {
+        report.add(0, "", "the file holds no record");
+    }
+    Ok(())
+}
+
+fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &mut Report) {
+    let (at, id) = (record.offset, record.head.id());
+    for name in ["WARC-Type", "WARC-Record-ID", "WARC-Date"] {
+        if record.head.get(name).is_none_or(str::is_empty) {
+            report.add(at, id, format!("{name} is missing"));
+        }
+    }
+    if record.head.block_bytes().is_none() {
+        report.add(at, id, "Content-Length is missing or no number");
+    }
+    if examined.end.trailer == Trailer::Missing {
+        report.add(at, id, "no line end after the record");
+    }
+    report.note(examined.end.trailer == Trailer::OtherLineEnds, "records that end in something else than two CRLF");
+    for (name, holds) in
+        [("WARC-Block-Digest", examined.block_digest_holds), ("WARC-Payload-Digest", examined.payload_digest_holds)]
+    {
+        report.digests += u64::from(holds.is_some());
+        if holds == Some(false) {
+            report.add(at, id, format!("{name} does not hold"));
+        }
+    }
+    if coding != Coding::Plain {
+        report.note(examined.end.offset.is_none() || record.offset_in_frame > 0, "several records in one frame");
+    }
+    if coding == Coding::Zstd {
+        report.note(examined.end.traits.without_size, "frames without content size");
+        report.note(examined.end.traits.without_checksum, "frames without checksum");
+    }
+}
+
+fn check_entry(record: &Record, examined: &Examined, filename: &str, entries: &mut Entries, report: &mut Report) {
+    let Some((_, expected)) = entry_of(record, examined, filename) else { return };
+    let (at, id) = (record.offset, record.head.id());
+    let Some((_, entry)) = entries.remove(&at) else {
+        report.add(at, id, "index: no line for this capture");
+        return;
+    };
+    // pywb and cdxj-indexer leave the algorithm's name out.
+    let is_digest_equal = expected.digest == entry.digest || expected.digest.ends_with(&format!(":{}", entry.digest));
+    for (name, is_equal) in [
+        ("url", expected.url == entry.url),
+        ("timestamp", expected.timestamp == entry.timestamp),
+        ("status", expected.status == entry.status),
+        ("length", expected.frame_bytes == entry.frame_bytes),
+        ("filename", expected.filename == entry.filename),
+        ("digest", is_digest_equal || record.head.kind() == "revisit"),
+    ] {
+        if !is_equal {
+            report.add(at, id, format!("index: {name} differs from the record's"));
+        }
+    }
+}
+
+/// Problems that are kept in a report.
+const PROBLEMS_MAX: usize = 1_000;
+/// Bytes of an index that are read.
+const INDEX_BYTES_MAX: u64 = 1 << 30;

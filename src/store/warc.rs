@@ -1,0 +1,167 @@
+//! The head of a WARC record: version line and named fields.
+//!
+//! Decides: reads WARC 0.17 to 1.1 as they are found: lines end in LF or CRLF, folded lines are joined by a space
+//! (WARC 1.1 section 4, "LWS"), the first of several fields with a name counts, names compare without case.
+//! Limits: heads of at most 1 MiB (`HEAD_BYTES_MAX`).
+//! Leaves to others: finding records (`read`), checking them (`verify`).
+
+use super::fault::Fault;
+
+/// Bytes of the longest record head that is read.
+pub const HEAD_BYTES_MAX: usize = 1 << 20;
+
+/// A record's head.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RecordHead {
+    version: String,
+    fields: Vec<(String, String)>,
+}
+
+impl RecordHead {
+    /// Reads a head: all lines, the empty one at the end included or not.
+    pub fn parse(bytes: &[u8]) -> Result<RecordHead, Fault> {
+        let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let version = lines.next().unwrap_or_default();
+        let number = version.strip_prefix(b"WARC/").ok_or(Fault::NoRecord)?;
+        if number.is_empty() || !number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+            return Err(Fault::NoRecord);
+        }
+        let mut head = RecordHead { version: String::from_utf8_lossy(version).into_owned(), fields: Vec::new() };
+        for line in lines.take_while(|line| !line.is_empty()) {
+            let text = String::from_utf8_lossy(line);
+            if line.starts_with(b" ") || line.starts_with(b"\t") {
+                let (_, value) = head.fields.last_mut().ok_or(Fault::HeadMalformed)?;
+                if !value.is_empty() {
+                    value.push(' ');
+                }
+                value.push_str(text.trim());
+            } else {
+                let (name, value) = text.split_once(':').ok_or(Fault::HeadMalformed)?;
+                head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
+            }
+        }
+        Ok(head)
+    }
+
+    /// `WARC/1.1`
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// All fields in order.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    /// The first field of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// WARC-Type, lower-case; empty when missing.
+    pub fn kind(&self) -> String {
+        self.get("WARC-Type").unwrap_or_default().to_ascii_lowercase()
+    }
+
+    /// WARC-Record-ID; empty when missing.
+    pub fn id(&self) -> &str {
+        self.get("WARC-Record-ID").unwrap_or_default()
+    }
+
+    /// WARC-Target-URI, without the `<>` that wget 1.19 puts round it; empty when missing.
+    pub fn target_uri(&self) -> &str {
+        let uri = self.get("WARC-Target-URI").unwrap_or_default();
+        uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
+    }
+
+    /// The 14 digits of WARC-Date; fewer when it has fewer.
+    pub fn timestamp(&self) -> String {
+        self.get("WARC-Date").unwrap_or_default().chars().filter(char::is_ascii_digit).take(14).collect()
+    }
+
+    /// Bytes of the block; `None`: the field is missing or no number.
+    pub fn block_bytes(&self) -> Option<u64> {
+        let value = self.get("Content-Length")?;
+        value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten()
+    }
+
+    /// Whether the block starts with an HTTP head: by its Content-Type, and for http and https pages alone, as warcio
+    /// has it (browser extensions write blocks of that type for pages of their own schemes).
+    pub fn is_http(&self) -> bool {
+        let scheme = self.target_uri().split(':').next().unwrap_or_default();
+        let is_http_type = self
+            .get("Content-Type")
+            .is_some_and(|value| value.get(..16).is_some_and(|start| start.eq_ignore_ascii_case("application/http")));
+        let is_http_page = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        is_http_type && is_http_page && matches!(self.kind().as_str(), "response" | "request" | "revisit")
+    }
+}
+
+/// The HTTP head at the start of a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HttpHead {
+    /// Its bytes, the empty line included.
+    pub bytes: Vec<u8>,
+}
+
+impl HttpHead {
+    /// The status of a response; 0 when there is none.
+    pub fn status(&self) -> u16 {
+        let line = self.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        let status = words.nth(1).unwrap_or_default().trim_ascii();
+        std::str::from_utf8(status).ok().and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+
+    /// The first field of that name.
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.bytes.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+            let colon = memchr::memchr(b':', line)?;
+            let (known, value) = line.split_at_checked(colon)?;
+            known
+                .trim_ascii()
+                .eq_ignore_ascii_case(name.as_bytes())
+                .then(|| String::from_utf8_lossy(value.get(1..).unwrap_or_default().trim_ascii()).into_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_folded_doubled_and_odd() {
+        let head = RecordHead::parse(
+            b"WARC/1.0\r\nwarc-type: \r\n\tResponse\r\nContent-Length: 12\nContent-Length: 13\r\nWARC-Target-URI: <http://a/>\r\n\
+              WARC-Date: 2008-04-30T20:48:25.123456Z\r\nContent-Type: Application/HTTP; msgtype=response\r\n\r\nx: y",
+        )
+        .expect("a head");
+        assert_eq!(head.kind(), "response");
+        assert_eq!(head.block_bytes(), Some(12));
+        assert_eq!(head.target_uri(), "http://a/");
+        assert_eq!(head.timestamp(), "20080430204825");
+        assert!(head.is_http());
+        assert_eq!(head.get("x"), None);
+    }
+
+    #[test]
+    fn every_truncation_is_a_head_or_a_fault() {
+        let whole = b"WARC/1.1\r\nWARC-Type: response\r\n folded\r\nContent-Length: 99999999999999999999\r\n\r\n";
+        for end in 0..whole.len() {
+            let _ = RecordHead::parse(&whole[..end]);
+        }
+        assert_eq!(RecordHead::parse(whole).expect("a head").block_bytes(), None);
+        assert_eq!(RecordHead::parse(b"WARC/1.0\r\n folded"), Err(Fault::HeadMalformed));
+        assert_eq!(RecordHead::parse(b"WARC/1.0\r\nno colon\r\n"), Err(Fault::HeadMalformed));
+        assert_eq!(RecordHead::parse(b"WARC/\r\n"), Err(Fault::NoRecord));
+        assert_eq!(RecordHead::parse(b""), Err(Fault::NoRecord));
+    }
+
+    #[test]
+    fn http_heads() {
+        let head = HttpHead { bytes: b"HTTP/1.1  404 Not\r\nContent-type : text/html \r\n\r\n".to_vec() };
+        assert_eq!((head.status(), head.get("Content-Type").as_deref()), (404, Some("text/html")));
+        assert_eq!((HttpHead::default().status(), HttpHead::default().get("a")), (0, None));
+    }
+}
