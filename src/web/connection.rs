@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -50,12 +50,13 @@ where
             }
             continue;
         };
+        let ended = Instant::now();
         let written = timeout(IDLE_MAX, async {
             stream.write_all(&output).await?;
             stream.flush().await
         })
         .await;
-        shared.observer.finish(key, status, output.len() as u64);
+        shared.observer.finish(key, status, output.len() as u64, ended);
         put_back(shared, output);
         written.map_err(|_| io::ErrorKind::TimedOut)??;
         if !keep {
@@ -311,4 +312,70 @@ fn push_chunks(body: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"0\r\n\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draw::{Draw, Purpose};
+    use super::super::model::ModelConfig;
+    use super::*;
+
+    fn shared() -> Shared {
+        let model = Arc::new(Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap());
+        let observer = Arc::new(Observer::new(Arc::clone(&model), true));
+        Shared { model, observer, buffers: RefCell::default() }
+    }
+
+    #[test]
+    fn hostile_requests_get_a_framed_answer_or_none() {
+        let shared = shared();
+        let host = shared.model.site(0).unwrap().hosts().remove(0);
+        let good = format!(
+            "GET /news/?id=7&x=y HTTP/1.1\r\nHost: {host}:8080\r\nAccept-Encoding: gzip;q=0.5, br\r\n\
+             Connection: close, x\r\n\r\n"
+        );
+        let mut draw = Draw::new(6, Purpose::Pool, 0, 0);
+        let mut answered = 0;
+        for _ in 0..30_000 {
+            let mut bad = good.clone().into_bytes();
+            for _ in 0..=draw.below(5) {
+                let at = draw.below(bad.len() as u64) as usize;
+                match draw.below(3) {
+                    0 => bad[at] = draw.bits() as u8,
+                    1 => drop(bad.remove(at)),
+                    _ => bad.insert(at, b" \r\n:/%;,"[draw.below(8) as usize]),
+                }
+            }
+            let mut output = Vec::new();
+            if let Step::Respond { consumed, .. } =
+                respond(&bad, Scheme::Http, Ipv4Addr::LOCALHOST, &shared, &mut output)
+            {
+                answered += 1;
+                assert!(consumed <= bad.len() && output.starts_with(b"HTTP/1.1 "));
+                assert!(output.windows(4).any(|window| window == b"\r\n\r\n"));
+            }
+        }
+        assert!(answered > 10_000, "{answered}");
+    }
+
+    #[test]
+    fn heads_leave_the_body_in_place() {
+        let mut head = Vec::new();
+        let answer = Answer { status: 200, content_type: "text/html", location: None, gzip: true, chunked: false };
+        push_head(&answer, 5_000_000, false, &mut head);
+        assert_eq!(head.len(), HEAD_ROOM_BYTES);
+        let long = Answer { location: Some("x".repeat(500)), ..answer };
+        head.clear();
+        push_head(&long, 7, true, &mut head);
+        assert!(head.len() > 500 && head.ends_with(b"\r\nServer: ringcrawl-web\r\n\r\n"));
+    }
+
+    #[test]
+    fn weights_of_zero_refuse() {
+        for (element, takes) in
+            [("gzip", true), (" GZip;q=0.1", true), ("gzip;q=0", false), ("gzip; q=0.00", false), ("br", false)]
+        {
+            assert_eq!(takes_gzip(element), takes, "{element}");
+        }
+    }
 }

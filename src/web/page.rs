@@ -145,4 +145,34 @@ mod tests {
         let total: usize = (0..500).map(|page| render(&model, 0, page, false).len()).sum();
         assert!((3_500..4_700).contains(&(total / 500)), "{}", total / 500);
     }
+
+    /// Not a check but a measurement: run it optimized, with `--ignored --nocapture`.
+    #[test]
+    #[ignore = "prints how long a page takes"]
+    fn page_cost() {
+        for profile in [Profile::Small, Profile::Web] {
+            let config = ModelConfig { sites: 50, pages: 100_000, profile, ..ModelConfig::default() };
+            let model = Model::new(config).unwrap();
+            let site = model.site(0).unwrap();
+            for gzip in [false, true] {
+                let mut out = Vec::new();
+                let (mut bytes, mut plain_bytes) = (0, 0);
+                let start = std::time::Instant::now();
+                for page in 0..10_000 {
+                    out.clear();
+                    let mut sink = Sink::new(&mut out, gzip);
+                    model.render(&site, page, &mut sink);
+                    plain_bytes += sink.plain_bytes();
+                    sink.finish();
+                    bytes += out.len();
+                }
+                let micros = start.elapsed().as_secs_f64() * 100.0;
+                println!(
+                    "{profile:?} gzip={gzip}: {micros:.1} us, {} of {} bytes a page",
+                    bytes / 10_000,
+                    plain_bytes / 10_000
+                );
+            }
+        }
+    }
 }

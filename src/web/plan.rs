@@ -75,17 +75,21 @@ impl Model {
                 let deep = if self.config().endless { 1_000 } else { other.pages };
                 let page = if draw.below(10) < 7 { 0 } else { draw.rank(deep) };
                 let door = match draw.below(20) {
-                    0 | 1 if other.https => Door::Plain,
+                    // Old addresses of a few pages, not of all: redirects are a minority on the web, too.
+                    0 | 1 if other.https && page.is_multiple_of(RARITY) => Door::Plain,
                     // Only what lives at the main host can be asked for at its alias.
                     2 if self.label_of(&other, page) == other.main_label() => Door::Alias,
                     _ => Door::Front,
                 };
                 Place { site: number, door, item: Item::Page(page) }
             }
-            110..115 => Place::front(site.number, Item::Missing(page.wrapping_mul(8) % MISSING_END + draw.below(8))),
-            115..121 => Place::front(site.number, Item::Go(draw.below(size))),
-            121..127 => Place::front(site.number, Item::Old(draw.below(size))),
-            127..130 => Place::front(site.number, Item::Hop(draw.below(3) as u8 + 1, draw.below(size))),
+            110..115 => Place::front(site.number, Item::Missing(draw.below(size / RARITY + 1))),
+            115..121 => Place::front(site.number, Item::Go(rare(draw.below(size), RARITY))),
+            121..127 => Place::front(site.number, Item::Old(rare(draw.below(size), RARITY))),
+            127..130 => {
+                let hops = draw.below(3) as u8 + 1;
+                Place::front(site.number, Item::Hop(hops, rare(draw.below(size), 4 * RARITY)))
+            }
             130..420 => Place::front(site.number, Item::Page(draw.below(size.min(MENU_PAGES)))),
             420..430 => Place::front(site.number, Item::Page(page)),
             _ => Place::front(site.number, Item::Page(draw.below(size).min(draw.below(size)))),
@@ -102,8 +106,14 @@ impl Model {
 const SITE_ARITY: u64 = 8;
 /// Pages that menus link to.
 const MENU_PAGES: u64 = 24;
-/// Numbers of missing pages are below this and eight more, so that they fit in 19 digits.
-const MISSING_END: u64 = 1 << 60;
+/// A site has one missing page and one redirect of a kind for this many pages, however many links there are: a crawl
+/// then meets about as many redirects (a sixth) and dead links (a twentieth) as on the web.
+const RARITY: u64 = 16;
+
+/// The multiple of `rarity` at or below `page`.
+fn rare(page: u64, rarity: u64) -> u64 {
+    page - page % rarity
+}
 
 // Sixteen equally likely values each; one position serves both of a profile's tables, so that long pages have many
 // links. The web's means are 172 KB and 164 links, with the long tail of Common Crawl's HTML pages.

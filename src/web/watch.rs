@@ -115,14 +115,15 @@ impl Observer {
         Some(lock(self.watch.as_ref()?).arrive(arrival, place.item == Item::Robots, Instant::now()))
     }
 
-    /// The response to the request of `key` is written.
-    pub fn finish(&self, key: Option<u64>, status: u16, bytes: u64) {
+    /// The response to the request of `key` is written; `ended` is when writing began. That is what counts as its
+    /// end: the moment after writing may lie after the client's next step if this thread had to wait for its CPU.
+    pub fn finish(&self, key: Option<u64>, status: u16, bytes: u64, ended: Instant) {
         self.response_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some((_, count)) = STATUSES.iter().zip(&self.statuses).find(|(known, _)| **known == status) {
             count.fetch_add(1, Ordering::Relaxed);
         }
         if let (Some(key), Some(watch)) = (key, &self.watch) {
-            lock(watch).finish(key, Instant::now());
+            lock(watch).finish(key, ended);
         }
     }
 
