@@ -4,8 +4,8 @@
 
 Decides by others' work: HTML by Lexbor (a parser after the standard, scripting off), charset sniffing by html5lib,
 URLs by Ada (the WHATWG standard), robots.txt by urllib.robotparser, HTTP and TLS by Python's standard library. lxml
-is asked too, and pages on which its link list differs are counted, but Lexbor's list is followed: on the packages
-used here libxml2 gives up in the middle of some documents and drops repeated attributes' neighbours.
+is asked too, and pages on which its links differ are counted, but Lexbor's are followed: libxml2 loses what
+comes after an early </html> (two pages of sqlite), which the standard appends to the body.
 
 Invariants: breadth-first from the seeds, each URL once, one request at a time, identity coding, so `sha256` is of the
 body as served unencoded. A URL counts without its fragment and credentials. robots.txt before anything of an origin:
@@ -111,7 +111,8 @@ class Web:
             connection = kept or self.connect(parts)
             try:
                 self.requests += 1
-                connection.putrequest("GET", parts.pathname + parts.search, skip_accept_encoding=True)
+                # Not pathname + search: these would lose the mark of an empty query.
+                connection.putrequest("GET", url.removeprefix(parts.origin), skip_accept_encoding=True)
                 connection.putheader("User-Agent", self.facts["oracle_agent"])
                 connection.endheaders()
                 response = connection.getresponse()
