@@ -20,6 +20,7 @@ pub fn cpu_time() -> Duration {
 fn status_field(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = status.lines().find_map(|line| line.strip_prefix(name));
-    let kib = value.and_then(|value| value.trim().strip_suffix("kB")).and_then(|value| value.trim().parse::<u64>().ok());
+    let kib =
+        value.and_then(|value| value.trim().strip_suffix("kB")).and_then(|value| value.trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }

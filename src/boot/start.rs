@@ -181,7 +181,8 @@ impl Crawl {
     pub fn finish(self) -> Result<(), String> {
         let mut failure = None;
         for thread in self.threads {
-            let ended = thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
+            let ended =
+                thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
             if let Err(error) = ended {
                 failure.get_or_insert(error);
             }

@@ -206,8 +206,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
 fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
-    let mut signals =
-        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             if seen.fetch_add(1, Ordering::Relaxed) >= 2 {

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 use super::crawl::{self, Ended};
 use crate::boot::Order;
 use crate::config::{Config, ConfigError};
-use crate::store::read_index;
+use crate::store::index::Entry;
+use crate::store::read::find_segments;
+use crate::store::verify::index_path;
 use crate::time::Duration;
 use crate::web::{ModelConfig, Server, ServerConfig, truth};
 
@@ -120,8 +122,10 @@ fn config(shards: u32, dns: &str, ca_file: &Path) -> Result<Config, ConfigError>
 /// Every stored URL with its status and how often it was stored; robots.txt apart.
 fn stored(dir: &Path) -> std::io::Result<BTreeMap<String, (u16, u64)>> {
     let mut stored = BTreeMap::new();
-    for entry in read_index(dir)? {
-        if !entry.url.ends_with("/robots.txt") {
+    for segment in find_segments(dir)? {
+        let Some(index) = index_path(&segment) else { continue };
+        let index = std::fs::read_to_string(index)?;
+        for entry in index.lines().filter_map(Entry::parse).filter(|entry| !entry.url.ends_with("/robots.txt")) {
             let (status, count) = stored.entry(entry.url).or_insert((entry.status, 0));
             *status = entry.status;
             *count += 1;

@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::config::Config;
 use crate::control::{Control, Phase, Post};
 use crate::exchange::spsc::{Consumer, Producer};
-use crate::frontier::Ledger;
 use crate::fetch::Hands;
+use crate::frontier::Ledger;
 use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::ring::{self, WakeListener};
 use crate::route::Partition;
@@ -103,8 +103,12 @@ impl Loop {
         let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
         let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
         let (disk, signal, ticker) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Ticker::default()));
-        let settings =
-            store::Settings::new(&task.config.store, &task.config.agent, &task.user_agent, task.rng_seed ^ u64::from(task.index) << 48);
+        let settings = store::Settings::new(
+            &task.config.store,
+            &task.config.agent,
+            &task.user_agent,
+            task.rng_seed ^ u64::from(task.index) << 48,
+        );
         let segments = Segments::new(settings, task.index, Rc::clone(&disk)).map_err(|error| error.to_string())?;
         let bench = Rc::new(Bench {
             hands: Rc::new(hands),
@@ -218,7 +222,8 @@ impl Loop {
             if job.kind == JobKind::Resolve {
                 self.post.stats.dns_queries.add(1);
             }
-            let (bench, finished, signal) = (Rc::clone(&self.bench), Rc::clone(&self.finished), Rc::clone(&self.signal));
+            let (bench, finished, signal) =
+                (Rc::clone(&self.bench), Rc::clone(&self.finished), Rc::clone(&self.signal));
             ring::spawn(async move {
                 let outcome = bench.perform(&job).await;
                 finished.borrow_mut().push_back((job, outcome));

@@ -162,7 +162,10 @@ mod tests {
             ("&#65;&#x41&#X41;B&#;&#x;&#xg", "AAAB&#;&#x;&#xg"),
             ("&#0;&#xD800;&#x110000;&#99999999999999999999;", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
             ("&#128;&#x81;&#x9f;&#xa0;", "€\u{81}Ÿ\u{a0}"),
-            ("&CounterClockwiseContourIntegral;&CounterClockwiseContourIntegralx;", "∳&CounterClockwiseContourIntegralx;"),
+            (
+                "&CounterClockwiseContourIntegral;&CounterClockwiseContourIntegralx;",
+                "∳&CounterClockwiseContourIntegralx;",
+            ),
             ("a\r\nb\rc\0d", "a\nb\nc\u{fffd}d"),
             ("&ampé &é", "&é &é"),
         ] {

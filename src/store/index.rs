@@ -8,8 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use super::surt::surt_key;
-use crate::url::Url;
+use crate::url::{Url, surt};
 
 /// What an index says of one capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,7 +81,7 @@ pub struct Index {
 impl Index {
     /// Adds a capture of `url`; `entry.url` is the same page as its record writes it.
     pub fn add(&mut self, url: &Url, entry: &Entry) {
-        entry.write(&surt_key(url), &mut self.lines);
+        entry.write(&surt(url), &mut self.lines);
     }
 
     /// Bytes of memory that the lines take.

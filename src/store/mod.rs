@@ -25,7 +25,6 @@ pub mod index;
 pub mod read;
 pub mod recover;
 pub mod source;
-pub mod surt;
 pub mod verify;
 pub mod warc;
 

@@ -13,9 +13,8 @@ use crate::store::fault::ReadError;
 use crate::store::index::Entry;
 use crate::store::read::{Record, SegmentReader};
 use crate::store::source::Coding;
-use crate::store::surt::surt_key;
 use crate::store::verify::index_path;
-use crate::url::Url;
+use crate::url::{Url, surt};
 
 /// Arguments of `store cat`.
 #[derive(clap::Args, Debug)]
@@ -113,7 +112,7 @@ fn print(found: &Found, arguments: &Cat, out: &mut impl Write) -> Result<(), Rea
 
 /// The latest line for `url` in a sorted index.
 fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Found>> {
-    let start = format!("{} ", surt_key(url));
+    let start = format!("{} ", surt(url));
     let mut low = 0;
     let mut high = index.metadata()?.len();
     let mut lines = BufReader::new(index);
