@@ -51,7 +51,7 @@ enum Point {
 }
 
 /// Open elements that are tracked; real pages stay below a few dozen, pages of unclosed `<path>` do not.
-const DEPTH_MAX: usize = 256;
+const DEPTH_MAX: usize = 128;
 
 /// What the rules want to know of a start tag's attributes.
 #[derive(Clone, Copy, Default)]
@@ -101,13 +101,19 @@ impl Foreign {
             self.break_out();
             return;
         }
-        let name_hash = hash(name);
         // From a foreign current node up: the foreign elements, then, as in HTML, those up to the integration point.
-        let foreign = self.open.iter().rev().take_while(|element| element.space != Space::Html).count();
-        let start = self.open.len() - foreign;
-        match self.open.iter().skip(start).rposition(|element| element.name_hash == name_hash) {
-            Some(found) => self.open.truncate(start + found),
-            None => self.close_html_from(start, name_hash),
+        let name_hash = hash(name);
+        let mut in_html = false;
+        for (depth, element) in self.open.iter().enumerate().rev() {
+            let foreign = element.space != Space::Html;
+            if in_html && foreign {
+                return;
+            }
+            in_html = !foreign;
+            if element.name_hash == name_hash {
+                self.open.truncate(depth);
+                return;
+            }
         }
     }
 
@@ -137,15 +143,11 @@ impl Foreign {
         }
     }
 
+    /// Closes an HTML element, if one is open inside the integration point.
     fn close_html(&mut self, name: &[u8]) {
-        self.close_html_from(self.open.len(), hash(name));
-    }
-
-    /// Closes an HTML element among those that end before `end`, up to the integration point that they are in.
-    fn close_html_from(&mut self, end: usize, name_hash: u64) {
-        let inside = self.open.iter().enumerate().take(end).rev().take_while(|(_, element)| element.space == Space::Html);
-        let found = inside.filter(|(_, element)| element.name_hash == name_hash).map(|(depth, _)| depth).next();
-        if let Some(depth) = found {
+        let name_hash = hash(name);
+        let mut inside = self.open.iter().enumerate().rev().take_while(|(_, element)| element.space == Space::Html);
+        if let Some((depth, _)) = inside.find(|(_, element)| element.name_hash == name_hash) {
             self.open.truncate(depth);
         }
     }
@@ -255,9 +257,9 @@ mod tests {
         assert_eq!(spaces("SVG path path /svg a"), [Svg, Svg, Svg, Html]);
         assert_eq!(spaces("svg g div a"), [Svg, Svg, Html, Html], "breaks out");
         assert_eq!(spaces("svg foreignObject div a svg a"), [Svg, Svg, Html, Html, Svg, Svg]);
-        assert_eq!(spaces("svg desc a /desc a"), [Svg, Svg, Html, Svg]);
+        assert_eq!(spaces("svg desc a /a /desc a"), [Svg, Svg, Html, Svg]);
         assert_eq!(spaces("math a mi mglyph a"), [MathMl, MathMl, MathMl, MathMl, MathMl]);
-        assert_eq!(spaces("math mi a /mi a"), [MathMl, MathMl, Html, MathMl]);
+        assert_eq!(spaces("math mi a /a /mi a"), [MathMl, MathMl, Html, MathMl]);
         assert_eq!(spaces("math annotation-xml svg a"), [MathMl, MathMl, Svg, Svg]);
         assert_eq!(spaces("svg font a"), [Svg, Svg, Svg]);
         assert_eq!(spaces("svg a desc p a /a p br /p /desc a"), [Svg, Svg, Svg, Html, Html, Html, Html, Svg]);

@@ -89,7 +89,9 @@ pub const RELS_MAX: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KindsError {
     /// There is no such kind.
-    #[error("no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical)")]
+    #[error(
+        "no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical)"
+    )]
     Unknown(String),
     /// More than `RELS_MAX` tokens.
     #[error("more than {RELS_MAX} kinds of the form link:REL")]

@@ -93,7 +93,7 @@ fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
 
 fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     let run = text.bytes().take(NAME_BYTES_MAX + 1).take_while(u8::is_ascii_alphanumeric).count();
-    let (name, rest) = text.split_at_checked(run)?;
+    let (name, rest) = text.split_at_checked(run).filter(|(name, _)| !name.is_empty())?;
     let named = entities::named(name.as_bytes())?;
     let rest = match rest.strip_prefix(';') {
         Some(rest) => rest,
@@ -162,7 +162,10 @@ mod tests {
             ("&#65;&#x41&#X41;B&#;&#x;&#xg", "AAAB&#;&#x;&#xg"),
             ("&#0;&#xD800;&#x110000;&#99999999999999999999;", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
             ("&#128;&#x81;&#x9f;&#xa0;", "€\u{81}Ÿ\u{a0}"),
-            ("&CounterClockwiseContourIntegral;&CounterClockwiseContourIntegralx;", "∳&CounterClockwiseContourIntegralx;"),
+            (
+                "&CounterClockwiseContourIntegral;&CounterClockwiseContourIntegralx;",
+                "∳&CounterClockwiseContourIntegralx;",
+            ),
             ("a\r\nb\rc\0d", "a\nb\nc\u{fffd}d"),
             ("&ampé &é", "&é &é"),
         ] {
