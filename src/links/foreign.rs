@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(spaces("svg font a"), [Svg, Svg, Svg]);
         assert_eq!(spaces("svg a desc p a /a p br /p /desc a"), [Svg, Svg, Svg, Html, Html, Html, Html, Svg]);
         assert_eq!(spaces("svg desc div /desc a /div /desc a"), [Svg, Svg, Html, Html, Svg], "ignored in a div");
-        assert_eq!(spaces("svg desc div svg g /div a"), [Svg, Svg, Html, Svg, Svg, Svg]);
+        assert_eq!(spaces("svg desc div svg g /div a"), [Svg, Svg, Html, Svg, Svg, Html]);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!
 //! Where this is not the tree that a browser builds, on purpose: tags that a tree builder drops (`<frame>` outside
 //! `<frameset>`, everything behind `</frameset>`) are links here, because a page that says them means them.
-//! What stands in `<select>` counts, as in the standard since 2025; older parsers drop it. `<template>` content counts; a `base` or `meta` inside it does not.
+//! `<template>` content counts; a `base` or `meta` inside it does not. What stands in `<select>` counts, as in the
+//! standard since 2025; older parsers drop it.
 //!
 //! Invariants: linear time; memory is that of the longest decoded value.
 
