@@ -15,7 +15,7 @@ use super::mime;
 use super::tokenizer::is_space;
 
 /// Bytes that the prescan looks at (the standard's number).
-const PRESCAN_BYTES: usize = 1024;
+pub(super) const PRESCAN_BYTES: usize = 1024;
 
 /// The encoding of `body`, and the length of its byte order mark in bytes.
 pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {

@@ -8,12 +8,13 @@
 //! Source: WHATWG HTML sections 13.2.6 (the dispatcher, integration points) and 13.2.6.5 (foreign content).
 //!
 //! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
-//! Limits: HTML elements inside an integration point are not tracked, so an end tag such as `</foreignObject>` closes
-//! it even where a tree would ignore it; elements deeper than `DEPTH_MAX` are taken for their ancestor.
+//! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with a paragraph's
+//! implied end; the rest of the tree builder's repairs there is not done. Elements deeper than `DEPTH_MAX` are taken for
+//! their ancestor.
 
 use super::tokenizer::RawText;
 
-/// The open SVG and MathML elements, outermost first.
+/// The open elements from the outermost SVG or MathML element on.
 #[derive(Default)]
 pub(super) struct Foreign {
     open: Vec<Open>,
@@ -24,8 +25,6 @@ struct Open {
     name_hash: u64,
     space: Space,
     point: Point,
-    /// An HTML element was opened inside (only at integration points), so it is no longer the current node.
-    html_inside: bool,
 }
 
 /// The namespace of a new element.
@@ -51,8 +50,8 @@ enum Point {
     Annotation,
 }
 
-/// Open foreign elements that are tracked; real pages stay below a dozen, pages of unclosed `<path>` do not.
-const DEPTH_MAX: usize = 64;
+/// Open elements that are tracked; real pages stay below a few dozen, pages of unclosed `<path>` do not.
+const DEPTH_MAX: usize = 128;
 
 /// What the rules want to know of a start tag's attributes.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +67,7 @@ pub(super) struct Clues {
 impl Foreign {
     /// Whether the adjusted current node is a foreign element, where a CDATA section is one.
     pub fn is_current(&self) -> bool {
-        self.open.last().is_some_and(|top| !top.html_inside)
+        self.open.last().is_some_and(|top| top.space != Space::Html)
     }
 
     /// Whether no foreign element is open: then most tags need no call.
@@ -79,44 +78,53 @@ impl Foreign {
     /// Takes a start tag; returns the namespace of the element that it makes.
     pub fn start(&mut self, name: &[u8], clues: Clues) -> Space {
         let space = self.space_of(name, clues);
-        match space {
+        let childless = match space {
             Space::Html => {
-                if let Some(top) = self.open.last_mut() {
-                    top.html_inside = true;
+                if is_any(name, CLOSES_P) {
+                    self.close_html(b"p");
                 }
+                // The outermost element on the stack is a foreign one.
+                self.open.is_empty() || is_any(name, VOID)
             }
-            _ if clues.self_closing => {}
-            _ if self.open.len() < DEPTH_MAX => {
-                let point = point_of(name, space, clues);
-                self.open.push(Open { name_hash: hash(name), space, point, html_inside: false });
-            }
-            _ => {}
+            Space::Svg | Space::MathMl => clues.self_closing,
+        };
+        if !childless && self.open.len() < DEPTH_MAX {
+            self.open.push(Open { name_hash: hash(name), space, point: point_of(name, space, clues) });
         }
         space
     }
 
     /// Takes an end tag.
     pub fn end(&mut self, name: &[u8]) {
-        // The two end tags that break out of foreign content.
-        if self.is_current() && (name.eq_ignore_ascii_case(b"p") || name.eq_ignore_ascii_case(b"br")) {
+        if self.is_current() && is_any(name, &[b"p", b"br"]) {
+            // The two end tags that break out of foreign content.
             self.break_out();
             return;
         }
+        // From a foreign current node up: the foreign elements, then, as in HTML, those up to the integration point.
         let name_hash = hash(name);
-        if let Some(depth) = self.open.iter().rposition(|element| element.name_hash == name_hash) {
-            self.open.truncate(depth);
+        let mut in_html = false;
+        for (depth, element) in self.open.iter().enumerate().rev() {
+            let foreign = element.space != Space::Html;
+            if in_html && foreign {
+                return;
+            }
+            in_html = !foreign;
+            if element.name_hash == name_hash {
+                self.open.truncate(depth);
+                return;
+            }
         }
     }
 
     fn space_of(&mut self, name: &[u8], clues: Clues) -> Space {
         let Some(top) = self.open.last() else { return root_space(name) };
-        let html_rules = top.html_inside
-            || match top.point {
-                Point::Html => true,
-                Point::Text => !is_any(name, &[b"mglyph", b"malignmark"]),
-                Point::Annotation => name.eq_ignore_ascii_case(b"svg"),
-                Point::None => false,
-            };
+        let html_rules = match top.point {
+            Point::Html => true,
+            Point::Text => !is_any(name, &[b"mglyph", b"malignmark"]),
+            Point::Annotation => name.eq_ignore_ascii_case(b"svg"),
+            Point::None => top.space == Space::Html,
+        };
         if html_rules {
             return root_space(name);
         }
@@ -127,13 +135,20 @@ impl Foreign {
         top.space
     }
 
-    /// Pops up to the next integration point.
+    /// Pops up to the next integration point or HTML element.
     fn break_out(&mut self) {
-        while self.open.last().is_some_and(|top| !matches!(top.point, Point::Html | Point::Text)) {
+        let stays = |top: &Open| top.space == Space::Html || matches!(top.point, Point::Html | Point::Text);
+        while self.open.last().is_some_and(|top| !stays(top)) {
             self.open.pop();
         }
-        if let Some(top) = self.open.last_mut() {
-            top.html_inside = true;
+    }
+
+    /// Closes an HTML element, if one is open inside the integration point.
+    fn close_html(&mut self, name: &[u8]) {
+        let name_hash = hash(name);
+        let mut inside = self.open.iter().enumerate().rev().take_while(|(_, element)| element.space == Space::Html);
+        if let Some((depth, _)) = inside.find(|(_, element)| element.name_hash == name_hash) {
+            self.open.truncate(depth);
         }
     }
 }
@@ -191,51 +206,28 @@ fn hash(name: &[u8]) -> u64 {
 }
 
 /// Start tags that are HTML wherever they stand (section 13.2.6.5); `font` only with some attributes.
+#[rustfmt::skip]
 const BREAK_OUT: &[&[u8]] = &[
-    b"b",
-    b"big",
-    b"blockquote",
-    b"body",
-    b"br",
-    b"center",
-    b"code",
-    b"dd",
-    b"div",
-    b"dl",
-    b"dt",
-    b"em",
-    b"embed",
-    b"h1",
-    b"h2",
-    b"h3",
-    b"h4",
-    b"h5",
-    b"h6",
-    b"head",
-    b"hr",
-    b"i",
-    b"img",
-    b"li",
-    b"listing",
-    b"menu",
-    b"meta",
-    b"nobr",
-    b"ol",
-    b"p",
-    b"pre",
-    b"ruby",
-    b"s",
-    b"small",
-    b"span",
-    b"strong",
-    b"strike",
-    b"sub",
-    b"sup",
-    b"table",
-    b"tt",
-    b"u",
-    b"ul",
-    b"var",
+    b"b", b"big", b"blockquote", b"body", b"br", b"center", b"code", b"dd", b"div", b"dl", b"dt", b"em", b"embed",
+    b"h1", b"h2", b"h3", b"h4", b"h5", b"h6", b"head", b"hr", b"i", b"img", b"li", b"listing", b"menu", b"meta",
+    b"nobr", b"ol", b"p", b"pre", b"ruby", b"s", b"small", b"span", b"strong", b"strike", b"sub", b"sup", b"table",
+    b"tt", b"u", b"ul", b"var",
+];
+
+/// Start tags that close an open paragraph (section 13.2.6.4.7).
+#[rustfmt::skip]
+const CLOSES_P: &[&[u8]] = &[
+    b"address", b"article", b"aside", b"blockquote", b"center", b"details", b"dialog", b"dir", b"div", b"dl",
+    b"fieldset", b"figcaption", b"figure", b"footer", b"form", b"h1", b"h2", b"h3", b"h4", b"h5", b"h6", b"header",
+    b"hgroup", b"hr", b"li", b"listing", b"main", b"menu", b"nav", b"ol", b"p", b"plaintext", b"pre", b"search",
+    b"section", b"summary", b"table", b"ul", b"xmp", b"dd", b"dt",
+];
+
+/// HTML elements without content.
+#[rustfmt::skip]
+const VOID: &[&[u8]] = &[
+    b"area", b"base", b"basefont", b"bgsound", b"br", b"col", b"embed", b"frame", b"hr", b"image", b"img", b"input",
+    b"keygen", b"link", b"meta", b"param", b"source", b"track", b"wbr",
 ];
 
 #[cfg(test)]
@@ -265,11 +257,14 @@ mod tests {
         assert_eq!(spaces("SVG path path /svg a"), [Svg, Svg, Svg, Html]);
         assert_eq!(spaces("svg g div a"), [Svg, Svg, Html, Html], "breaks out");
         assert_eq!(spaces("svg foreignObject div a svg a"), [Svg, Svg, Html, Html, Svg, Svg]);
-        assert_eq!(spaces("svg desc a /desc a"), [Svg, Svg, Html, Svg]);
+        assert_eq!(spaces("svg desc a /a /desc a"), [Svg, Svg, Html, Svg]);
         assert_eq!(spaces("math a mi mglyph a"), [MathMl, MathMl, MathMl, MathMl, MathMl]);
-        assert_eq!(spaces("math mi a /mi a"), [MathMl, MathMl, Html, MathMl]);
+        assert_eq!(spaces("math mi a /a /mi a"), [MathMl, MathMl, Html, MathMl]);
         assert_eq!(spaces("math annotation-xml svg a"), [MathMl, MathMl, Svg, Svg]);
         assert_eq!(spaces("svg font a"), [Svg, Svg, Svg]);
+        assert_eq!(spaces("svg a desc p a /a p br /p /desc a"), [Svg, Svg, Svg, Html, Html, Html, Html, Svg]);
+        assert_eq!(spaces("svg desc div /desc a /div /desc a"), [Svg, Svg, Html, Html, Svg], "ignored in a div");
+        assert_eq!(spaces("svg desc div svg g /div a"), [Svg, Svg, Html, Svg, Svg, Html]);
     }
 
     #[test]

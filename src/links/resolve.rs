@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
-use url::{ParseError, Url};
+use url::{ParseError, Position, Url};
 
 /// Longest `<base href>` that is honoured, in bytes; servers refuse request lines of twice this.
 const BASE_BYTES_MAX: usize = 4096;
@@ -59,7 +59,19 @@ impl<'a> Resolver<'a> {
             }
             _ => Url::options().base_url(Some(base)).parse(reference),
         }
+        .map(escape_carets)
     }
+}
+
+/// Writes `^` in a path as `%5E`: the standard's path percent-encode set has had it since 2024, the `url` crate not yet.
+fn escape_carets(url: Url) -> Url {
+    if url.cannot_be_a_base() || !url.path().contains('^') {
+        return url;
+    }
+    let before = &url[..Position::BeforePath];
+    let after = &url[Position::AfterPath..];
+    let escaped = format!("{before}{}{after}", url.path().replace('^', "%5E"));
+    Url::parse(&escaped).unwrap_or(url)
 }
 
 /// Encodes a query; `%26%23NNN%3B` for what the encoding lacks, which the URL parser leaves as it is.
@@ -106,6 +118,12 @@ mod tests {
         assert_eq!(resolved(encoding_rs::SHIFT_JIS, None, "?ソ"), "http://a.test/x/y?%83\\");
         let long = "é".repeat(2000);
         assert_eq!(resolved(latin, None, &format!("?{long}")), format!("http://a.test/x/y?{}", "%E9".repeat(2000)));
+    }
+
+    #[test]
+    fn carets() {
+        assert_eq!(resolved(UTF_8, None, "^/^?^#^"), "http://a.test/x/%5E/%5E?^#^");
+        assert_eq!(resolved(UTF_8, None, "mailto:^"), "mailto:^");
     }
 
     #[test]

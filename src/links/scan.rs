@@ -7,7 +7,8 @@
 //!
 //! Where this is not the tree that a browser builds, on purpose: tags that a tree builder drops (`<frame>` outside
 //! `<frameset>`, everything behind `</frameset>`) are links here, because a page that says them means them.
-//! `<template>` content counts; a `base` or `meta` inside it does not.
+//! `<template>` content counts; a `base` or `meta` inside it does not. What stands in `<select>` counts, as in the
+//! standard since 2025; older parsers drop it.
 //!
 //! Invariants: linear time; memory is that of the longest decoded value.
 
@@ -123,6 +124,7 @@ pub(super) fn references(
                 push_tokens(decoder.text(rel), &mut rels);
                 let nofollow = has_token(&rels, "nofollow");
                 for (kind, rel) in rels.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
+                    let rel = if kind == Kind::Link { rel } else { "" };
                     out(Reference { kind, rel, text: decoder.text(href), nofollow, resolver: &resolver });
                 }
             }

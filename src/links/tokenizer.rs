@@ -105,7 +105,7 @@ impl<'a> Tokenizer<'a> {
         match kind {
             RawText::Plaintext => self.at = self.bytes.len(),
             RawText::Plain => self.skip_plain(name),
-            RawText::Script => self.skip_script(),
+            RawText::Script => self.skip_script(name),
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Script data states. `<!--` escapes, `-->` ends that; inside, `<script` escapes a second time, and then
     /// `</script` goes back by one step instead of ending the element.
-    fn skip_script(&mut self) {
+    fn skip_script(&mut self, name: &[u8]) {
         const NAME: &[u8] = b"script";
         let mut escape = Escape::No;
         // Behind the `<!` of the escape: its own dashes may be those of `-->`.
@@ -246,7 +246,7 @@ impl<'a> Tokenizer<'a> {
             let rest = self.rest();
             let opening = rest.first() == Some(&b'<');
             match escape {
-                Escape::No if is_tag(rest, b"</", NAME) => return,
+                Escape::No if is_tag(rest, b"</", name) => return,
                 Escape::No if rest.starts_with(b"<!--") => {
                     escape = Escape::Once;
                     escape_start = self.at + 2;
@@ -258,7 +258,7 @@ impl<'a> Tokenizer<'a> {
                         escape = Escape::No;
                     }
                 }
-                Escape::Once if is_tag(rest, b"</", NAME) => return,
+                Escape::Once if is_tag(rest, b"</", name) => return,
                 Escape::Once if is_tag(rest, b"<", NAME) => escape = Escape::Twice,
                 Escape::Twice if is_tag(rest, b"</", NAME) => escape = Escape::Once,
                 Escape::Once | Escape::Twice => {}

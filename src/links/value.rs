@@ -93,7 +93,7 @@ fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
 
 fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     let run = text.bytes().take(NAME_BYTES_MAX + 1).take_while(u8::is_ascii_alphanumeric).count();
-    let (name, rest) = text.split_at_checked(run)?;
+    let (name, rest) = text.split_at_checked(run).filter(|(name, _)| !name.is_empty())?;
     let named = entities::named(name.as_bytes())?;
     let rest = match rest.strip_prefix(';') {
         Some(rest) => rest,

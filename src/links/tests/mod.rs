@@ -1,0 +1,282 @@
+//! Examples of whole pages, invariants under cuts and noise, and time.
+
+mod standard;
+mod twin;
+
+use super::{Kind, Kinds, Page, Summary, scan, scan_raw};
+use crate::url::Url;
+
+/// `kind[:rel] url` of each reference, resolved against `http://a.test/d/p`; `!text` where it is no URL.
+fn raw(html: impl AsRef<[u8]>, kinds: &Kinds) -> Vec<String> {
+    let document = url::Url::parse("http://a.test/d/p").unwrap();
+    let mut found = Vec::new();
+    scan_raw(html.as_ref(), Some("text/html; charset=utf-8"), &document, kinds, &mut |raw| {
+        let colon = if raw.rel.is_empty() { "" } else { ":" };
+        let url = raw.url.map_or_else(|_| format!("!{}", raw.text), url::Url::to_string);
+        found.push(format!("{}{colon}{} {url}", raw.kind.name(), raw.rel));
+    });
+    found
+}
+
+fn hrefs(html: &str) -> String {
+    let found = raw(html, &Kinds::parse("a,svg-a,area").unwrap());
+    let short =
+        |line: &String| line.replace("a http://a.test/d/", "").replace("svg-", "svg:").replace("area http", "ar");
+    found.iter().map(short).collect::<Vec<_>>().join(" ")
+}
+
+fn scanned(body: &[u8], content_type: Option<&str>, links_max: usize) -> (Vec<String>, Summary) {
+    let url = Url::parse("http://a.test/d/p").unwrap();
+    let mut found = Vec::new();
+    let summary = scan(&Page { body, content_type, url: &url }, &Kinds::FOLLOW, links_max, &mut |link| {
+        found.push(format!("{}{}{}", link.url.as_str(), if link.nofollow { " nofollow " } else { "" }, link.rel));
+    });
+    (found, summary)
+}
+
+#[test]
+fn tags_and_attributes() {
+    for (html, found) in [
+        ("<a href=1><A HREF='2'><a\nhref\n=\n\"3\"\n><a/href=4/>", "1 2 3 4/"),
+        ("<a href=1 href=2><a x=y=z href=3><a =href=x href=4><a 'href=5'><a \"\"href=6>", "1 3 4"),
+        ("<a href><a><a href=>", "p p"),
+        ("<a href=1", ""),
+        ("<a href='1><a href=2>", ""),
+        ("<a href='1'href='2'><a title='>' href=3><a title=\"<a href=x>\">", "1 3"),
+        ("<ahref=1><a\0 href=1><abbr href=2>< a href=3></a href=4>", ""),
+        ("<a hr\0ef=1><a href=&#x31;&amp;2&copy=>", "1&2&copy="),
+        ("<a href=' \t\n1\r\n2\t3 '>", "123"),
+        ("a<b<a href=1><<a href=2>", "2"),
+    ] {
+        assert_eq!(hrefs(html), found, "{html:?}");
+    }
+}
+
+#[test]
+fn comments_and_declarations() {
+    for (html, found) in [
+        ("<!--<a href=1>--><a href=2>", "2"),
+        ("<!--><a href=1>--><a href=2><!---><a href=3>", "1 2 3"),
+        ("<!----><a href=1><!-----><a href=2><!----!><a href=3>", "1 2 3"),
+        ("<!--!><a href=1>--!><a href=2>", "2"),
+        ("<!---!><a href=1>--><a href=2>", "2"),
+        ("<!-- <!-- --> <a href=1> -->", "1"),
+        ("<!-- -- > <a href=1> ->", ""),
+        ("<!x '>' <a href=1>'><?x ?><a href=2></ <a href=3>><a href=4>", "1 2 4"),
+        ("<!doctype html \"><a href=1>\"><a href=2>", "1 2"),
+        ("<![CDATA[<a href=1>]]><a href=2>", "2"),
+        ("<svg><![CDATA[<a href=1>]]></svg><a href=2>", "2"),
+        ("<svg><desc><![CDATA[<a href=1>]]><p><![CDATA[<a href=2>]]><a href=3>", "3"),
+        ("</><a href=1>", "1"),
+    ] {
+        assert_eq!(hrefs(html), found, "{html:?}");
+    }
+}
+
+#[test]
+fn raw_text() {
+    for (html, found) in [
+        ("<script>'<a href=1>'</script><a href=2>", "2"),
+        ("<script><!-- <script> </script> <a href=1> --></script><a href=2>", "2"),
+        ("<script><!-- <scriptx> </script> <a href=1>", "1"),
+        ("<script><!--><script></script><a href=1>", "1"),
+        ("<script><!-- <script> --> </script><a href=1>", "1"),
+        ("<script></scriptx><a href=1></script\n x='>'><a href=2></script", "2"),
+        ("<style><a href=1></STYLE/><a href=2><textarea><a href=3></textarea><title><a href=4></title>", "2"),
+        ("<xmp><a href=1></xmp><noembed><a href=2></noembed><noframes><a href=3></noframes><a href=4>", "4"),
+        ("<iframe><a href=1></iframe><a href=2><noscript><a href=3></noscript>", "2 3"),
+        ("<template><a href=1></template><select><a href=2></select>", "1 2"),
+        ("<a href=1><plaintext><a href=2></plaintext>", "1"),
+        ("<title></titl><a href=1>", ""),
+        ("<svg><title><a href=1></a></title><style><a href=2></style><script><a href=3></script>", "1 svg:2 svg:3"),
+        ("<svg><a xlink:href=1 href=2><a xlink:href=3></svg><a xlink:href=4>", "svg:2 svg:3"),
+        ("<svg><p><style><a href=1></style><math><a href=2><mi><a href=3>", "3"),
+    ] {
+        assert_eq!(hrefs(html), found, "{html:?}");
+    }
+}
+
+#[test]
+fn every_kind() {
+    let html = "<head><link rel='NEXT stylesheet next' href=n><link rel=canonical href=c><link href=x><link rel=prev>\
+        <meta http-equiv=REFRESH content='0;url=r'><meta http-equiv=refresh content=5></head><frame src=f>\
+        <iframe src=i></iframe><img src=g srcset='s 1x, t 2x'><source srcset=u><image src=v><area href=w>\
+        <a href='mailto:x@y'><a href='//['><a href=#f>";
+    let all = "link:next n;link:stylesheet n;canonical c;refresh r;frame f;iframe i;img g;srcset s;srcset t;srcset u;\
+        img v;area w;a mailto:x@y;a !//[;a p#f";
+    let found = raw(html, &Kinds::ALL).join(";").replace("http://a.test/d/", "");
+    assert_eq!(found, all);
+    let found = raw(html, &Kinds::DEFAULT).join(";").replace("http://a.test/d/", "");
+    assert_eq!(found, "link:next n;canonical c;refresh r;frame f;iframe i;area w;a mailto:x@y;a !//[;a p#f");
+    let found = raw(html, &Kinds::parse("link:stylesheet,srcset").unwrap()).join(";");
+    assert_eq!(found.replace("http://a.test/d/", ""), "link:stylesheet n;srcset s;srcset t;srcset u");
+}
+
+#[test]
+fn the_first_base_counts_for_all() {
+    let kinds = Kinds::parse("a,base").unwrap();
+    let found = raw("<a href=1><base target=x><base href=/b/><base href=/c/><a href=2>", &kinds);
+    assert_eq!(found, ["a http://a.test/b/1", "base http://a.test/b/", "a http://a.test/b/2"]);
+    let hidden = "<!--<base href=/x/>--><template><base href=/y/></template><svg><base href=/z/></svg><a href=1>";
+    assert_eq!(raw(hidden, &kinds), ["a http://a.test/d/1"]);
+    let (_, summary) = scanned(b"<BASE href='//b.test'>", None, 1);
+    assert_eq!(summary.base.map(String::from).as_deref(), Some("http://b.test/"));
+}
+
+#[test]
+fn what_a_page_says_of_itself() {
+    let (found, summary) = scanned(
+        b"<meta name=ROBOTS content='NoIndex, nofollow'><a rel='x NOFOLLOW' href=1><a href=2#f><link rel=next href=3>",
+        None,
+        100,
+    );
+    assert_eq!(found, ["http://a.test/d/1 nofollow ", "http://a.test/d/2", "http://a.test/d/3next"]);
+    assert!(summary.noindex && summary.nofollow_page);
+    let (_, summary) = scanned(b"<meta name=robots content=none>", None, 100);
+    assert!(summary.noindex && summary.nofollow_page);
+    let (_, summary) = scanned(b"<meta name=robots content=index><meta name=keywords content=noindex>", None, 100);
+    assert!(!summary.noindex && !summary.nofollow_page);
+}
+
+#[test]
+fn counts() {
+    let html = format!("<a href=mailto:x><a href='//['><a href={}>{}", "x".repeat(70_000), "<a href=1>".repeat(5));
+    let (found, summary) = scanned(html.as_bytes(), None, 3);
+    assert_eq!((found.len(), summary.links, summary.dropped), (3, 3, 2));
+    assert_eq!((summary.bad, summary.other_scheme), (2, 1));
+}
+
+#[test]
+fn encodings() {
+    let html = "<a href='é?é&amp;ж'>";
+    let utf16: Vec<u8> = html.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let as_utf8 = ["http://a.test/d/%C3%A9?%C3%A9&%D0%B6"];
+    assert_eq!(scanned(&utf16, Some("text/html; charset=utf-16be"), 9).0, as_utf8);
+    assert_eq!(scanned(&[b"\xfe\xff", &utf16[..]].concat(), None, 9).0, as_utf8);
+    assert_eq!(scanned(&[b"\xef\xbb\xbf", html.as_bytes()].concat(), Some("text/html;charset=big5"), 9).0, as_utf8);
+    let latin = b"<meta charset=latin1><a href='\xe9?\xe9&amp;&#1078;'>";
+    assert_eq!(scanned(latin, None, 9).0, ["http://a.test/d/%C3%A9?%E9&%26%231078%3B"]);
+    // In ISO-2022-JP `<a` may be half of a character.
+    let jis = b"<meta charset=iso-2022-jp>\x1b$B<a href=1>\x1b(B<a href=2>";
+    assert_eq!(scanned(jis, None, 9).0, ["http://a.test/d/2"]);
+    assert_eq!(scanned(b"<a href=1>", Some("text/html; charset=hz-gb-2312"), 9).0, [""; 0]);
+}
+
+/// Xorshift64: noise from a printed seed.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound.max(1) as u64) as usize
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+const HOSTILE: &str = "\u{feff}<?xml encoding='utf-8'?><!DOCTYPE html PUBLIC \"-//\"><!-- --!><html><meta http-equiv=refresh \
+    content='0;url=\"x\"'><meta name=robots content=none><link rel='next Prev' href='a&amp;b&#x20AC;&notin;'><script>\
+    <!--<script></script>--></script><a href=\"é\0\r\n?ж\"><svg><desc><p><a href=1></svg><math><mi><a href=2></math>\
+    <![CDATA[ ]]><img srcset='a 1x, b (2x), c 3w' src=&#0;><template><a href=3 ></template><title>&lt;</title><a href=4>";
+
+#[test]
+fn a_cut_page_has_the_first_links_of_the_whole() {
+    let all = raw(HOSTILE, &Kinds::ALL);
+    assert!(all.len() > 8, "{all:?}");
+    for cut in 0..HOSTILE.len() {
+        let some = raw(&HOSTILE.as_bytes()[..cut], &Kinds::ALL);
+        assert_eq!(some, all[..some.len()], "cut at {cut}");
+    }
+}
+
+#[test]
+fn noise_causes_no_panic() {
+    let mut noise = Noise(0x5eed_0001);
+    let types =
+        [None, Some("text/html;charset=gb18030"), Some("text/html;charset=utf-16"), Some("a;charset=iso-2022-jp")];
+    for _ in 0..3_000 {
+        let mut bytes = HOSTILE.as_bytes().to_vec();
+        for _ in 0..1 + noise.below(12) {
+            let at = noise.below(bytes.len());
+            match noise.below(3) {
+                0 => bytes[at] = noise.below(256) as u8,
+                1 => bytes.truncate(at.max(10)),
+                _ => {
+                    let from = noise.below(bytes.len());
+                    let piece: Vec<u8> = bytes[from..].iter().take(noise.below(30)).copied().collect();
+                    bytes.splice(at..at, piece);
+                }
+            }
+        }
+        let (found, summary) = scanned(&bytes, noise.pick(&types), 20);
+        assert!(found.len() == summary.links && summary.links <= 20);
+    }
+}
+
+/// Seconds for one megabyte in a debug build on a slow machine; anything quadratic takes minutes.
+const HOSTILE_SECONDS_MAX: u64 = 20;
+
+#[test]
+fn time_is_linear() {
+    let million = 1_000_000;
+    let many = |piece: &str| piece.repeat(million / piece.len());
+    let long = "x".repeat(million / 2);
+    let pages = [
+        many("<"),
+        many("<!--"),
+        many("<a "),
+        many("<a href=x "),
+        format!("<a {}>", many("b ")),
+        format!("<a {}>", many("href=x ")),
+        format!("<a href='{}", many("x>")),
+        many("<!-- -->"),
+        many("<script>"),
+        many("<script><!--"),
+        many("<title></titl"),
+        many("</"),
+        many("<svg>"),
+        format!("<svg>{}{}", many("<g>"), many("</x>")),
+        format!("<svg><desc>{}{}", many("<b>"), many("<p></x>")),
+        many("<svg><desc>"),
+        many("<base>"),
+        many("<base href=x>"),
+        format!("<base href=/{long}>{}", many("<a href=x>")),
+        format!("<base href=/{}>{}", "x".repeat(4000), many("<a href=x>")),
+        format!("<a href='{}'>", many("&")),
+        format!("<a href='{}'>", many("&lt")),
+        format!("<a href='{}'>", many("&#9999999999")),
+        format!("<a href='{}'>", many("../")),
+        format!("<a href='//{}'>", many("é.")),
+        format!("<a href='//{long}é'>"),
+        format!("<img srcset='{}'>", many("a,")),
+        format!("<img srcset='{}'>", many("a 1x,")),
+        format!("<img srcset='{}'>", many("a (")),
+        format!("<link href=x rel='{}'>", many("abc ")),
+        format!("<meta http-equiv=refresh content='{}'>", many("0 ")),
+        format!("<meta http-equiv=content-type content='{}'>", many("charset")),
+        many("<template>"),
+        format!("<svg>{}", many("<![CDATA[>")),
+    ];
+    for page in pages {
+        let start = std::time::Instant::now();
+        let (found, _) = scanned(page.as_bytes(), None, 100_000);
+        raw(&page, &Kinds::parse("link,img,srcset,base").unwrap());
+        let piece: String = page.chars().take(40).collect();
+        assert!(start.elapsed().as_secs() < HOSTILE_SECONDS_MAX, "{piece}: {:?}, {}", start.elapsed(), found.len());
+        println!("{piece}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn kinds_of_a_link_are_reported_as_such() {
+    let document = url::Url::parse("http://a.test/").unwrap();
+    let mut kinds = Vec::new();
+    scan_raw(b"<a href=1><link rel=canonical href=2>", None, &document, &Kinds::DEFAULT, &mut |raw| {
+        kinds.push(raw.kind)
+    });
+    assert_eq!(kinds, [Kind::A, Kind::Canonical]);
+}
