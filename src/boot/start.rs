@@ -196,13 +196,11 @@ impl Crawl {
 fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<spsc::Consumer>>) {
     let mut to: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
     let mut from: Vec<Vec<_>> = (0..shards).map(|_| Vec::new()).collect();
-    for sender in 0..usize::from(shards) {
-        for receiver in 0..usize::from(shards) {
-            if sender != receiver {
-                let (producer, consumer) = spsc::ring(bytes);
-                to[sender][receiver] = Some(producer);
-                from[receiver].push(consumer);
-            }
+    for (sender, row) in to.iter_mut().enumerate() {
+        for (receiver, place) in row.iter_mut().enumerate().filter(|(receiver, _)| *receiver != sender) {
+            let (producer, consumer) = spsc::ring(bytes);
+            *place = Some(producer);
+            from[receiver].push(consumer);
         }
     }
     (to, from)

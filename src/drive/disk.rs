@@ -7,7 +7,8 @@
 //! Limits: the backlog is bounded by the loop, which starts no fetches above its limit.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -148,14 +149,12 @@ impl Files {
             }
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => {
                 let path = self.spool_path(block.file);
-                if !self.spool.contains_key(&block.file) {
-                    let file = ring::File::create_new(&path).await.map_err(at(&path))?;
-                    self.spool.insert(block.file, file);
-                }
-                if let Some(file) = self.spool.get(&block.file) {
-                    let (result, _) = file.write_all_at(bytes, u64::from(block.offset)).await;
-                    result.map_err(at(&path))?;
-                }
+                let file = match self.spool.entry(block.file) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => entry.insert(ring::File::create_new(&path).await.map_err(at(&path))?),
+                };
+                let (result, _) = file.write_all_at(bytes, u64::from(block.offset)).await;
+                result.map_err(at(&path))?;
             }
             DiskOp::Spool(SpoolOp::Read { block, purpose }) => {
                 let path = self.spool_path(block.file);

@@ -148,7 +148,7 @@ impl Loop {
             self.take_finished();
             let more = phase == Phase::Run && self.start_jobs();
             self.hand_over();
-            self.to_disk(false);
+            self.queue_writes(false);
             self.publish(phase);
             if phase == Phase::Close {
                 return self.close().await;
@@ -256,7 +256,7 @@ impl Loop {
     }
 
     /// Queues what goes to disk; with `all` also what could wait.
-    fn to_disk(&mut self, all: bool) {
+    fn queue_writes(&mut self, all: bool) {
         while let Some(op) = self.brain.next_spool_op() {
             self.disk.push(DiskOp::Spool(op));
         }
@@ -304,7 +304,7 @@ impl Loop {
         }
         self.take_finished();
         self.brain.keep_outgoing(ring::now());
-        self.to_disk(true);
+        self.queue_writes(true);
         self.bench.segments.borrow_mut().close();
         while !self.disk.is_done() {
             self.signal.wait().await;

@@ -92,11 +92,12 @@ impl Outbox {
                 sent += batch.len() as u64;
                 lane.waiting.pop_front();
             }
-            if lane.waiting.is_empty() && !lane.reading {
-                if let Some(block) = lane.spooled.pop_front() {
-                    lane.reading = true;
-                    spool.read(block, ReadFor::Lane(to));
-                }
+            if lane.waiting.is_empty()
+                && !lane.reading
+                && let Some(block) = lane.spooled.pop_front()
+            {
+                lane.reading = true;
+                spool.read(block, ReadFor::Lane(to));
             }
         }
         self.urls -= sent;

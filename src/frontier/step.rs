@@ -64,7 +64,7 @@ impl Frontier {
                 }
             }
             let host = &mut self.hosts[index];
-            let Some(entry) = host.hand.take() else { return None };
+            let entry = host.hand.take()?;
             let Some(origin) = host.origin_of(&entry.url) else {
                 self.settle(entry.url, Failure::RobotsUnreachable);
                 continue;

@@ -76,7 +76,7 @@ impl FakeWeb {
     /// The address of a host; `None` for a name that does not exist.
     pub fn addr(&self, host: &str) -> Option<IpAddr> {
         let (site, number) = self.place(host)?;
-        let exists = number == 0 || self.hash(&["name", host]) % 10 != 0;
+        let exists = number == 0 || !self.hash(&["name", host]).is_multiple_of(10);
         let last = self.hash(&["addr", host]) % self.addrs;
         (exists && number < self.hosts(site)).then(|| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last as u8)))
     }
