@@ -22,10 +22,10 @@ use crate::web::{ModelConfig, Server, ServerConfig, truth};
 #[derive(clap::Args, Debug)]
 pub struct Demo {
     /// Pages of the synthetic web.
-    #[arg(long, default_value_t = 24_000)]
+    #[arg(long, default_value_t = 100_000)]
     pages: u64,
     /// Sites of the synthetic web.
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 2_000)]
     sites: u32,
     /// Number of shards.
     #[arg(long, default_value_t = 2)]

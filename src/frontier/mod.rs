@@ -116,11 +116,12 @@ impl Frontier {
     /// Queues a URL that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, depth: u16, spool: &mut Spool) {
         let id = self.host_id(url.host());
+        let long_tail_bytes = self.long_tail_bytes();
         let host = &mut self.hosts[id as usize];
         let before = host.queue.tail_bytes();
         self.ram_bytes += host.queue.push(depth, url.as_str(), self.rules.host_head_urls) as u64;
         self.queued += 1;
-        if before < LONG_TAIL_BYTES && host.queue.tail_bytes() >= LONG_TAIL_BYTES {
+        if before < long_tail_bytes && host.queue.tail_bytes() >= long_tail_bytes {
             self.long_tails.push_back(id);
         }
         if host.state == State::Idle {
@@ -135,7 +136,7 @@ impl Frontier {
     /// A block that was spilled came back.
     pub fn returned(&mut self, now: Instant, id: HostId, batch: UrlBatch) {
         let Some(host) = self.hosts.get_mut(id as usize) else { return };
-        self.ram_bytes += batch.as_bytes().len() as u64;
+        self.ram_bytes += batch.ram_bytes() as u64;
         host.queue.returned(batch);
         let at = host.not_before;
         self.schedule(id, now, at);
@@ -260,11 +261,18 @@ impl Frontier {
         self.rules.politeness.ip_delay.max(ADDR_PAUSE_MIN)
     }
 
+    /// How long a tail is that is worth a block of its own: one read brings some 200 URLs back. Blocks come back
+    /// whole, one to a host, so with many hosts they must be smaller for all of them to fit.
+    fn long_tail_bytes(&self) -> usize {
+        let share = self.rules.ram_bytes_max as usize / (4 * self.hosts.len().max(1));
+        share.clamp(SHORT_TAIL_BYTES, LONG_TAIL_BYTES)
+    }
+
     /// Sends tails to disk until memory is within bounds, or nothing is left that is worth it.
     fn spill(&mut self, spool: &mut Spool) {
         while self.ram_bytes > self.rules.ram_bytes_max {
             let Some(id) = self.long_tails.pop_front() else { break };
-            self.spill_host(id, LONG_TAIL_BYTES, spool);
+            self.spill_host(id, SHORT_TAIL_BYTES, spool);
         }
         for _ in 0..SWEEP_HOSTS.min(self.hosts.len()) {
             if self.ram_bytes <= self.rules.ram_bytes_max {
@@ -280,10 +288,11 @@ impl Frontier {
         if queue.tail_bytes() < bytes_min {
             return;
         }
+        let before = queue.ram_bytes();
         let tail = queue.take_tail();
         let block: Block = spool.write(tail.as_bytes(), tail.len() as u32);
         queue.spilled(block);
-        self.ram_bytes -= tail.as_bytes().len() as u64;
+        self.ram_bytes -= (before - queue.ram_bytes()) as u64;
     }
 
     fn settle(&mut self, url: Url, failure: Failure) {
@@ -297,7 +306,7 @@ impl Frontier {
     }
 }
 
-/// A tail this long is spilled first: one read brings some 200 URLs back.
+/// Tails are not let grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
 /// A tail shorter than this stays in memory whatever the pressure.
 const SHORT_TAIL_BYTES: usize = 512;

@@ -75,9 +75,9 @@ impl HostQueue {
         self.tail.as_bytes().len()
     }
 
-    /// Bytes of URLs in memory.
+    /// Memory that the queue holds, also what was taken from the head's block and is freed with it.
     pub fn ram_bytes(&self) -> usize {
-        self.head.bytes_left() + self.tail.as_bytes().len()
+        self.head.batch.ram_bytes() + self.tail.ram_bytes()
     }
 
     /// URLs in all three parts.

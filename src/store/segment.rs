@@ -309,7 +309,7 @@ impl SegmentWriter {
 }
 
 /// Bytes of index lines that a segment may have in memory before it is closed.
-const INDEX_BYTES_MAX: u64 = 64 << 20;
+const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

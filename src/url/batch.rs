@@ -70,6 +70,11 @@ impl UrlBatch {
         self.len == 0
     }
 
+    /// Memory that the batch holds, used or not.
+    pub fn ram_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The byte form.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
