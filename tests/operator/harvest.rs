@@ -1,0 +1,129 @@
+//! What a crawl stored, read from its directory, and held against the truth.
+//!
+//! Decides: the indexes say what there is, the segments what it is: each payload is decoded and digested anew, so a
+//! right index over wrong bytes is found. robots.txt is stored too, and is no page: left out here.
+//! Leaves to others: frames, index order and record fields (`store verify`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ringcrawl::store::digest::Sha256;
+use ringcrawl::store::index::Entry;
+use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl::store::verify::index_path;
+use ringcrawl::web::truth::{Expected, Truth};
+
+/// What was stored: every capture of every page.
+pub type Harvest = BTreeMap<String, Vec<Expected>>;
+
+/// Reads a crawl's directory. A segment without an index, or an index that disagrees with it, is a failure.
+#[track_caller]
+pub fn stored(dir: &str) -> Harvest {
+    let mut harvest = Harvest::new();
+    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
+        let index = index_path(&segment).expect("a closed segment");
+        let text = std::fs::read_to_string(&index).unwrap_or_else(|error| panic!("{}: {error}", index.display()));
+        let mut reader = SegmentReader::open(&segment).expect("a segment");
+        for line in text.lines() {
+            let entry = Entry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"));
+            let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");
+            assert_eq!((record.head.target_uri(), record.head.kind().as_str()), (entry.url.as_str(), "response"));
+            let head = reader.read_http_head().expect("an HTTP head");
+            let mut body = Vec::new();
+            assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            assert_eq!(head.status(), entry.status, "{}", entry.url);
+            assert_eq!(sha256(&body), entry.digest, "{}", entry.url);
+            if !entry.url.ends_with("/robots.txt") {
+                harvest.entry(entry.url).or_default().push(Expected {
+                    status: entry.status,
+                    body_bytes: body.len() as u64,
+                    body_digest: xxhash_rust::xxh3::xxh3_64(&body),
+                });
+            }
+        }
+    }
+    harvest
+}
+
+/// A harvest held against the truth: numbers of URLs, and the first of each kind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Verdict {
+    /// URLs to be stored.
+    pub expected: usize,
+    /// Captures of URLs that were stored before.
+    pub double: usize,
+    /// Not stored.
+    pub missing: usize,
+    /// Stored with another status or body.
+    pub wrong: usize,
+    /// Stored and not in the truth.
+    pub beyond: usize,
+    /// Examples.
+    pub examples: Vec<String>,
+}
+
+impl Verdict {
+    /// Compares status, length and digest of every capture.
+    pub fn of(harvest: &Harvest, truth: &Truth) -> Verdict {
+        let mut verdict = Verdict { expected: truth.fetched.len() + truth.missing.len(), ..Verdict::default() };
+        let mut known = 0;
+        for (url, expected) in truth.fetched.iter().chain(&truth.missing) {
+            let captures = harvest.get(url.as_str()).map(Vec::as_slice).unwrap_or_default();
+            known += usize::from(!captures.is_empty());
+            verdict.missing += verdict.example(captures.is_empty(), "missing", url.as_str());
+            verdict.wrong += verdict.example(captures.iter().any(|it| it != expected), "wrong", url.as_str());
+            if verdict.example(captures.len() > 1, "double", url.as_str()) > 0 {
+                verdict.double += captures.len() - 1;
+            }
+        }
+        verdict.beyond = harvest.len() - known;
+        verdict
+    }
+
+    /// Panics unless everything was stored rightly, and once.
+    #[track_caller]
+    pub fn expect_perfect(&self) {
+        let perfect = Verdict { expected: self.expected, ..Verdict::default() };
+        assert_eq!(*self, perfect);
+    }
+
+    /// As [`Verdict::expect_perfect`], but pages may have been stored more than once.
+    #[track_caller]
+    pub fn expect_whole(&self) {
+        assert_eq!((self.missing, self.wrong, self.beyond), (0, 0, 0), "{self:#?}");
+    }
+
+    fn example(&mut self, applies: bool, kind: &str, url: &str) -> usize {
+        if applies && self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(format!("{kind}: {url}"));
+        }
+        usize::from(applies)
+    }
+}
+
+/// Files below `dir` whose name ends in `.open`: segments that nobody closed.
+pub fn open_files(dir: &str) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut folders = vec![Path::new(dir).to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "open") {
+                open.push(path.display().to_string());
+            }
+        }
+    }
+    open
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let (mut digest, mut label) = (Sha256::default(), Vec::new());
+    digest.update(bytes);
+    digest.write_label(&mut label);
+    String::from_utf8(label).expect("ASCII")
+}
+
+const BODY_BYTES_MAX: usize = 64 << 20;
+const EXAMPLES_MAX: usize = 20;
