@@ -348,6 +348,6 @@ fn add(counter: &AtomicU64, amount: u64) {
 const BATCHES_PER_TURN: usize = 16;
 const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
-pub const BACKLOG_BYTES_MAX: u64 = 64 << 20;
+pub const BACKLOG_BYTES_MAX: u64 = 16 << 20;
 /// The loop's clock is not finer than this.
 const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);
