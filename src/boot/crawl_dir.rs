@@ -3,6 +3,7 @@
 //! | path | what |
 //! |---|---|
 //! | `crawl.json` | the manifest: what was fixed when the crawl began |
+//! | `seeds` | every seed ever given, one a line: they also say what `scope.follow` means |
 //! | `lock` | locked while a process works here |
 //! | `shard-NN/journal` | what was accepted and what is over |
 //! | `shard-NN/segments/` | records |
@@ -12,13 +13,15 @@
 //! refused and left as it is. Nothing is ever overwritten.
 //! Invariants: the manifest is written whole (under another name, then renamed) and never changed after.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::PartitionKey;
+use crate::url::Url;
 
 /// A directory that this process holds.
 #[derive(Debug)]
@@ -140,6 +143,27 @@ impl CrawlDir {
         &self.manifest
     }
 
+    /// Adds `seeds` to those that were given before; returns all of them.
+    pub fn remember_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
+        let path = self.root.join(SEEDS);
+        let io = |error| DirError::Io(path.clone(), error);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(io(error)),
+        };
+        let mut all: Vec<Url> = text.lines().filter_map(|line| Url::parse(line).ok()).collect();
+        let known: HashSet<Url> = all.iter().cloned().collect();
+        let new: Vec<&Url> = seeds.iter().filter(|seed| !known.contains(seed)).collect();
+        if !new.is_empty() {
+            let lines: String = new.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
+            let mut file = File::options().create(true).append(true).open(&path).map_err(io)?;
+            file.write_all(lines.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+            all.extend(new.into_iter().cloned());
+        }
+        Ok(all)
+    }
+
     /// Whether the crawl begins now.
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -224,6 +248,7 @@ pub const FORMAT: u32 = 1;
 const MANIFEST: &str = "crawl.json";
 const MANIFEST_OPEN: &str = "crawl.json.open";
 const LOCK: &str = "lock";
+const SEEDS: &str = "seeds";
 
 #[cfg(test)]
 mod tests {
@@ -251,6 +276,10 @@ mod tests {
         let root = temp("resume");
         let first = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap();
         assert!(first.is_new() && root.join("shard-01/segments").is_dir());
+        let [a, b] = ["http://a.test/", "http://b.test/"].map(|text| Url::parse(text).unwrap());
+        assert_eq!(first.remember_seeds(&[a.clone()]).unwrap(), [a.clone()]);
+        assert_eq!(first.remember_seeds(&[b.clone(), a.clone()]).unwrap(), [a.clone(), b.clone()]);
+        assert_eq!(first.remember_seeds(&[]).unwrap(), [a, b]);
         let locked = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err();
         assert!(matches!(locked, DirError::Locked(_)), "{locked}");
         drop(first);

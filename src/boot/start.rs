@@ -116,7 +116,8 @@ impl Crawl {
         let control = Arc::new(Control::new(shards).map_err(system)?);
         let ledger = Arc::new(Ledger::new(LEDGER_SLOTS));
         let user_agent = config.agent.user_agent();
-        let scope = Scope::new(&config.scope, &seeds);
+        let all_seeds = dir.remember_seeds(&seeds)?;
+        let scope = Scope::new(&config.scope, &all_seeds);
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();

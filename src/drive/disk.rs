@@ -2,7 +2,7 @@
 //!
 //! Decides: segments, journal and spool go through the same queue, so that what is queued first is on its way
 //! to the disk first: a page's record before the journal's word that the page is over, a spool block before its
-//! reading. The shard's loop only queues; it looks at [`Disk::backlog_bytes`] before it takes on more.
+//! reading. Closing a segment (syncing it) goes on beside the queue. The shard's loop only queues; it looks at [`Disk::backlog_bytes`] before it takes on more.
 //! Invariants: after the first error nothing more is written; the error is kept and the loop is told.
 //! Limits: the backlog is bounded by the loop, which starts no fetches above its limit.
 
@@ -40,7 +40,10 @@ pub type Returned = (Block, ReadFor, Vec<u8>);
 pub struct Disk {
     ops: RefCell<VecDeque<DiskOp>>,
     backlog_bytes: Cell<u64>,
+    /// An operation is being carried out.
     busy: Cell<bool>,
+    /// Segments being closed.
+    closing: Cell<u32>,
     work: Signal,
     returned: RefCell<Vec<Returned>>,
     failure: RefCell<Option<String>>,
@@ -61,7 +64,7 @@ impl Disk {
 
     /// Whether everything queued was done.
     pub fn is_done(&self) -> bool {
-        !self.busy.get() && self.ops.borrow().is_empty()
+        !self.busy.get() && self.closing.get() == 0 && self.ops.borrow().is_empty()
     }
 
     /// Blocks of the spool that came back since the last call.
@@ -72,6 +75,16 @@ impl Disk {
     /// What broke, with the file's name.
     pub fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
+    }
+
+    fn keep(&self, result: Result<Option<Returned>, Failed>) {
+        match result {
+            Ok(Some(returned)) => self.returned.borrow_mut().push(returned),
+            Ok(None) => {}
+            Err((path, error)) => {
+                self.failure.borrow_mut().get_or_insert_with(|| format!("{}: {error}", path.display()));
+            }
+        }
     }
 
     /// Carries out what is queued, for ever; tells `done` after each operation.
@@ -85,14 +98,21 @@ impl Disk {
             };
             self.busy.set(true);
             let bytes = op.bytes();
-            if self.failure.borrow().is_none() {
-                match files.carry_out(op).await {
-                    Ok(Some(returned)) => self.returned.borrow_mut().push(returned),
-                    Ok(None) => {}
-                    Err((path, error)) => {
-                        *self.failure.borrow_mut() = Some(format!("{}: {error}", path.display()));
-                    }
+            if self.failure.borrow().is_some() {
+                // Nothing after the first error: a later write could stand where an earlier one is missing.
+            } else if let DiskOp::SegmentClose(index) = op {
+                if let Some((name, file)) = files.segment.take() {
+                    let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
+                    self.closing.set(self.closing.get() + 1);
+                    ring::spawn(async move {
+                        disk.keep(close_segment(&folder, &name, file, index).await.map(|()| None));
+                        disk.closing.set(disk.closing.get() - 1);
+                        done.notify();
+                    });
                 }
+            } else {
+                let result = files.carry_out(op).await;
+                self.keep(result);
             }
             self.backlog_bytes.set(self.backlog_bytes.get() - bytes);
             self.busy.set(false);
@@ -125,16 +145,16 @@ impl Files {
     async fn carry_out(&mut self, op: DiskOp) -> Result<Option<Returned>, Failed> {
         match op {
             DiskOp::SegmentBegin(name) => {
-                let path = self.segment_path(&name, OPEN);
+                let path = self.segment_path(&name);
                 let file = ring::File::create_new(&path).await.map_err(at(&path))?;
                 self.segment = Some((name, file));
             }
             DiskOp::SegmentWrite(bytes, offset) => {
                 let Some((name, file)) = &self.segment else { return Ok(None) };
                 let (result, _) = file.write_all_at(bytes, offset).await;
-                result.map_err(at(&self.segment_path(name, OPEN)))?;
+                result.map_err(at(&self.segment_path(name)))?;
             }
-            DiskOp::SegmentClose(index) => self.close_segment(index).await?,
+            DiskOp::SegmentClose(_) => {}
             DiskOp::Journal(bytes) => {
                 let path = self.dir.join(JOURNAL);
                 if self.journal.is_none() {
@@ -178,33 +198,32 @@ impl Files {
         Ok(None)
     }
 
-    /// Data first, then the index under its own name, then the segment's: a closed segment has its index.
-    async fn close_segment(&mut self, index: Vec<u8>) -> Result<(), Failed> {
-        let Some((name, file)) = self.segment.take() else { return Ok(()) };
-        let open = self.segment_path(&name, OPEN);
-        file.sync().await.map_err(at(&open))?;
-        file.close();
-        let index_path = self.segment_path(&name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX), "");
-        let index_open = self.segment_path(&name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX), OPEN);
-        let index_file = ring::File::create_new(&index_open).await.map_err(at(&index_open))?;
-        let (result, _) = index_file.write_all_at(index, 0).await;
-        result.map_err(at(&index_open))?;
-        index_file.sync().await.map_err(at(&index_open))?;
-        index_file.close();
-        ring::rename(&index_open, &index_path).await.map_err(at(&index_path))?;
-        let path = self.segment_path(&name, "");
-        ring::rename(&open, &path).await.map_err(at(&path))?;
-        let folder = self.dir.join("segments");
-        ring::sync_dir(&folder).await.map_err(at(&folder))
-    }
-
-    fn segment_path(&self, name: &str, suffix: &str) -> PathBuf {
-        self.dir.join("segments").join(format!("{name}{suffix}"))
+    fn segment_path(&self, name: &str) -> PathBuf {
+        self.dir.join("segments").join(format!("{name}{OPEN}"))
     }
 
     fn spool_path(&self, number: u32) -> PathBuf {
         self.dir.join("spool").join(number.to_string())
     }
+}
+
+/// Data first, then the index under its own name, then the segment's: a closed segment has its index. Beside the
+/// queue, because a sync takes seconds and the next segment's writes need not wait for it.
+async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) -> Result<(), Failed> {
+    let path = |name: &str| folder.join(name);
+    let open = path(&format!("{name}{OPEN}"));
+    file.sync().await.map_err(at(&open))?;
+    file.close();
+    let index_name = name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX);
+    let index_open = path(&format!("{index_name}{OPEN}"));
+    let index_file = ring::File::create_new(&index_open).await.map_err(at(&index_open))?;
+    let (result, _) = index_file.write_all_at(index, 0).await;
+    result.map_err(at(&index_open))?;
+    index_file.sync().await.map_err(at(&index_open))?;
+    index_file.close();
+    ring::rename(&index_open, &path(&index_name)).await.map_err(at(&index_open))?;
+    ring::rename(&open, &path(name)).await.map_err(at(&open))?;
+    ring::sync_dir(folder).await.map_err(at(folder))
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {

@@ -99,7 +99,7 @@ struct Loop {
 
 impl Loop {
     async fn start(task: Task) -> Result<(), String> {
-        let (brain, journal_bytes) = read_back(&task)?;
+        let ReadBack { brain, journal_bytes, next_segment } = read_back(&task)?;
         let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
         let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
         let (disk, signal, ticker) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Ticker::default()));
@@ -109,7 +109,8 @@ impl Loop {
             &task.user_agent,
             task.rng_seed ^ u64::from(task.index) << 48,
         );
-        let segments = Segments::new(settings, task.index, Rc::clone(&disk)).map_err(|error| error.to_string())?;
+        let segments =
+            Segments::new(settings, task.index, next_segment, Rc::clone(&disk)).map_err(|error| error.to_string())?;
         let bench = Rc::new(Bench {
             hands: Rc::new(hands),
             segments: RefCell::new(segments),
@@ -263,7 +264,7 @@ impl Loop {
         let now = ring::now();
         let mut segments = self.bench.segments.borrow_mut();
         segments.flush_old(now);
-        if let Some(block) = self.brain.journal_block(now, all) {
+        while let Some(block) = self.brain.journal_block(now, all) {
             // The records of pages that the block calls over go first.
             segments.flush();
             self.disk.push(DiskOp::Journal(block));
@@ -314,11 +315,18 @@ impl Loop {
     }
 }
 
-/// The shard as an earlier run left it, and the length of its journal.
-fn read_back(task: &Task) -> Result<(Shard, u64), String> {
+/// A shard as an earlier run left it.
+struct ReadBack {
+    brain: Shard,
+    journal_bytes: u64,
+    next_segment: u32,
+}
+
+fn read_back(task: &Task) -> Result<ReadBack, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", task.dir.display());
     let index = task.index;
-    for (name, cut_bytes) in recover::segments(&task.dir).map_err(failed)? {
+    let left = recover::segments(&task.dir).map_err(failed)?;
+    for (name, cut_bytes) in &left.closed {
         task.control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
     }
     let (partition, ledger) = (task.partition, Arc::clone(&task.ledger));
@@ -330,7 +338,7 @@ fn read_back(task: &Task) -> Result<(Shard, u64), String> {
     if found.cut_bytes > 0 {
         task.control.note(format!("shard {index}: {} bytes of a torn journal cut", found.cut_bytes));
     }
-    Ok((brain, found.journal_bytes))
+    Ok(ReadBack { brain, journal_bytes: found.journal_bytes, next_segment: left.next_number })
 }
 
 /// Turns wake-ups of other threads into the loop's signal.
@@ -348,6 +356,6 @@ fn add(counter: &AtomicU64, amount: u64) {
 const BATCHES_PER_TURN: usize = 16;
 const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
-pub const BACKLOG_BYTES_MAX: u64 = 64 << 20;
+pub const BACKLOG_BYTES_MAX: u64 = 16 << 20;
 /// The loop's clock is not finer than this.
 const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);

@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::disk::{INDEX_SUFFIX, JOURNAL, OPEN, SEGMENT_SUFFIX};
+use super::segments::segment_number;
 use crate::shard::{Entries, Shard, journal};
 use crate::time::Instant;
 use crate::url::Url;
@@ -62,22 +63,34 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     Ok(recovered)
 }
 
-/// Closes segments that an earlier run left open; returns their names with the bytes cut off each.
-pub fn segments(dir: &Path) -> io::Result<Vec<(String, u64)>> {
-    let mut closed = Vec::new();
+/// What an earlier run left of segments.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeftSegments {
+    /// Names of those that were open and are closed now, with the bytes cut off each.
+    pub closed: Vec<(String, u64)>,
+    /// A number that no name there has.
+    pub next_number: u32,
+}
+
+/// Closes segments that an earlier run left open.
+pub fn segments(dir: &Path) -> io::Result<LeftSegments> {
+    let mut left = LeftSegments::default();
     for entry in fs::read_dir(dir.join("segments"))? {
         let path = entry?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if let Some(number) = segment_number(&name) {
+            left.next_number = left.next_number.max(number.saturating_add(1));
+        }
         if name.ends_with(&format!("{INDEX_SUFFIX}{OPEN}")) {
             // An index half written: it is made again with its segment.
             fs::remove_file(&path)?;
         } else if let Some(closed_name) = name.strip_suffix(OPEN)
             && closed_name.ends_with(SEGMENT_SUFFIX)
         {
-            closed.push((closed_name.to_owned(), close_segment(&path, closed_name)?));
+            left.closed.push((closed_name.to_owned(), close_segment(&path, closed_name)?));
         }
     }
-    Ok(closed)
+    Ok(left)
 }
 
 fn close_segment(path: &Path, name: &str) -> io::Result<u64> {

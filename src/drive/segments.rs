@@ -18,22 +18,21 @@ pub struct Segments {
     is_open: bool,
     /// When the oldest byte not yet queued came.
     since: Option<Instant>,
-    /// Names begun in this run: part of the next one's name.
-    begun: u32,
+    /// Part of the next one's name.
+    next_number: u32,
 }
 
 impl Segments {
-    /// Nothing open yet.
-    pub fn new(settings: Settings, shard: u16, disk: Rc<Disk>) -> Result<Segments, StoreError> {
-        Ok(Segments { writer: SegmentWriter::new(settings)?, disk, shard, is_open: false, since: None, begun: 0 })
+    /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
+    pub fn new(settings: Settings, shard: u16, next_number: u32, disk: Rc<Disk>) -> Result<Segments, StoreError> {
+        Ok(Segments { writer: SegmentWriter::new(settings)?, disk, shard, is_open: false, since: None, next_number })
     }
 
     /// Stores a capture; returns the bytes that it takes in the segment.
     pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<u64, StoreError> {
         if !self.is_open {
-            // The time makes names of different runs differ, the count those of one run.
-            let name = format!("rc-{}-{:02}-{:05}{SEGMENT_SUFFIX}", time.to_digits(), self.shard, self.begun);
-            self.begun += 1;
+            let name = segment_name(time, self.shard, self.next_number);
+            self.next_number += 1;
             self.writer.begin(&name, time)?;
             self.disk.push(DiskOp::SegmentBegin(name));
             self.is_open = true;
@@ -80,6 +79,32 @@ impl Segments {
     }
 }
 
+/// `rc-20261121084032-03-00017.warc.zst`: when, which shard, and a number that the shard uses once.
+fn segment_name(time: UnixTime, shard: u16, number: u32) -> String {
+    format!("rc-{}-{shard:02}-{number:05}{SEGMENT_SUFFIX}", time.to_digits())
+}
+
+/// The number in a segment's or an index's name, open or closed.
+pub fn segment_number(name: &str) -> Option<u32> {
+    let stem = name.strip_prefix("rc-")?.split_once('.')?.0;
+    stem.rsplit_once('-')?.1.parse().ok()
+}
+
 /// Large writes: one system call for some dozens of pages.
 const WRITE_BYTES: usize = 512 * 1024;
 const WRITE_AGE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_back_from_names() {
+        let name = segment_name(UnixTime::from_micros(0), 3, 17);
+        assert_eq!(name, "rc-19700101000000-03-00017.warc.zst");
+        for name in [name.as_str(), "rc-19700101000000-03-00017.cdxj.open", "rc-1-200-17.warc.zst.open"] {
+            assert_eq!(segment_number(name), Some(17), "{name}");
+        }
+        assert_eq!(segment_number("other.warc.zst"), None);
+    }
+}

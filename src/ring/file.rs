@@ -43,7 +43,7 @@ impl File {
         let path = c_path(path)?;
         let entry = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr())
             .flags(flags | libc::O_CLOEXEC)
-            .mode(0o640)
+            .mode(0o666)
             .build();
         let (result, _) = op::submit(entry, path).await;
         let fd = libc::c_int::try_from(result?).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;

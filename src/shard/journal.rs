@@ -17,6 +17,8 @@
 //! Invariants: a block counts whole or not at all; reading stops at the first one that is not whole.
 //! Limits: a block's payload is at most 64 MiB decoded.
 
+use std::collections::VecDeque;
+
 use crate::time::{Duration, Instant};
 use crate::url::UrlBatch;
 
@@ -25,6 +27,8 @@ use crate::url::UrlBatch;
 pub struct Journal {
     entries: Entries,
     since: Option<Instant>,
+    /// Blocks that were full before they could be taken.
+    full: VecDeque<Entries>,
 }
 
 /// The content of one block.
@@ -44,15 +48,19 @@ impl Journal {
     /// Where the next facts go.
     pub fn entries(&mut self, now: Instant) -> &mut Entries {
         self.since.get_or_insert(now);
+        if self.entries.bytes() >= BLOCK_BYTES_MAX {
+            self.full.push_back(std::mem::take(&mut self.entries));
+        }
         &mut self.entries
     }
 
     /// The next block as bytes, when it is large or old enough, or anything at all with `force`.
     pub fn take_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
+        if let Some(full) = self.full.pop_front() {
+            return Some(full.to_block());
+        }
         let since = self.since?;
-        let bytes =
-            self.entries.accepted.as_bytes().len() + self.entries.aside.as_bytes().len() + 8 * self.entries.over.len();
-        if !force && bytes < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
+        if !force && self.entries.bytes() < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
             return None;
         }
         self.since = None;
@@ -66,6 +74,13 @@ impl Journal {
 }
 
 impl Entries {
+    /// About how long the block is before compression.
+    fn bytes(&self) -> usize {
+        let urls =
+            [&self.accepted, &self.aside, &self.outgoing].iter().map(|batch| batch.as_bytes().len()).sum::<usize>();
+        urls + 8 * self.over.len()
+    }
+
     /// The block's bytes.
     pub fn to_block(&self) -> Vec<u8> {
         let over: Vec<u8> = self.over.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()).collect();
@@ -124,6 +139,8 @@ fn section<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 const MAGIC: &[u8; 4] = b"RCJ1";
 const HEAD_BYTES: usize = 16;
 const BLOCK_BYTES: usize = 256 * 1024;
+/// An entry more than this begins a new block; with the largest batch on top it stays far under what is read.
+const BLOCK_BYTES_MAX: usize = 8 << 20;
 const BLOCK_AGE: Duration = Duration::from_secs(1);
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 const ZSTD_LEVEL: i32 = 1;
@@ -149,6 +166,17 @@ mod tests {
         assert_eq!(read.len(), 2);
         assert_eq!((&read[0].0, &read[1].0), (&sample(), &Entries::default()));
         assert_eq!(read[1].1, file.len());
+    }
+
+    #[test]
+    fn a_turn_that_finds_much_makes_several_blocks() {
+        let (mut journal, url) = (Journal::default(), format!("http://a.test/{}", "x".repeat(2_000)));
+        for _ in 0..20_000 {
+            journal.entries(Instant::ZERO).accepted.push(1, &url);
+        }
+        let blocks: Vec<Vec<u8>> = std::iter::from_fn(|| journal.take_block(Instant::ZERO, true)).collect();
+        let urls: usize = blocks.iter().map(|block| Entries::from_block(block).unwrap().0.accepted.len()).sum();
+        assert_eq!((blocks.len(), urls), (5, 20_000));
     }
 
     #[test]

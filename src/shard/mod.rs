@@ -182,8 +182,9 @@ impl Shard {
 
     /// Notes what was not handed over in the journal, for a crawl that ends before it could be.
     pub fn keep_outgoing(&mut self, now: Instant) {
-        let outgoing = &mut self.journal.entries(now).outgoing;
-        self.outbox.in_memory().for_each(|batch| outgoing.extend(batch));
+        for batch in self.outbox.in_memory() {
+            self.journal.entries(now).outgoing.extend(batch);
+        }
     }
 
     /// When to ask again although nothing came in; `Instant::ZERO` for now.
