@@ -1,19 +1,19 @@
 //! Seeds: from arguments and files to URLs.
 //!
 //! Decides: a seed without a scheme gets `http://`, as people write them; a line of a file that starts with `#` is a
-//! comment. Every bad seed is named, with its line; nothing is crawled then.
+//! comment. Every bad seed is named, with its line, and every file that cannot be read or holds no seed; nothing is
+//! crawled then.
 
 use std::io::Read;
 use std::path::Path;
 
 use crate::url::Url;
 
-/// A seed that is none.
+/// A seed that is none, or a file that has none.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{place}: \"{text}\": {why}")]
+#[error("{place}: {why}")]
 pub struct SeedError {
     place: String,
-    text: String,
     why: String,
 }
 
@@ -22,7 +22,7 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     let (mut seeds, mut errors) = (Vec::new(), Vec::new());
     let mut take = |place: String, text: &str| match parse(text) {
         Ok(url) => seeds.push(url),
-        Err(why) => errors.push(SeedError { place, text: shortened(text), why }),
+        Err(why) => errors.push(SeedError { place, why: format!("\"{}\": {why}", shortened(text)) }),
     };
     for (index, text) in arguments.iter().enumerate() {
         take(format!("seed {}", index + 1), text.trim());
@@ -30,22 +30,20 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     let mut unread = Vec::new();
     for file in files {
         let file = file.as_ref();
-        match read(file) {
+        let why = match read(file) {
             Ok(text) => {
-                for (index, line) in text.lines().map(str::trim).enumerate() {
-                    if !line.is_empty() && !line.starts_with('#') {
-                        take(format!("{}:{}", file.display(), index + 1), line);
-                    }
+                let lines = text.lines().map(str::trim).enumerate();
+                let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
+                if lines.peek().is_some() {
+                    lines.for_each(|(index, line)| take(format!("{}:{}", file.display(), index + 1), line));
+                    continue;
                 }
+                // Who names a file expects its seeds to be crawled, whatever others there are.
+                "no seed in it; expected URLs, one a line".to_owned()
             }
-            Err(error) => {
-                unread.push(SeedError {
-                    place: file.display().to_string(),
-                    text: String::new(),
-                    why: error.to_string(),
-                });
-            }
-        }
+            Err(error) => error.to_string(),
+        };
+        unread.push(SeedError { place: file.display().to_string(), why });
     }
     errors.append(&mut unread);
     let mut known = std::collections::HashSet::new();
