@@ -63,7 +63,8 @@ fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>
     if errors.is_empty() { Ok(config) } else { Err(errors) }
 }
 
-fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
+/// Sets what `--set` says: `KEY=VALUE`.
+pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     match pair.split_once('=') {
         Some((key, value)) => config.set(key.trim(), value.trim()),
         None => Err(ConfigError {

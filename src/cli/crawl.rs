@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::control::Phase;
 use crate::stats::Totals;
 
+use super::check_config;
 use super::progress::Progress;
 use super::summary::Summary;
 
@@ -81,16 +82,13 @@ fn order(arguments: &CrawlArguments) -> Result<Order, Vec<String>> {
         Some(file) => Config::load(file).map_err(texts)?,
         None => Config::default(),
     };
-    let mut complaints = Vec::new();
+    let set_pair = |pair: &String| check_config::set(&mut config, pair).err().map(|error| error.to_string());
+    let mut complaints: Vec<String> = arguments.set.iter().filter_map(set_pair).collect();
     let mut set = |key: &str, value: &str| {
         if let Err(error) = config.set(key, value) {
             complaints.push(error.to_string());
         }
     };
-    for pair in &arguments.set {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        set(key.trim(), value.trim());
-    }
     if let Some(cpus) = &arguments.cpus {
         set("crawl.cpus", cpus);
     }
