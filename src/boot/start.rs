@@ -14,6 +14,7 @@ use crate::config::{Config, PartitionKey};
 use crate::control::{Census, Control, Phase};
 use crate::drive;
 use crate::exchange::spsc;
+use crate::fetch;
 use crate::frontier::Ledger;
 use crate::ring;
 use crate::route::Partition;
@@ -75,6 +76,7 @@ impl Crawl {
             BootError::Order(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         })?;
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
+        fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
             0 => cpus.len().max(1) as u16,
@@ -87,8 +89,12 @@ impl Crawl {
             partition_key: config.partition.key,
         };
         // A crawl is not begun without a seed; one that is there already needs none.
-        if seeds.is_empty() && (new || !dir.join("crawl.json").exists()) {
+        let is_new = new || !dir.join("crawl.json").exists();
+        if seeds.is_empty() && is_new {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
+        }
+        if is_new {
+            check_files(&config, shards_now)?;
         }
         let crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,

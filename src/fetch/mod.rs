@@ -115,6 +115,11 @@ pub enum HandsError {
     Dns(String),
 }
 
+/// Reads what the configuration names and hands cannot do without: the files of `tls.ca_files`.
+pub fn check(config: &Config) -> Result<(), HandsError> {
+    tls::TlsClient::new(&config.tls, config.fetch.idle_connections_max).map(|_| ())
+}
+
 impl Hands {
     /// One shard's hands; `agent_ua` is the User-Agent that requests carry.
     pub fn new(config: &Config, agent_ua: String) -> Result<Hands, HandsError> {
