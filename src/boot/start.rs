@@ -104,6 +104,8 @@ impl Crawl {
             shards: shards_now,
             partition_key: key_name(config.partition.key).to_owned(),
         })?;
+        // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
+        loopback::check(&mut config, &crawl_dir.remember_seeds(&[])?).map_err(BootError::Order)?;
         check_files(&config, crawl_dir.manifest().shards)?;
         Crawl::launch(config, seeds, crawl_dir, &cpus)
     }
