@@ -1,0 +1,81 @@
+//! A disk that is full: the crawl stops and says where and why, what it stored is good, and with room it goes on.
+//!
+//! Decides: the disk is a small file system in memory, mounted where no other process sees it (`unshare --mount`),
+//! so the test needs root; without it, it says that it is skipped. All steps run in one script, because the mount
+//! goes with the last process in its namespace; what was stored is copied out at the end.
+
+use std::process::Command;
+
+use ringcrawl::web::ModelConfig;
+use ringcrawl::web::truth::reachable;
+
+use super::harvest::{Verdict, open_files, stored};
+use super::rig::{Place, Process, RINGCRAWL, is_root, run, web};
+
+/// Crawls into a disk of 2 MiB, verifies, tries again, makes room, goes on. `$0` is the program, `$1` the disk.
+const SCRIPT: &str = r#"
+disk=$1; out=$2; shift 2
+mount -t tmpfs -o size=2m tmpfs "$disk" || { echo cannot mount >&2; exit 77; }
+"$0" crawl "$@" --dir "$disk/crawl" --json "$out/first.json" 2> "$out/first.err"; echo "first $?"
+"$0" store verify "$disk/crawl" > "$out/verify.out" 2> "$out/verify.err"; echo "verify $?"
+"$0" crawl "$@" --dir "$disk/crawl" 2> "$out/again.err"; echo "again $?"
+mount -o remount,size=64m "$disk"
+"$0" crawl "$@" --dir "$disk/crawl" --json "$out/last.json" 2> "$out/last.err"; echo "last $?"
+cp -r "$disk/crawl" "$out/crawl"
+"#;
+
+fn fill(name: &str, shards: &str) -> Option<Verdict> {
+    if !is_root() {
+        eprintln!("skipped: only root can mount a small disk");
+        return None;
+    }
+    let place = Place::new(name);
+    let (web, seed) = web(ModelConfig { sites: 40, pages: 1_500, addresses: 16, ..ModelConfig::default() });
+    let config = place.config(&web, "store.segment_bytes_max = \"1MiB\"\n");
+    std::fs::create_dir(place.at("disk")).expect("a folder");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", SCRIPT, RINGCRAWL, &place.at("disk"), &place.at("")]);
+    command.args([&seed, "-c", &config, "--shards", shards]);
+    let ended = Process::start(&mut command).end();
+    if ended.code == 77 || ended.err.contains("unshare failed") {
+        eprintln!("skipped: this root may not mount: {}", ended.err);
+        return None;
+    }
+    let said = |name: &str| std::fs::read_to_string(place.at(name)).unwrap_or_default();
+    let codes: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(codes, ["first 1", "verify 0", "again 1", "last 0"], "{ended:#?}\n{}", said("verify.err"));
+    for name in ["first.err", "again.err"] {
+        let text = said(name);
+        // The file that could not be written, in full, and the system's word for why.
+        let line = text.lines().find(|line| line.contains("No space left")).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(line.contains(&place.at("disk/crawl/")), "{line}");
+    }
+    assert!(said("first.err").contains("the same command goes on with it"), "{}", said("first.err"));
+    let json = |name: &str| serde_json::from_str::<serde_json::Value>(&said(name)).expect("JSON");
+    assert_eq!((&json("first.json")["ended"], &json("last.json")["ended"]), (&"failed".into(), &"finished".into()));
+    let dir = place.at("crawl");
+    assert_eq!(open_files(&dir), [""; 0]);
+    run(&["store", "verify", &dir]).expect(0);
+    let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    let verdict = Verdict::of(&stored(&dir), &truth);
+    println!(
+        "{shards} shards, disk full twice: of {} pages {} are missing, {} captures are a second one",
+        verdict.expected, verdict.missing, verdict.double
+    );
+    assert_eq!((verdict.wrong, verdict.beyond), (0, 0), "{verdict:#?}");
+    Some(verdict)
+}
+
+#[test]
+fn a_full_disk_stops_one_shard_and_room_lets_it_go_on() {
+    if let Some(verdict) = fill("full-1", "1") {
+        verdict.expect_whole();
+    }
+}
+
+#[test]
+fn a_full_disk_stops_two_shards_and_room_lets_them_go_on() {
+    if let Some(verdict) = fill("full-2", "2") {
+        verdict.expect_whole();
+    }
+}
