@@ -129,11 +129,6 @@ impl Outbox {
         self.lanes.iter().any(|lane| !lane.waiting.is_empty())
     }
 
-    /// Every URL not handed over that is in memory, for the journal at a stop.
-    pub fn in_memory(&self) -> impl Iterator<Item = &UrlBatch> {
-        self.lanes.iter().flat_map(|lane| lane.waiting.iter().chain([&lane.open]))
-    }
-
     fn close(&mut self, to: u16, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
         let batch = std::mem::take(&mut lane.open);
