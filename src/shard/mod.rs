@@ -80,7 +80,7 @@ impl Shard {
             rng_seed,
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
             frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
-            outbox: Outbox::new(partition.shards, &config.exchange),
+            outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
             in_flight: 0,
