@@ -277,7 +277,7 @@ mod tests {
         let first = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap();
         assert!(first.is_new() && root.join("shard-01/segments").is_dir());
         let [a, b] = ["http://a.test/", "http://b.test/"].map(|text| Url::parse(text).unwrap());
-        assert_eq!(first.remember_seeds(&[a.clone()]).unwrap(), [a.clone()]);
+        assert_eq!(first.remember_seeds(std::slice::from_ref(&a)).unwrap(), std::slice::from_ref(&a));
         assert_eq!(first.remember_seeds(&[b.clone(), a.clone()]).unwrap(), [a.clone(), b.clone()]);
         assert_eq!(first.remember_seeds(&[]).unwrap(), [a, b]);
         let locked = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err();

@@ -138,7 +138,8 @@ impl Crawl {
                 dir: dir.shard(index),
                 to: to.remove(0),
                 from: from.remove(0),
-                seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
+                // Those of earlier runs too: a run may have been killed before it wrote its first block.
+                seeds: all_seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
                 control: Arc::clone(&control),
                 config: Arc::clone(&config),
                 user_agent: user_agent.clone(),
@@ -196,7 +197,14 @@ impl Crawl {
                 failure.get_or_insert(error);
             }
         }
-        self.control.failure().or(failure).map_or(Ok(()), Err)
+        if let Some(failure) = self.control.failure().or(failure) {
+            return Err(failure);
+        }
+        for shard in 0..self.dir.manifest().shards {
+            let path = self.dir.shard(shard);
+            drive::recover::mark_handed_over(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
     }
 }
 

@@ -52,16 +52,17 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         at_most((low, format_duration(low_value)), (high, format_duration(high_value)), low_value <= high_value);
     }
     let url_bytes = config.scope.url_bytes_max;
-    for (key, bytes) in [
-        ("exchange.ring_bytes", config.exchange.ring_bytes),
-        ("exchange.waiting_bytes_max", config.exchange.waiting_bytes_max),
+    for (key, bytes, room) in [
+        // A message is at most a quarter of its ring.
+        ("exchange.ring_bytes", config.exchange.ring_bytes, config.exchange.ring_bytes / 4),
+        ("exchange.waiting_bytes_max", config.exchange.waiting_bytes_max, config.exchange.waiting_bytes_max),
         // A redirect's Location must fit the head it stands in.
-        ("fetch.header_bytes_max", fetch.header_bytes_max),
+        ("fetch.header_bytes_max", fetch.header_bytes_max, fetch.header_bytes_max),
     ] {
         at_most(
             ("scope.url_bytes_max", format_bytes(url_bytes as u64)),
             (key, format_bytes(bytes as u64)),
-            url_bytes.saturating_add(URL_OVERHEAD_BYTES) <= bytes,
+            url_bytes.saturating_add(URL_OVERHEAD_BYTES) <= room,
         );
     }
     clashes

@@ -263,8 +263,8 @@ tables! {
     /// URLs between shards.
     exchange: Exchange {
         /// Size of the ring from one shard to another.
-        /// There are shards × (shards − 1) of them: 64 shards with 1MiB hold 4 GiB.
-        ring_bytes: usize = "1MiB", size("4KiB", "256MiB");
+        /// There are shards × (shards − 1) of them: 64 shards with 256KiB hold 1 GiB.
+        ring_bytes: usize = "256KiB", size("4KiB", "256MiB");
         /// A batch is sent when it holds this many URLs.
         batch_urls_max: usize = "512", Kind::Number(1, 65_536);
         /// A batch is sent when its oldest URL is this old.

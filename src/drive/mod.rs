@@ -11,7 +11,7 @@
 
 mod disk;
 mod page;
-mod recover;
+pub mod recover;
 mod segments;
 mod signal;
 mod ticker;
@@ -304,7 +304,6 @@ impl Loop {
             self.take_in();
         }
         self.take_finished();
-        self.brain.keep_outgoing(ring::now());
         self.queue_writes(true);
         self.bench.segments.borrow_mut().close();
         while !self.disk.is_done() {

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::disk::{INDEX_SUFFIX, JOURNAL, OPEN, SEGMENT_SUFFIX};
@@ -34,9 +34,14 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     let path = dir.join(JOURNAL);
     let mut recovered = Recovered::default();
     let mut over = HashSet::new();
+    // What was found for other shards before this is in their journals.
+    let mut handed_over_until = 0;
     let Some(length) = for_blocks(&path, &mut |entries, end| {
         over.extend(entries.over);
         recovered.journal_bytes = end;
+        if entries.handed_over {
+            handed_over_until = end;
+        }
     })?
     else {
         return Ok(recovered);
@@ -45,7 +50,7 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     if recovered.cut_bytes > 0 {
         fs::File::options().write(true).open(&path)?.set_len(recovered.journal_bytes)?;
     }
-    for_blocks(&path, &mut |entries, _| {
+    for_blocks(&path, &mut |entries, end| {
         for (depth, text) in entries.accepted.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
             let is_over = over.contains(&shard.fingerprint(&url));
@@ -53,14 +58,22 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
             recovered.waiting += u64::from(!is_over);
             shard.remember(now, &url, depth, is_over);
         }
-        // What was set aside, or not handed over, gets another chance.
-        for (depth, text) in entries.aside.iter().chain(entries.outgoing.iter()) {
+        // What was set aside gets another chance; what may not have arrived is sent again.
+        let outgoing = entries.outgoing.iter().filter(|_| end > handed_over_until);
+        for (depth, text) in entries.aside.iter().chain(outgoing) {
             if let Ok(url) = Url::from_canonical(text) {
                 shard.found(now, &url, depth);
             }
         }
     })?;
     Ok(recovered)
+}
+
+/// Says in the journal in `dir` that everything found for other shards has arrived: all of them ended well.
+pub fn mark_handed_over(dir: &Path) -> io::Result<()> {
+    let mut file = fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?;
+    file.write_all(&Entries { handed_over: true, ..Entries::default() }.to_block())?;
+    file.sync_all()
 }
 
 /// What an earlier run left of segments.
@@ -121,7 +134,7 @@ fn for_blocks(path: &Path, each: &mut dyn FnMut(Entries, u64)) -> io::Result<Opt
     let length = file.metadata()?.len();
     let (mut window, mut start) = (Vec::new(), 0);
     loop {
-        let read = file.by_ref().take(WINDOW_BYTES).read_to_end(&mut window)?;
+        let read = Read::by_ref(&mut file).take(WINDOW_BYTES).read_to_end(&mut window)?;
         let mut used = 0;
         for (entries, end) in journal::blocks(&window) {
             used = end;

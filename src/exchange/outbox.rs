@@ -41,8 +41,8 @@ struct Limits {
 }
 
 impl Outbox {
-    /// An empty outbox to `shards` shards (its own lane stays unused).
-    pub fn new(shards: u16, config: &config::Exchange) -> Outbox {
+    /// An empty outbox to `shards` shards (its own lane stays unused) for URLs of at most `url_bytes_max` bytes.
+    pub fn new(shards: u16, config: &config::Exchange, url_bytes_max: usize) -> Outbox {
         Outbox {
             lanes: (0..shards).map(|_| Lane::default()).collect(),
             waiting_bytes: 0,
@@ -50,7 +50,7 @@ impl Outbox {
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
                 // With the longest URL on top, a batch stays under the quarter of the ring that a message may take.
-                batch_bytes_max: (config.ring_bytes / 4).saturating_sub(URL_BYTES_MAX).max(1),
+                batch_bytes_max: (config.ring_bytes / 4).saturating_sub(url_bytes_max + ENTRY_HEAD_BYTES).max(1),
                 batch_age_max: config.batch_age_max,
                 waiting_bytes_max: config.waiting_bytes_max,
             },
@@ -129,11 +129,6 @@ impl Outbox {
         self.lanes.iter().any(|lane| !lane.waiting.is_empty())
     }
 
-    /// Every URL not handed over that is in memory, for the journal at a stop.
-    pub fn in_memory(&self) -> impl Iterator<Item = &UrlBatch> {
-        self.lanes.iter().flat_map(|lane| lane.waiting.iter().chain([&lane.open]))
-    }
-
     fn close(&mut self, to: u16, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
         let batch = std::mem::take(&mut lane.open);
@@ -147,8 +142,8 @@ impl Outbox {
     }
 }
 
-/// The longest entry of a batch: text and head.
-const URL_BYTES_MAX: usize = 65_535 + 4;
+/// What an entry of a batch takes besides the URL.
+const ENTRY_HEAD_BYTES: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -167,7 +162,7 @@ mod tests {
     #[test]
     fn batches_close_by_count_and_by_age() {
         let mut spool = Spool::new(1 << 20);
-        let mut outbox = Outbox::new(2, &small());
+        let mut outbox = Outbox::new(2, &small(), 100);
         let mut sent = Vec::new();
         let mut send = |to: u16, batch: &UrlBatch| {
             sent.push((to, batch.len()));
@@ -186,7 +181,7 @@ mod tests {
     #[test]
     fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
         let mut spool = Spool::new(1 << 20);
-        let mut outbox = Outbox::new(2, &small());
+        let mut outbox = Outbox::new(2, &small(), 100);
         for number in 0..300 {
             outbox.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
         }

@@ -10,9 +10,12 @@
 //! | 8, little endian | xxh3-64 of the stored payload |
 //! | n | payload: one zstd frame with its content size |
 //!
-//! Payload, four sections, each a 4-byte little-endian length and then so many bytes:
-//! accepted URLs and URLs set aside (as [`UrlBatch`]), then fingerprints of URLs that are over (8 bytes each),
-//! then URLs found for other shards and not handed over when the crawl stopped (as [`UrlBatch`]).
+//! Payload, five sections, each a 4-byte little-endian length and then so many bytes: accepted URLs and URLs set
+//! aside (as [`UrlBatch`]); fingerprints of URLs that are over (8 bytes each); URLs found for other shards (as
+//! [`UrlBatch`]); one byte when everything found for other shards so far is in their journals, none else.
+//!
+//! A page's links go in before the page is over, those for other shards too: a ring's content dies with the
+//! process, and a link that is in no journal would be lost with it. After a restart they are sent once more.
 //!
 //! Invariants: a block counts whole or not at all; reading stops at the first one that is not whole.
 //! Limits: a block's payload is at most 64 MiB decoded.
@@ -40,8 +43,10 @@ pub struct Entries {
     pub aside: UrlBatch,
     /// Fingerprints of URLs that are over.
     pub over: Vec<u64>,
-    /// URLs for other shards, not handed over.
+    /// URLs found for other shards.
     pub outgoing: UrlBatch,
+    /// Everything found for other shards, in this block and before, is in their journals.
+    pub handed_over: bool,
 }
 
 impl Journal {
@@ -85,7 +90,9 @@ impl Entries {
     pub fn to_block(&self) -> Vec<u8> {
         let over: Vec<u8> = self.over.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()).collect();
         let mut payload = Vec::new();
-        for section in [self.accepted.as_bytes(), self.aside.as_bytes(), &over, self.outgoing.as_bytes()] {
+        let handed_over: &[u8] = if self.handed_over { &[1] } else { &[] };
+        let urls = [&self.accepted, &self.aside, &self.outgoing].map(UrlBatch::as_bytes);
+        for section in [urls[0], urls[1], &over, urls[2], handed_over] {
             payload.extend_from_slice(&(section.len() as u32).to_le_bytes());
             payload.extend_from_slice(section);
         }
@@ -115,7 +122,8 @@ impl Entries {
         let aside = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
         let over = section(&mut rest)?.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect();
         let outgoing = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
-        Some((Entries { accepted, aside, over, outgoing }, HEAD_BYTES + length))
+        let handed_over = !section(&mut rest)?.is_empty();
+        Some((Entries { accepted, aside, over, outgoing, handed_over }, HEAD_BYTES + length))
     }
 }
 
@@ -155,6 +163,7 @@ mod tests {
         entries.accepted.push(4, "http://a.test/b");
         entries.aside.push(9, "http://c.test/");
         entries.outgoing.push(2, "http://d.test/");
+        entries.handed_over = true;
         entries
     }
 

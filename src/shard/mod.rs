@@ -80,7 +80,7 @@ impl Shard {
             rng_seed,
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
             frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
-            outbox: Outbox::new(partition.shards, &config.exchange),
+            outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
             in_flight: 0,
@@ -98,6 +98,7 @@ impl Shard {
         if owner == self.index {
             self.accept(now, url, depth);
         } else {
+            self.journal.entries(now).outgoing.push(depth, url.as_str());
             self.outbox.push(now, owner, depth, url.as_str(), &mut self.spool);
         }
     }
@@ -178,13 +179,6 @@ impl Shard {
     /// The next block of the journal, when one is due; with `force` whatever there is.
     pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
         self.journal.take_block(now, force)
-    }
-
-    /// Notes what was not handed over in the journal, for a crawl that ends before it could be.
-    pub fn keep_outgoing(&mut self, now: Instant) {
-        for batch in self.outbox.in_memory() {
-            self.journal.entries(now).outgoing.extend(batch);
-        }
     }
 
     /// When to ask again although nothing came in; `Instant::ZERO` for now.
