@@ -152,6 +152,10 @@ impl Files {
             DiskOp::SegmentWrite(bytes, offset) => {
                 let Some((name, file)) = &self.segment else { return Ok(None) };
                 let (result, _) = file.write_all_at(bytes, offset).await;
+                if result.is_err() {
+                    // Whole records alone stay, so that what was stored verifies as it lies there.
+                    let _ = file.truncate(offset);
+                }
                 result.map_err(at(&self.segment_path(name)))?;
             }
             DiskOp::SegmentClose(_) => {}
