@@ -305,7 +305,7 @@ impl Loop {
         }
         self.take_finished();
         self.queue_writes(true);
-        self.bench.segments.borrow_mut().close();
+        self.bench.segments.borrow_mut().stop();
         while !self.disk.is_done() {
             self.signal.wait().await;
         }

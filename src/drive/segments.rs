@@ -16,6 +16,7 @@ pub struct Segments {
     disk: Rc<Disk>,
     shard: u16,
     is_open: bool,
+    is_stopped: bool,
     /// When the oldest byte not yet queued came.
     since: Option<Instant>,
     /// Part of the next one's name.
@@ -25,7 +26,15 @@ pub struct Segments {
 impl Segments {
     /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
     pub fn new(settings: Settings, shard: u16, next_number: u32, disk: Rc<Disk>) -> Result<Segments, StoreError> {
-        Ok(Segments { writer: SegmentWriter::new(settings)?, disk, shard, is_open: false, since: None, next_number })
+        Ok(Segments {
+            writer: SegmentWriter::new(settings)?,
+            disk,
+            shard,
+            is_open: false,
+            is_stopped: false,
+            since: None,
+            next_number,
+        })
     }
 
     /// Stores a capture; returns the bytes that it takes in the segment.
@@ -68,8 +77,19 @@ impl Segments {
         }
     }
 
+    /// Ends the open segment, and the shard's storing: fetches may still be under way.
+    pub fn stop(&mut self) {
+        self.close();
+        self.is_stopped = true;
+    }
+
+    /// Whether nothing more may be stored: no segment would be closed, no page be over.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Ends the open segment, if there is one.
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         if self.is_open {
             self.flush();
             let index = self.writer.finish();
