@@ -43,7 +43,13 @@ fn fill(name: &str, shards: &str) -> Option<Verdict> {
     }
     let said = |name: &str| std::fs::read_to_string(place.at(name)).unwrap_or_default();
     let codes: Vec<&str> = ended.out.lines().collect();
-    assert_eq!(codes, ["first 1", "verify 0", "again 1", "last 0"], "{ended:#?}\n{}", said("verify.err"));
+    assert_eq!(
+        codes,
+        ["first 1", "verify 0", "again 1", "last 0"],
+        "{ended:#?}\n{}{}",
+        said("verify.out"),
+        said("verify.err")
+    );
     for name in ["first.err", "again.err"] {
         let text = said(name);
         // The file that could not be written, in full, and the system's word for why.

@@ -4,7 +4,7 @@
 //! right index over wrong bytes is found. robots.txt is stored too, and is no page: left out here.
 //! Leaves to others: frames, index order and record fields (`store verify`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use ringcrawl::store::digest::Sha256;
@@ -116,6 +116,19 @@ pub fn open_files(dir: &str) -> Vec<String> {
         }
     }
     open
+}
+
+/// Panics when two records of a crawl have one identifier (WARC 1.1 section 5.2: it is globally unique).
+#[track_caller]
+pub fn expect_own_ids(dir: &str) {
+    let mut ids = HashSet::new();
+    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
+        let mut reader = SegmentReader::open(&segment).expect("a segment");
+        while let Some(record) = reader.next_record().expect("a record") {
+            let id = record.head.id().to_owned();
+            assert!(ids.insert(id.clone()), "{id} is there twice, the second time in {}", segment.display());
+        }
+    }
 }
 
 fn sha256(bytes: &[u8]) -> String {

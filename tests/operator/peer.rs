@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use hickory_proto::op::{Message, Metadata};
 use hickory_proto::rr::rdata::A;
@@ -61,11 +62,11 @@ pub fn outward_address() -> Option<Ipv4Addr> {
     }
 }
 
-/// A web server on loopback that allows everything by robots.txt and keeps every page back until it is let go.
+/// A web server on 127.0.0.1 that allows everything by robots.txt and keeps every page back until it is let go.
 pub struct SlowServer {
-    /// The port of its only origin, `http://127.0.0.1:PORT/`.
+    /// Its port.
     pub port: u16,
-    gate: Arc<(Mutex<bool>, Condvar)>,
+    gate: Arc<Gate>,
     waiting: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
 }
@@ -102,8 +103,13 @@ impl SlowServer {
 
     /// Answers, now and from now on.
     pub fn let_go(&self) {
-        *self.gate.0.lock().expect("a gate") = true;
-        self.gate.1.notify_all();
+        self.let_go_each(Duration::ZERO);
+    }
+
+    /// Answers what waits one after the other, `pause` apart.
+    pub fn let_go_each(&self, pause: Duration) {
+        *self.gate.pause.lock().expect("a gate") = Some(pause);
+        self.gate.opened.notify_all();
     }
 }
 
@@ -115,7 +121,14 @@ impl Drop for SlowServer {
     }
 }
 
-fn serve(mut stream: TcpStream, gate: &(Mutex<bool>, Condvar), waiting: &AtomicU64) {
+/// Closed as long as there is no pause.
+#[derive(Default)]
+struct Gate {
+    pause: Mutex<Option<Duration>>,
+    opened: Condvar,
+}
+
+fn serve(mut stream: TcpStream, gate: &Gate, waiting: &AtomicU64) {
     let mut head = Vec::new();
     let mut byte = [0];
     loop {
@@ -129,9 +142,10 @@ fn serve(mut stream: TcpStream, gate: &(Mutex<bool>, Condvar), waiting: &AtomicU
         let body = if head.starts_with(b"GET /robots.txt ") {
             ""
         } else {
-            waiting.fetch_add(1, Ordering::SeqCst);
-            let closed = gate.0.lock().expect("a gate");
-            drop(gate.1.wait_while(closed, |open| !*open).expect("a gate"));
+            let number = waiting.fetch_add(1, Ordering::SeqCst);
+            let pause = gate.pause.lock().expect("a gate");
+            let pause = *gate.opened.wait_while(pause, |pause| pause.is_none()).expect("a gate");
+            std::thread::sleep(pause.unwrap_or_default() * u32::try_from(number).expect("few requests"));
             "slow"
         };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());

@@ -12,6 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -130,9 +131,15 @@ impl Ended {
 /// The program under way; killed when this value goes.
 pub struct Process {
     child: Child,
-    out: Option<JoinHandle<String>>,
-    err: Option<JoinHandle<String>>,
+    out: Pipe,
+    err: Pipe,
     since: Instant,
+}
+
+/// What came out of a pipe so far. Pipes are read while the program runs: a full one would stop it.
+struct Pipe {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -140,8 +147,8 @@ impl Process {
     pub fn start(command: &mut Command) -> Process {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
-        let out = child.stdout.take().map(read_all);
-        let err = child.stderr.take().map(read_all);
+        let out = Pipe::read(child.stdout.take().expect("a pipe"));
+        let err = Pipe::read(child.stderr.take().expect("a pipe"));
         Process { child, out, err, since: Instant::now() }
     }
 
@@ -165,6 +172,13 @@ impl Process {
         }
     }
 
+    /// Waits until it has said `word` on standard error.
+    #[track_caller]
+    pub fn wait_for(&mut self, word: &str) {
+        let bytes = Arc::clone(&self.err.bytes);
+        self.wait_until(word, || String::from_utf8_lossy(&bytes.lock().expect("a pipe")).contains(word));
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub fn end(mut self) -> Ended {
@@ -182,13 +196,34 @@ impl Process {
             std::thread::sleep(Duration::from_millis(2));
         };
         let took = self.since.elapsed();
-        let text = |thread: &mut Option<JoinHandle<String>>| thread.take().and_then(|thread| thread.join().ok());
         Ended {
             code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
-            out: text(&mut self.out).unwrap_or_default(),
-            err: text(&mut self.err).unwrap_or_default(),
+            out: self.out.finish(),
+            err: self.err.finish(),
             took,
         }
+    }
+}
+
+impl Pipe {
+    fn read(mut pipe: impl Read + Send + 'static) -> Pipe {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut piece = [0; 4_096];
+            while let Ok(count @ 1..) = pipe.read(&mut piece) {
+                seen.lock().expect("a pipe").extend_from_slice(&piece[..count]);
+            }
+        });
+        Pipe { bytes, reader: Some(reader) }
+    }
+
+    /// Everything, when the pipe has ended.
+    fn finish(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("a reader");
+        }
+        String::from_utf8_lossy(&self.bytes.lock().expect("a pipe")).into_owned()
     }
 }
 
@@ -208,15 +243,6 @@ pub fn run(arguments: &[&str]) -> Ended {
 /// Starts the program.
 pub fn start(arguments: &[&str]) -> Process {
     Process::start(Command::new(RINGCRAWL).args(arguments))
-}
-
-/// Pipes are read while the program runs: a full one would stop it.
-fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
 }
 
 /// Whether the user may do everything; tests that need it say that they are skipped.
