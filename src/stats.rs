@@ -189,12 +189,10 @@ impl Totals {
         sum
     }
 
-    /// Failures that somebody might look into: all but what we decided ourselves, by robots.txt or by stopping.
+    /// Failures that somebody might look into: all but what robots.txt forbade.
     pub fn errors(&self) -> u64 {
-        let ours = |failure: Failure| matches!(failure, Failure::RobotsDenied | Failure::Aborted);
-        self.failures_by_name()
-            .filter(|(failure, _)| !ours(*failure))
-            .fold(0, |sum, (_, count)| sum.saturating_add(count))
+        let denied = self.failures.get(Failure::RobotsDenied as usize).copied().unwrap_or(0);
+        self.failed().saturating_sub(denied)
     }
 
     /// Failures in all.
@@ -220,7 +218,7 @@ mod tests {
             shard.queued.set(10 * count);
             shard.idle.set(1);
             shard.fail(Failure::DnsTimeout);
-            shard.fail(Failure::Aborted);
+            shard.fail(Failure::RobotsDenied);
             for status in [0, 99, 200, 299, 404, 599, 600, 999, u16::MAX] {
                 shard.status(status);
             }
@@ -231,7 +229,10 @@ mod tests {
         assert_eq!(early.errors(), 3);
         assert_eq!(early.statuses, [15, 0, 6, 0, 3, 3]);
         assert_eq!(early.statuses.iter().sum::<u64>(), early.responses);
-        assert_eq!(early.failures_by_name().collect::<Vec<_>>(), [(Failure::DnsTimeout, 3), (Failure::Aborted, 3)]);
+        assert_eq!(
+            early.failures_by_name().collect::<Vec<_>>(),
+            [(Failure::DnsTimeout, 3), (Failure::RobotsDenied, 3)]
+        );
 
         shards.iter().for_each(|shard| shard.pages.add(100));
         shards.iter().for_each(|shard| shard.queued.sub(15));

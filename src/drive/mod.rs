@@ -287,6 +287,7 @@ impl Loop {
         let hands = self.bench.hands.counters();
         stats.connections.set(hands.connects.get());
         stats.handshakes.set(hands.handshakes.get());
+        stats.resumed.set(hands.resumed.get());
         let nothing_came = self.finished.borrow().is_empty() && self.from.iter_mut().all(|ring| !ring.has_message());
         let quiet = nothing_came
             && match phase {

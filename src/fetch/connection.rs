@@ -59,6 +59,11 @@ impl Connection {
         self.info.as_ref()
     }
 
+    /// Whether the handshake took up an earlier session (RFC 8446 section 2.2, RFC 5077).
+    pub(super) fn is_resumed(&self) -> bool {
+        self.tls.as_ref().and_then(|tls| tls.handshake_kind()) == Some(rustls::HandshakeKind::Resumed)
+    }
+
     /// The TLS handshake of `connection`, to the end.
     pub(super) async fn handshake(
         &mut self,

@@ -112,6 +112,7 @@ impl Fetch<'_> {
                 return Err(failure);
             }
             add(&hands.counters.handshakes, 1);
+            add(&hands.counters.resumed, u64::from(connection.is_resumed()));
             self.timings.tls = ring::now().since(connected);
         }
         guard.set(self.deadline);

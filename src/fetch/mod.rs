@@ -57,6 +57,8 @@ pub struct Counters {
     pub connects: Cell<u64>,
     /// TLS handshakes completed.
     pub handshakes: Cell<u64>,
+    /// Those of them that took up an earlier session.
+    pub resumed: Cell<u64>,
     /// Requests sent over a connection that had been kept.
     pub reuses: Cell<u64>,
     /// Kept connections that turned out to be closed, so that a new one was made.
