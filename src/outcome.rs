@@ -170,6 +170,8 @@ failures! {
     RobotsUnreachable = "robots-unreachable", transient: false;
     /// The host failed too often in a row; its queue was given up.
     HostDead = "host-dead", transient: false;
+    /// The crawl is stopping at once; the URL stays queued.
+    Aborted = "aborted", transient: true;
 }
 
 #[cfg(test)]

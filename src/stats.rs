@@ -189,10 +189,10 @@ impl Totals {
         sum
     }
 
-    /// Failures that somebody might look into: all but what robots.txt forbade.
+    /// Failures that somebody might look into: all but what we decided ourselves, by robots.txt or by stopping.
     pub fn errors(&self) -> u64 {
-        let denied = self.failures.get(Failure::RobotsDenied as usize).copied().unwrap_or(0);
-        self.failed().saturating_sub(denied)
+        let count = |failure: Failure| self.failures.get(failure as usize).copied().unwrap_or(0);
+        self.failed().saturating_sub(count(Failure::RobotsDenied) + count(Failure::Aborted))
     }
 
     /// Failures in all.

@@ -64,6 +64,7 @@ impl Frontier {
                 host.dns_attempts = 0;
                 host.dns = Dns::Known { addrs: addrs.clone(), used: 0, until: now + *ttl };
             }
+            Outcome::Failed(Failure::Aborted) => host.dns = Dns::Unknown,
             Outcome::Failed(failure) if failure.is_transient() && host.dns_attempts < retries_max => {
                 host.dns_attempts += 1;
                 host.dns = Dns::Retry(now + wait);
@@ -92,6 +93,7 @@ impl Frontier {
                     pause = pause.max(asked.min(politeness.retry_after_max));
                 }
             }
+            Outcome::Failed(Failure::Aborted) => {}
             Outcome::Failed(failure) => {
                 host.failures_in_row += 1;
                 host.next_addr();
@@ -114,14 +116,16 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_transient(),
             Outcome::Fetched(_) | Outcome::Resolved { .. } => false,
         };
+        let aborted = matches!(outcome, Outcome::Failed(Failure::Aborted));
         let host = &self.hosts[job.host as usize];
         let room = host.retries.len() < RETRIES_MAX && job.attempt < self.rules.politeness.retries_max;
-        if !again || !room {
+        if !again || !(room || aborted) {
             self.queued -= 1;
             return End::Over;
         }
         let wait = self.backoff(job.attempt).max(self.hosts[job.host as usize].not_before.since(now));
-        let entry = Entry { url: job.url.clone(), depth: job.depth, attempt: job.attempt + 1 };
+        let attempt = if aborted { job.attempt } else { job.attempt + 1 };
+        let entry = Entry { url: job.url.clone(), depth: job.depth, attempt };
         self.hosts[job.host as usize].retries.push((now + wait, entry));
         End::Again
     }
@@ -143,6 +147,7 @@ impl Frontier {
                 robots::Meaning::AllowAll => self.robots_known(now, id, index, Rc::new(Rules::allow_all())),
                 robots::Meaning::Unreachable => self.robots_unreachable(now, id, index, fetched.retry_after),
             },
+            Outcome::Failed(Failure::Aborted) => {}
             Outcome::Failed(_) | Outcome::Resolved { .. } => self.robots_unreachable(now, id, index, None),
         }
     }
