@@ -13,7 +13,7 @@ use crate::control::Post;
 use crate::fetch::{Exchange, Hands};
 use crate::http::{self, Decoded};
 use crate::links::{self, Kinds, Page};
-use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
 use crate::ring;
 use crate::store::Capture;
 use crate::url::{Url, UrlBatch};
@@ -38,9 +38,12 @@ impl Bench {
         if job.kind == JobKind::Resolve {
             return self.hands.resolve(job.url.host()).await;
         }
-        match self.hands.exchange(job).await {
-            // The shard has written its last. The page is not over, so the next run asks for it.
-            _ if self.segments.borrow().is_stopped() => Outcome::Failed(Failure::Aborted),
+        let result = self.hands.exchange(job).await;
+        if self.segments.borrow().is_stopped() {
+            // The shard has written its last: this job never ends, and the next run asks for its page again.
+            return std::future::pending().await;
+        }
+        match result {
             Ok(exchange) => Outcome::Fetched(self.take(job, &exchange)),
             Err(failure) => Outcome::Failed(failure),
         }

@@ -141,12 +141,22 @@ fn killed(name: &str, shards: &str) -> Verdict {
     let place = Place::new(name);
     let (web, seed) = web(model());
     let (dir, config) = (place.at("crawl"), place.config(&web, ""));
-    // Slow enough that the journal is written between the kills: it is when its oldest entry is a second old.
     let slow = "politeness.host_delay=10ms";
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-", "--shards", shards, "--set", slow];
-    for requests in [200, 2_500, 4_000] {
+    let journals = || {
+        let shards = 0..shards.parse().expect("a number");
+        let length = |shard: u16| std::fs::metadata(place.at(&format!("crawl/shard-{shard:02}/journal")));
+        shards.map(|shard| length(shard).map_or(0, |journal| journal.len())).collect::<Vec<u64>>()
+    };
+    // First before anything was noted, then each time that every shard has noted something more.
+    for (round, beyond) in [(0, 200), (1, 0), (2, 100), (3, 20)] {
+        let (before, mut since) = (journals(), None);
         let mut crawl = start(&arguments);
-        crawl.wait_until("some pages", || web.report().requests >= requests);
+        crawl.wait_until("some pages", || {
+            let has_grown = round == 0 || journals().iter().zip(&before).all(|(now, before)| now > before);
+            let requests = web.report().requests;
+            has_grown && requests >= *since.get_or_insert(requests) + beyond
+        });
         crawl.signal("KILL");
         crawl.end().expect(128 + 9);
     }
@@ -154,7 +164,7 @@ fn killed(name: &str, shards: &str) -> Verdict {
     is_closed(&dir);
     let verdict = Verdict::of(&stored(&dir), &truth(&web));
     println!(
-        "{shards} shards, killed three times: of {} pages {} are missing, {} captures are a second one",
+        "{shards} shards, killed four times: of {} pages {} are missing, {} captures are a second one",
         verdict.expected, verdict.missing, verdict.double
     );
     assert_eq!((verdict.wrong, verdict.beyond), (0, 0), "{verdict:#?}");
