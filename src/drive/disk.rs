@@ -74,6 +74,12 @@ impl Disk {
         self.failure.borrow().clone()
     }
 
+    /// The oldest operation that was not begun.
+    #[cfg(test)]
+    pub fn take_op(&self) -> Option<DiskOp> {
+        self.ops.borrow_mut().pop_front()
+    }
+
     /// Carries out what is queued, for ever; tells `done` after each operation.
     pub async fn work(self: Rc<Self>, dir: PathBuf, journal_bytes: u64, done: Rc<Signal>) {
         let mut files = Files { dir, journal: None, journal_bytes, segment: None, spool: HashMap::new() };

@@ -109,7 +109,9 @@ impl Loop {
             &task.user_agent,
             task.rng_seed ^ u64::from(task.index) << 48,
         );
-        let segments = Segments::new(settings, task.index, Rc::clone(&disk)).map_err(|error| error.to_string())?;
+        let begun = recover::segment_count(&task.dir).map_err(|error| format!("{}: {error}", task.dir.display()))?;
+        let segments =
+            Segments::new(settings, task.index, begun, Rc::clone(&disk)).map_err(|error| error.to_string())?;
         let bench = Rc::new(Bench {
             hands: Rc::new(hands),
             segments: RefCell::new(segments),
@@ -154,7 +156,8 @@ impl Loop {
                 return self.close().await;
             }
             if more {
-                tokio::task::yield_now().await;
+                // By way of the ring: what the jobs want of the kernel must go there now.
+                ring::turn().await;
             } else {
                 let due = self.brain.next_due().into_iter().chain(self.bench.segments.borrow().next_due()).min();
                 // A brain that is ready now waits for a free place or for the disk; their end wakes the loop.
@@ -195,7 +198,10 @@ impl Loop {
 
     fn take_finished(&mut self) {
         for (block, purpose, bytes) in self.disk.take_returned() {
-            self.brain.spool_read(ring::now(), block, purpose, bytes);
+            if !self.brain.spool_read(ring::now(), block, purpose, bytes) {
+                let what = format!("spool/{}: a block is not what was written", block.file);
+                self.bench.store_failure.borrow_mut().get_or_insert(what);
+            }
         }
         loop {
             let finished = self.finished.borrow_mut().pop_front();
@@ -263,7 +269,7 @@ impl Loop {
         let now = ring::now();
         let mut segments = self.bench.segments.borrow_mut();
         segments.flush_old(now);
-        if let Some(block) = self.brain.journal_block(now, all) {
+        while let Some(block) = self.brain.journal_block(now, all) {
             // The records of pages that the block calls over go first.
             segments.flush();
             self.disk.push(DiskOp::Journal(block));
@@ -305,7 +311,7 @@ impl Loop {
         self.take_finished();
         self.brain.keep_outgoing(ring::now());
         self.queue_writes(true);
-        self.bench.segments.borrow_mut().close();
+        self.bench.segments.borrow_mut().end();
         while !self.disk.is_done() {
             self.signal.wait().await;
         }
@@ -335,7 +341,11 @@ fn read_back(task: &Task) -> Result<(Shard, u64), String> {
 
 /// Turns wake-ups of other threads into the loop's signal.
 async fn listen(listener: WakeListener, signal: Rc<Signal>) {
-    while listener.wait().await.is_ok() {
+    loop {
+        // A read that failed (interrupted, say) must not leave the shard deaf: it looks, and listens again.
+        if listener.wait().await.is_err() {
+            ring::sleep_until(ring::now() + DEAF_PAUSE).await;
+        }
         signal.notify();
     }
 }
@@ -349,5 +359,7 @@ const BATCHES_PER_TURN: usize = 16;
 const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
 pub const BACKLOG_BYTES_MAX: u64 = 64 << 20;
+/// How long after a failed wait for wake-ups the next one begins.
+const DEAF_PAUSE: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// The loop's clock is not finer than this.
 const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);

@@ -80,6 +80,13 @@ pub fn segments(dir: &Path) -> io::Result<Vec<(String, u64)>> {
     Ok(closed)
 }
 
+/// Number of closed segments.
+pub fn segment_count(dir: &Path) -> io::Result<u32> {
+    let names = fs::read_dir(dir.join("segments"))?.map(|entry| entry.map(|entry| entry.file_name()));
+    let segments = names.filter(|name| name.as_ref().map_or(true, |name| name.as_encoded_bytes().ends_with(SUFFIX)));
+    Ok(u32::try_from(segments.collect::<io::Result<Vec<_>>>()?.len()).unwrap_or(u32::MAX))
+}
+
 fn close_segment(path: &Path, name: &str) -> io::Result<u64> {
     let file = fs::File::options().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
@@ -123,5 +130,6 @@ fn for_blocks(path: &Path, each: &mut dyn FnMut(Entries, u64)) -> io::Result<Opt
     }
 }
 
+const SUFFIX: &[u8] = SEGMENT_SUFFIX.as_bytes();
 /// Longer than any block.
 const WINDOW_BYTES: u64 = 80 << 20;

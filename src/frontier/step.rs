@@ -236,11 +236,11 @@ impl Frontier {
             self.schedule(id, now, at);
             return None;
         }
-        if self.rules.politeness.ip_delay > Duration::ZERO {
-            if let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK) {
-                self.park(id, addr, now, free_from);
-                return None;
-            }
+        if self.rules.politeness.ip_delay > Duration::ZERO
+            && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
+        {
+            self.park(id, addr, now, free_from);
+            return None;
         }
         Some(self.job(id, kind, url, Some(addr), deadline))
     }

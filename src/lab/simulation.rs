@@ -192,7 +192,7 @@ impl Simulation {
             Event::SpoolRead(shard, block, purpose) => {
                 self.awake[shard] = true;
                 let bytes = self.disks[shard].remove(&(block.file, block.offset)).unwrap_or_default();
-                self.shards[shard].spool_read(self.now, block, purpose, bytes);
+                assert!(self.shards[shard].spool_read(self.now, block, purpose, bytes), "a block was damaged");
             }
             Event::Deliver(from, to) => {
                 self.awake[usize::from(to)] = true;
@@ -251,7 +251,7 @@ impl Simulation {
                     }
                 }
             }
-            let _ = self.shards[index].journal_block(self.now, false);
+            while self.shards[index].journal_block(self.now, false).is_some() {}
         }
     }
 

@@ -15,7 +15,10 @@
 //! then URLs found for other shards and not handed over when the crawl stopped (as [`UrlBatch`]).
 //!
 //! Invariants: a block counts whole or not at all; reading stops at the first one that is not whole.
-//! Limits: a block's payload is at most 64 MiB decoded.
+//! Limits: a block's payload is at most 64 MiB decoded; a longer one would be taken for a torn one, so a block is
+//! closed long before.
+
+use std::collections::VecDeque;
 
 use crate::time::{Duration, Instant};
 use crate::url::UrlBatch;
@@ -23,6 +26,8 @@ use crate::url::UrlBatch;
 /// What gathers for the next block.
 #[derive(Debug, Default)]
 pub struct Journal {
+    /// Blocks that are large enough and not yet taken.
+    full: VecDeque<Entries>,
     entries: Entries,
     since: Option<Instant>,
 }
@@ -43,16 +48,21 @@ pub struct Entries {
 impl Journal {
     /// Where the next facts go.
     pub fn entries(&mut self, now: Instant) -> &mut Entries {
+        if self.entries.bytes() >= BLOCK_BYTES {
+            self.full.push_back(std::mem::take(&mut self.entries));
+            self.since = None;
+        }
         self.since.get_or_insert(now);
         &mut self.entries
     }
 
-    /// The next block as bytes, when it is large or old enough, or anything at all with `force`.
+    /// The next block as bytes, when it is large or old enough, or anything at all with `force`. There may be more.
     pub fn take_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
+        if let Some(full) = self.full.pop_front() {
+            return Some(full.to_block());
+        }
         let since = self.since?;
-        let bytes =
-            self.entries.accepted.as_bytes().len() + self.entries.aside.as_bytes().len() + 8 * self.entries.over.len();
-        if !force && bytes < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
+        if !force && self.entries.bytes() < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
             return None;
         }
         self.since = None;
@@ -61,11 +71,17 @@ impl Journal {
 
     /// When the open block must be written.
     pub fn next_due(&self) -> Option<Instant> {
-        self.since.map(|since| since + BLOCK_AGE)
+        if self.full.is_empty() { self.since.map(|since| since + BLOCK_AGE) } else { Some(Instant::ZERO) }
     }
 }
 
 impl Entries {
+    /// Bytes of what is in it.
+    fn bytes(&self) -> usize {
+        let batches = [&self.accepted, &self.aside, &self.outgoing];
+        batches.iter().map(|batch| batch.as_bytes().len()).sum::<usize>() + 8 * self.over.len()
+    }
+
     /// The block's bytes.
     pub fn to_block(&self) -> Vec<u8> {
         let over: Vec<u8> = self.over.iter().flat_map(|fingerprint| fingerprint.to_le_bytes()).collect();
@@ -149,6 +165,26 @@ mod tests {
         assert_eq!(read.len(), 2);
         assert_eq!((&read[0].0, &read[1].0), (&sample(), &Entries::default()));
         assert_eq!(read[1].1, file.len());
+    }
+
+    /// Whatever comes in one turn of the loop, every block can be read back.
+    #[test]
+    fn no_block_is_too_long_to_be_read() {
+        let mut journal = Journal::default();
+        let text = format!("http://a.test/{}", "x".repeat(1_000));
+        let urls = 2 * PAYLOAD_BYTES_MAX / 1_000;
+        for number in 0..urls as u64 {
+            journal.entries(Instant::ZERO).accepted.push(0, &text);
+            journal.entries(Instant::ZERO).over.push(number);
+        }
+        let mut file = Vec::new();
+        while let Some(block) = journal.take_block(Instant::ZERO, true) {
+            file.extend(block);
+        }
+        let read: Vec<Entries> = blocks(&file).map(|(entries, _)| entries).collect();
+        assert_eq!(read.iter().map(|entries| entries.accepted.len()).sum::<usize>(), urls);
+        assert_eq!(read.iter().map(|entries| entries.over.len()).sum::<usize>(), urls);
+        assert_eq!(journal.next_due(), None);
     }
 
     #[test]

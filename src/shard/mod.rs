@@ -165,25 +165,31 @@ impl Shard {
         self.spool.next_op()
     }
 
-    /// A block that was read is back.
-    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) {
+    /// A block that was read is back; `false` when it is not what was written. Its URLs are lost to this run, which
+    /// cannot end well any more: URLs for other shards are counted and would be waited for.
+    #[must_use]
+    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) -> bool {
         self.spool.finished_read(block);
-        let batch = UrlBatch::from_bytes(bytes).unwrap_or_default();
+        let batch = UrlBatch::from_bytes(bytes).filter(|batch| batch.len() == block.urls as usize);
+        let is_whole = batch.is_some();
+        let batch = batch.unwrap_or_default();
         match purpose {
             ReadFor::Host(host) => self.frontier.returned(now, host, batch),
             ReadFor::Lane(to) => self.outbox.returned(to, batch),
         }
+        is_whole
     }
 
-    /// The next block of the journal, when one is due; with `force` whatever there is.
+    /// The next block of the journal, when one is due; with `force` whatever there is. To be asked until there is none.
     pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
         self.journal.take_block(now, force)
     }
 
     /// Notes what was not handed over in the journal, for a crawl that ends before it could be.
     pub fn keep_outgoing(&mut self, now: Instant) {
-        let outgoing = &mut self.journal.entries(now).outgoing;
-        self.outbox.in_memory().for_each(|batch| outgoing.extend(batch));
+        for (depth, url) in self.outbox.in_memory().flat_map(UrlBatch::iter) {
+            self.journal.entries(now).outgoing.push(depth, url);
+        }
     }
 
     /// When to ask again although nothing came in; `Instant::ZERO` for now.
@@ -258,3 +264,6 @@ impl Shard {
 
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests;
