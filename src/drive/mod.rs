@@ -155,7 +155,8 @@ impl Loop {
                 return self.close().await;
             }
             if more {
-                tokio::task::yield_now().await;
+                // By way of the ring: what the jobs want of the kernel must go there now.
+                ring::turn().await;
             } else {
                 let due = self.brain.next_due().into_iter().chain(self.bench.segments.borrow().next_due()).min();
                 // A brain that is ready now waits for a free place or for the disk; their end wakes the loop.
@@ -196,7 +197,10 @@ impl Loop {
 
     fn take_finished(&mut self) {
         for (block, purpose, bytes) in self.disk.take_returned() {
-            self.brain.spool_read(ring::now(), block, purpose, bytes);
+            if !self.brain.spool_read(ring::now(), block, purpose, bytes) {
+                let what = format!("spool/{}: a block is not what was written", block.file);
+                self.bench.store_failure.borrow_mut().get_or_insert(what);
+            }
         }
         loop {
             let finished = self.finished.borrow_mut().pop_front();
@@ -343,7 +347,11 @@ fn read_back(task: &Task) -> Result<ReadBack, String> {
 
 /// Turns wake-ups of other threads into the loop's signal.
 async fn listen(listener: WakeListener, signal: Rc<Signal>) {
-    while listener.wait().await.is_ok() {
+    loop {
+        // A read that failed (interrupted, say) must not leave the shard deaf: it looks, and listens again.
+        if listener.wait().await.is_err() {
+            ring::sleep_until(ring::now() + DEAF_PAUSE).await;
+        }
         signal.notify();
     }
 }
@@ -357,5 +365,7 @@ const BATCHES_PER_TURN: usize = 16;
 const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
 pub const BACKLOG_BYTES_MAX: u64 = 16 << 20;
+/// How long after a failed wait for wake-ups the next one begins.
+const DEAF_PAUSE: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// The loop's clock is not finer than this.
 const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);

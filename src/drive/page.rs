@@ -67,7 +67,7 @@ impl Bench {
         let mut found = None;
         if job.kind == JobKind::Page {
             if let Some(target) = &fetched.redirect {
-                fetched.links.push(job.depth, target.as_str());
+                self.keep(&mut fetched.links, job.depth, target.as_str());
             }
             if (200..300).contains(&response.status) && links::is_html(content_type, body) {
                 let content_type = content_type.map(String::from_utf8_lossy);
@@ -85,8 +85,16 @@ impl Bench {
 
     fn scan(&self, page: &Page<'_>, depth: u16, batch: &mut UrlBatch) -> links::Summary {
         links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
-            batch.push(depth, found.url.as_str());
+            self.keep(batch, depth, found.url.as_str());
         })
+    }
+
+    /// Adds a link, but none that is too long to be followed: a long base and ten thousand short references would
+    /// make a page into hundreds of megabytes.
+    fn keep(&self, batch: &mut UrlBatch, depth: u16, url: &str) {
+        if url.len() <= self.config.scope.url_bytes_max {
+            batch.push(depth, url);
+        }
     }
 
     fn store(

@@ -37,8 +37,11 @@ impl Segments {
         })
     }
 
-    /// Stores a capture; returns the bytes that it takes in the segment.
+    /// Stores a capture; returns the bytes that it takes in the segment, 0 after the end.
     pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<u64, StoreError> {
+        if self.is_stopped {
+            return Ok(0);
+        }
         if !self.is_open {
             let name = segment_name(time, self.shard, self.next_number);
             self.next_number += 1;

@@ -20,6 +20,8 @@ pub struct Outbox {
     waiting_bytes: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
+    /// When a full ring is tried again; its reader does not say that there is room.
+    again: Option<Instant>,
     limits: Limits,
 }
 
@@ -47,6 +49,7 @@ impl Outbox {
             lanes: (0..shards).map(|_| Lane::default()).collect(),
             waiting_bytes: 0,
             urls: 0,
+            again: None,
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
                 // With the longest URL on top, a batch stays under the quarter of the ring that a message may take.
@@ -78,6 +81,7 @@ impl Outbox {
     /// to a shard and says whether there was room. Returns the number of URLs handed over.
     pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) -> u64 {
         let mut sent = 0;
+        self.again = None;
         for to in 0..self.lanes.len() as u16 {
             let lane = &mut self.lanes[usize::from(to)];
             if !lane.open.is_empty() && now.since(lane.opened) >= self.limits.batch_age_max {
@@ -86,6 +90,7 @@ impl Outbox {
             let lane = &mut self.lanes[usize::from(to)];
             while let Some(batch) = lane.waiting.front() {
                 if !send(to, batch) {
+                    self.again = Some(now + FULL_RING_PAUSE);
                     break;
                 }
                 self.waiting_bytes -= batch.as_bytes().len();
@@ -118,15 +123,14 @@ impl Outbox {
         self.urls
     }
 
-    /// When the oldest open batch must be closed.
+    /// When there is something to do: the oldest open batch must be closed, a full ring is tried again, or a batch
+    /// came back from disk (`Instant::ZERO`).
     pub fn next_due(&self) -> Option<Instant> {
+        if self.again.is_none() && self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
+            return Some(Instant::ZERO);
+        }
         let open = self.lanes.iter().filter(|lane| !lane.open.is_empty());
-        open.map(|lane| lane.opened + self.limits.batch_age_max).min()
-    }
-
-    /// Whether a closed batch waits for room in a ring.
-    pub fn is_waiting(&self) -> bool {
-        self.lanes.iter().any(|lane| !lane.waiting.is_empty())
+        open.map(|lane| lane.opened + self.limits.batch_age_max).chain(self.again).min()
     }
 
     fn close(&mut self, to: u16, spool: &mut Spool) {
@@ -144,6 +148,8 @@ impl Outbox {
 
 /// What an entry of a batch takes besides the URL.
 const ENTRY_HEAD_BYTES: usize = 4;
+/// Long against a look at a ring, short against the time in which a page is fetched.
+const FULL_RING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
@@ -187,6 +193,8 @@ mod tests {
         }
         assert_eq!(outbox.flush(Instant::ZERO, &mut spool, &mut |_, _| false), 0);
         assert!(outbox.waiting_bytes <= 200, "{} bytes held in memory", outbox.waiting_bytes);
+        // Nothing else may happen in this shard ever again, and nobody tells it that there is room.
+        assert_eq!(outbox.next_due(), Some(Instant::ZERO + FULL_RING_PAUSE));
         let mut disk = Vec::new();
         let mut got = 0;
         for _ in 0..1_000 {
@@ -205,5 +213,27 @@ mod tests {
         }
         assert_eq!((got, outbox.urls(), outbox.waiting_bytes), (300, 0, 0));
         assert!(!disk.is_empty());
+    }
+
+    /// The smallest ring that the configuration takes, and the longest URL that it takes with it.
+    #[test]
+    fn the_longest_url_fits_the_smallest_ring() {
+        let (ring_bytes, url_bytes_max) = (4_096, 4_096 - 64);
+        let (mut spool, mut outbox) = (
+            Spool::new(1 << 20),
+            Outbox::new(2, &config::Exchange { ring_bytes, waiting_bytes_max: 1 << 20, ..small() }, url_bytes_max),
+        );
+        let (mut producer, mut consumer) = crate::exchange::spsc::ring(ring_bytes);
+        for number in 0..3 {
+            let url = format!("http://a.test/{number}");
+            let url = format!("{url}{}", "x".repeat(url_bytes_max - url.len()));
+            outbox.push(Instant::ZERO, 1, 0, &url, &mut spool);
+        }
+        let (mut sent, mut message) = (0, Vec::new());
+        for _ in 0..3 {
+            sent += outbox.flush(Instant::ZERO, &mut spool, &mut |_, batch| producer.push(batch.as_bytes()));
+            assert!(consumer.pop(&mut message));
+        }
+        assert_eq!((sent, outbox.urls()), (3, 0));
     }
 }

@@ -8,7 +8,8 @@
 //! Invariants: `head ≤ tail ≤ head + capacity`, in words counted from the start and never wrapped (2⁶⁴ words
 //! do not pass in a crawl's life). Only the producer writes `tail`, only the consumer writes `head`; each
 //! keeps a copy of the other's, so that a cache line crosses cores once per batch and not once per call.
-//! Limits: a message is at most a quarter of the ring.
+//! Limits: a message fits into the ring with its length word; the sender keeps them to a quarter where it can, so
+//! that one goes in while another is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,7 @@ pub struct Producer {
 impl Producer {
     /// Longest message that this ring takes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
-        self.shared.words.len() / 4 * WORD_BYTES
+        (self.shared.words.len() - 1) * WORD_BYTES
     }
 
     /// Puts `message` in whole; `false`, and nothing changed, when there is no room for it now.

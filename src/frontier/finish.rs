@@ -7,10 +7,11 @@
 
 use std::rc::Rc;
 
-use super::Frontier;
-use super::host::{Dns, Entry, RETRIES_MAX, Robots, State};
+use super::host::{Dns, Entry, Origin, RETRIES_MAX, Robots, State};
+use super::step::HOLD_SLACK;
+use super::{Frontier, host_key};
 use crate::config::PartitionKey;
-use crate::outcome::{Failure, FetchJob, Fetched, HostId, JobKind, Outcome};
+use crate::outcome::{Failure, FetchJob, Fetched, HostId, JobKind, Outcome, Truncated};
 use crate::robots::{self, Rules};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
@@ -32,7 +33,7 @@ impl Frontier {
         let id = job.host;
         assert_eq!(self.hosts[id as usize].state, State::Busy, "a job came back that was not under way");
         if let (Some(addr), true) = (job.addr, self.rules.politeness.ip_delay > Duration::ZERO) {
-            self.ledger.release(addr, now + self.rules.politeness.ip_delay);
+            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.rules.politeness.ip_delay);
         }
         let end = match job.kind {
             JobKind::Resolve => {
@@ -49,9 +50,15 @@ impl Frontier {
                 self.page_fetched(now, job, outcome)
             }
         };
-        // A host that waits for its delay need not be asked before.
-        let at = if job.kind == JobKind::Resolve { now } else { self.hosts[id as usize].not_before };
-        self.schedule(id, now, at);
+        if job.kind == JobKind::Resolve {
+            // Before all others: behind a long row of hosts the answer would be too old at its turn, each time.
+            self.set_state(id, State::Ready);
+            self.ready.push_front(id);
+        } else {
+            // A host that waits for its delay need not be asked before.
+            let at = self.hosts[id as usize].not_before;
+            self.schedule(id, now, at);
+        }
         end
     }
 
@@ -62,7 +69,7 @@ impl Frontier {
         match outcome {
             Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
                 host.dns_attempts = 0;
-                host.dns = Dns::Known { addrs: addrs.clone(), used: 0, until: now + *ttl };
+                host.dns = Dns::Known { addrs: addrs.clone(), used: 0, until: now + (*ttl).max(ANSWER_HOLDS_MIN) };
             }
             Outcome::Failed(Failure::Aborted) => host.dns = Dns::Unknown,
             Outcome::Failed(failure) if failure.is_transient() && host.dns_attempts < retries_max => {
@@ -118,8 +125,8 @@ impl Frontier {
         };
         let aborted = matches!(outcome, Outcome::Failed(Failure::Aborted));
         let host = &self.hosts[job.host as usize];
-        let room = host.retries.len() < RETRIES_MAX && job.attempt < self.rules.politeness.retries_max;
-        if !again || !(room || aborted) {
+        debug_assert!(host.retries.len() < RETRIES_MAX, "a URL was taken while too many wait for another try");
+        if !again || !(job.attempt < self.rules.politeness.retries_max || aborted) {
             self.queued -= 1;
             return End::Over;
         }
@@ -139,6 +146,9 @@ impl Frontier {
                 self.robots_redirected(now, id, index, fetched);
             }
             Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
+                robots::Meaning::Parse if is_torn(fetched, self.rules.robots.body_bytes_max) => {
+                    self.robots_unreachable(now, id, index, None);
+                }
                 robots::Meaning::Parse => {
                     let body = fetched.robots_body.as_deref().unwrap_or_default();
                     let rules = Rules::parse(body, &self.rules.agent, self.rules.robots.body_bytes_max);
@@ -153,7 +163,7 @@ impl Frontier {
     }
 
     fn robots_known(&mut self, now: Instant, id: HostId, index: usize, rules: Rc<Rules>) {
-        let known = Robots::Known { rules, until: now + self.rules.robots.ttl };
+        let known = Robots::Known { rules, until: now + self.rules.robots.ttl, used: false };
         let host = &mut self.hosts[id as usize];
         host.origins[index].robots = known;
         host.origins[index].attempts = 0;
@@ -179,16 +189,20 @@ impl Frontier {
     /// hold for the authority that was asked first. A new place in the same origin is fetched as its own; another
     /// origin of this shard fetches its robots.txt under its own delays, and this one waits for it. A host of
     /// another shard is out of reach from here: unreachable, so forbidden.
+    ///
+    /// Whoever waits, waits for the last origin of its way directly: what waited for this one now waits for the
+    /// next. So a row of redirects without end is followed no further than anyone's limit, and nothing recurses.
     fn robots_redirected(&mut self, now: Instant, id: HostId, index: usize, fetched: &Fetched) {
+        let redirects_max = self.rules.robots.redirects_max;
         let origin = &mut self.hosts[id as usize].origins[index];
         origin.redirects = origin.redirects.saturating_add(1);
-        let too_many = origin.redirects > self.rules.robots.redirects_max;
+        let too_many = origin.redirects > redirects_max;
         let Some(target) = fetched.redirect.as_ref().filter(|_| !too_many) else {
             // More redirects than that, or none that leads anywhere: as if there were no robots.txt.
             return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
         };
         let host = &mut self.hosts[id as usize];
-        let same_host = target.host() == &*host.name;
+        let same_host = host_key(target.host()) == &*host.name;
         if same_host && host.origin_of(target) == Some(index) {
             host.origins[index].moved = Some(target.clone());
             return;
@@ -198,18 +212,51 @@ impl Frontier {
         let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(target)).flatten() else {
             return self.robots_unreachable(now, id, index, None);
         };
-        if self.leads_back(other, place, id, index) {
-            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
-        }
-        self.hosts[id as usize].origins[index].robots = Robots::Elsewhere { host: other, origin: place as u8 };
         let awaited = &mut self.hosts[other as usize].origins[place];
         awaited.expire(now);
-        awaited.waiters.push((id, index as u8));
-        self.release_waiters(other, now);
-        let host = &self.hosts[other as usize];
-        if host.state == State::Idle && host.wanted_robots().is_some() {
+        let (mut last, mut steps) = ((other, place), 0);
+        if let Robots::Elsewhere { host, origin } = awaited.robots {
+            (last, steps) = ((host, usize::from(origin)), awaited.redirects);
+        }
+        if last == (id, index) {
+            // In a circle.
+            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
+        }
+        self.wait_elsewhere(now, (id, index), last, steps);
+        self.release_waiters(last.0, now);
+        let host = &self.hosts[last.0 as usize];
+        let is_awaited = !host.origins[last.1].waiters.is_empty();
+        if is_awaited && matches!(host.state, State::Idle | State::Waiting(_)) {
             let at = host.not_before;
-            self.schedule(other, now, at);
+            self.schedule(last.0, now, at);
+        }
+    }
+
+    /// Lets `from`, if it has URLs, and all that wait for it wait for `to`, `steps` redirects behind `from`'s own.
+    fn wait_elsewhere(&mut self, now: Instant, from: (HostId, usize), to: (HostId, usize), steps: u8) {
+        let host = &mut self.hosts[from.0 as usize];
+        let in_hand = host.hand.as_ref().map(|entry| entry.url.clone());
+        let in_hand = in_hand.and_then(|url| host.origin_of(&url)) == Some(from.1);
+        let origin = &mut host.origins[from.1];
+        let here = std::mem::take(&mut origin.redirects);
+        let mut waiting = std::mem::take(&mut origin.waiters);
+        (origin.moved, origin.robots) = (None, Robots::Unknown);
+        if in_hand || origin.parked.len() > 0 {
+            origin.robots = Robots::Elsewhere { host: from.0, origin: from.1 as u8 };
+            waiting.push((from.0, from.1 as u8));
+        }
+        for (id, index) in waiting {
+            let origin = &mut self.hosts[id as usize].origins[usize::from(index)];
+            if !origin.waits_for(from) {
+                continue;
+            }
+            origin.redirects = origin.redirects.saturating_add(here).saturating_add(steps);
+            if origin.redirects > self.rules.robots.redirects_max {
+                self.give_verdict(now, (id, index), self.verdict_for(Rules::allow_all(), now));
+            } else {
+                origin.robots = Robots::Elsewhere { host: to.0, origin: to.1 as u8 };
+                self.hosts[to.0 as usize].origins[to.1].waiters.push((id, index));
+            }
         }
     }
 
@@ -219,44 +266,59 @@ impl Frontier {
         Some((other, place))
     }
 
-    /// Whether the robots.txt at (`host`, `origin`) waits, however indirectly, for the one at (`id`, `index`).
-    fn leads_back(&self, mut host: HostId, mut origin: usize, id: HostId, index: usize) -> bool {
-        for _ in 0..=self.rules.robots.redirects_max {
-            if (host, origin) == (id, index) {
-                return true;
-            }
-            let Robots::Elsewhere { host: next, origin: place } = self.hosts[host as usize].origins[origin].robots
-            else {
-                return false;
-            };
-            (host, origin) = (next, usize::from(place));
-        }
-        true
-    }
-
     /// Hands what the origins of host `id` know now to those that wait for it.
     pub(super) fn release_waiters(&mut self, id: HostId, now: Instant) {
         for index in 0..self.hosts[id as usize].origins.len() {
             let origin = &mut self.hosts[id as usize].origins[index];
-            if !matches!(origin.robots, Robots::Known { .. } | Robots::Refused { .. }) || origin.waiters.is_empty() {
-                continue;
-            }
-            let verdict = origin.robots.clone();
-            for (waiter, place) in std::mem::take(&mut origin.waiters) {
-                let host = &mut self.hosts[waiter as usize];
-                host.origins[usize::from(place)].robots = verdict.clone();
-                host.obey_crawl_delay(self.rules.politeness.host_delay, self.rules.politeness.crawl_delay_max);
-                if matches!(host.state, State::Idle | State::Waiting(_)) {
-                    let at = host.not_before;
-                    self.schedule(waiter, now, at);
+            let verdict = match &origin.robots {
+                Robots::Known { rules, until, .. } => {
+                    Robots::Known { rules: Rc::clone(rules), until: *until, used: false }
                 }
-                self.release_waiters(waiter, now);
+                Robots::Refused { until } => Robots::Refused { until: *until },
+                _ => continue,
+            };
+            for (waiter, place) in std::mem::take(&mut origin.waiters) {
+                // It may have been given up meanwhile, and asked again by itself.
+                if self.hosts[waiter as usize].origins[usize::from(place)].waits_for((id, index)) {
+                    self.give_verdict(now, (waiter, place), verdict.clone());
+                }
             }
         }
     }
 
+    /// What is known of an origin's robots.txt comes from elsewhere.
+    fn give_verdict(&mut self, now: Instant, (id, index): (HostId, u8), verdict: Robots) {
+        let host = &mut self.hosts[id as usize];
+        host.origins[usize::from(index)].robots = verdict;
+        host.obey_crawl_delay(self.rules.politeness.host_delay, self.rules.politeness.crawl_delay_max);
+        if matches!(host.state, State::Idle | State::Waiting(_)) {
+            let at = host.not_before;
+            self.schedule(id, now, at);
+        }
+    }
+
+    fn verdict_for(&self, rules: Rules, now: Instant) -> Robots {
+        Robots::Known { rules: Rc::new(rules), until: now + self.rules.robots.ttl, used: false }
+    }
+
     fn backoff(&self, attempt: u8) -> Duration {
         self.rules.politeness.retry_delay * (1 << u32::from(attempt.min(10)))
+    }
+}
+
+impl Origin {
+    /// Whether this origin's robots.txt is the one of `place`.
+    fn waits_for(&self, place: (HostId, usize)) -> bool {
+        matches!(self.robots, Robots::Elsewhere { host, origin } if (host, usize::from(origin)) == place)
+    }
+}
+
+/// Whether rules may be missing at the end, such as the one that forbids all: then nothing is known.
+fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
+    match fetched.truncated {
+        None => false,
+        Some(Truncated::Length) => fetched.robots_body.as_ref().is_none_or(|body| body.len() < bytes_max),
+        Some(Truncated::Time | Truncated::Disconnect | Truncated::Unspecified) => true,
     }
 }
 
@@ -270,6 +332,8 @@ fn is_hiccup(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
 }
 
+/// An answer serves the request that it was asked for, also when its time to live is 0.
+const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
 /// How long a host stays given up.
 const GIVEN_UP_FOR: Duration = Duration::from_secs(3_600);
 /// Failures in a row before a host rests longer than its delay.

@@ -85,9 +85,10 @@ pub struct Origin {
     pub(super) robots: Robots,
     /// Where robots.txt is looked for, when a redirect within the origin moved it.
     pub(super) moved: Option<Url>,
+    /// Redirects followed to where it is looked for now.
     pub(super) redirects: u8,
     pub(super) attempts: u8,
-    /// Origins of other hosts that wait for this robots.txt, because theirs redirects to it.
+    /// Other origins that wait for this robots.txt, because theirs redirects to it. One that itself waits has none.
     pub(super) waiters: Vec<(HostId, u8)>,
     /// URLs that wait for robots.txt.
     pub(super) parked: Fifo,
@@ -98,8 +99,8 @@ pub struct Origin {
 pub enum Robots {
     /// Not fetched.
     Unknown,
-    /// Fetched.
-    Known { rules: Rc<Rules>, until: Instant },
+    /// Fetched; `used` once a page was judged by it.
+    Known { rules: Rc<Rules>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
     Unreachable { again: Instant },
     /// Not to be had after all tries.
@@ -137,7 +138,8 @@ impl Host {
         if let Some(index) = self.origins.iter().position(|origin| origin.scheme == scheme && origin.port == port) {
             return Some(index);
         }
-        if self.origins.len() >= ORIGINS_MAX {
+        // Anyone may link to sixteen odd ports of a host; its own two must not be lost by that.
+        if self.origins.len() >= ORIGINS_MAX && port != scheme.default_port() {
             return None;
         }
         self.origins.push(Origin {
@@ -186,11 +188,22 @@ impl Host {
         self.crawl_delay.max(configured)
     }
 
-    /// Whether an origin's robots.txt is wanted by another host.
-    pub(super) fn wanted_robots(&self) -> Option<usize> {
-        self.origins.iter().position(|origin| {
-            !origin.waiters.is_empty() && matches!(origin.robots, Robots::Unknown | Robots::Unreachable { .. })
+    /// An origin whose robots.txt another one waits for and that may be asked for it now.
+    pub(super) fn wanted_robots(&self, now: Instant) -> Option<usize> {
+        self.origins.iter().position(|origin| match origin.robots {
+            Robots::Unknown => !origin.waiters.is_empty(),
+            Robots::Unreachable { again } => !origin.waiters.is_empty() && again <= now,
+            _ => false,
         })
+    }
+
+    /// When an origin may be asked again for the robots.txt that another one waits for.
+    pub(super) fn wanted_again(&self) -> Option<Instant> {
+        let again = self.origins.iter().filter_map(|origin| match origin.robots {
+            Robots::Unreachable { again } if !origin.waiters.is_empty() => Some(again),
+            _ => None,
+        });
+        again.min()
     }
 }
 
@@ -213,9 +226,11 @@ fn literal_address(name: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// Different (scheme, port) pairs of one host that are crawled.
+/// Different (scheme, port) pairs of one host that are crawled, the default ones not counted.
 const ORIGINS_MAX: usize = 16;
 /// Bytes of URLs that wait apart for an origin's robots.txt.
 pub(super) const PARKED_BYTES_MAX: usize = 64 * 1024;
+/// The same while the frontier's memory is over its bound.
+pub(super) const PARKED_BYTES_MIN: usize = 4 * 1024;
 /// URLs of a host that wait for another try.
 pub(super) const RETRIES_MAX: usize = 256;

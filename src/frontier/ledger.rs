@@ -38,9 +38,12 @@ impl Ledger {
         slot.compare_exchange(free_from, held, Ordering::AcqRel, Ordering::Relaxed).map(|_| ()).map_err(|_| None)
     }
 
-    /// Ends a claim: the next request may start at `free_from`.
-    pub fn release(&self, addr: IpAddr, free_from: Instant) {
-        self.slot(addr).store(free_from.as_nanos().saturating_add(HELD) & !HELD, Ordering::Release);
+    /// Ends the claim that was made with `hold_until`: the next request may start at `free_from`. A claim that
+    /// lapsed may be another's by now, which stays as it is.
+    pub fn release(&self, addr: IpAddr, hold_until: Instant, free_from: Instant) {
+        let free = free_from.as_nanos().saturating_add(HELD) & !HELD;
+        let held = hold_until.as_nanos() | HELD;
+        let _ = self.slot(addr).compare_exchange(held, free, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     fn slot(&self, addr: IpAddr) -> &AtomicU64 {
@@ -67,10 +70,14 @@ mod tests {
         assert_eq!(ledger.claim(addr, at(5), at(60_000)), Ok(()));
         assert_eq!(ledger.claim(addr, at(6), at(60_000)), Err(None));
         assert_eq!(ledger.claim("::ffff:192.0.2.1".parse().unwrap(), at(6), at(60_000)), Err(None));
-        ledger.release(addr, at(110));
+        ledger.release(addr, at(60_000), at(110));
         assert_eq!(ledger.claim(addr, at(109), at(60_000)), Err(Some(at(110))));
         assert_eq!(ledger.claim(addr, at(110), at(200)), Ok(()));
         assert_eq!(ledger.claim(addr, at(201), at(300)), Ok(()), "a lost claim lapses");
+        ledger.release(addr, at(200), at(205));
+        assert_eq!(ledger.claim(addr, at(206), at(400)), Err(None), "who comes late does not end another's claim");
+        ledger.release(addr, at(300), at(310));
+        assert_eq!(ledger.claim(addr, at(310), at(400)), Ok(()));
     }
 
     #[test]
@@ -87,7 +94,7 @@ mod tests {
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         claims += 1;
                         inside.fetch_sub(1, Ordering::SeqCst);
-                        ledger.release(addr, Instant::ZERO);
+                        ledger.release(addr, Instant::NEVER, Instant::ZERO);
                     }
                 }
                 claims

@@ -17,6 +17,8 @@ mod host;
 mod ledger;
 mod queue;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -187,6 +189,7 @@ impl Frontier {
 
     /// The slot of a host, made when new.
     fn host_id(&mut self, name: &str) -> HostId {
+        let name = host_key(name);
         if let Some(id) = self.names.get(name) {
             return *id;
         }
@@ -290,8 +293,18 @@ impl Frontier {
         }
         let before = queue.ram_bytes();
         let tail = queue.take_tail();
-        let block: Block = spool.write(tail.as_bytes(), tail.len() as u32);
-        queue.spilled(block);
+        // In pieces: a block comes back whole, and as the head it stays in memory.
+        let mut piece = UrlBatch::new();
+        for (depth, url) in tail.iter() {
+            piece.push(depth, url);
+            if piece.as_bytes().len() >= BLOCK_BYTES {
+                queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+                piece.clear();
+            }
+        }
+        if !piece.is_empty() {
+            queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+        }
         self.ram_bytes -= (before - queue.ram_bytes()) as u64;
     }
 
@@ -306,8 +319,15 @@ impl Frontier {
     }
 }
 
+/// Under which name a host is known: the dot at the end makes no other host, so no second queue either.
+fn host_key(name: &str) -> &str {
+    name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(name)
+}
+
 /// Tails are not let grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
+/// A block of a host's queue is closed at this length.
+const BLOCK_BYTES: usize = 32 * 1024;
 /// A tail shorter than this stays in memory whatever the pressure.
 const SHORT_TAIL_BYTES: usize = 512;
 /// Hosts looked at for short tails per offered URL.

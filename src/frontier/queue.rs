@@ -110,9 +110,8 @@ pub struct Fifo {
 impl Fifo {
     /// Adds a URL at the end.
     pub fn push(&mut self, depth: u16, url: &str) {
-        if self.len() == 0 {
-            self.batch.clear();
-            (self.taken, self.taken_bytes) = (0, 0);
+        if self.taken_bytes >= TAKEN_BYTES_MAX && self.taken_bytes >= self.batch.as_bytes().len() / 2 {
+            self.forget_taken();
         }
         self.batch.push(depth, url);
     }
@@ -128,6 +127,16 @@ impl Fifo {
             *self = Fifo::default();
         }
         Some(found)
+    }
+
+    /// Frees the memory of what was taken; a queue that never runs empty would keep it all otherwise.
+    fn forget_taken(&mut self) {
+        let mut left = UrlBatch::new();
+        while let Some((depth, url)) = self.batch.entry_at(self.taken_bytes) {
+            left.push(depth, url);
+            self.taken_bytes += UrlBatch::entry_bytes(url);
+        }
+        *self = Fifo::from(left);
     }
 
     /// URLs left.
@@ -147,11 +156,27 @@ impl From<UrlBatch> for Fifo {
     }
 }
 
+/// Bytes of taken entries from which on it is worth to copy the others.
+const TAKEN_BYTES_MAX: usize = 4 * 1024;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::Rng;
     use crate::spool::{ReadFor, Spool, SpoolOp};
+
+    /// A calendar that links to its next day: one in, one out, never empty.
+    #[test]
+    fn a_queue_that_never_runs_empty_does_not_grow() {
+        let mut fifo = Fifo::default();
+        (0..10).for_each(|number| fifo.push(0, &format!("http://h.test/{number}")));
+        for number in 10..100_000 {
+            assert_eq!(fifo.pop(), Some((0, format!("http://h.test/{}", number - 10))));
+            fifo.push(0, &format!("http://h.test/{number}"));
+            assert!(fifo.batch.as_bytes().len() < 2 * TAKEN_BYTES_MAX);
+        }
+        assert_eq!(fifo.len(), 10);
+    }
 
     #[test]
     fn order_is_kept_through_memory_and_disk() {

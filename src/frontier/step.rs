@@ -3,20 +3,18 @@
 //! Decides, for the URL in the host's hand, in this order: an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
-use super::host::{Dns, Entry, Host, Origin, PARKED_BYTES_MAX, Robots, State};
+use super::host::{Dns, Entry, Host, Origin, PARKED_BYTES_MAX, PARKED_BYTES_MIN, RETRIES_MAX, Robots, State};
 use super::queue::Refill;
 use super::{Frontier, STEPS_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
-use crate::url::Url;
+use crate::url::{Url, UrlBatch};
 
 /// What a host can do now.
 enum Next {
     /// Look at the URL in hand.
     Hand,
-    /// Fetch the robots.txt of this origin for another host's sake.
-    Wanted(usize),
     /// Wait for the clock.
     Wait(Instant),
     /// Wait for a block.
@@ -41,15 +39,18 @@ impl Frontier {
             if let Some((failure, until)) = self.hosts[index].given_up {
                 if until <= now {
                     self.hosts[index].forgive();
-                } else if self.settle_hand(id, now, failure, spool) {
+                } else if self.settle_hand(id, now, (failure, until), spool) {
                     continue;
                 } else {
                     return None;
                 }
             }
+            // Before the host's own URLs: a long queue must not hold others up.
+            if let Some(origin) = self.hosts[index].wanted_robots(now) {
+                return self.robots_job(id, origin, now);
+            }
             match self.fill_hand(id, now) {
                 Next::Hand => {}
-                Next::Wanted(origin) => return self.robots_job(id, origin, now),
                 Next::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
@@ -78,17 +79,16 @@ impl Frontier {
                         host.retries.push((at, entry));
                         continue;
                     }
-                    if host.origins[origin].parked.bytes_left() < PARKED_BYTES_MAX {
+                    let has_room = self.ram_bytes <= self.rules.ram_bytes_max;
+                    let bytes_max = if has_room { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
+                    if host.origins[origin].parked.bytes_left() < bytes_max {
                         host.origins[origin].parked.push(entry.depth, entry.url.as_str());
+                        self.ram_bytes += UrlBatch::entry_bytes(entry.url.as_str()) as u64;
                         continue;
                     }
                     host.hand = Some(entry);
-                    match host.wanted_robots() {
-                        Some(wanted) if host.origins[wanted].waits_until(now).is_none() => {
-                            return self.robots_job(id, wanted, now);
-                        }
-                        _ => self.schedule(id, now, at),
-                    }
+                    let at = host.wanted_again().map_or(at, |wanted| wanted.min(at));
+                    self.schedule(id, now, at);
                     return None;
                 }
                 Verdict::Fetch => {
@@ -113,7 +113,10 @@ impl Frontier {
             host.hand = Some(host.retries.swap_remove(index).1);
             return Next::Hand;
         }
-        let mut wait = host.retries.iter().map(|(at, _)| *at).min();
+        let mut wait = host.retries.iter().map(|(at, _)| *at).chain(host.wanted_again()).min();
+        if let (Some(at), true) = (wait, host.retries.len() >= RETRIES_MAX) {
+            return Next::Wait(at);
+        }
         for origin in &mut host.origins {
             if origin.parked.len() == 0 {
                 continue;
@@ -122,6 +125,7 @@ impl Frontier {
                 Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
                 None => {
                     if let Some((depth, text)) = origin.parked.pop() {
+                        self.ram_bytes -= UrlBatch::entry_bytes(&text) as u64;
                         host.hand = Url::from_canonical(&text).ok().map(|url| Entry { url, depth, attempt: 0 });
                         if host.hand.is_some() {
                             return Next::Hand;
@@ -151,24 +155,23 @@ impl Frontier {
                 Refill::Empty => break,
             }
         }
-        match (host.wanted_robots(), wait) {
-            (Some(origin), _) => match host.origins[origin].waits_until(now) {
-                Some(at) => Next::Wait(at),
-                None => Next::Wanted(origin),
-            },
-            (None, Some(at)) => Next::Wait(at),
-            (None, None) => Next::Idle,
-        }
+        wait.map_or(Next::Idle, Next::Wait)
     }
 
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
-    fn settle_hand(&mut self, id: HostId, now: Instant, failure: Failure, spool: &mut Spool) -> bool {
+    fn settle_hand(
+        &mut self,
+        id: HostId,
+        now: Instant,
+        (failure, until): (Failure, Instant),
+        spool: &mut Spool,
+    ) -> bool {
         let host = &mut self.hosts[id as usize];
         for (at, _) in &mut host.retries {
             *at = now;
         }
         for origin in &mut host.origins {
-            origin.robots = Robots::Refused { until: Instant::NEVER };
+            origin.robots = Robots::Refused { until };
         }
         self.release_waiters(id, now);
         match self.fill_hand(id, now) {
@@ -182,7 +185,7 @@ impl Frontier {
                 self.read_back(id, block, spool);
                 false
             }
-            Next::Wait(_) | Next::Wanted(_) | Next::Idle => {
+            Next::Wait(_) | Next::Idle => {
                 self.set_state(id, State::Idle);
                 false
             }
@@ -194,7 +197,11 @@ impl Frontier {
         self.hosts[id as usize].hand = Some(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
-            self.hosts[id as usize].hand = None;
+            let host = &mut self.hosts[id as usize];
+            host.hand = None;
+            if let Some(origin) = host.origin_of(&job.url) {
+                host.origins[origin].note_use();
+            }
             return Some(FetchJob { depth, attempt, ..job });
         }
         Some(job)
@@ -229,12 +236,11 @@ impl Frontier {
             self.schedule(id, now, at);
             return None;
         }
-        if self.rules.politeness.ip_delay > Duration::ZERO {
-            let hold_until = deadline + HOLD_SLACK;
-            if let Err(free_from) = self.ledger.claim(addr, now, hold_until) {
-                self.park(id, addr, now, free_from);
-                return None;
-            }
+        if self.rules.politeness.ip_delay > Duration::ZERO
+            && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
+        {
+            self.park(id, addr, now, free_from);
+            return None;
         }
         Some(self.job(id, kind, url, Some(addr), deadline))
     }
@@ -264,7 +270,7 @@ impl Host {
         }
         for origin in &mut self.origins {
             origin.robots = Robots::Unknown;
-            origin.attempts = 0;
+            (origin.moved, origin.redirects, origin.attempts) = (None, 0, 0);
         }
     }
 }
@@ -274,7 +280,10 @@ impl Origin {
         self.expire(now);
         match &self.robots {
             Robots::Known { rules, .. } if rules.allows(url.path_and_query()) => Verdict::Allowed,
-            Robots::Known { .. } => Verdict::Settle(Failure::RobotsDenied),
+            Robots::Known { .. } => {
+                self.note_use();
+                Verdict::Settle(Failure::RobotsDenied)
+            }
             Robots::Refused { .. } => Verdict::Settle(Failure::RobotsUnreachable),
             Robots::Unknown => Verdict::Fetch,
             Robots::Unreachable { again } if *again <= now => Verdict::Fetch,
@@ -283,13 +292,24 @@ impl Origin {
         }
     }
 
-    /// Forgets a robots.txt that is too old.
+    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer: where a
+    /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
     pub(super) fn expire(&mut self, now: Instant) {
-        if let Robots::Known { until, .. } | Robots::Refused { until } = self.robots
-            && until <= now
-        {
+        let is_old = match self.robots {
+            Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
+            Robots::Refused { until } => until <= now,
+            _ => false,
+        };
+        if is_old {
             (self.moved, self.redirects, self.attempts) = (None, 0, 0);
             self.robots = Robots::Unknown;
+        }
+    }
+
+    /// A URL was judged by the rules.
+    fn note_use(&mut self) {
+        if let Robots::Known { used, .. } = &mut self.robots {
+            *used = true;
         }
     }
 
@@ -305,6 +325,8 @@ impl Origin {
 }
 
 /// A claim on an address outlasts the job's deadline by this, so that only a lost job's claim lapses.
-const HOLD_SLACK: Duration = Duration::from_secs(5);
+pub(super) const HOLD_SLACK: Duration = Duration::from_secs(5);
+/// How long rules that were not used yet outlast their time: the longest delay that can be configured.
+const UNUSED_FOR: Duration = Duration::from_secs(86_400);
 /// How long a host rests whose robots.txt another host is fetching.
 const ELSEWHERE_PAUSE: Duration = Duration::from_secs(1);

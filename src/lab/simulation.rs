@@ -34,6 +34,8 @@ pub struct Simulation {
     /// Batches on their way, by (from, to).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
     lane_batches_max: usize,
+    /// Shards that something happened to since their last turn.
+    awake: Vec<bool>,
     in_flight: Vec<usize>,
     in_flight_max: usize,
     disks: Vec<BTreeMap<(u32, u32), Vec<u8>>>,
@@ -119,6 +121,7 @@ impl Simulation {
             numbered: 0,
             lanes: BTreeMap::new(),
             lane_batches_max: 1 + rng.below(4) as usize,
+            awake: vec![true; shards.len()],
             in_flight: vec![0; shards.len()],
             in_flight_max: 1 + rng.below(50) as usize,
             disks: vec![BTreeMap::new(); shards.len()],
@@ -158,6 +161,9 @@ impl Simulation {
                 break;
             }
             self.now = self.now.max(next);
+            for (index, shard) in self.shards.iter().enumerate() {
+                self.awake[index] |= shard.next_due().is_some_and(|due| due <= self.now);
+            }
             while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= self.now) {
                 if let Some(Reverse((_, _, number))) = self.events.pop()
                     && let Some(event) = self.pending.remove(&number)
@@ -177,16 +183,19 @@ impl Simulation {
                 self.later(service, Event::Finish(shard, job));
             }
             Event::Finish(shard, job) => {
+                self.awake[shard] = true;
                 let outcome = self.servers.answer(self.now, &job);
                 self.note(shard, &job, &outcome);
                 self.in_flight[shard] -= 1;
                 self.shards[shard].finish(self.now, &job, &outcome);
             }
             Event::SpoolRead(shard, block, purpose) => {
+                self.awake[shard] = true;
                 let bytes = self.disks[shard].remove(&(block.file, block.offset)).unwrap_or_default();
-                self.shards[shard].spool_read(self.now, block, purpose, bytes);
+                assert!(self.shards[shard].spool_read(self.now, block, purpose, bytes), "a block was damaged");
             }
             Event::Deliver(from, to) => {
+                self.awake[usize::from(to)] = true;
                 let bytes = self.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
                 let batch = bytes.and_then(UrlBatch::from_bytes).unwrap_or_default();
                 self.shards[usize::from(to)].receive(self.now, &batch);
@@ -194,11 +203,15 @@ impl Simulation {
         }
     }
 
-    /// Gives every shard its turn, in an order that the seed chooses.
+    /// Gives every shard that is awake its turn, in an order that the seed chooses. The others sleep, as their
+    /// loops do: nobody tells a shard that a ring it found full has room again.
     fn drive(&mut self) {
         let first = self.rng.below(self.shards.len() as u64) as usize;
         for turn in 0..self.shards.len() {
             let index = (first + turn) % self.shards.len();
+            if !std::mem::take(&mut self.awake[index]) {
+                continue;
+            }
             while self.in_flight[index] < self.in_flight_max
                 && let Some(job) = self.shards[index].next_job(self.now)
             {
@@ -238,7 +251,7 @@ impl Simulation {
                     }
                 }
             }
-            let _ = self.shards[index].journal_block(self.now, false);
+            while self.shards[index].journal_block(self.now, false).is_some() {}
         }
     }
 

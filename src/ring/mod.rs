@@ -28,6 +28,6 @@ pub use clock::{now, process_start, sleep_until, unix_now};
 pub use deadlines::{Deadlines, Guard};
 pub use file::{File, remove, rename, sync_dir};
 pub use process::{cpu_time, raise_file_limit};
-pub use runtime::{RingError, Runtime, spawn};
+pub use runtime::{RingError, Runtime, spawn, turn};
 pub use socket::Socket;
 pub use wake::{WakeListener, Waker};

@@ -13,6 +13,10 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 
+use io_uring::opcode;
+
+use super::op;
+
 /// Why there is no ring.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
@@ -83,6 +87,13 @@ pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Outpu
     tokio_uring::spawn(future)
 }
 
+/// Lets all other tasks have a turn, and the kernel too: entries that were submitted reach it when the runtime has
+/// nothing left to do, so a task that merely yields, again and again, would hold them back. Only inside
+/// `Runtime::block_on`.
+pub async fn turn() {
+    let _ = op::submit(opcode::Nop::new().build(), ()).await;
+}
+
 /// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the
 /// runtime is dropped outside of it; the driver cancels what is left by itself.
 pub(super) fn is_running() -> bool {
@@ -116,6 +127,24 @@ mod tests {
         });
         assert_eq!(sum + runtime.block_on(async { 1 }), 3);
         assert!(!is_running());
+    }
+
+    /// A task that is busy all the time: operations of others get on, as they would not with `yield_now`.
+    #[test]
+    fn operations_get_on_while_a_task_takes_turns() {
+        Runtime::new(16).expect("io_uring").block_on(async {
+            for (turns, done) in [(true, true), (false, false)] {
+                let other = spawn(async {
+                    op::submit(opcode::Nop::new().build(), ()).await.0.expect("a no-op");
+                    op::submit(opcode::Nop::new().build(), ()).await.0.expect("a no-op");
+                });
+                for _ in 0..20 {
+                    if turns { turn().await } else { tokio::task::yield_now().await }
+                }
+                assert_eq!(other.is_finished(), done);
+                other.await.expect("task");
+            }
+        });
     }
 
     #[test]

@@ -166,17 +166,22 @@ impl Shard {
         self.spool.next_op()
     }
 
-    /// A block that was read is back.
-    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) {
+    /// A block that was read is back; `false` when it is not what was written. Its URLs are lost to this run, which
+    /// cannot end well any more: URLs for other shards are counted and would be waited for.
+    #[must_use]
+    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) -> bool {
         self.spool.finished_read(block);
-        let batch = UrlBatch::from_bytes(bytes).unwrap_or_default();
+        let batch = UrlBatch::from_bytes(bytes).filter(|batch| batch.len() == block.urls as usize);
+        let is_whole = batch.is_some();
+        let batch = batch.unwrap_or_default();
         match purpose {
             ReadFor::Host(host) => self.frontier.returned(now, host, batch),
             ReadFor::Lane(to) => self.outbox.returned(to, batch),
         }
+        is_whole
     }
 
-    /// The next block of the journal, when one is due; with `force` whatever there is.
+    /// The next block of the journal, when one is due; with `force` whatever there is. To be asked until there is none.
     pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
         self.journal.take_block(now, force)
     }
@@ -253,3 +258,6 @@ impl Shard {
 
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests;

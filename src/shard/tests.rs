@@ -1,0 +1,68 @@
+//! The brain of one shard of two, where disk and rings fail it.
+
+use super::*;
+use crate::config::PartitionKey;
+
+fn shard(change: impl FnOnce(&mut Config)) -> Shard {
+    let mut config = Config::default();
+    config.agent.name = "shard".to_owned();
+    change(&mut config);
+    let partition = Partition { key: PartitionKey::Site, shards: 2 };
+    let scope = Scope::new(&config.scope, []);
+    Shard::new(0, partition, scope, 1, &config, Arc::new(Ledger::new(16)))
+}
+
+/// URLs of the other shard, about a kilobyte each.
+fn foreign(shard: &Shard, number: usize) -> Url {
+    let name = (0..).map(|site| format!("s{site}.test")).find(|name| shard.partition.shard_of_host(name) == 1);
+    let text = format!("http://{}/{number}/{}", name.unwrap_or_default(), "x".repeat(1_000));
+    Url::parse(&text).expect("a URL")
+}
+
+#[test]
+fn what_was_not_handed_over_is_read_back_however_much_it_is() {
+    let mut shard = shard(|config| config.exchange.waiting_bytes_max = 1 << 30);
+    let first = foreign(&shard, 0);
+    let urls = 70_000;
+    for number in 0..urls {
+        let url = first.join(&format!("/{number}/{}", "x".repeat(1_000))).expect("a URL");
+        shard.found(Instant::ZERO, &url, 0);
+    }
+    shard.flush_exchange(Instant::ZERO, &mut |_, _| false);
+    let mut file = Vec::new();
+    while let Some(block) = shard.journal_block(Instant::ZERO, true) {
+        file.extend(block);
+    }
+    let read: usize = journal::blocks(&file).map(|(entries, _)| entries.outgoing.len()).sum();
+    assert_eq!(read, urls);
+}
+
+#[test]
+fn a_block_that_is_not_what_was_written_is_noticed() {
+    for damaged in [true, false] {
+        let mut shard = shard(|config| {
+            config.exchange.batch_urls_max = 1;
+            config.exchange.waiting_bytes_max = 0;
+        });
+        for number in 0..3 {
+            let url = foreign(&shard, number);
+            shard.found(Instant::ZERO, &url, 0);
+        }
+        shard.flush_exchange(Instant::ZERO, &mut |_, _| true);
+        let mut written = Vec::new();
+        while let Some(op) = shard.next_spool_op() {
+            match op {
+                SpoolOp::Write { block, bytes } => written.push((block, bytes)),
+                SpoolOp::Read { block, purpose } => {
+                    let at = written.iter().position(|(at, _)| *at == block).expect("written before");
+                    let mut bytes = written.remove(at).1;
+                    if damaged {
+                        bytes[2] ^= 1;
+                    }
+                    assert_eq!(shard.spool_read(Instant::ZERO, block, purpose, bytes), !damaged);
+                }
+                SpoolOp::Delete { .. } => {}
+            }
+        }
+    }
+}
