@@ -121,7 +121,10 @@ impl Frontier {
         let long_tail_bytes = self.long_tail_bytes();
         let host = &mut self.hosts[id as usize];
         let before = host.queue.tail_bytes();
-        self.ram_bytes += host.queue.push(depth, url.as_str(), self.rules.host_head_urls) as u64;
+        // Less than before when it frees what was taken.
+        self.ram_bytes -= host.queue.ram_bytes() as u64;
+        host.queue.push(depth, url.as_str(), self.rules.host_head_urls);
+        self.ram_bytes += host.queue.ram_bytes() as u64;
         self.queued += 1;
         if before < long_tail_bytes && host.queue.tail_bytes() >= long_tail_bytes {
             self.long_tails.push_back(id);

@@ -23,16 +23,14 @@ pub struct HostQueue {
 }
 
 impl HostQueue {
-    /// Adds a URL at the end; returns the bytes of memory it took.
-    pub fn push(&mut self, depth: u16, url: &str, head_urls: usize) -> usize {
-        let before = self.ram_bytes();
+    /// Adds a URL at the end.
+    pub fn push(&mut self, depth: u16, url: &str, head_urls: usize) {
         let nothing_behind = self.spilled.is_empty() && !self.reading && self.tail.is_empty();
         if nothing_behind && self.head.len() < head_urls {
             self.head.push(depth, url);
         } else {
             self.tail.push(depth, url);
         }
-        self.ram_bytes() - before
     }
 
     /// Takes the oldest URL; `None` when the head is empty: there may be more behind it ([`HostQueue::refill`]).
