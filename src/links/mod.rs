@@ -5,7 +5,7 @@
 //! templates). Scripts are not run, so `<noscript>` holds markup.
 //!
 //! The way of a page: `charset` finds the encoding; `tokenizer` finds tags; `foreign` tells the namespace; `scan`
-//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `resolve` makes them absolute.
+//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `url` makes them absolute.
 //!
 //! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
 //! Limits: `links_max` for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
@@ -17,7 +17,6 @@ mod foreign;
 mod kinds;
 mod listed;
 mod mime;
-mod resolve;
 mod scan;
 pub(crate) mod tokenizer;
 mod value;
@@ -30,7 +29,7 @@ use encoding_rs::Encoding;
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use mime::is_html;
 
-use crate::url::{Url, UrlError};
+use crate::url::{Absolute, Base, Url, UrlError};
 
 /// An HTML page as it came.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +65,7 @@ pub struct Raw<'a> {
     /// The reference as written, decoded.
     pub text: &'a str,
     /// What it resolves to.
-    pub url: Result<&'a url::Url, url::ParseError>,
+    pub url: Result<&'a Absolute, UrlError>,
     /// The link's own `rel` has `nofollow`.
     pub nofollow: bool,
 }
@@ -89,23 +88,18 @@ pub struct Summary {
     /// `<meta name=robots>` has `noindex` or `none`.
     pub noindex: bool,
     /// What references were resolved against, when `<base>` says so.
-    pub base: Option<url::Url>,
+    pub base: Option<Absolute>,
 }
 
 /// Finds the crawlable links of `page` in document order, duplicates included, and gives at most `links_max` to `out`.
 pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Found)) -> Summary {
     let mut counts = Counts::default();
-    let Ok(document) = url::Url::parse(page.url.as_str()) else { return counts.summary(None) };
-    let said = scan::references(page.body, page.content_type, &document, kinds, &mut |reference| {
+    let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
         if counts.links >= links_max {
             counts.dropped += 1;
             return;
         }
-        let Ok(parsed) = reference.resolver.resolve(reference.text) else {
-            counts.bad += 1;
-            return;
-        };
-        match Url::parse(parsed.as_str()) {
+        match reference.base.resolve(reference.text, reference.encoding) {
             Ok(url) => {
                 counts.links += 1;
                 out(Found { kind: reference.kind, rel: reference.rel, url, nofollow: reference.nofollow });
@@ -114,20 +108,20 @@ pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Fo
             Err(_) => counts.bad += 1,
         }
     });
-    counts.summary(Some(said))
+    counts.summary(said)
 }
 
 /// Finds all references of `body`, the document at `document`, in document order, those that are no URL included.
 pub fn scan_raw(
     body: &[u8],
     content_type: Option<&str>,
-    document: &url::Url,
+    document: &Absolute,
     kinds: &Kinds,
     out: &mut dyn FnMut(Raw),
 ) -> Summary {
     let mut counts = Counts::default();
-    let said = scan::references(body, content_type, document, kinds, &mut |reference| {
-        let resolved = reference.resolver.resolve(reference.text);
+    let said = scan::references(body, content_type, Base::of_document(document.clone()), kinds, &mut |reference| {
+        let resolved = reference.base.resolve_any(reference.text, reference.encoding);
         match resolved {
             Ok(_) => counts.links += 1,
             Err(_) => counts.bad += 1,
@@ -140,7 +134,7 @@ pub fn scan_raw(
             nofollow: reference.nofollow,
         });
     });
-    counts.summary(Some(said))
+    counts.summary(said)
 }
 
 #[derive(Default)]
@@ -152,16 +146,16 @@ struct Counts {
 }
 
 impl Counts {
-    fn summary(self, said: Option<scan::Said>) -> Summary {
+    fn summary(self, said: scan::Said) -> Summary {
         Summary {
-            encoding: said.as_ref().map_or(encoding_rs::WINDOWS_1252, |said| said.encoding),
+            encoding: said.encoding,
             links: self.links,
             dropped: self.dropped,
             bad: self.bad,
             other_scheme: self.other_scheme,
-            nofollow_page: said.as_ref().is_some_and(|said| said.nofollow),
-            noindex: said.as_ref().is_some_and(|said| said.noindex),
-            base: said.and_then(|said| said.base),
+            nofollow_page: said.nofollow,
+            noindex: said.noindex,
+            base: said.base,
         }
     }
 }

@@ -18,9 +18,9 @@ use super::charset;
 use super::foreign::{self, Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
-use super::resolve::Resolver;
 use super::tokenizer::{TagName, Tokenizer, may_have_base};
 use super::value::Decoder;
+use crate::url::{Absolute, Base};
 
 /// A reference as the page has it.
 pub(super) struct Reference<'a> {
@@ -31,22 +31,24 @@ pub(super) struct Reference<'a> {
     pub text: &'a str,
     /// `rel` has `nofollow`.
     pub nofollow: bool,
-    pub resolver: &'a Resolver<'a>,
+    /// What `text` is resolved against, and the encoding that its query is sent in.
+    pub base: &'a Base,
+    pub encoding: &'static Encoding,
 }
 
 /// What a page says of itself.
 pub(super) struct Said {
     pub encoding: &'static Encoding,
-    pub base: Option<url::Url>,
+    pub base: Option<Absolute>,
     pub noindex: bool,
     pub nofollow: bool,
 }
 
-/// Gives each reference of a wanted kind to `out`.
+/// Gives each reference of a wanted kind to `out`; `base` is the document's own URL.
 pub(super) fn references(
     body: &[u8],
     content_type: Option<&str>,
-    document: &url::Url,
+    mut base: Base,
     kinds: &Kinds,
     out: &mut dyn FnMut(Reference),
 ) -> Said {
@@ -63,15 +65,14 @@ pub(super) fn references(
     } else {
         (body, encoding)
     };
-    let mut resolver = Resolver::new(document, encoding);
     // The base counts for links before it too, so it is looked for first, in the pages that seem to have one.
     let mut has_base = false;
     if may_have_base(bytes) {
         let mut pass = Pass::new(bytes, byte_encoding);
         while let Some(element) = pass.element() {
             if let (Element::Base, Some(href)) = (element, pass.kept.get(Slot::Href)) {
-                resolver.set_base(pass.decoder.text(href));
-                said.base = Some(resolver.base().clone());
+                base = base.with_href_encoded(pass.decoder.text(href), encoding);
+                said.base = base.as_absolute().cloned();
                 has_base = true;
                 break;
             }
@@ -82,7 +83,7 @@ pub(super) fn references(
     while let Some(element) = pass.element() {
         let mut report = |decoder: &mut Decoder, kind, raw: Option<&[u8]>, nofollow| {
             let Some(raw) = raw.filter(|_| kinds.has(kind)) else { return };
-            out(Reference { kind, rel: "", text: decoder.text(raw), nofollow, resolver: &resolver });
+            out(Reference { kind, rel: "", text: decoder.text(raw), nofollow, base: &base, encoding });
         };
         let Pass { kept, decoder, .. } = &mut pass;
         match element {
@@ -111,7 +112,7 @@ pub(super) fn references(
                 }
                 if let Some(srcset) = kept.get(Slot::Srcset).filter(|_| kinds.has(Kind::Srcset)) {
                     for text in listed::srcset_urls(decoder.text(srcset)) {
-                        out(Reference { kind: Kind::Srcset, rel: "", text, nofollow: false, resolver: &resolver });
+                        out(Reference { kind: Kind::Srcset, rel: "", text, nofollow: false, base: &base, encoding });
                     }
                 }
             }
@@ -125,7 +126,7 @@ pub(super) fn references(
                 let nofollow = has_token(&rels, "nofollow");
                 for (kind, rel) in rels.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };
-                    out(Reference { kind, rel, text: decoder.text(href), nofollow, resolver: &resolver });
+                    out(Reference { kind, rel, text: decoder.text(href), nofollow, base: &base, encoding });
                 }
             }
             Element::Meta => {
@@ -134,7 +135,7 @@ pub(super) fn references(
                 let name = kept.get(Slot::Name).unwrap_or_default();
                 if pragma.eq_ignore_ascii_case(b"refresh") && kinds.has(Kind::Refresh) {
                     if let Some(text) = listed::refresh_url(decoder.text(content)) {
-                        out(Reference { kind: Kind::Refresh, rel: "", text, nofollow: false, resolver: &resolver });
+                        out(Reference { kind: Kind::Refresh, rel: "", text, nofollow: false, base: &base, encoding });
                     }
                 } else if name.eq_ignore_ascii_case(b"robots") {
                     said.hear_robots(decoder.text(content));

@@ -14,6 +14,7 @@
 //! Limits: 1 MiB a reference. What is left of the crate's own departures concerns `file:` and opaque paths.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use url::{ParseError, Position};
@@ -51,8 +52,8 @@ impl Absolute {
         };
         let (mut url, mask) = match parse_encoded(base_url, &reference, encoding) {
             Ok(url) => {
-                let inherited = base.filter(|base| base.url.host_str() == url.host_str()).and_then(|base| base.mask);
-                (url, inherited)
+                let masked = base.filter(|base| base.mask.is_some() && base.url.host_str() == url.host_str());
+                (url, masked.and_then(|base| base.mask))
             }
             Err(ParseError::IdnaError) => {
                 let (masked, mask) = mask_host(&reference).ok_or(UrlError::Invalid(ParseError::IdnaError))?;
@@ -72,11 +73,23 @@ impl Absolute {
         self.url.scheme()
     }
 
+    /// Length of the whole URL, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        self.url.as_str().len()
+    }
+
     /// The whole URL.
     pub fn into_text(self) -> String {
-        let Some(mask) = self.mask else { return self.url.into() };
-        let (before, host) = (&self.url[..Position::BeforeHost], &self.url[Position::BeforeHost..Position::AfterHost]);
-        format!("{before}{}{}", host.replace(mask, ACE_PREFIX), &self.url[Position::AfterHost..])
+        if self.mask.is_some() { self.to_string() } else { self.url.into() }
+    }
+}
+
+impl fmt::Display for Absolute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(mask) = self.mask else { return f.write_str(self.url.as_str()) };
+        f.write_str(&self.url[..Position::BeforeHost])?;
+        f.write_str(&self.url[Position::BeforeHost..Position::AfterHost].replace(mask, ACE_PREFIX))?;
+        f.write_str(&self.url[Position::AfterHost..])
     }
 }
 

@@ -3,12 +3,17 @@
 //! Decides: the base is parsed once per page, since a page has a hundred links. It may be of any scheme: a page
 //! may say `<base href="about:blank">`, and then its relative links lead nowhere.
 //!
-//! Limits: as `Url`.
+//! Limits: as `Url`; an `href` makes a base of `BASE_BYTES_MAX` at most, or a page of short references could make
+//! a thousand times its own size of URLs.
 //! Leaves to others: finding the first `<base>` and the page's encoding (`links`).
 
 use encoding_rs::{Encoding, UTF_8};
 
 use super::{Absolute, Url, UrlError};
+
+/// Longest base URL that an `href` may give, in bytes: half of the request line that RFC 9112 section 3 recommends
+/// every server to take.
+const BASE_BYTES_MAX: usize = 4096;
 
 /// A page's base URL, parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +27,14 @@ impl Base {
         Base { url: Absolute::parse(page.as_str()).ok() }
     }
 
+    /// As `new`, for a page of any scheme.
+    pub fn of_document(document: Absolute) -> Base {
+        Base { url: Some(document) }
+    }
+
     /// The base after the page's first `<base href>`, `self` being the page's own (HTML, section 4.2.3, "set the
-    /// frozen base URL"): an `href` that is no URL, or is a `data:` or `javascript:` URL, changes nothing.
+    /// frozen base URL"): an `href` that is no URL, or is a `data:` or `javascript:` URL, changes nothing,
+    /// nor does one that is too long.
     pub fn with_href(&self, href: &str) -> Base {
         self.with_href_encoded(href, UTF_8)
     }
@@ -31,7 +42,7 @@ impl Base {
     /// As `with_href`, in a page of another encoding than UTF-8.
     pub fn with_href_encoded(&self, href: &str, encoding: &'static Encoding) -> Base {
         match Absolute::resolve(self.url.as_ref(), href, encoding) {
-            Ok(url) if !matches!(url.scheme(), "data" | "javascript") => Base { url: Some(url) },
+            Ok(url) if is_honoured(&url) => Base { url: Some(url) },
             _ => self.clone(),
         }
     }
@@ -43,8 +54,17 @@ impl Base {
 
     /// Resolves one reference, found in a page of `encoding`, to a crawlable URL.
     pub fn resolve(&self, reference: &str, encoding: &'static Encoding) -> Result<Url, UrlError> {
-        Absolute::resolve(self.url.as_ref(), reference, encoding)?.try_into()
+        self.resolve_any(reference, encoding)?.try_into()
     }
+
+    /// As `resolve`, to a URL of any scheme, with fragment and credentials.
+    pub fn resolve_any(&self, reference: &str, encoding: &'static Encoding) -> Result<Absolute, UrlError> {
+        Absolute::resolve(self.url.as_ref(), reference, encoding)
+    }
+}
+
+fn is_honoured(base: &Absolute) -> bool {
+    !matches!(base.scheme(), "data" | "javascript") && base.text_bytes() <= BASE_BYTES_MAX
 }
 
 #[cfg(test)]
@@ -76,6 +96,14 @@ mod tests {
     }
 
     #[test]
+    fn long_bases() {
+        let href = "b".repeat(BASE_BYTES_MAX - "http://example.com//".len());
+        let base = page().with_href(&format!("/{href}/"));
+        assert_eq!(base.resolve("x", UTF_8).unwrap().as_str(), format!("http://example.com/{href}/x"));
+        assert_eq!(page().with_href(&format!("/{href}b/")), page());
+    }
+
+    #[test]
     fn queries_in_legacy_encodings() {
         for (label, reference, expected) in [
             ("windows-1252", "ü?ü#ü", "http://example.com/dir/%C3%BC?%FC"),
@@ -83,6 +111,7 @@ mod tests {
             ("shift_jis", "?ツ", "http://example.com/dir/page?%83c"),
             ("gbk", "?中文", "http://example.com/dir/page?%D6%D0%CE%C4"),
             ("utf-16le", "?ü", "http://example.com/dir/page?%C3%BC"),
+            ("shift_jis", "?ソ", "http://example.com/dir/page?%83\\"),
             ("iso-2022-jp", "?\u{e}A", "http://example.com/dir/page?%26%2365533%3BA"),
             ("iso-2022-jp", "?中\n文", "http://example.com/dir/page?%1B$BCfJ8%1B(B"),
         ] {

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::links::{self, Kind, Kinds};
+use crate::url::Absolute;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
 pub struct Links {
     /// Absolute URL of the page.
-    #[arg(long, value_name = "URL")]
-    base: url::Url,
+    #[arg(long, value_name = "URL", value_parser = Absolute::parse)]
+    base: Absolute,
     /// Value of the Content-Type header, for its charset.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,

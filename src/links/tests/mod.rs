@@ -4,15 +4,15 @@ mod standard;
 mod twin;
 
 use super::{Kind, Kinds, Page, Summary, scan, scan_raw};
-use crate::url::Url;
+use crate::url::{Absolute, Url};
 
 /// `kind[:rel] url` of each reference, resolved against `http://a.test/d/p`; `!text` where it is no URL.
 fn raw(html: impl AsRef<[u8]>, kinds: &Kinds) -> Vec<String> {
-    let document = url::Url::parse("http://a.test/d/p").unwrap();
+    let document = Absolute::parse("http://a.test/d/p").unwrap();
     let mut found = Vec::new();
     scan_raw(html.as_ref(), Some("text/html; charset=utf-8"), &document, kinds, &mut |raw| {
         let colon = if raw.rel.is_empty() { "" } else { ":" };
-        let url = raw.url.map_or_else(|_| format!("!{}", raw.text), url::Url::to_string);
+        let url = raw.url.map_or_else(|_| format!("!{}", raw.text), Absolute::to_string);
         found.push(format!("{}{colon}{} {url}", raw.kind.name(), raw.rel));
     });
     found
@@ -120,7 +120,7 @@ fn the_first_base_counts_for_all() {
     let hidden = "<!--<base href=/x/>--><template><base href=/y/></template><svg><base href=/z/></svg><a href=1>";
     assert_eq!(raw(hidden, &kinds), ["a http://a.test/d/1"]);
     let (_, summary) = scanned(b"<BASE href='//b.test'>", None, 1);
-    assert_eq!(summary.base.map(String::from).as_deref(), Some("http://b.test/"));
+    assert_eq!(summary.base.map(Absolute::into_text).as_deref(), Some("http://b.test/"));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn time_is_linear() {
 
 #[test]
 fn kinds_of_a_link_are_reported_as_such() {
-    let document = url::Url::parse("http://a.test/").unwrap();
+    let document = Absolute::parse("http://a.test/").unwrap();
     let mut kinds = Vec::new();
     scan_raw(b"<a href=1><link rel=canonical href=2>", None, &document, &Kinds::DEFAULT, &mut |raw| {
         kinds.push(raw.kind)
