@@ -1,7 +1,7 @@
 //! What a shard's directory holds from an earlier run.
 //!
-//! Decides: the journal is read twice, first for what is over, then for what was accepted: what is not over waits
-//! again. Its torn end, if there is one, is cut. Segments that were being written are cut back to their last whole
+//! Decides: the journal is read three times: for what is over, then for what was accepted (what is not over waits
+//! again), then for what was set aside or not handed over. Its torn end, if there is one, is cut. Segments that were being written are cut back to their last whole
 //! record, indexed and closed.
 //! Limits: eight bytes of memory for each URL that is over, while the journal is read.
 
@@ -33,7 +33,9 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     let path = dir.join(JOURNAL);
     let mut recovered = Recovered::default();
     let mut over = HashSet::new();
+    let mut has_more = false;
     let Some(length) = for_blocks(&path, &mut |entries, end| {
+        has_more |= !entries.aside.is_empty() || !entries.outgoing.is_empty();
         over.extend(entries.over);
         recovered.journal_bytes = end;
     })?
@@ -52,13 +54,10 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
             recovered.waiting += u64::from(!is_over);
             shard.remember(now, &url, depth, is_over);
         }
-        // What was set aside, or not handed over, gets another chance.
-        for (depth, text) in entries.aside.iter().chain(entries.outgoing.iter()) {
-            if let Ok(url) = Url::from_canonical(text) {
-                shard.found(now, &url, depth);
-            }
-        }
     })?;
+    if has_more {
+        for_blocks(&path, &mut |entries, _| shard.reconsider(now, &entries))?;
+    }
     Ok(recovered)
 }
 
