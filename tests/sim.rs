@@ -15,6 +15,7 @@ fn crawls() -> std::ops::Range<u64> {
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged) = (0, 0, 0, 0);
+    let (mut aside, mut resumed) = (0, 0);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -22,17 +23,21 @@ fn every_crawl_covers_everything_once_and_politely() {
             "SIM_SEED={seed} ({} shards): {} complaints\n{}",
             report.shards,
             report.complaints.len(),
-            report.complaints[..report.complaints.len().min(10)].join("\n")
+            report.complaints[report.complaints.len().saturating_sub(10)..].join("\n")
         );
         pages += report.pages;
         spilled += report.spilled;
         refused += report.refused;
         exchanged += report.exchanged;
+        aside += report.aside;
+        resumed += u64::from(report.resumed);
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
+    println!("{resumed} crawls resumed, {aside} URLs set aside");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000);
+        assert!(resumed > 20 && aside > 100);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a shard's directory holds from an earlier run.
 //!
-//! Decides: the journal is read twice, first for what is over, then for what was accepted: what is not over waits
-//! again. Its torn end, if there is one, is cut. Segments that were being written are cut back to their last whole
+//! Decides: the journal is read three times: for what is over, then for what was accepted (what is not over waits
+//! again), then for what was set aside or not handed over. Its torn end, if there is one, is cut. Segments that were being written are cut back to their last whole
 //! record, indexed and closed.
 //! Limits: eight bytes of memory for each URL that is over, while the journal is read.
 
@@ -36,7 +36,9 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     let mut over = HashSet::new();
     // What was found for other shards before this is in their journals.
     let mut handed_over_until = 0;
+    let mut has_more = false;
     let Some(length) = for_blocks(&path, &mut |entries, end| {
+        has_more |= !entries.aside.is_empty() || !entries.outgoing.is_empty();
         over.extend(entries.over);
         recovered.journal_bytes = end;
         if entries.handed_over {
@@ -50,7 +52,7 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
     if recovered.cut_bytes > 0 {
         fs::File::options().write(true).open(&path)?.set_len(recovered.journal_bytes)?;
     }
-    for_blocks(&path, &mut |entries, end| {
+    for_blocks(&path, &mut |entries, _| {
         for (depth, text) in entries.accepted.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
             let is_over = over.contains(&shard.fingerprint(&url));
@@ -58,14 +60,10 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
             recovered.waiting += u64::from(!is_over);
             shard.remember(now, &url, depth, is_over);
         }
-        // What was set aside gets another chance; what may not have arrived is sent again.
-        let outgoing = entries.outgoing.iter().filter(|_| end > handed_over_until);
-        for (depth, text) in entries.aside.iter().chain(outgoing) {
-            if let Ok(url) = Url::from_canonical(text) {
-                shard.found(now, &url, depth);
-            }
-        }
     })?;
+    if has_more {
+        for_blocks(&path, &mut |entries, end| shard.reconsider(now, &entries, end > handed_over_until))?;
+    }
     Ok(recovered)
 }
 

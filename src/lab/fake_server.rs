@@ -3,13 +3,13 @@
 //! Decides: gaps are measured where a site's owner would, by the arrival of requests at the server, not by
 //! the crawler's word. Every violation is a line of [`FakeServers::complaints`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use super::fake_web::{FakeWeb, PageKind, RobotsKind};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::{Scheme, Url, UrlBatch};
 
 /// All servers of a [`FakeWeb`].
 #[derive(Debug)]
@@ -20,7 +20,12 @@ pub struct FakeServers {
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<IpAddr, Meter>,
-    robots_served: BTreeSet<String>,
+    /// Whether the last request for an origin's robots.txt brought something that allows anything.
+    robots: BTreeMap<String, bool>,
+    /// What the name servers said last, and until when it holds.
+    answers: BTreeMap<String, (Vec<IpAddr>, Instant)>,
+    /// Requests that a host that dies has answered.
+    lives: BTreeMap<String, u32>,
     /// 200 pages served whole, with how often.
     pub pages: BTreeMap<String, u64>,
     /// What a site's owner would complain about.
@@ -31,6 +36,8 @@ pub struct FakeServers {
 struct Meter {
     under_way: u32,
     last_end: Option<Instant>,
+    /// What Retry-After asked for.
+    not_before: Instant,
 }
 
 impl FakeServers {
@@ -43,7 +50,9 @@ impl FakeServers {
             tries: HashMap::new(),
             hosts: BTreeMap::new(),
             addrs: BTreeMap::new(),
-            robots_served: BTreeSet::new(),
+            robots: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            lives: BTreeMap::new(),
             pages: BTreeMap::new(),
             complaints: Vec::new(),
         }
@@ -53,7 +62,8 @@ impl FakeServers {
     pub fn arrive(&mut self, at: Instant, job: &FetchJob) {
         let Some(addr) = job.addr else { return };
         let host = job.url.host();
-        if self.web.addr(host) != Some(addr) {
+        let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + ON_ITS_WAY_MAX;
+        if !self.answers.get(host).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
         let mut host_delay = self.host_delay;
@@ -78,60 +88,89 @@ impl FakeServers {
                 meter.last_end = Some(at);
             }
         }
-        let request = format!("{:?} {}", job.kind, job.url.as_str());
+        // A name is asked for on behalf of one URL and then of another: its fault is the name's.
+        let what = if job.kind == JobKind::Resolve { host } else { job.url.as_str() };
+        let request = format!("{:?} {what}", job.kind);
         let failing = self.web.failing_tries(&request);
         let tries = self.tries.entry(request).or_default();
         *tries += 1;
         let tries = *tries;
+        if job.kind != JobKind::Resolve && self.web.dies(host) {
+            let lives = self.lives.entry(host.to_owned()).or_default();
+            *lives += 1;
+            if *lives > LIVES {
+                return Outcome::Failed(Failure::ConnectRefused);
+            }
+        }
         if tries <= failing {
-            return self.fault(tries, job);
+            return self.fault(at, tries, job);
         }
         match job.kind {
-            JobKind::Resolve => match self.web.addr(host) {
-                Some(addr) => Outcome::Resolved { addrs: vec![addr], ttl: Duration::from_secs(300) },
-                None => Outcome::Failed(Failure::DnsNotFound),
-            },
-            JobKind::Robots => Outcome::Fetched(self.robots(host)),
+            JobKind::Resolve => {
+                let (addrs, ttl) = (self.web.addrs(host, at), self.web.ttl(host));
+                if addrs.is_empty() {
+                    return Outcome::Failed(Failure::DnsNotFound);
+                }
+                self.answers.insert(host.to_owned(), (addrs.clone(), at + ttl.max(ANSWER_HOLDS_MIN)));
+                Outcome::Resolved { addrs, ttl }
+            }
+            JobKind::Robots => Outcome::Fetched(self.robots(&job.url, tries)),
             JobKind::Page => Outcome::Fetched(self.page(job)),
         }
     }
 
-    fn fault(&self, tries: u64, job: &FetchJob) -> Outcome {
+    fn fault(&mut self, at: Instant, tries: u64, job: &FetchJob) -> Outcome {
         if job.kind == JobKind::Resolve {
             return Outcome::Failed([Failure::DnsTimeout, Failure::DnsFailed][tries as usize % 2]);
         }
+        if job.kind == JobKind::Robots {
+            self.robots.insert(job.url.origin().to_owned(), false);
+        }
+        let retry_after = self.web.retry_after(job.url.host());
         match (tries + job.url.as_str().len() as u64) % 5 {
             0 => Outcome::Failed(Failure::Reset),
             1 => Outcome::Failed(Failure::ConnectRefused),
             2 => Outcome::Failed(Failure::Deadline),
             3 => Outcome::Fetched(Fetched { status: 500, ..Fetched::default() }),
-            _ => Outcome::Fetched(Fetched {
-                status: 503,
-                retry_after: Some(Duration::from_secs(3)),
-                ..Fetched::default()
-            }),
+            _ => {
+                if let Some(meter) = self.hosts.get_mut(job.url.host()) {
+                    meter.not_before = at + retry_after;
+                }
+                Outcome::Fetched(Fetched { status: 503, retry_after: Some(retry_after), ..Fetched::default() })
+            }
         }
     }
 
-    fn robots(&mut self, host: &str) -> Fetched {
-        match self.web.robots(host) {
-            RobotsKind::Rules { crawl_delay_s } => {
-                self.robots_served.insert(host.to_owned());
-                let body = FakeWeb::robots_text(crawl_delay_s).into_bytes();
-                Fetched { status: 200, robots_body: Some(body), ..Fetched::default() }
-            }
-            RobotsKind::Missing => {
-                self.robots_served.insert(host.to_owned());
-                Fetched { status: 404, ..Fetched::default() }
-            }
-            RobotsKind::Broken => Fetched { status: 500, ..Fetched::default() },
+    fn robots(&mut self, url: &Url, tries: u64) -> Fetched {
+        let host = url.host();
+        let rules = |crawl_delay_s| Fetched {
+            status: 200,
+            robots_body: Some(FakeWeb::robots_text(crawl_delay_s).into_bytes()),
+            ..Fetched::default()
+        };
+        let moved = |to: String| Fetched { status: 301, redirect: Url::parse(&to).ok(), ..Fetched::default() };
+        let answer = match self.web.robots(host) {
+            RobotsKind::Rules { crawl_delay_s } => rules(crawl_delay_s),
+            RobotsKind::Flaky if tries.is_multiple_of(2) => rules(0),
+            RobotsKind::Missing => Fetched { status: 404, ..Fetched::default() },
+            RobotsKind::Broken | RobotsKind::Flaky => Fetched { status: 500, ..Fetched::default() },
             RobotsKind::Moved => {
-                self.robots_served.insert(host.to_owned());
                 let first = self.web.first_host(host);
-                let redirect = Url::parse(&format!("{}://{first}/robots.txt", self.web.scheme(&first))).ok();
-                Fetched { status: 301, redirect, ..Fetched::default() }
+                moved(format!("{}://{first}/robots.txt", self.web.scheme(&first, 0)))
             }
-        }
+            RobotsKind::Circle => {
+                let other = if url.scheme() == Scheme::Http { "https" } else { "http" };
+                moved(format!("{other}://{host}/robots.txt"))
+            }
+        };
+        self.robots.insert(url.origin().to_owned(), answer.status < 500);
+        answer
+    }
+
+    /// The crawler begins anew, a while later: it knows no robots.txt and no address any more.
+    pub fn crawler_restarts(&mut self) {
+        self.robots.clear();
+        self.answers.clear();
     }
 
     fn page(&mut self, job: &FetchJob) -> Fetched {
@@ -153,15 +192,14 @@ impl FakeServers {
     }
 
     fn check_robots(&mut self, at: Instant, url: &Url) {
-        let served = self.robots_served.contains(url.host());
+        let served = self.robots.get(url.origin()) == Some(&true);
         let allowed = match self.web.effective_robots(url.host()) {
             None => false,
             Some(RobotsKind::Rules { .. }) => !url.path_and_query().starts_with("/private/"),
             Some(_) => true,
         };
         if !served || !allowed {
-            self.complaints
-                .push(format!("{at:?} {} asked: robots.txt served {served}, allowed {allowed}", url.as_str()));
+            self.complaints.push(format!("{at:?} {} asked: robots.txt had {served}, allowed {allowed}", url.as_str()));
         }
     }
 }
@@ -175,5 +213,15 @@ fn check(meter: &mut Meter, at: Instant, delay: Duration, name: &str, complaints
     {
         complaints.push(format!("{at:?} {name}: a gap of {gap:?} where {delay:?} was due"));
     }
+    if at < meter.not_before {
+        complaints.push(format!("{at:?} {name}: asked before {:?}, which Retry-After forbids", meter.not_before));
+    }
     meter.under_way += 1;
 }
+
+/// Requests that a host answers before it dies.
+const LIVES: u32 = 5;
+/// An answer of a name server may be used this long, however short its time to live.
+const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
+/// From the start of a request to its arrival.
+const ON_ITS_WAY_MAX: Duration = Duration::from_millis(300);

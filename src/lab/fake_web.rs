@@ -2,12 +2,14 @@
 //!
 //! Decides: which pages exist, who links to whom, what fails and how often before it heals. Faults are of two
 //! kinds: those that pass (the first tries fail) and those that stay (a name that does not exist, a robots.txt
-//! that always breaks); the truth counts what is behind the first kind and not what is behind the second.
+//! that always breaks, a host that dies); the truth counts what is behind the first kind and not what is behind the
+//! second. Hosts have up to three addresses, some of which change; some hosts have pages of both schemes.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::Rng;
+use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 /// The web.
@@ -39,6 +41,10 @@ pub enum RobotsKind {
     Moved,
     /// 500 for ever: everything is forbidden.
     Broken,
+    /// 500 and the rules in turns.
+    Flaky,
+    /// 301 to the same of the other scheme, and back: as if there were none.
+    Circle,
 }
 
 /// What a page is.
@@ -73,22 +79,50 @@ impl FakeWeb {
         texts.filter_map(|text| Url::parse(&text).ok()).collect()
     }
 
-    /// The address of a host; `None` for a name that does not exist.
-    pub fn addr(&self, host: &str) -> Option<IpAddr> {
-        let (site, number) = self.place(host)?;
-        let exists = number == 0 || !self.hash(&["name", host]).is_multiple_of(10);
-        let last = self.hash(&["addr", host]) % self.addrs;
-        (exists && number < self.hosts(site)).then(|| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last as u8)))
+    /// Whether the name exists.
+    pub fn exists(&self, host: &str) -> bool {
+        self.place(host).is_some_and(|(site, number)| {
+            number < self.hosts(site) && (number == 0 || !self.hash(&["name", host]).is_multiple_of(10))
+        })
+    }
+
+    /// The addresses of a host at `at`; none for a name that does not exist.
+    pub fn addrs(&self, host: &str, at: Instant) -> Vec<IpAddr> {
+        if !self.exists(host) {
+            return Vec::new();
+        }
+        let moves = self.hash(&["moves", host]).is_multiple_of(3);
+        let epoch = if moves { at.as_nanos() / MOVE_NANOS } else { 0 }.to_string();
+        let addr = |number: u64| self.hash(&["addr", host, &epoch, &number.to_string()]) % self.addrs;
+        let count = 1 + self.hash(&["addrs", host]) % 3;
+        (0..count).map(|number| IpAddr::V4(Ipv4Addr::new(192, 0, 2, addr(number) as u8))).collect()
+    }
+
+    /// How long an answer for `host` holds.
+    pub fn ttl(&self, host: &str) -> Duration {
+        Duration::from_secs([0, 1, 30, 300][self.hash(&["ttl", host]) as usize % 4])
+    }
+
+    /// Whether the host answers a few requests and then none any more. Its pages link to its own alone.
+    pub fn dies(&self, host: &str) -> bool {
+        self.place(host).is_some_and(|(_, number)| number > 0) && self.hash(&["dies", host]).is_multiple_of(10)
+    }
+
+    /// How long its servers want to be left alone when they say 503.
+    pub fn retry_after(&self, host: &str) -> Duration {
+        Duration::from_secs(if self.hash(&["retry", host]).is_multiple_of(8) { 7_200 } else { 3 })
     }
 
     /// What robots.txt does at `host`.
     pub fn robots(&self, host: &str) -> RobotsKind {
         let first = self.place(host).is_some_and(|(_, number)| number == 0);
         match self.hash(&["robots", host]) % 10 {
-            0..=4 => RobotsKind::Rules { crawl_delay_s: 0 },
+            0..=3 => RobotsKind::Rules { crawl_delay_s: 0 },
+            4 => RobotsKind::Flaky,
             5 => RobotsKind::Rules { crawl_delay_s: 2 },
             6 if !first && self.moved_robots => RobotsKind::Moved,
             7 if !first => RobotsKind::Broken,
+            8 => RobotsKind::Circle,
             _ => RobotsKind::Missing,
         }
     }
@@ -97,7 +131,9 @@ impl FakeWeb {
     pub fn effective_robots(&self, host: &str) -> Option<RobotsKind> {
         match self.robots(host) {
             RobotsKind::Broken => None,
-            RobotsKind::Moved => Some(self.robots(&self.first_host(host))),
+            RobotsKind::Moved => self.effective_robots(&self.first_host(host)),
+            RobotsKind::Flaky => Some(RobotsKind::Rules { crawl_delay_s: 0 }),
+            RobotsKind::Circle => Some(RobotsKind::Missing),
             kind => Some(kind),
         }
     }
@@ -107,9 +143,10 @@ impl FakeWeb {
         self.place(host).map_or_else(|| host.to_owned(), |(site, _)| host_name(site, 0))
     }
 
-    /// http or https: what the host's pages are linked as.
-    pub fn scheme(&self, host: &str) -> &'static str {
-        if self.place(host).is_some_and(|(site, _)| site % 3 == 1) { "https" } else { "http" }
+    /// http or https: what the page `number` of the host is linked as. One site in three has both.
+    pub fn scheme(&self, host: &str, number: u64) -> &'static str {
+        let site = self.place(host).map_or(0, |(site, _)| site);
+        if site % 3 == 1 || site % 3 == 2 && number % 2 == 1 { "https" } else { "http" }
     }
 
     /// The text of a robots.txt with rules.
@@ -127,12 +164,16 @@ impl FakeWeb {
             return PageKind::Missing;
         }
         let mut rng = Rng::new(self.hash(&["page", url.as_str()]));
-        if number > 0 && rng.percent(5) {
+        let dies = self.dies(url.host());
+        if number > 0 && !dies && rng.percent(5) {
             return PageKind::Redirect(self.any_url(&mut rng, site));
         }
         // A tree over the host's pages, so that all of it can be reached, and links at random.
         let mut links: Vec<String> =
             [2 * number + 1, 2 * number + 2].iter().map(|child| self.url(site, host, *child)).collect();
+        if dies {
+            return PageKind::Page(links);
+        }
         if number == 0 {
             links.extend((0..self.hosts(site)).map(|other| self.url(site, other, 0)));
         }
@@ -149,13 +190,16 @@ impl FakeWeb {
         if hash % 100 < self.faults_percent { 1 + (hash >> 32) % self.fault_tries_max } else { 0 }
     }
 
-    /// The pages that a right crawl fetches with 200.
+    /// The pages that a right crawl fetches with 200, but for those of hosts that die.
     pub fn reachable(&self) -> BTreeSet<String> {
         let mut seen: BTreeSet<String> = self.seeds().iter().map(|url| url.as_str().to_owned()).collect();
         let mut todo: Vec<Url> = self.seeds();
         let mut pages = BTreeSet::new();
         while let Some(url) = todo.pop() {
-            let Some(robots) = self.addr(url.host()).and_then(|_| self.effective_robots(url.host())) else { continue };
+            if !self.exists(url.host()) || self.dies(url.host()) {
+                continue;
+            }
+            let Some(robots) = self.effective_robots(url.host()) else { continue };
             let ruled = matches!(robots, RobotsKind::Rules { .. });
             if ruled && url.path_and_query().starts_with("/private/") {
                 continue;
@@ -184,7 +228,7 @@ impl FakeWeb {
     fn url(&self, site: u64, host: u64, number: u64) -> String {
         let folder = if number % 7 == 6 { "private/" } else { "" };
         let name = host_name(site, host);
-        let scheme = self.scheme(&name);
+        let scheme = self.scheme(&name, number);
         let path = if number == 0 { String::new() } else { format!("{folder}p{number}") };
         format!("{scheme}://{name}/{path}")
     }
@@ -208,6 +252,9 @@ impl FakeWeb {
         xxhash_rust::xxh3::xxh3_64_with_seed(parts.join(" ").as_bytes(), self.rng_seed)
     }
 }
+
+/// How often addresses that change do.
+const MOVE_NANOS: u64 = 600 * 1_000_000_000;
 
 fn host_name(site: u64, host: u64) -> String {
     format!("h{host}.s{site}.test")

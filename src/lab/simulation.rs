@@ -1,11 +1,12 @@
 //! One simulated crawl, from a seed to a report.
 //!
 //! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order
-//! things that happen at one instant are seen. The virtual clock jumps to the next event.
+//! things that happen at one instant are seen. The virtual clock jumps to the next event. Half of the crawls are
+//! drained midway and go on a day later from their journals.
 //! Limits: a crawl that makes no progress for a simulated month is stuck, which is a failure.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Rng;
@@ -13,12 +14,12 @@ use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
 use crate::config::{Config, PartitionKey};
 use crate::frontier::Ledger;
-use crate::outcome::{FetchJob, Outcome};
+use crate::outcome::{Failure, FetchJob, Outcome};
 use crate::route::Partition;
-use crate::shard::{Scope, Shard};
+use crate::shard::{Scope, Shard, journal};
 use crate::spool::{Block, ReadFor, SpoolOp};
 use crate::time::{Duration, Instant};
-use crate::url::UrlBatch;
+use crate::url::{Url, UrlBatch};
 
 /// A crawl to be simulated.
 #[derive(Debug)]
@@ -40,9 +41,36 @@ pub struct Simulation {
     in_flight_max: usize,
     disks: Vec<BTreeMap<(u32, u32), Vec<u8>>>,
     ram_bytes_max: u64,
+    journals: Vec<Vec<u8>>,
+    /// When the crawl is drained, if it is; and how a shard is made.
+    stop_at: Option<Instant>,
+    make: Make,
+    /// URLs that were over before the restart, by shard.
+    over_before: Vec<u64>,
+    exchanged_before: u64,
     trace: u64,
     spilled: u64,
     refused: u64,
+}
+
+/// What all shards are made of.
+#[derive(Debug)]
+struct Make {
+    config: Config,
+    partition: Partition,
+    scope: Scope,
+    rng_seed: u64,
+}
+
+impl Make {
+    fn shards(&self) -> Vec<Shard> {
+        let ledger = Arc::new(Ledger::new(1 << 12));
+        let shard = |index| {
+            let (scope, ledger) = (self.scope.clone(), Arc::clone(&ledger));
+            Shard::new(index, self.partition, scope, self.rng_seed, &self.config, ledger)
+        };
+        (0..self.partition.shards).map(shard).collect()
+    }
 }
 
 /// How a simulated crawl ended.
@@ -64,6 +92,10 @@ pub struct Report {
     pub refused: u64,
     /// URLs exchanged.
     pub exchanged: u64,
+    /// URLs that a full visited set had no room for; what is behind them is not asked for.
+    pub aside: u64,
+    /// Whether the crawl was drained and resumed.
+    pub resumed: bool,
 }
 
 #[derive(Debug)]
@@ -85,7 +117,7 @@ impl Simulation {
         config.politeness.crawl_delay_max = Duration::from_secs(60);
         config.politeness.retries_max = 4;
         config.politeness.retry_delay = millis(pick(&mut rng, &[100, 10_000]));
-        config.politeness.host_failures_max = 1_000;
+        config.politeness.host_failures_max = 40;
         config.politeness.retry_after_max = Duration::from_secs(86_400);
         config.robots.retries_max = 4;
         config.robots.retry_delay = Duration::from_secs(60);
@@ -99,7 +131,7 @@ impl Simulation {
         config.exchange.batch_urls_max = 1 + rng.below(10) as usize;
         config.exchange.batch_age_max = millis(1 + rng.below(200));
         config.exchange.waiting_bytes_max = pick(&mut rng, &[0, 1_000, 1 << 20]) as usize;
-        config.visited.urls_max = 1 << 20;
+        config.visited.urls_max = if rng.percent(10) { 1 + rng.below(400) } else { 1 << 20 };
         config.frontier.ram_bytes_max = pick(&mut rng, &[0, 4_000, 1 << 30]);
         config.frontier.host_head_urls = 1 + rng.below(8) as usize;
         config.agent.name = "simulated".to_owned();
@@ -107,11 +139,9 @@ impl Simulation {
         // With hosts of a site in different shards, a robots.txt on another host is out of reach.
         web.moved_robots = config.partition.key == PartitionKey::Site;
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
-        let ledger = Arc::new(Ledger::new(1 << 12));
         let scope = Scope::new(&config.scope, &web.seeds());
-        let shards = (0..partition.shards)
-            .map(|index| Shard::new(index, partition, scope.clone(), rng_seed, &config, Arc::clone(&ledger)))
-            .collect::<Vec<_>>();
+        let make = Make { config, partition, scope, rng_seed };
+        let (config, shards) = (&make.config, make.shards());
         Simulation {
             servers: FakeServers::new(web.clone(), config.politeness.host_delay, config.politeness.ip_delay),
             web,
@@ -126,7 +156,12 @@ impl Simulation {
             in_flight_max: 1 + rng.below(50) as usize,
             disks: vec![BTreeMap::new(); shards.len()],
             ram_bytes_max: config.frontier.ram_bytes_max,
+            journals: vec![Vec::new(); shards.len()],
+            stop_at: rng.percent(50).then(|| Instant::ZERO + millis(rng.below(600_000))),
+            over_before: vec![0; shards.len()],
+            exchanged_before: 0,
             shards,
+            make,
             rng,
             trace: 0,
             spilled: 0,
@@ -143,14 +178,20 @@ impl Simulation {
         let mut complaints = Vec::new();
         loop {
             self.drive();
-            if self.shards.iter().all(Shard::is_idle) && self.lanes.values().all(VecDeque::is_empty) {
+            let under_way = !self.lanes.values().all(VecDeque::is_empty);
+            if self.shards.iter().all(Shard::is_idle) && !under_way {
                 break;
+            }
+            if self.is_draining() && !under_way && self.shards.iter().all(|it| it.in_flight() == 0 && it.is_drained()) {
+                self.restart();
+                continue;
             }
             let dues = self.shards.iter().enumerate();
             // A shard with all its places taken does nothing until one of them is free.
             let due = dues
                 .filter_map(|(index, shard)| shard.next_due().filter(|_| self.in_flight[index] < self.in_flight_max));
-            let due = due.map(|at| at.max(self.now + TICK)).min();
+            let tick = if self.is_draining() { DRAINING_TICK } else { TICK };
+            let due = due.map(|at| at.max(self.now + tick)).min();
             let event = self.events.peek().map(|Reverse((at, _, _))| *at);
             let Some(next) = [due, event].into_iter().flatten().min() else {
                 complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
@@ -213,6 +254,7 @@ impl Simulation {
                 continue;
             }
             while self.in_flight[index] < self.in_flight_max
+                && self.stop_at.is_none_or(|at| self.now < at)
                 && let Some(job) = self.shards[index].next_job(self.now)
             {
                 self.in_flight[index] += 1;
@@ -251,18 +293,56 @@ impl Simulation {
                     }
                 }
             }
-            while self.shards[index].journal_block(self.now, false).is_some() {}
+            while let Some(block) = self.shards[index].journal_block(self.now, false) {
+                self.journals[index].extend(block);
+            }
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.stop_at.is_some_and(|at| at <= self.now)
+    }
+
+    /// All shards end, and others begin from their journals, as `drive::recover` does it.
+    fn restart(&mut self) {
+        assert!(self.events.is_empty() && self.in_flight.iter().all(|count| *count == 0), "something is under way");
+        self.stop_at = None;
+        for (shard, journal) in self.shards.iter_mut().zip(&mut self.journals) {
+            while let Some(block) = shard.journal_block(self.now, true) {
+                journal.extend(block);
+            }
+        }
+        self.exchanged_before = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
+        self.now = self.now + RESTART_PAUSE;
+        self.servers.crawler_restarts();
+        self.disks.iter_mut().for_each(BTreeMap::clear);
+        self.awake.fill(true);
+        self.shards = self.make.shards();
+        for (index, (shard, journal)) in self.shards.iter_mut().zip(&self.journals).enumerate() {
+            let blocks = || journal::blocks(journal).map(|(entries, _)| entries);
+            let over: HashSet<u64> = blocks().flat_map(|entries| entries.over).collect();
+            self.over_before[index] = over.len() as u64;
+            for (depth, text) in blocks().flat_map(|entries| owned(&entries.accepted)) {
+                let Ok(url) = Url::from_canonical(&text) else { continue };
+                let is_over = over.contains(&shard.fingerprint(&url));
+                shard.remember(self.now, &url, depth, is_over);
+            }
+            for entries in blocks() {
+                shard.reconsider(self.now, &entries, true);
+            }
         }
     }
 
     fn judge(mut self, mut complaints: Vec<String>) -> Report {
         let expected = self.web.reachable();
         complaints.append(&mut self.servers.complaints);
-        for url in expected.iter().filter(|url| !self.servers.pages.contains_key(*url)) {
+        let aside: u64 = self.shards.iter().map(|shard| shard.counts().aside).sum();
+        for url in expected.iter().filter(|url| aside == 0 && !self.servers.pages.contains_key(*url)) {
             complaints.push(format!("{url} was never fetched"));
         }
         for (url, times) in &self.servers.pages {
-            if *times > 1 || !expected.contains(url) {
+            let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
+            if *times > 1 || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }
         }
@@ -272,10 +352,16 @@ impl Simulation {
             complaints.push(format!("{out} URLs were sent and {received} received"));
         }
         for (index, shard) in self.shards.iter().enumerate() {
-            let (queued, over, visited) = (shard.queued(), shard.counts().over, shard.visited());
+            let over = shard.counts().over + self.over_before[index];
+            let (queued, visited) = (shard.queued(), shard.visited());
             if queued != 0 || over != visited {
                 complaints.push(format!("shard {index} ended with {queued} queued, {over} over of {visited} accepted"));
             }
+        }
+        if !complaints.is_empty() {
+            let failures = self.shards.iter().flat_map(|shard| Failure::ALL.iter().zip(shard.counts().failures));
+            let failures = failures.filter(|(_, count)| *count > 0);
+            complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
         }
         Report {
             complaints,
@@ -285,7 +371,9 @@ impl Simulation {
             took: self.now.since(Instant::ZERO),
             spilled: self.spilled,
             refused: self.refused,
-            exchanged: out,
+            exchanged: out + self.exchanged_before,
+            aside,
+            resumed: self.over_before.iter().any(|over| *over > 0),
         }
     }
 
@@ -308,6 +396,10 @@ impl Simulation {
     }
 }
 
+fn owned(batch: &UrlBatch) -> Vec<(u16, String)> {
+    batch.iter().map(|(depth, text)| (depth, text.to_owned())).collect()
+}
+
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -317,6 +409,10 @@ fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {
 }
 
 const TICK: Duration = Duration::from_micros(1);
+/// A shard that drains has URLs to fetch and does not: its loop looks no more often than this.
+const DRAINING_TICK: Duration = Duration::from_millis(1);
+/// Longer than any delay, which a crawl that begins anew does not know of.
+const RESTART_PAUSE: Duration = Duration::from_secs(2 * 86_400);
 const STUCK: Instant = Instant::from_nanos(30 * 86_400 * 1_000_000_000);
 /// Heads and short tails stay in memory whatever the bound.
 const RAM_SLACK: u64 = 256 << 10;

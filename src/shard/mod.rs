@@ -114,10 +114,36 @@ impl Shard {
         }
     }
 
-    /// A journal's URL is known again after a restart; `over` says whether it needs no fetch any more.
+    /// A journal's URL is known again after a restart; `over` says whether it needs no fetch any more. Room is no
+    /// question here: what was accepted stays accepted, also when `visited.urls_max` is less than it was.
     pub fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
-        if self.visited.insert(self.fingerprint(url)) == Seen::New && !over {
+        if self.visited.insert_anyway(self.fingerprint(url)) && !over {
             self.frontier.offer(now, url, depth, &mut self.spool);
+        }
+    }
+
+    /// What a journal's block says was set aside gets another chance, and with `resend` what was found for other shards
+    /// is sent again. After all that was accepted is known again: it must not take their room.
+    pub fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
+        for (depth, text) in entries.aside.iter() {
+            let Ok(url) = Url::from_canonical(text) else { continue };
+            if !self.scope.admits(&url, depth) {
+                continue;
+            }
+            match self.visited.insert(self.fingerprint(&url)) {
+                Seen::New => {
+                    self.journal.entries(now).accepted.push(depth, url.as_str());
+                    self.frontier.offer(now, &url, depth, &mut self.spool);
+                }
+                Seen::Before => {}
+                // It stands in the journal already; each restart would double the list.
+                Seen::Full => self.counts.aside += 1,
+            }
+        }
+        for (depth, text) in entries.outgoing.iter().filter(|_| resend) {
+            if let Ok(url) = Url::from_canonical(text) {
+                self.found(now, &url, depth);
+            }
         }
     }
 

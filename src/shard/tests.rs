@@ -66,3 +66,33 @@ fn a_block_that_is_not_what_was_written_is_noticed() {
         }
     }
 }
+
+/// A crawl with a full visited set, resumed again and again: nobody loses a place, and nothing is noted twice.
+#[test]
+fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
+    let full = || shard(|config| config.visited.urls_max = 20);
+    let mut first = full();
+    let urls: Vec<Url> =
+        (0..).map(|number| Url::parse(&format!("http://s{number}.test/")).expect("a URL")).take(200).collect();
+    let own: Vec<&Url> = urls.iter().filter(|url| first.partition.shard_of(url) == 0).collect();
+    for url in &own {
+        first.found(Instant::ZERO, url, 0);
+    }
+    let block = first.journal_block(Instant::ZERO, true).expect("a block");
+    let (entries, _) = Entries::from_block(&block).expect("a whole block");
+    assert_eq!((entries.accepted.len(), entries.aside.len() + 10), (10, own.len()));
+    let before = Entries { aside: entries.aside.clone(), ..Entries::default() };
+    let mut resumed = full();
+    for (depth, text) in entries.accepted.iter() {
+        resumed.remember(Instant::ZERO, &Url::from_canonical(text).expect("a URL"), depth, false);
+    }
+    resumed.reconsider(Instant::ZERO, &before, true);
+    assert_eq!((resumed.queued(), resumed.visited()), (10, 10));
+    assert_eq!(resumed.journal_block(Instant::ZERO, true), None);
+    // With a lower limit than before, too.
+    let mut smaller = shard(|config| config.visited.urls_max = 4);
+    for (depth, text) in entries.accepted.iter() {
+        smaller.remember(Instant::ZERO, &Url::from_canonical(text).expect("a URL"), depth, false);
+    }
+    assert_eq!((smaller.queued(), smaller.visited()), (10, 10));
+}

@@ -5,7 +5,7 @@
 //! no pause, no doubling peak. The slot is the fingerprint scaled to the part's length, which keeps slots in
 //! the order of fingerprints and makes a growth one pass from front to back.
 //! Invariants: a slot of 0 is empty (fingerprint 0 is kept as 1); a part is at most 4/5 full.
-//! Limits: `urls_max` entries; 10 to 15 bytes of memory an entry.
+//! Limits: `urls_max` entries, and those of an earlier run that had a higher limit; 10 to 15 bytes of memory an entry.
 //! A false "seen" has probability n / 2⁶⁴ for a new URL among n: 5 in 10¹¹ at a billion.
 
 /// The set.
@@ -41,12 +41,18 @@ impl Table {
 
     /// Adds `fingerprint` unless it is there or the set is full.
     pub fn insert(&mut self, fingerprint: u64) -> Seen {
+        if self.len >= self.urls_max {
+            return if self.contains(fingerprint) { Seen::Before } else { Seen::Full };
+        }
+        if self.insert_anyway(fingerprint) { Seen::New } else { Seen::Before }
+    }
+
+    /// Adds `fingerprint`, also to a full set; whether it was new.
+    pub fn insert_anyway(&mut self, fingerprint: u64) -> bool {
         let fingerprint = fingerprint.max(1);
         let part = &mut self.parts[(fingerprint >> 56) as usize];
-        match part.find(fingerprint) {
-            Ok(_) => return Seen::Before,
-            Err(_) if self.len >= self.urls_max => return Seen::Full,
-            Err(_) => {}
+        if part.find(fingerprint).is_ok() {
+            return false;
         }
         if (part.len + 1) * 5 > part.slots.len() * 4 {
             part.grow();
@@ -56,7 +62,7 @@ impl Table {
             part.len += 1;
             self.len += 1;
         }
-        Seen::New
+        true
     }
 
     /// Whether `fingerprint` is there.
@@ -151,7 +157,10 @@ mod tests {
         let mut rng = Rng::new(2);
         let first: Vec<u64> = (0..1_000).map(|_| rng.next()).collect();
         assert!(first.iter().all(|fingerprint| table.insert(*fingerprint) == Seen::New));
-        assert_eq!(table.insert(rng.next()), Seen::Full);
+        let more = rng.next();
+        assert_eq!(table.insert(more), Seen::Full);
+        assert!(table.insert_anyway(more) && !table.insert_anyway(more));
+        assert_eq!((table.insert(more), table.insert(rng.next())), (Seen::Before, Seen::Full));
         assert!(first.iter().all(|fingerprint| table.insert(*fingerprint) == Seen::Before));
     }
 
