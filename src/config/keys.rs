@@ -267,7 +267,7 @@ tables! {
         ring_bytes: usize = "256KiB", size("4KiB", "256MiB");
         /// A batch is sent when it holds this many URLs.
         batch_urls_max: usize = "512", Kind::Number(1, 65_536);
-        /// A batch is sent when its oldest URL is this old.
+        /// Batches are sent at every multiple of this, by all shards at once.
         batch_age_max: Duration = "100ms", time("0s", "1m");
         /// Batches waiting for a full ring are held in memory up to this per shard, then on disk.
         waiting_bytes_max: usize = "16MiB", size("64KiB", "16GiB");

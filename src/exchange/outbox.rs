@@ -1,8 +1,10 @@
 //! What a shard has found for the others and not yet handed over.
 //!
-//! Decides: links for another shard gather in that shard's open batch; the batch closes when it is large or
-//! old; a closed batch waits for room in the ring, in memory up to a bound that all destinations share, then
+//! Decides: links for another shard gather in that shard's open batch; the batch closes when it is large or at the
+//! next tick; a closed batch waits for room in the ring, in memory up to a bound that all destinations share, then
 //! in the shard's spool on disk. Nothing is dropped. Order between batches is not kept: none is needed.
+//! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
+//! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //! Invariants: `waiting_bytes` is the sum of the closed batches in memory; a batch always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`).
 
@@ -20,6 +22,8 @@ pub struct Outbox {
     waiting_bytes: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
+    /// The tick at which all open batches close; `None`: none is open.
+    tick: Option<Instant>,
     /// When a full ring is tried again; its reader does not say that there is room.
     again: Option<Instant>,
     limits: Limits,
@@ -28,7 +32,6 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Lane {
     open: UrlBatch,
-    opened: Instant,
     waiting: VecDeque<UrlBatch>,
     spooled: VecDeque<Block>,
     reading: bool,
@@ -49,6 +52,7 @@ impl Outbox {
             lanes: (0..shards).map(|_| Lane::default()).collect(),
             waiting_bytes: 0,
             urls: 0,
+            tick: None,
             again: None,
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
@@ -63,13 +67,12 @@ impl Outbox {
     /// Adds one URL for shard `to`.
     pub fn push(&mut self, now: Instant, to: u16, depth: u16, url: &str, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
-        if lane.open.is_empty() {
-            lane.opened = now;
-        }
         if !lane.open.push(depth, url) {
             return;
         }
         self.urls += 1;
+        let age = self.limits.batch_age_max;
+        self.tick.get_or_insert_with(|| next_tick(now, age));
         let full =
             lane.open.len() >= self.limits.batch_urls_max || lane.open.as_bytes().len() >= self.limits.batch_bytes_max;
         if full {
@@ -77,14 +80,20 @@ impl Outbox {
         }
     }
 
-    /// Closes batches that are old, then hands over what the rings take: `send` puts a batch into the ring
-    /// to a shard and says whether there was room. Returns the number of URLs handed over.
+    /// Closes open batches when their tick has come, then hands over what the rings take: `send` puts a batch into the
+    /// ring to a shard and says whether there was room. Returns the number of URLs handed over.
     pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) -> u64 {
+        if self.urls == 0 {
+            return 0;
+        }
         let mut sent = 0;
         self.again = None;
+        let is_tick = self.tick.is_some_and(|tick| tick <= now);
+        if is_tick {
+            self.tick = None;
+        }
         for to in 0..self.lanes.len() as u16 {
-            let lane = &mut self.lanes[usize::from(to)];
-            if !lane.open.is_empty() && now.since(lane.opened) >= self.limits.batch_age_max {
+            if is_tick && !self.lanes[usize::from(to)].open.is_empty() {
                 self.close(to, spool);
             }
             let lane = &mut self.lanes[usize::from(to)];
@@ -123,14 +132,13 @@ impl Outbox {
         self.urls
     }
 
-    /// When there is something to do: the oldest open batch must be closed, a full ring is tried again, or a batch
+    /// When there is something to do: open batches must be closed, a full ring is tried again, or a batch
     /// came back from disk (`Instant::ZERO`).
     pub fn next_due(&self) -> Option<Instant> {
         if self.again.is_none() && self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
             return Some(Instant::ZERO);
         }
-        let open = self.lanes.iter().filter(|lane| !lane.open.is_empty());
-        open.map(|lane| lane.opened + self.limits.batch_age_max).chain(self.again).min()
+        self.tick.into_iter().chain(self.again).min()
     }
 
     fn close(&mut self, to: u16, spool: &mut Spool) {
@@ -144,6 +152,12 @@ impl Outbox {
             lane.waiting.push_back(batch);
         }
     }
+}
+
+/// The first multiple of `age` after `now`; `now` itself when there is no age.
+fn next_tick(now: Instant, age: Duration) -> Instant {
+    let age = age.as_nanos() as u64;
+    now.as_nanos().checked_div(age).map_or(now, |ticks| Instant::from_nanos((ticks + 1).saturating_mul(age)))
 }
 
 /// What an entry of a batch takes besides the URL.
@@ -181,7 +195,24 @@ mod tests {
         assert_eq!(outbox.next_due(), Some(Instant::ZERO + Duration::from_millis(100)));
         assert_eq!(outbox.flush(Instant::ZERO + Duration::from_millis(100), &mut spool, &mut send), 1);
         assert_eq!(sent, [(1, 3), (1, 1)]);
-        assert_eq!((outbox.urls(), outbox.waiting_bytes), (0, 0));
+        assert_eq!((outbox.urls(), outbox.waiting_bytes, outbox.next_due()), (0, 0, None));
+    }
+
+    #[test]
+    fn all_lanes_of_all_shards_close_at_the_same_ticks() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut spool = Spool::new(1 << 20);
+        for first in [1, 40, 99] {
+            let mut outbox = Outbox::new(9, &small(), 100);
+            for to in 1..9 {
+                outbox.push(at(first), to, 0, "http://a.test/", &mut spool);
+            }
+            assert_eq!(outbox.next_due(), Some(at(100)));
+            assert_eq!(outbox.flush(at(99), &mut spool, &mut |_, _| true), 0);
+            assert_eq!(outbox.flush(at(100), &mut spool, &mut |_, _| true), 8);
+        }
+        assert_eq!(next_tick(at(100), Duration::from_millis(100)), at(200));
+        assert_eq!(next_tick(at(100), Duration::ZERO), at(100));
     }
 
     #[test]
