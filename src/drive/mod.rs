@@ -14,7 +14,6 @@ mod page;
 pub mod recover;
 mod segments;
 mod signal;
-mod ticker;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,16 +28,16 @@ use crate::exchange::spsc::{Consumer, Producer};
 use crate::fetch::Hands;
 use crate::frontier::Ledger;
 use crate::outcome::{FetchJob, JobKind, Outcome};
-use crate::ring::{self, WakeListener};
+use crate::ring::{self, Alarm, WakeListener};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard};
 use crate::store;
+use crate::time::Instant;
 use crate::url::{Url, UrlBatch};
 use disk::{Disk, DiskOp};
 use page::Bench;
 use segments::Segments;
 use signal::Signal;
-use ticker::Ticker;
 
 /// What a shard's thread is given.
 pub struct Task {
@@ -92,7 +91,7 @@ struct Loop {
     bench: Rc<Bench>,
     disk: Rc<Disk>,
     signal: Rc<Signal>,
-    ticker: Rc<Ticker>,
+    alarm: Rc<Alarm>,
     finished: Rc<RefCell<VecDeque<(FetchJob, Outcome)>>>,
     message: Vec<u8>,
 }
@@ -102,7 +101,7 @@ impl Loop {
         let ReadBack { brain, journal_bytes, next_segment } = read_back(&task)?;
         let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
         let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
-        let (disk, signal, ticker) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Ticker::default()));
+        let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         let settings = store::Settings::new(
             &task.config.store,
             &task.config.agent,
@@ -119,7 +118,7 @@ impl Loop {
             store_failure: RefCell::new(None),
         });
         let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal)));
-        let _ticker = ring::spawn(Rc::clone(&ticker).run(Rc::clone(&signal)));
+        let _alarm = ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         let _wake = ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
         let mut shard = Loop {
             brain,
@@ -131,7 +130,7 @@ impl Loop {
             bench,
             disk,
             signal,
-            ticker,
+            alarm,
             finished: Rc::default(),
             message: Vec::new(),
         };
@@ -158,10 +157,11 @@ impl Loop {
                 // By way of the ring: what the jobs want of the kernel must go there now.
                 ring::turn().await;
             } else {
-                let due = self.brain.next_due().into_iter().chain(self.bench.segments.borrow().next_due()).min();
+                let now = ring::now();
+                let dues = [self.brain.next_due(), self.bench.segments.borrow().next_due(), self.next_look(now)];
                 // A brain that is ready now waits for a free place or for the disk; their end wakes the loop.
-                if let Some(at) = due {
-                    self.ticker.arm(at.max(ring::now() + PAUSE_MIN));
+                if let Some(at) = dues.into_iter().flatten().min() {
+                    self.alarm.set(at.max(now + PAUSE_MIN));
                 }
                 self.signal.wait().await;
             }
@@ -238,18 +238,30 @@ impl Loop {
         true
     }
 
-    /// Puts batches into the rings and wakes those that they are for.
+    /// When to look for what other shards sent although nobody woke this one: between the ticks at which all shards
+    /// send, so that what they sent is taken in together.
+    fn next_look(&self, now: Instant) -> Option<Instant> {
+        let every = self.config.exchange.batch_age_max.min(LOOK_MAX).as_nanos() as u64;
+        let looks = now.as_nanos().saturating_add(every / 2).checked_div(every)?;
+        (!self.from.is_empty()).then(|| Instant::from_nanos(looks * every + every / 2))
+    }
+
+    /// Puts batches into the rings, and wakes those for whom they cannot wait: a full batch, a full ring, a crawl that
+    /// is about to end. The others look by themselves (`next_look`): a wake-up costs more than a batch of some URLs.
     fn hand_over(&mut self) {
         let (to, post) = (&mut self.to, &self.post);
+        let exchange = &self.config.exchange;
+        let hurry = exchange.batch_age_max.is_zero() || self.control.phase() > Phase::Run;
         let mut woken: Vec<u16> = Vec::new();
         self.brain.flush_exchange(ring::now(), &mut |shard, batch| {
             let Some(ring) = to.get_mut(usize::from(shard)).and_then(Option::as_mut) else { return false };
             // Counted before it can be received, so that a look from outside never sees less sent than received.
             add(&post.sent, batch.len() as u64);
             let room = ring.push(batch.as_bytes());
-            if room {
+            if hurry || !room || batch.len() >= exchange.batch_urls_max {
                 woken.push(shard);
-            } else {
+            }
+            if !room {
                 add(&post.sent, (batch.len() as u64).wrapping_neg());
             }
             room
@@ -345,6 +357,14 @@ fn read_back(task: &Task) -> Result<ReadBack, String> {
     Ok(ReadBack { brain, journal_bytes: found.journal_bytes, next_segment: left.next_number })
 }
 
+/// Turns alarms into the loop's signal.
+async fn ring_at(alarm: Rc<Alarm>, signal: Rc<Signal>) {
+    loop {
+        alarm.wait().await;
+        signal.notify();
+    }
+}
+
 /// Turns wake-ups of other threads into the loop's signal.
 async fn listen(listener: WakeListener, signal: Rc<Signal>) {
     loop {
@@ -365,6 +385,8 @@ const BATCHES_PER_TURN: usize = 16;
 const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
 pub const BACKLOG_BYTES_MAX: u64 = 16 << 20;
+/// A shard looks at its rings at least this often.
+const LOOK_MAX: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// How long after a failed wait for wake-ups the next one begins.
 const DEAF_PAUSE: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// The loop's clock is not finer than this.

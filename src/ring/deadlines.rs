@@ -1,12 +1,12 @@
 //! The shard's deadlines: one timer for all fetches, that ends operations rather than forgetting them.
 //!
-//! Decides: a fetch holds one guard and moves it from stage to stage; a tick of 16 ms looks for guards
-//! whose time has come, raises their flag and cancels what is under way on their descriptor, so that the
+//! Decides: a fetch holds one guard and moves it from stage to stage; one alarm at the earliest entry looks for
+//! guards whose time has come, raises their flag and cancels what is under way on their descriptor, so that the
 //! pending operation completes with ECANCELED and its memory comes back. One timer entry a guard that is
 //! corrected when it falls due (a deadline nearly always moves later), so moving costs nothing.
-//! Invariants: nothing expires before its time, everything within two ticks after it; while a guard stays
+//! Invariants: nothing expires before its time, everything within two ticks of 16 ms after it; while a guard stays
 //! expired, the cancel is repeated, should an operation have slipped by; the heap holds at most two entries
-//! a guard and some. No tick while there are no guards.
+//! a guard and some. The alarm goes off at most once a tick, and only when an entry falls due.
 //! Limits: 16 ms; deadlines of a fetch are seconds.
 
 use std::cell::{Cell, RefCell};
@@ -16,10 +16,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
-use super::{Socket, now, op, runtime};
+use super::{Alarm, Socket, now, op, runtime};
 use crate::time::{Duration, Instant};
 
-/// How often expiry is looked for.
+/// How often expiry is looked for at most.
 const TICK: Duration = Duration::from_millis(16);
 /// How long an operation has after a cancel until the next one.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -35,6 +35,7 @@ struct Shared {
     due: RefCell<Due>,
     /// By slot: the descriptor to cancel on, and the flag to raise.
     targets: RefCell<Vec<Option<Target>>>,
+    alarm: Rc<Alarm>,
     ticking: Cell<bool>,
 }
 
@@ -68,8 +69,9 @@ impl Deadlines {
             *place = Some(target);
         }
         drop(targets);
+        self.shared.alarm.set(at);
         if !self.shared.ticking.replace(true) {
-            runtime::spawn(tick(Rc::downgrade(&self.shared)));
+            runtime::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
         }
         Guard { shared: self.shared.clone(), slot, expired }
     }
@@ -92,6 +94,7 @@ impl Guard {
     pub fn set(&self, at: Instant) {
         if !self.expired.get() {
             self.shared.due.borrow_mut().set(self.slot, at);
+            self.shared.alarm.set(at);
         }
     }
 
@@ -114,14 +117,17 @@ impl Drop for Guard {
     }
 }
 
-async fn tick(shared: Weak<Shared>) {
+async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
     loop {
-        tokio::time::sleep(TICK).await;
+        alarm.wait().await;
         let Some(shared) = shared.upgrade() else { return };
         let mut expired = Vec::new();
         let live = {
             let mut due = shared.due.borrow_mut();
             due.expire(now(), &mut expired);
+            if let Some(next) = due.earliest() {
+                alarm.set(next.max(now() + TICK));
+            }
             due.live
         };
         let targets = shared.targets.borrow();
@@ -181,6 +187,11 @@ impl Due {
         place.at = Instant::NEVER;
         self.free.push(slot);
         self.live -= 1;
+    }
+
+    /// When there is something to look at next; nothing falls due before.
+    fn earliest(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Appends the slots that are due at `now`; they fall due again after `AGAIN`.

@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code)]
 
+mod alarm;
 mod buffer;
 mod clock;
 mod deadlines;
@@ -23,6 +24,7 @@ mod runtime;
 mod socket;
 mod wake;
 
+pub use alarm::Alarm;
 pub use buffer::{Buffer, BufferPool};
 pub use clock::{now, process_start, sleep_until, unix_now};
 pub use deadlines::{Deadlines, Guard};

@@ -1,0 +1,103 @@
+//! An alarm that can be moved: what a shard's timers are made of.
+//!
+//! Decides: one sleep at a time, until the earliest instant that was asked for. Setting the alarm earlier wakes the
+//! sleeper, which sleeps anew; an instant that is later than the alarm's changes nothing. So a shard with nothing to
+//! do sleeps through, where a sleep in pieces would wake each of 64 shards hundreds of times a second.
+//! Invariants: `wait` never returns before the alarm's instant, and turns the alarm off as it returns.
+//! Limits: good to about two milliseconds, as the runtime's timer is; one `wait` at a time, on the alarm's own thread.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
+
+use super::now;
+use crate::time::Instant;
+
+/// An alarm, off at first.
+#[derive(Debug)]
+pub struct Alarm {
+    at: Cell<Instant>,
+    sleeper: RefCell<Option<Waker>>,
+}
+
+impl Default for Alarm {
+    fn default() -> Alarm {
+        Alarm { at: Cell::new(Instant::NEVER), sleeper: RefCell::default() }
+    }
+}
+
+impl Alarm {
+    /// Sets the alarm to `at`, unless it is set to an earlier instant.
+    pub fn set(&self, at: Instant) {
+        if at < self.at.get() {
+            self.at.set(at);
+            let sleeper = self.sleeper.borrow_mut().take();
+            if let Some(sleeper) = sleeper {
+                sleeper.wake();
+            }
+        }
+    }
+
+    /// Returns when the alarm's instant has come; waits for ever while it is off. Inside `Runtime::block_on` only.
+    pub async fn wait(&self) {
+        let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        let mut asleep_until = Instant::ZERO;
+        poll_fn(|context| {
+            loop {
+                let (at, now) = (self.at.get(), now());
+                if at <= now {
+                    self.at.set(Instant::NEVER);
+                    return Poll::Ready(());
+                }
+                *self.sleeper.borrow_mut() = Some(context.waker().clone());
+                if at == Instant::NEVER {
+                    return Poll::Pending;
+                }
+                if at != asleep_until {
+                    asleep_until = at;
+                    sleep.as_mut().reset(tokio::time::Instant::now() + at.since(now).min(SLEEP_MAX));
+                }
+                if sleep.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                asleep_until = Instant::ZERO;
+            }
+        })
+        .await;
+    }
+}
+
+/// The runtime's timer has an end; a longer sleep is made of several.
+const SLEEP_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::super::{Runtime, spawn};
+    use super::*;
+    use crate::time::Duration;
+
+    #[test]
+    fn goes_off_at_the_earliest_instant_and_is_off_then() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let alarm = Rc::new(Alarm::default());
+            let start = now();
+            alarm.set(start + Duration::from_secs(60));
+            let other = Rc::clone(&alarm);
+            let setter = spawn(async move {
+                super::super::sleep_until(start + Duration::from_millis(20)).await;
+                other.set(start + Duration::from_millis(40));
+                other.set(start + Duration::from_millis(400));
+            });
+            alarm.wait().await;
+            let took = now().since(start);
+            assert!(took >= Duration::from_millis(40) && took < Duration::from_secs(30), "{took:?}");
+            setter.await.expect("task");
+            assert_eq!(alarm.at.get(), Instant::NEVER);
+            alarm.set(start);
+            alarm.wait().await;
+        });
+    }
+}
