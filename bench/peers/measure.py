@@ -74,8 +74,6 @@ def run(command: list, folder: Path, cpu: int, seconds: float, environment: dict
     finally:
         for left in session(process.pid):
             os.kill(left, signal.SIGKILL)
-    if ended == "finished" and process.returncode:
-        ended = f"failed with {process.returncode}"
     return Run(started_at, wall, usage.ru_utime, usage.ru_stime, rss, ended, process.returncode)
 
 

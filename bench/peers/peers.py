@@ -19,6 +19,8 @@ from typing import Callable
 
 HERE = Path(__file__).resolve().parent
 WRK_SECONDS = 10
+# What the others skip by their own lists of extensions, as far as it is linked here.
+SKIPPED = "txt svg png jpg gif pdf ps hpp cpp c h cc erl rst xml css js tar gz zip".split()
 
 
 class Missing(Exception):
@@ -45,6 +47,7 @@ class Peer:
     stored: Callable
     environment: dict = field(default_factory=dict)
     floor: bool = False  # asks for pages and crawls none: no coverage
+    good_codes: tuple = (0,)
 
 
 def output(*command) -> str:
@@ -160,8 +163,10 @@ def wget2() -> Peer:
             "--max-threads=16", "--input-file", run / "seeds", "--directory-prefix", own / "pages",
             "--force-directories", "--no-cookies", "--no-xattr", "--no-hsts", "--no-hpkp", "--no-ocsp",
             "--ignore-tags=img,script,link,object,embed,video,audio,source,input,body,table,td,th,style",
+            "--reject=" + ",".join(SKIPPED), "--filter-urls",
         ],
         stored=stored,
+        good_codes=(0, 8),  # 8: some server answered with an error, such as 404
     )  # fmt: skip
 
 

@@ -76,6 +76,8 @@ def row(peer: peers.Peer, web: Web, truth: dict, built: Path, run: Path, cpu: in
     mark = web.mark()
     done = measure.run(peer.command(built, run, own), own, cpu, seconds, peer.environment)
     asked = web.since(mark, truth)
+    if done.ended == "finished" and done.code not in peer.good_codes:
+        done.ended = f"failed with {done.code}"
     first = asked.pop("first_request_at")
     facts |= asked | {
         "ended": done.ended,

@@ -21,6 +21,8 @@ const crawler = new CheerioCrawler(
         maxConcurrency: 128,
         autoscaledPoolOptions: { maybeRunIntervalSecs: 0.05 },
         maxRequestRetries: 0,
+        navigationTimeoutSecs: 120,
+        requestHandlerTimeoutSecs: 120,
         useSessionPool: false,
         persistCookiesPerSession: false,
         statusMessageLoggingInterval: 3600,

@@ -1,10 +1,12 @@
 """Scrapy, set as its "Broad Crawls" page advises: broad.py SEEDS OUT
 
-Decides: each response's links by LinkExtractor, to the seeds' hosts alone; no retries, cookies, robots.txt or throttle;
-log level ERROR. Bodies go to one file, record by record: `LENGTH URL`, the body, a line break.
+Decides: each response's links by LinkExtractor, to the seeds' hosts alone, each once and without fragment, so that
+Scrapy makes no request of it a second time for a page; no retries, cookies, robots.txt or throttle; log level ERROR.
+Bodies go to one file, record by record: `LENGTH URL`, the body, a line break.
 Limits: an interrupt ends it in order: responses under way are still taken.
 """
 
+import re
 import sys
 from urllib.parse import urlsplit
 
@@ -28,6 +30,8 @@ SETTINGS = {
     "ROBOTSTXT_OBEY": False,
     "AUTOTHROTTLE_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
+    "REFERER_ENABLED": False,
+    "HTTPPROXY_ENABLED": False,
     "DOWNLOAD_WARNSIZE": 0,
     "USER_AGENT": "peer-scrapy",
 }
@@ -42,8 +46,13 @@ class Broad(Spider):
         super().__init__()
         with open(seeds) as lines:
             self.start_urls = lines.read().split()
-        hosts = [urlsplit(url).hostname for url in self.start_urls]
-        self.links = LinkExtractor(allow_domains=hosts, tags=("a", "area", "frame", "iframe"), attrs=("href", "src"))
+        hosts = "|".join(re.escape(urlsplit(url).hostname) for url in self.start_urls)
+        self.links = LinkExtractor(
+            allow=rf"^http://(?:{hosts})/",
+            tags=("a", "area", "frame", "iframe"),
+            attrs=("href", "src"),
+            process_value=lambda value: value.partition("#")[0],
+        )
         self.out = open(out, "wb", buffering=1 << 20)
 
     def parse(self, response):
