@@ -2,9 +2,9 @@
 //!
 //!     peer-spider SEEDS OUT CONCURRENCY
 //!
-//! Decides: what the crate's README says of speed ("Reusable Configuration": a task a website; "Performance": mimalloc),
-//! no delay, no depth limit, only HTML, only the seed's own host. Bodies are taken in the crate's callback and not by
-//! its broadcast channel, which drops pages when the receiver is slower.
+//! Decides: what the crate's README says of speed ("Reusable Configuration": a task a website; "Performance":
+//! mimalloc), no delay, no depth limit, only HTML, only the seed's own host. Bodies are taken in the crate's callback
+//! and not by its broadcast channel, which drops pages when the receiver is slower.
 //! Limits: an interrupt ends it; what was written is whole.
 
 use std::fs::File;
@@ -56,11 +56,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }));
         crawls.spawn(async move { website.crawl().await });
     }
-    tokio::select! {
-        _ = async { while crawls.join_next().await.is_some() {} } => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    store.lock().expect("no writer panicked").flush()?;
-    // Tasks that an interrupt left are not waited for.
+    std::thread::spawn({
+        let store = store.clone();
+        move || interrupted(&store)
+    });
+    while crawls.join_next().await.is_some() {}
+    Ok(store.lock().expect("no writer panicked").flush()?)
+}
+
+/// Ends the program on an interrupt, its tasks left where they are. A thread of its own: the crawl's is busy.
+fn interrupted(store: &Store) -> std::io::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(tokio::signal::ctrl_c())?;
+    let mut file = store.lock().expect("no writer panicked");
+    file.flush()?;
     std::process::exit(0)
 }
