@@ -21,7 +21,7 @@ def main(run: Path) -> None:
     """Returns when all is up; exits when a server answers wrongly."""
     facts = json.loads((run / "run.json").read_text())
     name, addresses = next(iter(facts["names"].items()))
-    for scheme in ("http", "https"):
+    for scheme in facts["ports"].keys() - {"dns"}:
         wait_for(lambda port=facts["ports"][scheme]: connect(addresses[0], port))
     code, count = wait_for(lambda: ask(facts["ports"]["dns"], name))
     if (code, count) != (0, len(addresses)):

@@ -82,9 +82,9 @@ SITES = [
 ]
 
 
-def unpack(cache: Path) -> None:
+def unpack(cache: Path, wanted: list = SITES) -> None:
     """Downloads and unpacks what is missing. A package is whole when its folder has its final name."""
-    missing = sorted({s.package for s in SITES if s.package and not (cache / s.package).is_dir()})
+    missing = sorted({s.package for s in wanted if s.package and not (cache / s.package).is_dir()})
     if not missing:
         return
     debs = cache / "debs"
