@@ -181,7 +181,7 @@ impl Summary {
 
 /// Name, number and remark, one row each.
 #[derive(Default)]
-struct Rows(Vec<(String, String, String)>);
+pub(super) struct Rows(Vec<(String, String, String)>);
 
 impl Rows {
     fn count(&mut self, name: &str, count: u64, remark: Option<String>) {
@@ -195,12 +195,12 @@ impl Rows {
         }
     }
 
-    fn text(&mut self, name: &str, value: String, remark: Option<String>) {
+    pub(super) fn text(&mut self, name: &str, value: String, remark: Option<String>) {
         self.0.push((name.to_owned(), value, remark.unwrap_or_default()));
     }
 
     /// Names to the left, numbers to the right.
-    fn align(&self) -> String {
+    pub(super) fn align(&self) -> String {
         let width = |part: fn(&(String, String, String)) -> &str| {
             self.0.iter().map(|row| part(row).chars().count()).max().unwrap_or(0)
         };
