@@ -70,6 +70,7 @@ fn check(figures: &Value) {
         "bottleneck",
         "bottleneck_means",
         "busy",
+        "ceiling_per_second",
         "checks",
         "counters",
         "cpu_micros_per_page",

@@ -356,9 +356,9 @@ ended after 00:00
         let json = serde_json::to_value(summary().json()).expect("plain numbers");
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages responses \
-            bytes_wire bytes_decoded bytes_stored records hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections handshakes resumed retries queued in_flight idle statuses failures stored_ratio \
-            cpu_seconds cpu_micros_per_page rss_bytes_max";
+            bytes_wire bytes_decoded bytes_stored records coded links hosts visited exchanged_out exchanged_in robots_denied \
+            dns_queries connections handshakes resumed retries ring_operations queued in_flight connections_open \
+            disk_backlog_bytes idle statuses failures stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
         for (pointer, value) in [

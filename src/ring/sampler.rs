@@ -5,8 +5,8 @@
 //! no CPU is not sampled, and the counts add up to what the thread used. The kernel looks at such timers at its own
 //! tick (4 ms at CONFIG_HZ=250), so a sample is several milliseconds at once: the count of expirations says how many.
 //! Kernel or user: a tick in a system call is told when the call returns, and then the instruction before is `syscall`.
-//! Invariants: the handler runs on the sampled thread, makes no call and touches nothing but atomics and the two bytes
-//! of code before the interrupted instruction; errno is left alone. Waits that the signal could interrupt take EINTR
+//! Invariants: the handler runs on the sampled thread, makes no system call and touches nothing but atomics, the
+//! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. Waits that the signal could interrupt take EINTR
 //! for nothing: the runtime's own, and a thread that waits uses no CPU time, so the timer does not expire.
 //! Limits: the tick is no finer clock than the kernel's: short runs show few samples. Kernel and user are told apart
 //! on x86-64 alone; page faults and interrupts in user code count as user.
@@ -15,10 +15,10 @@ use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Thread;
-use crate::stage::STAGES;
+use crate::stage::{self, STAGES};
 use crate::time::Duration;
 
 /// CPU time between two looks. Finer would tell nothing: the kernel's tick decides.
@@ -35,16 +35,12 @@ pub struct Sampler {
 unsafe impl Send for Sampler {}
 
 /// What the handler writes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Samples {
-    stage: *const AtomicU8,
     user: [AtomicU64; STAGES],
     kernel: [AtomicU64; STAGES],
     signals: AtomicU64,
 }
-
-// SAFETY: `stage` is used by the handler on its own thread alone; all else is atomic.
-unsafe impl Sync for Samples {}
 
 /// CPU time by stage, in the order of [`crate::stage::Stage::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,12 +64,7 @@ impl Sampler {
         };
         install()?;
         // Never freed: a signal may be on its way to the thread when the timer is deleted.
-        let samples: &'static Samples = Box::leak(Box::new(Samples {
-            stage: thread.stage(),
-            user: Default::default(),
-            kernel: Default::default(),
-            signals: AtomicU64::new(0),
-        }));
+        let samples: &'static Samples = Box::leak(Box::default());
         // SAFETY: sigevent is plain numbers and a pointer, for which all zeros is a value.
         let mut event: libc::sigevent = unsafe { mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -160,10 +151,8 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
     }
     // SAFETY: every timer with this signal is made by `Sampler::start`, whose Samples are never freed.
     let samples = unsafe { &*info.value };
-    // SAFETY: the place of this very thread's stage (SIGEV_THREAD_ID): it is there while the thread lives.
-    let stage = unsafe { (*samples.stage).load(Ordering::Relaxed) };
     let counts = if was_in_system_call(context) { &samples.kernel } else { &samples.user };
-    if let Some(count) = counts.get(usize::from(stage)) {
+    if let Some(count) = counts.get(usize::from(stage::now())) {
         let passed = 1 + u64::from(info.overrun.unsigned_abs());
         count.store(count.load(Ordering::Relaxed) + passed, Ordering::Relaxed);
     }
@@ -194,7 +183,7 @@ fn was_in_system_call(_: *mut libc::c_void) -> bool {
 mod tests {
     use super::*;
     use crate::ring::{Runtime, spawn, turn};
-    use crate::stage::{self, Stage};
+    use crate::stage::Stage;
 
     fn burn(thread: &Thread, time: Duration) {
         let until = thread.cpu_time().expect("a clock") + time;

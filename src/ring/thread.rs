@@ -1,34 +1,23 @@
-//! A thread as others see it: its number, what CPU time it has used, and where it says what it is doing.
+//! A thread as others see it: its number, and what CPU time it has used.
 //!
 //! Decides: CPU clocks of other threads and processes are read by the clock numbers that the kernel gives them
 //! (include/linux/posix-timers.h), to the nanosecond and without a descriptor.
-//! Invariants: the place of a thread's stage is read by handlers on that thread alone, so it is there when it is read.
-//! Limits: a thread that has ended has no clock any more.
+//! Limits: a thread that has ended has no clock any more; its number may then be another's.
 
-use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::stage;
 use crate::time::Duration;
 
 /// A thread that told who it is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Thread {
     /// Its number for the kernel; 0: it has not told yet.
     tid: AtomicI32,
-    stage: AtomicPtr<AtomicU8>,
-}
-
-impl Default for Thread {
-    fn default() -> Thread {
-        Thread { tid: AtomicI32::new(0), stage: AtomicPtr::new(ptr::null_mut()) }
-    }
 }
 
 impl Thread {
     /// Tells who the calling thread is.
     pub fn announce(&self) {
-        self.stage.store(stage::cell().cast_mut(), Ordering::Relaxed);
         // SAFETY: gettid takes nothing and cannot fail.
         self.tid.store(unsafe { libc::gettid() }, Ordering::Release);
     }
@@ -46,11 +35,6 @@ impl Thread {
     /// Its CPU clock (CPUCLOCK_SCHED, CPUCLOCK_PERTHREAD_MASK).
     pub(super) fn clock(&self) -> Option<libc::clockid_t> {
         Some((!self.tid()? << 3) | 6)
-    }
-
-    /// Where it says what it is doing; for handlers on that thread.
-    pub(super) fn stage(&self) -> *const AtomicU8 {
-        self.stage.load(Ordering::Relaxed)
     }
 }
 

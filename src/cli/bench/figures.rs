@@ -36,8 +36,8 @@ pub struct Measured {
     pub warm_up: Duration,
     /// Gauges that were looked at in between.
     pub gauges: Gauges,
-    /// Delay between two requests to a host.
-    pub host_delay: Duration,
+    /// Delays between two requests to a host and to an address.
+    pub delays: [Duration; 2],
     /// Resident memory before the crawl, at the end, and at its most, in bytes.
     pub rss_bytes: [u64; 3],
     /// What the server saw, of the whole run.
@@ -82,6 +82,8 @@ pub struct Figures {
     pub bottleneck: &'static str,
     /// The same for people.
     pub bottleneck_means: &'static str,
+    /// Requests a second that the delays allow, for the hosts known and the addresses; null: no delays.
+    pub ceiling_per_second: Option<f64>,
     /// Pages by CPU seconds of the shards' threads.
     pub pages_per_cpu_second: Option<f64>,
     /// CPU time of a page, of the shards' threads.
@@ -317,6 +319,7 @@ impl Measured {
             pages_per_second_per_core: ratio(pages, seconds * cores).filter(|_| bottleneck == Bottleneck::Shards),
             bottleneck: bottleneck.as_str(),
             bottleneck_means: bottleneck.explain(),
+            ceiling_per_second: self.ceiling(late.totals.hosts),
             pages_per_cpu_second: ratio(pages, shards),
             cpu_micros_per_page: CpuPerPage { all: ratio(shards * 1e6, pages), user: part(user), system: part(system) },
             cpu_seconds: CpuSeconds {
@@ -373,6 +376,13 @@ impl Measured {
         }
     }
 
+    fn ceiling(&self, hosts: u64) -> Option<f64> {
+        let [host_delay, ip_delay] = self.delays;
+        let by_hosts = ratio(hosts as f64, host_delay.as_secs_f64());
+        let by_addresses = ratio(f64::from(self.plan.model.addresses), ip_delay.as_secs_f64());
+        [by_hosts, by_addresses].into_iter().flatten().reduce(f64::min)
+    }
+
     fn setting(&self) -> Setting {
         let (plan, layout) = (&self.plan, &self.layout);
         Setting {
@@ -384,7 +394,7 @@ impl Measured {
             sites: plan.model.sites,
             addresses: plan.model.addresses,
             politeness: plan.polite,
-            host_delay_ms: u64::try_from(self.host_delay.as_millis()).unwrap_or(u64::MAX),
+            host_delay_ms: u64::try_from(self.delays[0].as_millis()).unwrap_or(u64::MAX),
             requests_per_connection: plan.requests_per_connection,
             resumption: plan.resumption,
             sampler: self.readings.iter().all(|reading| !reading.sampled.is_empty()),

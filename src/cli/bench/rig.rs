@@ -80,7 +80,7 @@ impl Run<'_> {
             readings,
             warm_up,
             gauges,
-            host_delay: config.politeness.host_delay,
+            delays: [config.politeness.host_delay, config.politeness.ip_delay],
             rss_bytes,
             web: served.stop(),
         };

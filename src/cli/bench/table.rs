@@ -35,6 +35,9 @@ pub fn of(figures: &Figures) -> String {
         Some(format!("{} user, {} system", optional(cpu.user), optional(cpu.system))),
     );
     rows.text("limit", figures.bottleneck.to_owned(), Some(figures.bottleneck_means.to_owned()));
+    if let Some(ceiling) = figures.ceiling_per_second {
+        rows.text("requests a second", rounded(ceiling), Some("at most, by the delays".to_owned()));
+    }
     rows.text("shards' CPUs busy", percent(busy.shards), Some(format!("{} waiting", percent(busy.shards_waiting))));
     rows.text("web's CPUs busy", percent(busy.web), None);
     let besides = figures.cpu_seconds.crawler_besides;
@@ -70,11 +73,11 @@ pub fn of(figures: &Figures) -> String {
     text.push_str("\nThe workload, as seen\n\n");
     let mut rows = Rows::default();
     for check in &figures.checks {
-        let [least, most] = check.expected;
-        let expected = match (least, most) {
-            (least, most) if least == most => format!("{least}"),
-            (least, f64::MAX) => format!("{least} or more"),
-            _ => format!("{least} to {most}"),
+        let least = check.least;
+        let expected = match check.most {
+            None => format!("{least} or more"),
+            Some(most) if least == most => format!("{least}"),
+            Some(most) => format!("{least} to {most}"),
         };
         let seen = check.seen.map_or("–".to_owned(), |seen| format!("{seen:.2}"));
         let verdict = if check.holds { "" } else { "  NOT SO" };

@@ -77,16 +77,14 @@ impl Plan {
         let (sites, addresses, requests, warm_up_seconds) = by_default;
         let requests = if workload == Workload::New { 1 } else { requests };
         let model = ModelConfig {
-            rng_seed: 1,
             sites: arguments.sites.unwrap_or(sites),
             pages: 0,
             addresses,
             https_share: if workload == Workload::Tls { 1.0 } else { 0.0 },
-            http_port: 0,
-            https_port: 0,
             endless: true,
             profile: if workload == Workload::Web { Profile::Web } else { Profile::Small },
             gzip: workload == Workload::Web,
+            ..ModelConfig::default()
         };
         Plan {
             workload,
@@ -134,7 +132,8 @@ impl Plan {
         config.crawl.shards = shards;
         config.crawl.cpus = Layout::list(&layout.shards);
         config.crawl.rng_seed = 1;
-        config.scope.depth_max = u16::MAX;
+        // Endless webs grow deep; no run is long enough to meet this.
+        config.scope.depth_max = 1_000;
         // Many shards share what few have, so that neither open files nor disk grow with them.
         config.fetch.in_flight_max = (IN_FLIGHT_MAX / shards as usize).clamp(64, config.fetch.in_flight_max);
         config.fetch.idle_connections_max = config.fetch.in_flight_max;
