@@ -25,8 +25,8 @@ pub struct Check {
     pub holds: bool,
 }
 
-/// The checks of a run in which `failures` fetches failed, those that robots.txt forbids left out.
-pub fn of(plan: &Plan, figures: &Figures, failures: u64) -> Vec<Check> {
+/// The checks of a run.
+pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut check = |name, least: f64, most: Option<f64>, seen: Option<f64>| {
         let holds = seen.is_some_and(|seen| seen >= least && most.is_none_or(|most| seen <= most));
@@ -34,7 +34,7 @@ pub fn of(plan: &Plan, figures: &Figures, failures: u64) -> Vec<Check> {
     };
     let seen = &figures.seen;
     check("pages", 1.0, None, Some(figures.pages as f64));
-    check("failures", 0.0, Some(0.0), Some(failures as f64));
+    check("failures", 0.0, Some(0.0), Some(figures.failures.values().sum::<u64>() as f64));
     match plan.workload {
         Workload::Web => {
             check("body_bytes_mean", 150e3, Some(200e3), seen.body_bytes_mean);

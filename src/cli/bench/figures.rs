@@ -114,7 +114,7 @@ pub struct Figures {
     pub checks: Vec<Check>,
     /// Every counter of the shards (`stats::Totals`).
     pub counters: BTreeMap<&'static str, u64>,
-    /// Failures that happened, by name.
+    /// Failures that happened, by name; what robots.txt forbids is none.
     pub failures: BTreeMap<&'static str, u64>,
     /// What the server saw, of the whole run.
     pub web: Option<Value>,
@@ -305,6 +305,8 @@ impl Measured {
             resumed_share: ratio(counted.resumed as f64, counted.handshakes as f64),
         };
         let system_calls = late.system_calls.clone().and_then(|late| Ok(late - early.system_calls.clone()?));
+        // What robots.txt forbids is no failure; the counters have it.
+        let failures = counted.failures_by_name().filter(|(failure, _)| *failure != Failure::RobotsDenied);
         let [rss_bytes_before, rss_bytes, rss_bytes_max] = self.rss_bytes;
         let mut figures = Figures {
             format: 1,
@@ -352,11 +354,10 @@ impl Measured {
             seen,
             checks: Vec::new(),
             counters: counted.named().collect(),
-            failures: counted.failures_by_name().map(|(failure, count)| (failure.as_str(), count)).collect(),
+            failures: failures.map(|(failure, count)| (failure.as_str(), count)).collect(),
             web: self.web.clone(),
         };
-        let denied = counted.failures.get(Failure::RobotsDenied as usize).copied().unwrap_or(0);
-        figures.checks = super::checks::of(&self.plan, &figures, counted.failed().saturating_sub(denied));
+        figures.checks = super::checks::of(&self.plan, &figures);
         figures
     }
 

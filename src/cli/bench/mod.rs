@@ -57,7 +57,7 @@ pub struct BenchArguments {
     /// Whether delays are kept; off, polite: on.
     #[arg(long, value_enum)]
     politeness: Option<Switch>,
-    /// Sites of the web; 2000, tls: 300, polite: 100000.
+    /// Sites of the web; 500, tls: 300, polite: 100000.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sites: Option<u32>,
     /// Responses after which the server closes a connection, 0: never; tls: 10, new: 1.

@@ -12,9 +12,9 @@ pub fn of(figures: &Figures) -> String {
     let optional = |number: Option<f64>| number.map_or("–".to_owned(), rounded);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let mut text = format!(
-        "\n{}: {} shards on CPU {}, the web on CPU {}, {:.1} s after {:.1} s of warm-up, {}\n",
+        "\n{}: {} on CPU {}, the web on CPU {}, {:.1} s after {:.1} s of warm-up, {}\n",
         setting.workload,
-        setting.shards,
+        if setting.shards == 1 { "1 shard".to_owned() } else { format!("{} shards", setting.shards) },
         super::layout::Layout::list(&setting.cpus),
         super::layout::Layout::list(&setting.web_cpus),
         figures.seconds,

@@ -68,10 +68,10 @@ impl Plan {
     pub fn new(arguments: &BenchArguments) -> Plan {
         let workload = arguments.workload;
         let by_default = match workload {
-            // Each host is met with its robots.txt first; many at once must be in use, and their tickets kept.
-            Workload::Small | Workload::Web | Workload::New => (2_000, 64, 0, 5),
+            // Hosts take turns: with more of them than connections may idle, none would be kept until its next turn.
+            Workload::Small | Workload::Web | Workload::New => (500, 64, 0, 5),
             Workload::Tls => (300, 64, 10, 5),
-            // Three of every four seconds of the warm-up go by until each host has been met.
+            // Before its first page each host is met with its name and robots.txt.
             Workload::Polite => (100_000, 2_048, 0, 60),
         };
         let (sites, addresses, requests, warm_up_seconds) = by_default;
