@@ -6,6 +6,13 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use ringcrawl::boot::{Crawl, Order};
+use ringcrawl::config::Config;
+use ringcrawl::control::Phase;
+use ringcrawl::ring::Sampler;
+use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
 
@@ -216,4 +223,54 @@ fn mistakes_are_named_and_nothing_is_begun() {
         Command::new(RINGCRAWL).args(["bench", "--dir", "/nowhere/at/all"]).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--dir"));
+}
+
+/// What looking costs: one crawl, looked at and not looked at in turns, so that nothing but the sampler differs.
+#[test]
+#[ignore = "a minute; it measures and judges nothing"]
+fn the_cost_of_looking() {
+    const TURNS: usize = 60;
+    let place = Place::new("looking");
+    let model = ModelConfig {
+        sites: 500,
+        endless: true,
+        https_share: 0.0,
+        http_port: 0,
+        https_port: 0,
+        gzip: false,
+        ..ModelConfig::default()
+    };
+    let web = Server::start(model, ServerConfig::default()).expect("a synthetic web");
+    let mut config = Config::default();
+    config.crawl.shards = 1;
+    config.politeness.host_delay = Duration::ZERO;
+    config.politeness.ip_delay = Duration::ZERO;
+    config.set("dns.servers", &web.dns.to_string()).expect("a server");
+    let order = Order { config, seeds: web.model().seeds(500), dir: place.0.join("crawl"), new: true };
+    let mut crawl = Crawl::start(order).expect("a crawl");
+    std::thread::sleep(Duration::from_secs(3));
+    let post = std::sync::Arc::clone(&crawl.control().posts()[0]);
+    let look = || (post.thread.cpu_time().expect("a thread"), post.stats.pages.get());
+    let mut ratios = Vec::new();
+    for turn in 0..TURNS {
+        let mut micros_per_page = [0.0; 2];
+        // Now the one first, now the other: pages get no cheaper while a crawl grows.
+        for looked in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let sampler = (looked == 1).then(|| Sampler::start(&post.thread).expect("a sampler"));
+            let (cpu, pages) = look();
+            std::thread::sleep(Duration::from_millis(400));
+            let (cpu_late, pages_late) = look();
+            drop(sampler);
+            micros_per_page[looked] = (cpu_late - cpu).as_secs_f64() * 1e6 / (pages_late - pages).max(1) as f64;
+        }
+        ratios.push(micros_per_page[1] / micros_per_page[0]);
+    }
+    crawl.control().advance(Phase::Abort);
+    while !crawl.poll() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    crawl.finish().expect("the crawl ends");
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: usize| ratios[TURNS * part / 4];
+    println!("CPU of a page, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
 }

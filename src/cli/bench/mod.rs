@@ -48,7 +48,7 @@ pub struct BenchArguments {
     /// CPUs of the web; the last one when not given.
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     web_cpus: String,
-    /// Time before anything is counted; 5s, polite: 60s.
+    /// Time before anything is counted; 5s, polite: 30s.
     #[arg(long, value_name = "TIME", value_parser = read_duration)]
     warm_up: Option<Duration>,
     /// Time that is measured.

@@ -72,7 +72,7 @@ impl Plan {
             Workload::Small | Workload::Web | Workload::New => (500, 64, 0, 5),
             Workload::Tls => (300, 64, 10, 5),
             // Before its first page each host is met with its name and robots.txt.
-            Workload::Polite => (100_000, 2_048, 0, 60),
+            Workload::Polite => (100_000, 2_048, 0, 30),
         };
         let (sites, addresses, requests, warm_up_seconds) = by_default;
         let requests = if workload == Workload::New { 1 } else { requests };
