@@ -171,6 +171,8 @@ impl FakeServers {
     pub fn crawler_restarts(&mut self) {
         self.robots.clear();
         self.answers.clear();
+        // Requests of a crawler that was killed end when its connections break.
+        self.hosts.values_mut().chain(self.addrs.values_mut()).for_each(|meter| meter.under_way = 0);
     }
 
     fn page(&mut self, job: &FetchJob) -> Fetched {

@@ -2,11 +2,11 @@
 //!
 //! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order
 //! things that happen at one instant are seen. The virtual clock jumps to the next event. Half of the crawls are
-//! drained midway and go on a day later from their journals.
+//! stopped midway, some drained and some killed, and go on two days later from their journals.
 //! Limits: a crawl that makes no progress for a simulated month is stuck, which is a failure.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Rng;
@@ -14,7 +14,7 @@ use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
 use crate::config::{Config, PartitionKey};
 use crate::frontier::Ledger;
-use crate::outcome::{Failure, FetchJob, Outcome};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard, journal};
 use crate::spool::{Block, ReadFor, SpoolOp};
@@ -42,8 +42,16 @@ pub struct Simulation {
     disks: Vec<BTreeMap<(u32, u32), Vec<u8>>>,
     ram_bytes_max: u64,
     journals: Vec<Vec<u8>>,
-    /// When the crawl is drained, if it is; and how a shard is made.
+    /// When the crawl is drained, if it is.
     stop_at: Option<Instant>,
+    /// When it is killed, if it is.
+    kill_at: Option<Instant>,
+    /// Of each shard's journal, how long it was before its last block, and when that block was written.
+    last_blocks: Vec<(usize, Instant)>,
+    /// When pages were fetched before the crawl was killed.
+    fetched_at: HashMap<String, Instant>,
+    /// When it was killed.
+    killed: Option<Instant>,
     make: Make,
     /// URLs that were over before the restart, by shard.
     over_before: Vec<u64>,
@@ -94,8 +102,12 @@ pub struct Report {
     pub exchanged: u64,
     /// URLs that a full visited set had no room for; what is behind them is not asked for.
     pub aside: u64,
-    /// Whether the crawl was drained and resumed.
+    /// Whether the crawl was stopped and resumed.
     pub resumed: bool,
+    /// Whether it was killed: what no journal had yet was done again.
+    pub killed: bool,
+    /// Pages fetched twice, because the first time was in no journal when the crawl was killed.
+    pub twice: usize,
 }
 
 #[derive(Debug)]
@@ -142,6 +154,9 @@ impl Simulation {
         let scope = Scope::new(&config.scope, &web.seeds());
         let make = Make { config, partition, scope, rng_seed };
         let (config, shards) = (&make.config, make.shards());
+        let stop_at = rng.percent(50).then(|| Instant::ZERO + millis(rng.below(600_000)));
+        // A third of all crawls are killed, many of them while everything is under way.
+        let kill_at = rng.percent(33).then(|| Instant::ZERO + millis(1 << rng.below(20)) + millis(rng.below(5_000)));
         Simulation {
             servers: FakeServers::new(web.clone(), config.politeness.host_delay, config.politeness.ip_delay),
             web,
@@ -157,7 +172,11 @@ impl Simulation {
             disks: vec![BTreeMap::new(); shards.len()],
             ram_bytes_max: config.frontier.ram_bytes_max,
             journals: vec![Vec::new(); shards.len()],
-            stop_at: rng.percent(50).then(|| Instant::ZERO + millis(rng.below(600_000))),
+            stop_at: stop_at.filter(|_| kill_at.is_none()),
+            kill_at,
+            last_blocks: vec![(0, Instant::ZERO); shards.len()],
+            fetched_at: HashMap::new(),
+            killed: None,
             over_before: vec![0; shards.len()],
             exchanged_before: 0,
             shards,
@@ -171,12 +190,12 @@ impl Simulation {
 
     /// Crawls to the end and judges.
     pub fn run(mut self) -> Report {
-        for url in self.web.seeds() {
-            let first = self.rng.below(self.shards.len() as u64) as usize;
-            self.shards[first].found(self.now, &url, 0);
-        }
+        self.sow();
         let mut complaints = Vec::new();
         loop {
+            if self.kill_at.is_some_and(|at| at <= self.now) {
+                self.kill();
+            }
             self.drive();
             let under_way = !self.lanes.values().all(VecDeque::is_empty);
             if self.shards.iter().all(Shard::is_idle) && !under_way {
@@ -294,8 +313,17 @@ impl Simulation {
                 }
             }
             while let Some(block) = self.shards[index].journal_block(self.now, false) {
+                self.last_blocks[index] = (self.journals[index].len(), self.now);
                 self.journals[index].extend(block);
             }
+        }
+    }
+
+    /// Seeds are given to every run, as `boot` does it.
+    fn sow(&mut self) {
+        for url in self.web.seeds() {
+            let first = self.rng.below(self.shards.len() as u64) as usize;
+            self.shards[first].found(self.now, &url, 0);
         }
     }
 
@@ -303,7 +331,27 @@ impl Simulation {
         self.stop_at.is_some_and(|at| at <= self.now)
     }
 
-    /// All shards end, and others begin from their journals, as `drive::recover` does it.
+    /// The process dies at once: jobs, batches, spools and what is in no journal yet are gone. A block that was
+    /// written within the last second may have been on its way to the file: gone, or torn.
+    fn kill(&mut self) {
+        self.killed = self.kill_at.take();
+        self.events.clear();
+        self.pending.clear();
+        self.lanes.clear();
+        self.in_flight.fill(0);
+        for (journal, (before, at)) in self.journals.iter_mut().zip(&self.last_blocks) {
+            if self.now.since(*at) < ON_ITS_WAY_MAX && self.rng.percent(50) {
+                let torn = self.rng.below((journal.len() - before) as u64 + 1) as usize;
+                journal.truncate(before + torn);
+                let whole = journal::blocks(journal).last().map_or(0, |(_, end)| end);
+                journal.truncate(whole);
+            }
+        }
+        self.begin_again();
+        self.sow();
+    }
+
+    /// All shards end, and others begin from their journals.
     fn restart(&mut self) {
         assert!(self.events.is_empty() && self.in_flight.iter().all(|count| *count == 0), "something is under way");
         self.stop_at = None;
@@ -312,6 +360,11 @@ impl Simulation {
                 journal.extend(block);
             }
         }
+        self.begin_again();
+    }
+
+    /// New shards begin from the journals, as `drive::recover` does it.
+    fn begin_again(&mut self) {
         self.exchanged_before = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
         self.now = self.now + RESTART_PAUSE;
         self.servers.crawler_restarts();
@@ -340,9 +393,14 @@ impl Simulation {
         for url in expected.iter().filter(|url| aside == 0 && !self.servers.pages.contains_key(*url)) {
             complaints.push(format!("{url} was never fetched"));
         }
+        let mut twice = 0;
         for (url, times) in &self.servers.pages {
             let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
-            if *times > 1 || !expected.contains(url) && !dies {
+            // What a kill may make a crawl do again: only what ended in its last moments, and only once.
+            let forgotten =
+                self.killed.zip(self.fetched_at.get(url)).is_some_and(|(killed, at)| killed <= *at + FORGOTTEN_MAX);
+            twice += usize::from(*times > 1);
+            if *times > 1 + u64::from(forgotten) || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }
         }
@@ -374,6 +432,8 @@ impl Simulation {
             exchanged: out + self.exchanged_before,
             aside,
             resumed: self.over_before.iter().any(|over| *over > 0),
+            killed: self.killed.is_some(),
+            twice,
         }
     }
 
@@ -386,6 +446,9 @@ impl Simulation {
     fn note(&mut self, shard: usize, job: &FetchJob, outcome: &Outcome) {
         let line = format!("{:?} {shard} {job:?} {outcome:?}", self.now);
         self.trace = xxhash_rust::xxh3::xxh3_64_with_seed(line.as_bytes(), self.trace);
+        if self.kill_at.is_some() && job.kind == JobKind::Page {
+            self.fetched_at.insert(job.url.as_str().to_owned(), self.now);
+        }
         debug_assert!(
             self.ram_bytes_max >= 1 << 30 || self.shards[shard].ram_bytes().1 < self.ram_bytes_max + RAM_SLACK
         );
@@ -408,6 +471,10 @@ fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {
     choices[rng.below(choices.len() as u64) as usize]
 }
 
+/// From a block's end to its place in the file.
+const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
+/// The age of an open block, the way of a block to its file, and the turns between.
+const FORGOTTEN_MAX: Duration = Duration::from_secs(3);
 const TICK: Duration = Duration::from_micros(1);
 /// A shard that drains has URLs to fetch and does not: its loop looks no more often than this.
 const DRAINING_TICK: Duration = Duration::from_millis(1);

@@ -60,7 +60,7 @@ pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
     if plan.workload == Workload::Tls {
         let handshakes = figures.counters.get("handshakes").copied().unwrap_or(0) as f64;
         let connections = figures.counters.get("connections").copied().unwrap_or(0) as f64;
-        check("handshakes_per_connection", 0.95, Some(1.05), super::figures::ratio(handshakes, connections));
+        check("handshakes_per_connection", 0.95, Some(1.05), super::measured::ratio(handshakes, connections));
         let resumed = if plan.resumption { [0.5, 1.0] } else { [0.0, 0.0] };
         check("resumed_share", resumed[0], Some(resumed[1]), seen.resumed_share);
     }

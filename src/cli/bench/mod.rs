@@ -4,13 +4,14 @@
 //! web is served by a process of its own on CPUs of its own and crawled as anything else is; `docs/BENCH.md` says what
 //! each figure means and how it can lie.
 //! The way of a run: `layout` chooses CPUs, `workload` says what is crawled, `served` starts the web, `rig` the crawl;
-//! `reading` takes the counters twice, `figures` makes numbers of the difference, with `verdict` and `checks`; `table`
+//! `reading` takes the counters twice, `measured` makes `figures` of the difference, with `verdict` and `checks`; `table`
 //! shows them, `repeat` does it several times.
 //! Exit codes: 0 measured, 1 something failed or the run was not what its workload says, 2 an operator's mistake.
 
 mod checks;
 mod figures;
 mod layout;
+mod measured;
 mod reading;
 mod repeat;
 mod rig;

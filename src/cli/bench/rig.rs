@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::figures::{Figures, Gauges, Machine, Measured};
+use super::figures::{Figures, Machine};
 use super::layout::Layout;
+use super::measured::{Gauges, Measured};
 use super::reading::{Probes, Reading};
 use super::served::Served;
 use super::workload::Plan;
