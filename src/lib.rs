@@ -20,7 +20,9 @@
 
 // What everything speaks.
 pub mod config;
+pub mod latency;
 pub mod outcome;
+pub mod stage;
 pub mod stats;
 pub mod time;
 

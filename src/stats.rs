@@ -131,6 +131,10 @@ counters! {
         bytes_stored,
         /// Records written to segments.
         records,
+        /// Responses whose content coding was undone.
+        coded,
+        /// Links found in pages, whether they are followed or not.
+        links,
         /// Hosts ever seen.
         hosts,
         /// URLs ever seen, each once.
@@ -151,12 +155,18 @@ counters! {
         resumed,
         /// Tries of a URL after its first.
         retries,
+        /// Operations given to the kernel by the ring.
+        ring_operations,
     }
     gauges {
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
         /// Fetches under way.
         in_flight,
+        /// Connections that are open, in use or kept.
+        connections_open,
+        /// Bytes that wait to be written to disk.
+        disk_backlog_bytes,
         /// 1 when the shard has nothing to do and nothing to wait for, else 0; of all shards: how many are idle.
         idle,
     }

@@ -12,6 +12,17 @@ pub fn rss_bytes_max() -> u64 {
     status_field("VmHWM:")
 }
 
+/// Resident memory now, in bytes (VmRSS).
+pub fn rss_bytes() -> u64 {
+    status_field("VmRSS:")
+}
+
+/// Lets the largest resident memory begin anew with what there is now (proc(5), clear_refs).
+pub fn forget_rss_bytes_max() {
+    // Without it the largest is that of the whole process: no less, so nothing is made better than it is.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 /// CPU time used so far by the whole process, user and system together.
 pub fn cpu_time() -> Duration {
     crate::ring::cpu_time()

@@ -201,7 +201,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
 }
 
 /// Counts SIGINT and SIGTERM; the third is left to the system's own action.
-fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
+pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
     let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;

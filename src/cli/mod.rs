@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory).
 
+mod bench;
 mod check_config;
 mod crawl;
 mod demo;
@@ -35,8 +36,23 @@ enum Command {
     /// Show what the crawler makes of one file.
     #[command(subcommand)]
     Inspect(inspect::Inspect),
+    /// Measure pages a second and the CPU time of a page on this machine.
+    Bench(bench::BenchArguments),
     /// Serve the synthetic web alone, or compute its truth.
     Web(web::Web),
+}
+
+/// An argument that is on or off.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Switch {
+    On,
+    Off,
+}
+
+impl Switch {
+    fn is_on(self) -> bool {
+        self == Switch::On
+    }
 }
 
 /// Runs the command line.
@@ -47,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
+        Command::Bench(arguments) => bench::run(arguments),
         Command::Web(arguments) => web::run(arguments),
     }
 }

@@ -181,7 +181,7 @@ impl Summary {
 
 /// Name, number and remark, one row each.
 #[derive(Default)]
-struct Rows(Vec<(String, String, String)>);
+pub(super) struct Rows(Vec<(String, String, String)>);
 
 impl Rows {
     fn count(&mut self, name: &str, count: u64, remark: Option<String>) {
@@ -195,12 +195,12 @@ impl Rows {
         }
     }
 
-    fn text(&mut self, name: &str, value: String, remark: Option<String>) {
+    pub(super) fn text(&mut self, name: &str, value: String, remark: Option<String>) {
         self.0.push((name.to_owned(), value, remark.unwrap_or_default()));
     }
 
     /// Names to the left, numbers to the right.
-    fn align(&self) -> String {
+    pub(super) fn align(&self) -> String {
         let width = |part: fn(&(String, String, String)) -> &str| {
             self.0.iter().map(|row| part(row).chars().count()).max().unwrap_or(0)
         };
@@ -356,9 +356,9 @@ ended after 00:00
         let json = serde_json::to_value(summary().json()).expect("plain numbers");
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages responses \
-            bytes_wire bytes_decoded bytes_stored records hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections handshakes resumed retries queued in_flight idle statuses failures stored_ratio \
-            cpu_seconds cpu_micros_per_page rss_bytes_max";
+            bytes_wire bytes_decoded bytes_stored records coded links hosts visited exchanged_out exchanged_in robots_denied \
+            dns_queries connections handshakes resumed retries ring_operations queued in_flight connections_open \
+            disk_backlog_bytes idle statuses failures stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
         for (pointer, value) in [

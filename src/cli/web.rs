@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use super::Switch;
 use crate::url::Url;
 use crate::web::{Model, ModelConfig, Profile, Server, ServerConfig, truth};
 
@@ -83,6 +84,15 @@ struct ServerArguments {
     /// CPUs to pin the threads to, such as 1-3,5; default: not pinned.
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     cpus: String,
+    /// Close a connection after this many responses; 0: never.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    requests_per_connection: u32,
+    /// Whether TLS sessions may be resumed, by tickets.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    tls_tickets: Switch,
+    /// Stop at the end of standard input too: who started the server is gone then.
+    #[arg(long)]
+    until_eof: bool,
     /// Watch every request: double fetches, robots.txt, gaps between requests to a host.
     #[arg(long)]
     watch: bool,
@@ -115,12 +125,6 @@ struct Page {
 enum ProfileName {
     Small,
     Web,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Switch {
-    On,
-    Off,
 }
 
 /// Runs it.
@@ -156,7 +160,7 @@ impl ModelArguments {
                 ProfileName::Small => Profile::Small,
                 ProfileName::Web => Profile::Web,
             },
-            gzip: matches!(self.gzip, Switch::On),
+            gzip: self.gzip.is_on(),
         }
     }
 
@@ -175,6 +179,8 @@ fn serve(model: &ModelArguments, arguments: &ServerArguments) -> io::Result<()> 
         watch: arguments.watch,
         dns_port: arguments.dns_port,
         dns_ttl: Duration::from_secs(u64::from(arguments.dns_ttl_seconds)),
+        requests_per_connection: arguments.requests_per_connection,
+        tls_tickets: arguments.tls_tickets.is_on(),
     };
     // Before the ready line: a signal that follows it at once must find its handler.
     let mut signals = signal_hook::iterator::Signals::new(signal_hook::consts::TERM_SIGNALS)?;
@@ -191,6 +197,13 @@ fn serve(model: &ModelArguments, arguments: &ServerArguments) -> io::Result<()> 
         "seed": running.model().seeds(1).first().map(Url::as_str),
     });
     print_line(&ready.to_string())?;
+    if arguments.until_eof {
+        let signals = signals.handle();
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            signals.close();
+        });
+    }
     let _ = signals.forever().next();
     print_line(&serde_json::to_string(&running.stop())?)
 }

@@ -35,6 +35,14 @@ use keys::{Key, TABLES};
 use kind::Kind;
 use value::Value;
 
+use crate::time::Duration;
+
+/// Reads a duration as the file has it, such as `250ms` or `10s`.
+pub fn read_duration(text: &str) -> Result<Duration, String> {
+    let expected = |_| "expected a whole number and a unit, such as 250ms, 10s or 5m".to_owned();
+    unit::read_millis(text).map(Duration::from_millis).map_err(expected)
+}
+
 impl Config {
     /// Reads a configuration from `text`; `file_name` is for the errors. Pure: files that it names are not looked
     /// at.

@@ -12,7 +12,8 @@ pub use census::Census;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::ring::Waker;
+use crate::latency::Latencies;
+use crate::ring::{Thread, Waker};
 use crate::stats::{ShardStats, Totals};
 
 /// What a crawl is doing.
@@ -34,6 +35,10 @@ pub enum Phase {
 pub struct Post {
     /// Counters for people.
     pub stats: ShardStats,
+    /// How long the parts of fetches took.
+    pub latencies: Latencies,
+    /// The shard's thread.
+    pub thread: Thread,
     /// Wakes the shard.
     pub waker: Waker,
     /// URLs put into rings, before they are put there.
@@ -62,6 +67,8 @@ impl Control {
         let post = || {
             Ok(Arc::new(Post {
                 stats: ShardStats::default(),
+                latencies: Latencies::default(),
+                thread: Thread::default(),
                 waker: Waker::new()?,
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),

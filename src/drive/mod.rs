@@ -31,6 +31,7 @@ use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::ring::{self, Alarm, WakeListener};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard};
+use crate::stage::{self, Stage};
 use crate::store;
 use crate::time::Instant;
 use crate::url::{Url, UrlBatch};
@@ -71,6 +72,7 @@ pub struct Task {
 pub fn run(task: Task) -> Result<(), String> {
     let control = Arc::clone(&task.control);
     let index = task.index;
+    control.posts()[usize::from(index)].thread.announce();
     let result = ring::Runtime::new(task.config.fetch.in_flight_max)
         .map_err(|error| error.to_string())
         .and_then(|runtime| runtime.block_on(Loop::start(task)));
@@ -117,7 +119,8 @@ impl Loop {
             config: Arc::clone(&task.config),
             store_failure: RefCell::new(None),
         });
-        let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal)));
+        let work = Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal));
+        let _disk = ring::spawn(stage::during(Stage::Store, work));
         let _alarm = ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         let _wake = ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
         let mut shard = Loop {
@@ -143,13 +146,7 @@ impl Loop {
     async fn run(&mut self) -> Result<(), String> {
         loop {
             let phase = self.control.phase();
-            self.check_disk()?;
-            self.take_in();
-            self.take_finished();
-            let more = phase == Phase::Run && self.start_jobs();
-            self.hand_over();
-            self.queue_writes(false);
-            self.publish(phase);
+            let more = self.turn(phase)?;
             if phase == Phase::Close {
                 return self.close().await;
             }
@@ -168,6 +165,19 @@ impl Loop {
         }
     }
 
+    /// Everything that can be done now; whether there may be more at once.
+    fn turn(&mut self, phase: Phase) -> Result<bool, String> {
+        let _stage = stage::enter(Stage::Other);
+        self.check_disk()?;
+        self.take_in();
+        self.take_finished();
+        let more = phase == Phase::Run && self.start_jobs();
+        self.hand_over();
+        self.queue_writes(false);
+        self.publish(phase);
+        Ok(more)
+    }
+
     fn check_disk(&self) -> Result<(), String> {
         let failure = self.disk.failure().or_else(|| self.bench.store_failure.borrow().clone());
         failure.map_or(Ok(()), |failure| Err(format!("the store stopped: {failure}")))
@@ -175,6 +185,7 @@ impl Loop {
 
     /// Works off what other shards sent.
     fn take_in(&mut self) {
+        let _stage = stage::enter(Stage::Exchange);
         for ring in &mut self.from {
             for _ in 0..BATCHES_PER_TURN {
                 if !ring.has_message() {
@@ -249,6 +260,7 @@ impl Loop {
     /// Puts batches into the rings, and wakes those for whom they cannot wait: a full batch, a full ring, a crawl that
     /// is about to end. The others look by themselves (`next_look`): a wake-up costs more than a batch of some URLs.
     fn hand_over(&mut self) {
+        let _stage = stage::enter(Stage::Exchange);
         let (to, post) = (&mut self.to, &self.post);
         let exchange = &self.config.exchange;
         let hurry = exchange.batch_age_max.is_zero() || self.control.phase() > Phase::Run;
@@ -279,6 +291,7 @@ impl Loop {
         }
         let now = ring::now();
         let mut segments = self.bench.segments.borrow_mut();
+        let _stage = stage::enter(Stage::Store);
         segments.flush_old(now);
         while let Some(block) = self.brain.journal_block(now, all) {
             // The records of pages that the block calls over go first.
@@ -304,6 +317,9 @@ impl Loop {
         stats.connections.set(hands.connects.get());
         stats.handshakes.set(hands.handshakes.get());
         stats.resumed.set(hands.resumed.get());
+        stats.connections_open.set(self.bench.hands.open_connections() as u64);
+        stats.disk_backlog_bytes.set(self.disk.backlog_bytes());
+        stats.ring_operations.set(ring::operations());
         let nothing_came = self.finished.borrow().is_empty() && self.from.iter_mut().all(|ring| !ring.has_message());
         let quiet = nothing_came
             && match phase {

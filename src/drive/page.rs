@@ -15,6 +15,7 @@ use crate::http::{self, Decoded};
 use crate::links::{self, Kinds, Page};
 use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
 use crate::ring;
+use crate::stage::{self, Stage};
 use crate::store::Capture;
 use crate::url::{Url, UrlBatch};
 
@@ -36,7 +37,10 @@ impl Bench {
     /// Carries out one job.
     pub async fn perform(&self, job: &FetchJob) -> Outcome {
         if job.kind == JobKind::Resolve {
-            return self.hands.resolve(job.url.host()).await;
+            let begun = ring::now();
+            let outcome = stage::during(Stage::Dns, self.hands.resolve(job.url.host())).await;
+            self.post.latencies.dns.record(ring::now().since(begun));
+            return outcome;
         }
         let result = self.hands.exchange(job).await;
         if self.segments.borrow().is_stopped() {
@@ -51,8 +55,12 @@ impl Bench {
 
     /// Decodes, scans, stores.
     fn take(&self, job: &FetchJob, exchange: &Exchange) -> Fetched {
+        let _stage = stage::enter(Stage::Other);
         let response = &exchange.response;
-        let decoded = http::decode_content(&response.headers, &response.body, self.config.fetch.body_bytes_max);
+        let decoded = {
+            let _stage = stage::enter(Stage::Decode);
+            http::decode_content(&response.headers, &response.body, self.config.fetch.body_bytes_max)
+        };
         let body: &[u8] = &decoded.bytes;
         let mut fetched = Fetched {
             status: response.status,
@@ -79,14 +87,17 @@ impl Bench {
         if job.kind == JobKind::Robots {
             fetched.robots_body = Some(body[..body.len().min(self.config.robots.body_bytes_max)].to_vec());
         }
-        self.count(job, &fetched);
+        self.count(job, exchange, decoded.coding.is_some(), &fetched);
         fetched
     }
 
     fn scan(&self, page: &Page<'_>, depth: u16, batch: &mut UrlBatch) -> links::Summary {
-        links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
+        let _stage = stage::enter(Stage::Scan);
+        let summary = links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
             self.keep(batch, depth, found.url.as_str());
-        })
+        });
+        self.post.stats.links.add(summary.links as u64);
+        summary
     }
 
     /// Adds a link, but none that is too long to be followed: a long base and ten thousand short references would
@@ -105,6 +116,7 @@ impl Bench {
         fetched: &Fetched,
         found: Option<links::Summary>,
     ) {
+        let _stage = stage::enter(Stage::Store);
         let response = &exchange.response;
         // Names as Heritrix writes them where it has them, so that tools know them.
         let mut fields: Vec<(&str, String)> = vec![
@@ -159,14 +171,24 @@ impl Bench {
         }
     }
 
-    fn count(&self, job: &FetchJob, fetched: &Fetched) {
+    fn count(&self, job: &FetchJob, exchange: &Exchange, coded: bool, fetched: &Fetched) {
         let stats = &self.post.stats;
+        stats.coded.add(u64::from(coded));
         stats.status(fetched.status);
         stats.bytes_wire.add(fetched.wire_bytes);
         stats.bytes_decoded.add(fetched.body_bytes);
         if job.kind == JobKind::Page && (200..300).contains(&fetched.status) {
             stats.pages.add(1);
         }
+        let (latencies, timings) = (&self.post.latencies, &exchange.timings);
+        if !exchange.reused {
+            latencies.connect.record(timings.connect);
+            if exchange.secure {
+                latencies.tls.record(timings.tls);
+            }
+        }
+        latencies.first_byte.record(timings.first_byte);
+        latencies.exchange.record(timings.total);
     }
 }
 

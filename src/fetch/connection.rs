@@ -12,6 +12,7 @@ use rustls::ClientConnection;
 
 use super::tls::{TlsClient, TlsInfo};
 use crate::ring::{Buffer, BufferPool, Guard, Socket};
+use crate::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
 #[derive(Debug)]
@@ -74,13 +75,17 @@ impl Connection {
     ) -> Result<(), Broken> {
         let general = |_| Broken::Tls(rustls::Error::General(String::new()));
         let name = TlsClient::server_name(host).map_err(general)?;
-        self.tls = Some(Box::new(client.start(name.clone()).map_err(general)?));
+        self.tls = {
+            let _stage = stage::enter(Stage::Tls);
+            Some(Box::new(client.start(name.clone()).map_err(general)?))
+        };
         let mut buffer = None;
         loop {
             self.flush(guard).await?;
             match &self.tls {
                 Some(tls) if tls.is_handshaking() => {}
                 Some(tls) => {
+                    let _stage = stage::enter(Stage::Tls);
                     self.info = Some(client.describe(tls, &name));
                     return Ok(());
                 }
@@ -112,7 +117,10 @@ impl Connection {
                 return (Ok(()), bytes);
             }
             let written = match &mut self.tls {
-                Some(tls) => tls.writer().write(rest),
+                Some(tls) => {
+                    let _stage = stage::enter(Stage::Tls);
+                    tls.writer().write(rest)
+                }
                 None => Ok(0),
             };
             match written {
@@ -169,6 +177,7 @@ impl Connection {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         let mut bytes = Vec::new();
         while tls.wants_write() {
+            let _stage = stage::enter(Stage::Tls);
             tls.write_tls(&mut bytes).map_err(|_| Broken::Stream)?;
         }
         if bytes.is_empty() {
@@ -184,6 +193,7 @@ fn decrypt(
     mut bytes: &[u8],
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<Received, rustls::Error> {
+    let _stage = stage::enter(Stage::Tls);
     while !bytes.is_empty() {
         let before = bytes.len();
         // Reading from a slice cannot fail, and what was decrypted is drained below, so there is room.

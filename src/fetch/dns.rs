@@ -11,22 +11,24 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use hickory_resolver::{TokioResolver, system_conf};
+use hickory_resolver::system_conf;
 
 use super::HandsError;
+use super::dns_tasks::MarkedTokio;
 use crate::config::Dns;
 use crate::outcome::Failure;
 use crate::time::Duration;
+
+type Client = hickory_resolver::Resolver<MarkedTokio>;
 
 /// One shard's resolver.
 pub(super) struct Resolver {
     hosts: HashMap<String, Vec<IpAddr>>,
     /// `None` when neither the configuration nor the system names a server.
-    client: Option<TokioResolver>,
+    client: Option<Client>,
     turns: tokio::sync::Semaphore,
     timeout: Duration,
     ttl_min: Duration,
@@ -68,7 +70,7 @@ impl Resolver {
 }
 
 /// A, then AAAA where the name has none.
-async fn ask(client: &TokioResolver, name: Name) -> Result<(Vec<IpAddr>, Duration), Failure> {
+async fn ask(client: &Client, name: Name) -> Result<(Vec<IpAddr>, Duration), Failure> {
     match ask_for(client, name.clone(), RecordType::A).await {
         Ok(None) => ask_for(client, name, RecordType::AAAA).await?.ok_or(Failure::DnsNotFound),
         Ok(Some(answer)) => Ok(answer),
@@ -78,7 +80,7 @@ async fn ask(client: &TokioResolver, name: Name) -> Result<(Vec<IpAddr>, Duratio
 
 /// `None` when the name has no record of this type.
 async fn ask_for(
-    client: &TokioResolver,
+    client: &Client,
     name: Name,
     record_type: RecordType,
 ) -> Result<Option<(Vec<IpAddr>, Duration)>, Failure> {
@@ -134,7 +136,7 @@ fn is_name(host: &str) -> bool {
     (1..=253).contains(&host.len()) && host.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
-fn client(dns: &Dns) -> Result<Option<TokioResolver>, HandsError> {
+fn client(dns: &Dns) -> Result<Option<Client>, HandsError> {
     let servers: Vec<NameServerConfig> = if dns.servers.is_empty() {
         match system_conf::read_system_conf() {
             Ok((config, _)) => config.name_servers().to_vec(),
@@ -148,7 +150,7 @@ fn client(dns: &Dns) -> Result<Option<TokioResolver>, HandsError> {
         return Ok(None);
     }
     let config = ResolverConfig::from_name_servers(servers);
-    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let mut builder = Client::builder_with_config(config, MarkedTokio::default());
     options(builder.options_mut(), dns);
     builder.build().map(Some).map_err(|error| HandsError::Dns(error.to_string()))
 }

@@ -19,6 +19,7 @@ use super::{Exchange, Hands, Timings, add, address, tls};
 use crate::http::{HttpError, Method, Progress, Request, ResponseReader};
 use crate::outcome::{Failure, FetchJob, Truncated};
 use crate::ring::{self, Guard, Socket};
+use crate::stage::{self, Stage};
 use crate::time::{Instant, UnixTime};
 use crate::url::Scheme;
 
@@ -41,9 +42,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
         timings: Timings::default(),
     };
     let peer = Peer::new(&job.url, ip);
-    let request =
-        Request { method: Method::Get, url: &job.url, user_agent: &hands.agent_ua, from: &hands.from, extra: &[] };
-    let mut request = request.to_bytes();
+    let mut request = fetch.request();
     if let Some(connection) = hands.pool.take(&peer) {
         add(&hands.counters.reuses, 1);
         let guard = hands.deadlines.guard(connection.socket(), fetch.deadline);
@@ -82,6 +81,13 @@ struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
+    fn request(&self) -> Vec<u8> {
+        let _stage = stage::enter(Stage::Http);
+        let Fetch { hands, job, .. } = self;
+        let (user_agent, from) = (&hands.agent_ua, &hands.from);
+        Request { method: Method::Get, url: &job.url, user_agent, from, extra: &[] }.to_bytes()
+    }
+
     /// A new connection, TLS included.
     async fn open(&mut self) -> Result<(Connection, Guard), Failure> {
         let limits = &self.hands.fetch;
@@ -208,6 +214,7 @@ impl Fetch<'_> {
         mut answer: Answer,
         ended: Option<Broken>,
     ) -> Result<(crate::http::Response, bool), Silence> {
+        let _stage = stage::enter(Stage::Http);
         add(&self.hands.counters.received_bytes, answer.bytes);
         let expired = self.expired(guard, Failure::FirstByteTimeout);
         let over = matches!(answer.state, Ok(Progress::Done));
@@ -280,6 +287,7 @@ impl Answer {
     }
 
     fn take(&mut self, bytes: &[u8]) {
+        let _stage = stage::enter(Stage::Http);
         self.bytes += bytes.len() as u64;
         if !self.is_over() {
             self.state = self.reader.feed(bytes);

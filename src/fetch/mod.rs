@@ -15,6 +15,7 @@
 mod address;
 mod connection;
 mod dns;
+mod dns_tasks;
 mod exchange;
 mod pool;
 mod tls;
@@ -168,6 +169,11 @@ impl Hands {
     /// Connections kept for another request now.
     pub fn idle_connections(&self) -> usize {
         self.pool.len()
+    }
+
+    /// Connections that are open now, in use or kept.
+    pub fn open_connections(&self) -> usize {
+        self.deadlines.live() + self.pool.len()
     }
 
     /// Receive blocks in use now, by fetches or the kernel.

@@ -62,7 +62,8 @@ impl TlsClient {
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.resumption = Resumption::in_memory_sessions(hosts_max.max(256));
+        // rustls counts sessions, and makes room for eight of a host.
+        config.resumption = Resumption::in_memory_sessions(hosts_max.max(256).saturating_mul(SESSIONS_PER_HOST));
         Ok(TlsClient { config: Arc::new(config), judge })
     }
 
@@ -98,6 +99,9 @@ impl TlsClient {
         }
     }
 }
+
+/// Tickets that rustls keeps of a host.
+const SESSIONS_PER_HOST: usize = 8;
 
 /// The failure that a TLS error is.
 pub(super) fn failure_of(error: &rustls::Error) -> Failure {

@@ -29,6 +29,7 @@ use encoding_rs::Encoding;
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use mime::is_html;
 
+use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};
 
 /// An HTML page as it came.
@@ -99,6 +100,7 @@ pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Fo
             counts.dropped += 1;
             return;
         }
+        let _stage = stage::enter(Stage::Url);
         match reference.base.resolve(reference.text, reference.encoding) {
             Ok(url) => {
                 counts.links += 1;

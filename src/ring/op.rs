@@ -9,6 +9,7 @@
 //! The descriptor is part of the data: it cannot be closed, and its number reused, before that.
 //! Limits: cancel works by descriptor and meets every operation on it: sockets have one user at a time.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
@@ -23,7 +24,17 @@ use super::runtime::is_running;
 
 /// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
+    SUBMITTED.with(|submitted| submitted.set(submitted.get().wrapping_add(1)));
     Op { in_flight: UnsubmittedOnce::new(data, Completion(PhantomData), entry).submit(), cancel: None }
+}
+
+/// Operations that this thread has submitted so far.
+pub fn operations() -> u64 {
+    SUBMITTED.with(Cell::get)
+}
+
+thread_local! {
+    static SUBMITTED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The same for an operation on `fd` that may wait for a peer: cancelled when its future is dropped. `data`

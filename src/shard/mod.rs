@@ -24,6 +24,7 @@ use crate::frontier::{End, Frontier, Ledger, Rulebook};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
 use crate::spool::{Block, ReadFor, Spool, SpoolOp};
+use crate::stage::{self, Stage};
 use crate::time::Instant;
 use crate::url::{Url, UrlBatch, fingerprint};
 use crate::visited::{Seen, Table};
@@ -90,6 +91,7 @@ impl Shard {
 
     /// A link or seed was found, `depth` links from a seed.
     pub fn found(&mut self, now: Instant, url: &Url, depth: u16) {
+        let _stage = stage::enter(Stage::Exchange);
         if !self.scope.admits(url, depth) {
             self.counts.out_of_scope += 1;
             return;
@@ -105,6 +107,7 @@ impl Shard {
 
     /// Another shard sent URLs.
     pub fn receive(&mut self, now: Instant, batch: &UrlBatch) {
+        let _stage = stage::enter(Stage::Url);
         self.counts.exchanged_in += batch.len() as u64;
         for (depth, text) in batch.iter() {
             if let Ok(url) = Url::from_canonical(text) {
@@ -154,6 +157,7 @@ impl Shard {
 
     /// What to fetch now.
     pub fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
+        let _stage = stage::enter(Stage::Frontier);
         let job = self.frontier.next_job(now, &mut self.spool);
         for settled in self.frontier.take_settled() {
             self.over(now, &settled.url, Some(settled.failure));
@@ -166,12 +170,14 @@ impl Shard {
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         self.in_flight -= 1;
         if let (JobKind::Page, Outcome::Fetched(fetched)) = (job.kind, outcome) {
+            let _stage = stage::enter(Stage::Url);
             for (depth, text) in fetched.links.iter() {
                 if let Ok(url) = Url::from_canonical(text) {
                     self.found(now, &url, depth);
                 }
             }
         }
+        let _stage = stage::enter(Stage::Frontier);
         match self.frontier.finish(now, job, outcome) {
             End::Over => {
                 let failure = if let Outcome::Failed(failure) = outcome { Some(*failure) } else { None };
@@ -209,6 +215,7 @@ impl Shard {
 
     /// The next block of the journal, when one is due; with `force` whatever there is. To be asked until there is none.
     pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
+        let _stage = stage::enter(Stage::Journal);
         self.journal.take_block(now, force)
     }
 
@@ -259,13 +266,22 @@ impl Shard {
     }
 
     fn accept(&mut self, now: Instant, url: &Url, depth: u16) {
-        match self.visited.insert(self.fingerprint(url)) {
+        let seen = {
+            let _stage = stage::enter(Stage::Visited);
+            self.visited.insert(self.fingerprint(url))
+        };
+        match seen {
             Seen::New => {
-                self.journal.entries(now).accepted.push(depth, url.as_str());
+                {
+                    let _stage = stage::enter(Stage::Journal);
+                    self.journal.entries(now).accepted.push(depth, url.as_str());
+                }
+                let _stage = stage::enter(Stage::Frontier);
                 self.frontier.offer(now, url, depth, &mut self.spool);
             }
             Seen::Before => {}
             Seen::Full => {
+                let _stage = stage::enter(Stage::Journal);
                 self.journal.entries(now).aside.push(depth, url.as_str());
                 self.counts.aside += 1;
             }
@@ -273,6 +289,7 @@ impl Shard {
     }
 
     fn over(&mut self, now: Instant, url: &Url, failure: Option<Failure>) {
+        let _stage = stage::enter(Stage::Journal);
         let fingerprint = self.fingerprint(url);
         self.journal.entries(now).over.push(fingerprint);
         self.counts.over += 1;

@@ -17,7 +17,7 @@ use rcgen::{
 };
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 
 use super::model::Model;
@@ -53,14 +53,22 @@ impl Authority {
         &self.root_pem
     }
 
-    /// A server configuration for http/1.1 that takes its certificates from `self`.
-    pub fn server_config(self: Arc<Self>) -> io::Result<rustls::ServerConfig> {
+    /// A server configuration for http/1.1 that takes its certificates from `self`; sessions are resumed by tickets,
+    /// as with most servers, or never.
+    pub fn server_config(self: Arc<Self>, tickets: bool) -> io::Result<rustls::ServerConfig> {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
             .with_cert_resolver(self);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // A cache of sessions besides would fall short where clients are many, and would be one more cost to explain.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        if tickets {
+            config.ticketer = aws_lc_rs::Ticketer::new().map_err(io::Error::other)?;
+        } else {
+            config.send_tls13_tickets = 0;
+        }
         Ok(config)
     }
 

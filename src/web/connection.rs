@@ -31,6 +31,8 @@ pub(super) struct Shared {
     pub observer: Arc<Observer>,
     /// Response buffers not in use: bodies are long, connections are many, and few write at the same time.
     pub buffers: RefCell<Vec<Vec<u8>>>,
+    /// Responses after which a connection is closed; 0: never for that.
+    pub requests_per_connection: u32,
 }
 
 /// Serves one connection to its end.
@@ -39,9 +41,10 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut input = Vec::with_capacity(2_048);
+    let mut left = shared.requests_per_connection.checked_sub(1).unwrap_or(u32::MAX);
     loop {
         let mut output = shared.buffers.borrow_mut().pop().unwrap_or_default();
-        let step = respond(&input, scheme, address, shared, &mut output);
+        let step = respond(&input, left == 0, scheme, address, shared, &mut output);
         let Step::Respond { consumed, status, key, keep } = step else {
             put_back(shared, output);
             let read = timeout(IDLE_MAX, stream.read_buf(&mut input)).await.map_err(|_| io::ErrorKind::TimedOut)??;
@@ -63,6 +66,7 @@ where
             return close(stream).await;
         }
         input.drain(..consumed.min(input.len()));
+        left = left.saturating_sub(1);
     }
 }
 
@@ -120,7 +124,8 @@ struct Request<'a> {
     accepts_gzip: bool,
 }
 
-fn respond(input: &[u8], scheme: Scheme, address: Ipv4Addr, shared: &Shared, output: &mut Vec<u8>) -> Step {
+/// With `last` the connection ends behind this response.
+fn respond(input: &[u8], last: bool, scheme: Scheme, address: Ipv4Addr, shared: &Shared, output: &mut Vec<u8>) -> Step {
     if input.is_empty() {
         return Step::Read;
     }
@@ -132,7 +137,10 @@ fn respond(input: &[u8], scheme: Scheme, address: Ipv4Addr, shared: &Shared, out
         Err(httparse::Error::Version) => 505,
         Err(_) => 400,
         Ok(httparse::Status::Complete(consumed)) => match understand(&parsed) {
-            Ok(request) => return answer(&request, consumed, scheme, address, shared, output),
+            Ok(mut request) => {
+                request.keep &= !last;
+                return answer(&request, consumed, scheme, address, shared, output);
+            }
             Err(status) => status,
         },
     };
@@ -323,7 +331,7 @@ mod tests {
     fn shared() -> Shared {
         let model = Arc::new(Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap());
         let observer = Arc::new(Observer::new(Arc::clone(&model), true));
-        Shared { model, observer, buffers: RefCell::default() }
+        Shared { model, observer, buffers: RefCell::default(), requests_per_connection: 0 }
     }
 
     #[test]
@@ -348,7 +356,7 @@ mod tests {
             }
             let mut output = Vec::new();
             if let Step::Respond { consumed, .. } =
-                respond(&bad, Scheme::Http, Ipv4Addr::LOCALHOST, &shared, &mut output)
+                respond(&bad, false, Scheme::Http, Ipv4Addr::LOCALHOST, &shared, &mut output)
             {
                 answered += 1;
                 assert!(consumed <= bad.len() && output.starts_with(b"HTTP/1.1 "));

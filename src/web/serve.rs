@@ -34,6 +34,7 @@ pub(super) struct Plan {
     /// Socket and TTL of the name server, for the one thread that has it.
     pub dns: Option<(std::net::UdpSocket, Duration)>,
     pub connections_max: usize,
+    pub requests_per_connection: u32,
 }
 
 /// Serves until told to stop; says once over `ready` whether it could begin.
@@ -75,7 +76,12 @@ fn begin(plan: Plan) -> io::Result<()> {
         let socket = tokio::net::UdpSocket::from_std(socket)?;
         tokio::task::spawn_local(names::serve(socket, Arc::clone(&plan.model), ttl));
     }
-    let shared = Rc::new(Shared { model: plan.model, observer: plan.observer, buffers: RefCell::default() });
+    let shared = Rc::new(Shared {
+        model: plan.model,
+        observer: plan.observer,
+        buffers: RefCell::default(),
+        requests_per_connection: plan.requests_per_connection,
+    });
     let slots = Arc::new(Semaphore::new(plan.connections_max));
     let tls = TlsAcceptor::from(plan.tls);
     for (scheme, listener) in listeners {

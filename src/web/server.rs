@@ -35,11 +35,23 @@ pub struct ServerConfig {
     pub dns_port: u16,
     /// Time to live of the name server's answers.
     pub dns_ttl: Duration,
+    /// Responses after which the server closes a connection; 0: as many as the client likes.
+    pub requests_per_connection: u32,
+    /// Whether TLS sessions may be resumed, by tickets.
+    pub tls_tickets: bool,
 }
 
 impl Default for ServerConfig {
     fn default() -> ServerConfig {
-        ServerConfig { threads: 1, cpus: Vec::new(), watch: false, dns_port: 0, dns_ttl: Duration::from_secs(300) }
+        ServerConfig {
+            threads: 1,
+            cpus: Vec::new(),
+            watch: false,
+            dns_port: 0,
+            dns_ttl: Duration::from_secs(300),
+            requests_per_connection: 0,
+            tls_tickets: true,
+        }
     }
 }
 
@@ -80,7 +92,7 @@ impl Server {
         let observer = Arc::new(Observer::new(Arc::clone(&model), config.watch));
         let authority = Arc::new(Authority::new(Arc::clone(&model))?);
         let ca_pem = authority.root_pem().to_owned();
-        let tls = Arc::new(authority.server_config()?);
+        let tls = Arc::new(authority.server_config(config.tls_tickets)?);
         let dns_socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, config.dns_port))?;
         dns_socket.set_nonblocking(true)?;
         let dns = dns_socket.local_addr()?;
@@ -97,6 +109,7 @@ impl Server {
                 cpu: config.cpus.get(number % config.cpus.len().max(1)).copied(),
                 dns: dns_socket.take().map(|socket| (socket, config.dns_ttl)),
                 connections_max: CONNECTIONS_MAX,
+                requests_per_connection: config.requests_per_connection,
             };
             let (ready, is_ready) = mpsc::channel();
             let stopped = stopped.clone();

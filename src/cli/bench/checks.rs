@@ -1,0 +1,75 @@
+//! Whether a run was what its workload says.
+//!
+//! Decides: a figure of `new` is worth nothing when connections were kept, so every run is held against what its
+//! workload means; the ranges of `web` are those of real pages (bench/README.md). A run that fails a check is shown all
+//! the same, and the program ends with 1.
+//! Invariants: a pure function of plan and figures.
+
+use serde::Serialize;
+
+use super::figures::Figures;
+use super::workload::{Plan, Workload};
+
+/// Something that must be so.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: &'static str,
+    /// No less than this.
+    pub least: f64,
+    /// No more than this; null: any number.
+    pub most: Option<f64>,
+    /// What it was; null: nothing to see.
+    pub seen: Option<f64>,
+    /// Whether it was so.
+    pub holds: bool,
+}
+
+/// The checks of a run.
+pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut check = |name, least: f64, most: Option<f64>, seen: Option<f64>| {
+        let holds = seen.is_some_and(|seen| seen >= least && most.is_none_or(|most| seen <= most));
+        checks.push(Check { name, least, most, seen, holds });
+    };
+    let seen = &figures.seen;
+    check("pages", 1.0, None, Some(figures.pages as f64));
+    check("failures", 0.0, Some(0.0), Some(figures.failures.values().sum::<u64>() as f64));
+    match plan.workload {
+        Workload::Web => {
+            check("body_bytes_mean", 150e3, Some(200e3), seen.body_bytes_mean);
+            check("links_mean", 150.0, Some(185.0), seen.links_mean);
+            check("coded_share", 0.99, Some(1.01), seen.coded_share);
+            check("decoded_by_wire", 4.5, Some(6.0), seen.decoded_by_wire);
+        }
+        _ => {
+            check("body_bytes_mean", 3e3, Some(6e3), seen.body_bytes_mean);
+            check("links_mean", 8.0, Some(20.0), seen.links_mean);
+        }
+    }
+    if plan.requests_per_connection > 0 {
+        // The last connection of a host may be left half used; one closed meanwhile is a new one more.
+        let each = f64::from(plan.requests_per_connection);
+        let least = if plan.workload == Workload::Polite { 1.0 } else { each * 0.9 };
+        check("responses_per_connection", least, Some(each * 1.02), seen.responses_per_connection);
+    } else if plan.workload == Workload::Small {
+        // What is not kept would be another workload.
+        let each = seen.responses_per_connection.unwrap_or(figures.pages as f64);
+        check("responses_per_connection", 4.0, None, Some(each));
+    }
+    if plan.workload == Workload::Tls {
+        let handshakes = figures.counters.get("handshakes").copied().unwrap_or(0) as f64;
+        let connections = figures.counters.get("connections").copied().unwrap_or(0) as f64;
+        check("handshakes_per_connection", 0.95, Some(1.05), super::measured::ratio(handshakes, connections));
+        let resumed = if plan.resumption { [0.5, 1.0] } else { [0.0, 0.0] };
+        check("resumed_share", resumed[0], Some(resumed[1]), seen.resumed_share);
+    }
+    if plan.polite {
+        let watch = figures.web.as_ref().and_then(|web| web.get("watch"));
+        let number = |name: &str| watch.and_then(|watch| watch.get(name)).and_then(serde_json::Value::as_f64);
+        check("host_idle_ms_min", figures.setting.host_delay_ms as f64, None, number("host_idle_ms_min"));
+        check("host_in_flight_max", 1.0, Some(1.0), number("host_in_flight_max"));
+        check("before_robots", 0.0, Some(0.0), number("before_robots"));
+    }
+    checks
+}

@@ -1,0 +1,157 @@
+//! `ringcrawl bench`: pages a second, and where the CPU time of a page goes, on this machine.
+//!
+//! Decides: an operator proves a machine with it before the network is touched, and a developer a change. The synthetic
+//! web is served by a process of its own on CPUs of its own and crawled as anything else is; `docs/BENCH.md` says what
+//! each figure means and how it can lie.
+//! The way of a run: `layout` chooses CPUs, `workload` says what is crawled, `served` starts the web, `rig` the crawl;
+//! `reading` takes the counters twice, `measured` makes `figures` of the difference, with `verdict` and `checks`; `table`
+//! shows them, `repeat` does it several times.
+//! Exit codes: 0 measured, 1 something failed or the run was not what its workload says, 2 an operator's mistake.
+
+mod checks;
+mod figures;
+mod layout;
+mod measured;
+mod reading;
+mod repeat;
+mod rig;
+mod served;
+mod table;
+mod verdict;
+mod workload;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use serde_json::{Value, json};
+
+use self::layout::Layout;
+use self::rig::{Failed, Run};
+use self::workload::{Plan, Workload};
+use super::Switch;
+use crate::config::read_duration;
+use crate::time::Duration;
+
+/// Arguments of the subcommand.
+#[derive(clap::Args, Clone, Debug)]
+pub struct BenchArguments {
+    /// What is crawled.
+    #[arg(long, value_enum, default_value_t = Workload::Web)]
+    workload: Workload,
+    /// Number of shards; one for each of their CPUs when not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    shards: Option<u32>,
+    /// CPUs of the shards, such as 0-2; all but the web's when not given.
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    cpus: String,
+    /// CPUs of the web; the last one when not given.
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    web_cpus: String,
+    /// Time before anything is counted; 5s, polite: 30s.
+    #[arg(long, value_name = "TIME", value_parser = read_duration)]
+    warm_up: Option<Duration>,
+    /// Time that is measured.
+    #[arg(long, value_name = "TIME", value_parser = read_duration, default_value = "20s")]
+    time: Duration,
+    /// Whether delays are kept; off, polite: on.
+    #[arg(long, value_enum)]
+    politeness: Option<Switch>,
+    /// Sites of the web; 500, tls: 300, polite: 100000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    sites: Option<u32>,
+    /// Responses after which the server closes a connection, 0: never; tls: 10, new: 1.
+    #[arg(long, value_name = "K")]
+    requests_per_connection: Option<u32>,
+    /// Whether TLS sessions may be resumed.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    resumption: Switch,
+    /// Whether CPU time is sampled by stage.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    sampler: Switch,
+    /// Override one key of the crawl's configuration; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run so often, and show the medians.
+    #[arg(long, value_name = "N", default_value_t = 1, overrides_with = "repeat",
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeat: u32,
+    /// Write the figures as JSON to this file; `-` is standard output.
+    #[arg(long, value_name = "FILE", overrides_with = "json")]
+    json: Option<PathBuf>,
+    /// Where files lie meanwhile; the folder for temporary files when not given.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Runs it.
+pub fn run(arguments: BenchArguments) -> ExitCode {
+    let interrupts = match super::crawl::interrupts() {
+        Ok(interrupts) => interrupts,
+        Err(error) => return complain(&error.to_string(), 1),
+    };
+    let measured = if arguments.repeat > 1 { repeated(&arguments, &interrupts) } else { once(&arguments, interrupts) };
+    let (figures, good) = match measured {
+        Ok(measured) => measured,
+        Err(Failed::Order(what)) => return complain(&what, 2),
+        Err(Failed::Run(what)) => return complain(&what, 1),
+    };
+    if let Some(path) = &arguments.json
+        && let Err(error) = write(path, &figures)
+    {
+        return complain(&format!("--json: {}: {error}", path.display()), 1);
+    }
+    if good { ExitCode::SUCCESS } else { complain("the run was not what its workload says: see NOT SO above", 1) }
+}
+
+/// The figures of one run, and whether every check holds.
+fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Value, bool), Failed> {
+    let layout = Layout::new(arguments.shards, &arguments.cpus, &arguments.web_cpus).map_err(Failed::Order)?;
+    if layout.is_shared() {
+        eprintln!("The web and the shards share a CPU: what a second shows is both together; CPU times are apart.");
+    }
+    let run = Run {
+        plan: Plan::new(arguments),
+        layout,
+        dir: &dir(arguments),
+        set: &arguments.set,
+        sampled: arguments.sampler.is_on(),
+        interrupts,
+    };
+    let figures = run.run()?;
+    eprint!("{}", table::of(&figures));
+    let good = figures.checks.iter().all(|check| check.holds);
+    let figures = serde_json::to_value(&figures).map_err(|error| Failed::Run(error.to_string()))?;
+    Ok((figures, good))
+}
+
+/// The medians of several runs with the runs themselves.
+fn repeated(arguments: &BenchArguments, interrupts: &AtomicUsize) -> Result<(Value, bool), Failed> {
+    let runs = repeat::run(arguments.repeat, &dir(arguments), interrupts).map_err(Failed::Run)?;
+    eprint!("{}", repeat::table(&runs));
+    let holds = |run: &Value| {
+        let checks = run.get("checks").and_then(Value::as_array);
+        checks.is_some_and(|checks| checks.iter().all(|check| check.get("holds") == Some(&Value::Bool(true))))
+    };
+    let good = runs.iter().all(holds);
+    Ok((json!({ "median": repeat::median(&runs), "runs": runs }), good))
+}
+
+fn dir(arguments: &BenchArguments) -> PathBuf {
+    arguments.dir.clone().unwrap_or_else(std::env::temp_dir)
+}
+
+fn write(path: &Path, figures: &Value) -> std::io::Result<()> {
+    let text = serde_json::to_string_pretty(figures)? + "\n";
+    if path == Path::new("-") {
+        print!("{text}");
+        return Ok(());
+    }
+    std::fs::write(path, text)
+}
+
+fn complain(what: &str, code: u8) -> ExitCode {
+    eprintln!("ringcrawl: {what}");
+    ExitCode::from(code)
+}

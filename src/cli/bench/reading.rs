@@ -1,0 +1,133 @@
+//! A run's counters at one moment.
+//!
+//! Decides: everything is read from outside, from counters that the shards and the kernel keep anyway; a reading
+//! disturbs nobody. A figure is the difference of two readings.
+//! Limits: the counters of a reading are some microseconds apart; user and system time are told apart to 10 ms.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::served::Served;
+use crate::boot;
+use crate::control::{Control, Post};
+use crate::latency::Look;
+use crate::ring::{Sampled, Sampler, SystemCalls};
+use crate::stats::Totals;
+use crate::time::Duration;
+
+/// What is attached to the shards' threads for the time of a run.
+pub struct Probes {
+    samplers: Vec<Sampler>,
+    /// The counters, or why there are none.
+    system_calls: Result<Vec<SystemCalls>, String>,
+}
+
+/// Everything that is counted.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// When.
+    pub at: Instant,
+    /// Counters of all shards.
+    pub totals: Totals,
+    /// CPU time of the shards' threads.
+    pub shards: Cpu,
+    /// Time that they were ready and had no CPU.
+    pub waiting: Duration,
+    /// CPU time of the crawler's process, the kernel's helpers included.
+    pub process: Duration,
+    /// CPU time of the web.
+    pub web: Duration,
+    /// CPU time by stage, shard by shard; empty: not sampled.
+    pub sampled: Vec<Sampled>,
+    /// Times of the parts of fetches, all shards together.
+    pub latencies: Vec<(&'static str, Look)>,
+    /// System calls of the shards' threads, or why they are not known.
+    pub system_calls: Result<u64, String>,
+}
+
+/// CPU time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cpu {
+    /// All of it.
+    pub all: Duration,
+    /// In user code, by the kernel's ticks.
+    pub user: Duration,
+    /// In the kernel, by its ticks.
+    pub system: Duration,
+}
+
+impl Probes {
+    /// Attaches to every shard's thread; all must have announced themselves.
+    pub fn attach(control: &Control, sampled: bool) -> Result<Probes, String> {
+        let mut samplers = Vec::new();
+        if sampled {
+            for post in control.posts() {
+                let sampler = Sampler::start(&post.thread).map_err(|error| format!("--sampler on: {error}"))?;
+                samplers.push(sampler);
+            }
+        }
+        let system_calls = control.posts().iter().map(|post| SystemCalls::start(&post.thread)).collect();
+        Ok(Probes { samplers, system_calls })
+    }
+
+    /// Everything now.
+    pub fn read(&self, control: &Control, served: &Served) -> Reading {
+        let posts = control.posts();
+        let mut shards = Cpu::default();
+        let mut waiting = Duration::ZERO;
+        let mut latencies: Vec<(&'static str, Look)> = Vec::new();
+        for post in posts {
+            let cpu = cpu_of(post);
+            shards.all += cpu.all;
+            shards.user += cpu.user;
+            shards.system += cpu.system;
+            waiting += waiting_of(post);
+            for (name, look) in post.latencies.looks() {
+                match latencies.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, sum)) => sum.add(&look),
+                    None => latencies.push((name, look)),
+                }
+            }
+        }
+        let system_calls = self.system_calls.as_ref().map_err(String::clone).and_then(|counters| {
+            let counts: Option<Vec<u64>> = counters.iter().map(SystemCalls::count).collect();
+            counts.map(|counts| counts.iter().sum()).ok_or_else(|| "the kernel's counters cannot be read".to_owned())
+        });
+        Reading {
+            at: Instant::now(),
+            totals: Totals::sum(&control.totals()),
+            shards,
+            waiting,
+            process: boot::cpu_time(),
+            web: served.cpu_time(),
+            sampled: self.samplers.iter().map(Sampler::sampled).collect(),
+            latencies,
+            system_calls,
+        }
+    }
+}
+
+fn cpu_of(post: &Arc<Post>) -> Cpu {
+    let all = post.thread.cpu_time().unwrap_or_default();
+    let stat = task_file(post, "stat");
+    // Behind the name, which stands in brackets and may hold anything: state is the first field, utime the twelfth.
+    let fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    let mut ticks = fields.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
+    let mut time = || Duration::from_millis(ticks.next().unwrap_or(0) * MILLIS_PER_TICK);
+    let (user, system) = (time(), time());
+    Cpu { all, user, system }
+}
+
+/// From `schedstat`: time on a CPU, time ready without one, turns.
+fn waiting_of(post: &Arc<Post>) -> Duration {
+    let text = task_file(post, "schedstat");
+    Duration::from_nanos(text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
+}
+
+fn task_file(post: &Arc<Post>, name: &str) -> String {
+    let Some(tid) = post.thread.tid() else { return String::new() };
+    std::fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).unwrap_or_default()
+}
+
+/// USER_HZ is 100 wherever Linux runs on what we run on.
+const MILLIS_PER_TICK: u64 = 10;

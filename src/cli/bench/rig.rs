@@ -1,0 +1,212 @@
+//! One run: the web is started, crawled and stopped, and read twice.
+//!
+//! Decides: the crawl is that of `crawl`, from boot to the last byte in a segment. After the warm-up its counters are
+//! read, after the time once more; what comes before and after is nobody's. Segments that are closed are deleted, so
+//! that a long run needs no more disk than a short one.
+//! Invariants: what was started is stopped and what was written is gone when `run` returns, however it does.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::figures::{Figures, Machine};
+use super::layout::Layout;
+use super::measured::{Gauges, Measured};
+use super::reading::{Probes, Reading};
+use super::served::Served;
+use super::workload::Plan;
+use crate::boot::{self, Crawl, Order};
+use crate::cli::progress::Progress;
+use crate::config::Config;
+use crate::control::Phase;
+use crate::drive::BACKLOG_BYTES_MAX;
+use crate::stats::Totals;
+use crate::time::Duration;
+
+/// Why there are no figures.
+#[derive(Debug)]
+pub enum Failed {
+    /// The arguments ask for what cannot be.
+    Order(String),
+    /// Something else.
+    Run(String),
+}
+
+/// What is to be run.
+pub struct Run<'a> {
+    /// What is crawled, and how.
+    pub plan: Plan,
+    /// On which CPUs.
+    pub layout: Layout,
+    /// Where files lie meanwhile.
+    pub dir: &'a Path,
+    /// Changes to the workload's configuration, `KEY=VALUE`.
+    pub set: &'a [String],
+    /// Whether stages are sampled.
+    pub sampled: bool,
+    /// Counts what asks for an early end.
+    pub interrupts: Arc<AtomicUsize>,
+}
+
+impl Run<'_> {
+    /// Runs it.
+    pub fn run(self) -> Result<Figures, Failed> {
+        let place = Place::new(self.dir).map_err(Failed::Order)?;
+        let ca_file = place.0.join("ca.pem");
+        let served = Served::start(&self.plan, &self.layout.web, &ca_file).map_err(Failed::Run)?;
+        let config = self.config(&served, &ca_file).map_err(Failed::Order)?;
+        let seeds = self.plan.seeds(served.ready.http_port, served.ready.https_port).map_err(Failed::Order)?;
+        let order = Order { config: config.clone(), seeds, dir: place.0.join("crawl"), new: true };
+        boot::forget_rss_bytes_max();
+        let rss_bytes_before = boot::rss_bytes();
+        let started = Crawl::start(order);
+        let mut crawl = started.map_err(|error| {
+            if error.is_order() { Failed::Order(error.to_string()) } else { Failed::Run(error.to_string()) }
+        })?;
+        let watched = self.watch(&mut crawl, &served, &config, &place);
+        // However that went, the crawl is ended before its files are removed.
+        let rss_bytes = [rss_bytes_before, boot::rss_bytes(), boot::rss_bytes_max()];
+        crawl.control().advance(Phase::Abort);
+        while !crawl.poll() {
+            std::thread::sleep(POLL);
+        }
+        crawl.finish().map_err(Failed::Run)?;
+        let (readings, warm_up, gauges, ended) = watched.map_err(Failed::Run)?;
+        let measured = Measured {
+            plan: self.plan,
+            layout: self.layout,
+            ended,
+            readings,
+            warm_up,
+            gauges,
+            delays: [config.politeness.host_delay, config.politeness.ip_delay],
+            rss_bytes,
+            web: served.stop(),
+        };
+        Ok(measured.figures(Machine::this()))
+    }
+
+    fn config(&self, served: &Served, ca_file: &Path) -> Result<Config, String> {
+        let made = self.plan.config(&self.layout, &served.ready.dns, ca_file);
+        let mut config = made.map_err(|error| error.to_string())?;
+        for pair in self.set {
+            crate::cli::check_config::set(&mut config, pair).map_err(|error| error.to_string())?;
+        }
+        Ok(config)
+    }
+
+    /// The two readings, how long the warm-up was, what was seen in between, and why it ended.
+    fn watch(
+        &self,
+        crawl: &mut Crawl,
+        served: &Served,
+        config: &Config,
+        place: &Place,
+    ) -> Result<([Reading; 2], Duration, Gauges, &'static str), String> {
+        let begun = Instant::now();
+        while crawl.control().posts().iter().any(|post| post.thread.tid().is_none()) {
+            if crawl.poll() || begun.elapsed() > BEGIN_MAX {
+                return Err("the shards did not begin".to_owned());
+            }
+            std::thread::sleep(POLL);
+        }
+        let probes = Probes::attach(crawl.control(), self.sampled)?;
+        let shards = crawl.control().posts().len();
+        let mut progress = Progress::new(shards, None, std::io::stderr().is_terminal());
+        let mut first: Option<Reading> = None;
+        let mut looks = Looks::default();
+        let mut next_tick = begun;
+        let ended = loop {
+            if crawl.poll() {
+                break Err("the crawl ended by itself".to_owned());
+            }
+            let totals = crawl.control().totals();
+            let sum = Totals::sum(&totals);
+            match &first {
+                None if begun.elapsed() >= self.plan.warm_up => first = Some(probes.read(crawl.control(), served)),
+                Some(first) if first.at.elapsed() >= self.plan.time => break Ok("time is over"),
+                Some(_) => looks.look(&sum, config, shards),
+                None => {}
+            }
+            if self.interrupts.load(Ordering::Relaxed) > 0 {
+                break Ok("stopped by signal");
+            }
+            if Instant::now() >= next_tick {
+                progress.tick(&sum, &totals, begun.elapsed());
+                place.drop_closed_segments();
+                next_tick = Instant::now() + TICK;
+            }
+            std::thread::sleep(POLL);
+        };
+        progress.finish();
+        let last = probes.read(crawl.control(), served);
+        let first = first.ok_or_else(|| "stopped before the warm-up was over: nothing was measured".to_owned());
+        let (ended, first) = (ended?, first?);
+        let warm_up = first.at.duration_since(begun);
+        Ok(([first, last], warm_up, looks.gauges(), ended))
+    }
+}
+
+/// Sums of gauges.
+#[derive(Default)]
+struct Looks {
+    count: f64,
+    sums: Gauges,
+}
+
+impl Looks {
+    fn look(&mut self, sum: &Totals, config: &Config, shards: usize) {
+        self.count += 1.0;
+        self.sums.in_flight += sum.in_flight as f64;
+        self.sums.in_flight_share += sum.in_flight as f64 / (config.fetch.in_flight_max * shards).max(1) as f64;
+        self.sums.disk_behind += f64::from(u8::from(sum.disk_backlog_bytes > BACKLOG_BYTES_MAX * shards as u64));
+    }
+
+    fn gauges(&self) -> Gauges {
+        let mean = |sum: f64| if self.count > 0.0 { sum / self.count } else { 0.0 };
+        Gauges {
+            in_flight: mean(self.sums.in_flight),
+            in_flight_share: mean(self.sums.in_flight_share),
+            disk_behind: mean(self.sums.disk_behind),
+        }
+    }
+}
+
+/// A folder of this run, removed with this value.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(dir: &Path) -> Result<Place, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("ringcrawl-bench-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| format!("--dir: {}: {error}", path.display()))?;
+        Ok(Place(path))
+    }
+
+    /// What cannot be deleted now is deleted next time, or with the folder.
+    fn drop_closed_segments(&self) {
+        let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        for shard in entries(&self.0.join("crawl")) {
+            for file in entries(&shard.join("segments")) {
+                let closed = file.extension().is_some_and(|extension| extension == "zst" || extension == "cdxj");
+                if closed {
+                    let _ = std::fs::remove_file(file);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const POLL: Duration = Duration::from_millis(25);
+const TICK: Duration = Duration::from_millis(250);
+/// Reading back an empty directory takes no longer.
+const BEGIN_MAX: Duration = Duration::from_secs(30);

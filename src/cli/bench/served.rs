@@ -1,0 +1,86 @@
+//! The web that is crawled: `ringcrawl web` in a process of its own.
+//!
+//! Decides: the same program serves, so there is nothing to install; another process, so that its CPU time and memory
+//! are not the crawler's. It stops when its standard input ends, so it never outlives this process, however that ends.
+//! It is in a process group of its own: Ctrl-C is for the crawl.
+//! Invariants: dropped, the server is gone.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::layout::Layout;
+use super::workload::Plan;
+use crate::ring;
+use crate::time::Duration;
+
+/// A synthetic web that is being served.
+pub struct Served {
+    child: Child,
+    /// Its end stops the server.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// Where it is.
+    pub ready: Ready,
+}
+
+/// What the server says when it is ready.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct Ready {
+    /// Port of every http origin.
+    pub http_port: u16,
+    /// Port of every https origin.
+    pub https_port: u16,
+    /// The name server.
+    pub dns: String,
+}
+
+impl Served {
+    /// Serves the plan's web on `cpus`; its root certificate goes to `ca_file`.
+    pub fn start(plan: &Plan, cpus: &[usize], ca_file: &Path) -> Result<Served, String> {
+        let failed = |what: &str| format!("the synthetic web did not start: {what}");
+        let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
+        let mut child = Command::new(program)
+            .arg("web")
+            .args(plan.web_arguments())
+            .args(["--until-eof", "--http-port", "0", "--https-port", "0", "--dns-port", "0", "--ca-file"])
+            .arg(ca_file)
+            .args(["--threads", &cpus.len().to_string(), "--cpus", &Layout::list(cpus)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| failed(&error.to_string()))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = BufReader::new(output.ok_or_else(|| failed("it has no output"))?);
+        let ready = Ready { http_port: 0, https_port: 0, dns: String::new() };
+        let mut served = Served { child, input, output, ready };
+        let mut line = String::new();
+        // What went wrong the server has said itself, on standard error.
+        served.output.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
+        served.ready = serde_json::from_str(&line).map_err(|_| failed("see above"))?;
+        Ok(served)
+    }
+
+    /// CPU time that the server has used.
+    pub fn cpu_time(&self) -> Duration {
+        ring::process_cpu_time(self.child.id()).unwrap_or_default()
+    }
+
+    /// Stops it; what it saw of the crawl.
+    pub fn stop(mut self) -> Option<serde_json::Value> {
+        self.input = None;
+        let mut report = String::new();
+        self.output.read_to_string(&mut report).ok()?;
+        serde_json::from_str(&report).ok()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,184 @@
+//! What a thread of the crawler is doing now, told in one byte.
+//!
+//! Decides: the stages are a closed list. A mark is two plain stores of a byte of the thread's own, so it is always
+//! on: code does not change when somebody measures. Who measures reads the byte from a signal handler on the same
+//! thread (`ring::Sampler`); nobody else may, and nothing is decided by it.
+//! Invariants: a mark ends where it began, so a stage that calls another is itself again afterwards; no mark lives
+//! across an `.await`, or the next task would work under it: [`during`] marks a future poll by poll.
+//! Limits: work that no mark covers is `Ring`: the runtime, the kernel and what is done between two marks.
+
+use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+macro_rules! stages {
+    ($($(#[doc = $doc:literal])+ $stage:ident = $name:literal,)+) => {
+        /// A part of the work on a page.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Stage { $($(#[doc = $doc])+ $stage,)+ }
+
+        impl Stage {
+            /// Every stage, by its number.
+            pub const ALL: &[Stage] = &[$(Stage::$stage,)+];
+
+            /// Its name in tables and JSON.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Stage::$stage => $name,)+ }
+            }
+        }
+    };
+}
+
+stages! {
+    /// The kernel, io_uring, the runtime, and a fetch's own steps between the stages below.
+    Ring = "ring",
+    /// Asking for names and reading the answers.
+    Dns = "dns",
+    /// Handshakes, and the cipher of what is sent and received.
+    Tls = "tls",
+    /// Requests written; heads, framing and chunks read.
+    Http = "http",
+    /// Content codings undone.
+    Decode = "decode",
+    /// Pages searched for links, with charset and entities.
+    Scan = "scan",
+    /// Links resolved and made canonical, and read back.
+    Url = "url",
+    /// Fingerprints compared with the set of those seen.
+    Visited = "visited",
+    /// Hosts, queues, delays, and what robots.txt says.
+    Frontier = "frontier",
+    /// Whose a URL is; batches for other shards, and from them.
+    Exchange = "exchange",
+    /// Records: heads, digests, compression, index; segments handed to the disk.
+    Store = "store",
+    /// The journal's entries and blocks.
+    Journal = "journal",
+    /// The shard's loop, and a page's way between the stages.
+    Other = "other",
+}
+
+/// Number of stages.
+pub const STAGES: usize = Stage::ALL.len();
+
+thread_local! {
+    static NOW: AtomicU8 = const { AtomicU8::new(Stage::Ring as u8) };
+}
+
+/// Marks what follows as `stage`, until the mark is dropped. Not to be held across an `.await`.
+#[inline]
+#[must_use = "the stage ends when the mark is dropped"]
+pub fn enter(stage: Stage) -> Mark {
+    NOW.with(|now| {
+        let before = now.load(Ordering::Relaxed);
+        now.store(stage as u8, Ordering::Relaxed);
+        Mark { before, _of_this_thread: PhantomData }
+    })
+}
+
+/// Marks every step of `future` as `stage`.
+pub async fn during<F: Future>(stage: Stage, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let _stage = enter(stage);
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
+/// A stage under way; what was before comes back when it is dropped.
+#[derive(Debug)]
+pub struct Mark {
+    before: u8,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Mark {
+    #[inline]
+    fn drop(&mut self) {
+        NOW.with(|now| now.store(self.before, Ordering::Relaxed));
+    }
+}
+
+/// The number of the stage that the calling thread is in. Fit for signal handlers: the byte is made with its thread, so
+/// looking at it allocates and registers nothing.
+pub fn now() -> u8 {
+    NOW.with(|now| now.load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> &'static str {
+        Stage::ALL[usize::from(super::now())].as_str()
+    }
+
+    #[test]
+    fn stages_nest_and_come_back() {
+        assert_eq!(now(), "ring");
+        {
+            let _scan = enter(Stage::Scan);
+            for _ in 0..3 {
+                let _url = enter(Stage::Url);
+                assert_eq!(now(), "url");
+            }
+            assert_eq!(now(), "scan");
+            let early = || -> Option<()> {
+                let _store = enter(Stage::Store);
+                assert_eq!(now(), "store");
+                None
+            };
+            assert_eq!(early(), None);
+            assert_eq!(now(), "scan");
+        }
+        assert_eq!(now(), "ring");
+        std::thread::spawn(|| {
+            let _journal = enter(Stage::Journal);
+            assert_eq!(now(), "journal");
+        })
+        .join()
+        .expect("a thread");
+        assert_eq!(now(), "ring");
+    }
+
+    #[test]
+    fn a_panic_leaves_no_stage_behind() {
+        let caught = std::panic::catch_unwind(|| {
+            let _tls = enter(Stage::Tls);
+            panic!("on purpose");
+        });
+        assert!(caught.is_err());
+        assert_eq!(now(), "ring");
+    }
+
+    #[test]
+    fn futures_are_marked_poll_by_poll() {
+        let mut polls = 0;
+        let future = during(
+            Stage::Dns,
+            poll_fn(|_| {
+                assert_eq!(now(), "dns");
+                polls += 1;
+                if polls < 3 { std::task::Poll::Pending } else { std::task::Poll::Ready(7) }
+            }),
+        );
+        let mut future = pin!(future);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        for _ in 0..2 {
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            assert_eq!(now(), "ring");
+        }
+        assert_eq!(future.as_mut().poll(&mut context), std::task::Poll::Ready(7));
+        assert_eq!(now(), "ring");
+    }
+
+    #[test]
+    fn names_differ_and_numbers_are_places() {
+        let names: std::collections::BTreeSet<_> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
+        assert_eq!(names.len(), STAGES);
+        assert!(Stage::ALL.iter().enumerate().all(|(place, stage)| place == *stage as usize));
+    }
+}

@@ -1,0 +1,276 @@
+//! `ringcrawl bench`, as an operator runs it, in short: whether it measures what it says, not how much.
+//!
+//! Every workload runs for a second or two with the real program, a real server process and real sockets; what is
+//! asserted is what the workload means (a connection for each response, a handshake every so many) and that the parts
+//! add up. No time is judged.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use ringcrawl::boot::{Crawl, Order};
+use ringcrawl::config::Config;
+use ringcrawl::control::Phase;
+use ringcrawl::ring::Sampler;
+use ringcrawl::web::{ModelConfig, Server, ServerConfig};
+
+use serde_json::Value;
+
+/// The program.
+const RINGCRAWL: &str = env!("CARGO_BIN_EXE_ringcrawl");
+
+/// A folder for one run, removed with this value.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("ringcrawl-bench-test-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a folder for the test");
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs it, in a folder of its own; the figures too when it wrote any.
+fn bench(name: &str, arguments: &[&str]) -> (Output, Option<Value>, Place) {
+    let place = Place::new(name);
+    let json = place.0.join("figures.json");
+    let output = Command::new(RINGCRAWL)
+        .args(["bench", "--dir"])
+        .arg(&place.0)
+        .arg("--json")
+        .arg(&json)
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    let figures = std::fs::read_to_string(&json).ok().map(|text| serde_json::from_str(&text).expect("JSON"));
+    let _ = std::fs::remove_file(&json);
+    (output, figures, place)
+}
+
+/// As `bench`, for a run that must succeed and leave nothing behind.
+#[track_caller]
+fn measured(name: &str, arguments: &[&str]) -> Value {
+    let (output, figures, place) = bench(name, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{:?}\n{said}", output.status);
+    let left: Vec<_> = std::fs::read_dir(&place.0).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    figures.expect("figures")
+}
+
+#[track_caller]
+fn number(figures: &Value, pointer: &str) -> f64 {
+    let value = figures.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {figures:#}"));
+    value.as_f64().unwrap_or_else(|| panic!("{pointer} is {value} in {figures:#}"))
+}
+
+/// What must hold of every run.
+#[track_caller]
+fn check(figures: &Value) {
+    for name in [
+        "bottleneck",
+        "bottleneck_means",
+        "busy",
+        "ceiling_per_second",
+        "checks",
+        "counters",
+        "cpu_micros_per_page",
+        "cpu_seconds",
+        "ended",
+        "failures",
+        "format",
+        "in_flight_mean",
+        "latency_micros",
+        "machine",
+        "megabytes_per_second",
+        "memory",
+        "pages",
+        "pages_per_cpu_second",
+        "pages_per_second",
+        "pages_per_second_per_core",
+        "ring_operations_per_page",
+        "seconds",
+        "seen",
+        "setting",
+        "stages",
+        "system_calls_missing",
+        "system_calls_per_page",
+        "version",
+        "warm_up_seconds",
+        "web",
+    ] {
+        assert!(figures.get(name).is_some(), "no {name} in {figures:#}");
+    }
+    assert!(number(figures, "/pages") > 0.0);
+    assert_eq!(figures.get("failures"), Some(&serde_json::json!({})));
+    assert!(number(figures, "/cpu_micros_per_page/all") > 0.0);
+    let parts = number(figures, "/cpu_micros_per_page/user") + number(figures, "/cpu_micros_per_page/system");
+    assert!((parts - number(figures, "/cpu_micros_per_page/all")).abs() < 0.01);
+    let stages = figures.pointer("/stages/by_stage").and_then(Value::as_object).expect("stages");
+    let shares: f64 = stages.values().filter_map(|stage| stage.get("share")?.as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-6, "{shares}");
+    let sum = number(figures, "/stages/sum_of_thread_cpu");
+    assert!((0.85..1.15).contains(&sum), "the stages are {sum} of the threads' CPU time: {figures:#}");
+    for part in ["first_byte", "exchange"] {
+        let of = |name: &str| number(figures, &format!("/latency_micros/{part}/{name}"));
+        assert!(of("count") >= number(figures, "/pages"));
+        assert!(
+            of("p50") <= of("p90") && of("p90") <= of("p99") && of("p99") <= of("p99_9") && of("p99_9") <= of("max")
+        );
+    }
+    // Either there is a number or there is a reason.
+    let calls = [figures.get("system_calls_per_page"), figures.get("system_calls_missing")];
+    assert_eq!(calls.iter().filter(|value| value.is_some_and(Value::is_null)).count(), 1, "{calls:?}");
+    let per_core = figures.get("pages_per_second_per_core").expect("a member");
+    let bottleneck = figures.get("bottleneck").and_then(Value::as_str);
+    assert_eq!(per_core.is_null(), bottleneck != Some("shards"), "{bottleneck:?} {per_core}");
+    assert!(number(figures, "/memory/connections_open") > 0.0);
+}
+
+const SHORT: [&str; 4] = ["--warm-up", "1s", "--time", "2s"];
+
+fn short<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SHORT.iter().copied().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn small_pages_over_kept_connections() {
+    let figures = measured("small", &short(&["--workload", "small", "--sites", "200"]));
+    check(&figures);
+    assert!(number(&figures, "/seen/responses_per_connection") > 4.0);
+    assert_eq!(number(&figures, "/seen/coded_share"), 0.0);
+}
+
+#[test]
+fn pages_as_the_web_has_them_on_several_shards() {
+    let figures = measured("web", &short(&["--sites", "200", "--shards", "3"]));
+    check(&figures);
+    assert_eq!(number(&figures, "/setting/shards"), 3.0);
+    assert!(number(&figures, "/seen/coded_share") > 0.99);
+    assert!(number(&figures, "/counters/exchanged_in") > 0.0);
+    assert!(number(&figures, "/megabytes_per_second/decoded") > 4.0 * number(&figures, "/megabytes_per_second/wire"));
+}
+
+#[test]
+fn a_connection_for_each_response() {
+    let figures = measured("new", &short(&["--workload", "new", "--sites", "200"]));
+    check(&figures);
+    let each = number(&figures, "/seen/responses_per_connection");
+    assert!((0.95..1.05).contains(&each), "{each}");
+}
+
+#[test]
+fn a_handshake_every_so_many_responses_resumed_or_not() {
+    for (resumption, least, most) in [("on", 0.5, 1.0), ("off", 0.0, 0.0)] {
+        let more = ["--workload", "tls", "--sites", "30", "--requests-per-connection", "5", "--resumption", resumption];
+        let figures = measured(&format!("tls-{resumption}"), &short(&more));
+        check(&figures);
+        let each = number(&figures, "/seen/responses_per_handshake");
+        assert!((3.5..5.3).contains(&each), "{each}");
+        let resumed = number(&figures, "/seen/resumed_share");
+        assert!((least..=most).contains(&resumed), "{resumption}: {resumed}");
+        assert!(number(&figures, "/latency_micros/tls/count") > 0.0);
+    }
+}
+
+#[test]
+fn delays_are_kept_as_the_server_sees_it() {
+    let more = ["--workload", "polite", "--sites", "500", "--set", "politeness.host_delay=500ms"];
+    let figures = measured("polite", &short(&more));
+    check(&figures);
+    assert!(number(&figures, "/web/watch/host_idle_ms_min") >= 500.0);
+    assert_eq!(number(&figures, "/web/watch/host_in_flight_max"), 1.0);
+}
+
+#[test]
+fn runs_are_repeated_in_processes_of_their_own() {
+    let more = ["--workload", "small", "--sites", "100", "--repeat", "2", "--sampler", "off"];
+    let figures =
+        measured("repeat", &["--warm-up", "500ms", "--time", "500ms"].iter().chain(&more).copied().collect::<Vec<_>>());
+    let runs = figures.get("runs").and_then(Value::as_array).expect("runs");
+    assert_eq!(runs.len(), 2);
+    let pages: Vec<f64> = runs.iter().map(|run| number(run, "/pages")).collect();
+    assert_eq!(number(&figures, "/median/pages"), (pages[0] + pages[1]) / 2.0);
+    assert!(runs.iter().all(|run| run.get("stages") == Some(&Value::Null)));
+}
+
+#[test]
+fn mistakes_are_named_and_nothing_is_begun() {
+    for (arguments, named) in [
+        (["--shards", "0"], "--shards"),
+        (["--cpus", "4095"], "--cpus"),
+        (["--web-cpus", "x"], "--web-cpus"),
+        (["--time", "10"], "--time"),
+        (["--warm-up", "soon"], "--warm-up"),
+        (["--workload", "large"], "--workload"),
+        (["--sites", "0"], "--sites"),
+        (["--set", "fetch.deadline=never"], "fetch.deadline"),
+        (["--set", "nothing"], "--set"),
+    ] {
+        let (output, figures, _place) = bench("mistakes", &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(named), "{arguments:?}: {said}");
+        assert!(figures.is_none());
+    }
+    let output =
+        Command::new(RINGCRAWL).args(["bench", "--dir", "/nowhere/at/all"]).output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--dir"));
+}
+
+/// What looking costs: one crawl, looked at and not looked at in turns, so that nothing but the sampler differs.
+#[test]
+#[ignore = "a minute; it measures and judges nothing"]
+fn the_cost_of_looking() {
+    const TURNS: usize = 60;
+    let place = Place::new("looking");
+    let model = ModelConfig {
+        sites: 500,
+        endless: true,
+        https_share: 0.0,
+        http_port: 0,
+        https_port: 0,
+        gzip: false,
+        ..ModelConfig::default()
+    };
+    let web = Server::start(model, ServerConfig::default()).expect("a synthetic web");
+    let mut config = Config::default();
+    config.crawl.shards = 1;
+    config.politeness.host_delay = Duration::ZERO;
+    config.politeness.ip_delay = Duration::ZERO;
+    config.set("dns.servers", &web.dns.to_string()).expect("a server");
+    let order = Order { config, seeds: web.model().seeds(500), dir: place.0.join("crawl"), new: true };
+    let mut crawl = Crawl::start(order).expect("a crawl");
+    std::thread::sleep(Duration::from_secs(3));
+    let post = std::sync::Arc::clone(&crawl.control().posts()[0]);
+    let look = || (post.thread.cpu_time().expect("a thread"), post.stats.pages.get());
+    let mut ratios = Vec::new();
+    for turn in 0..TURNS {
+        let mut micros_per_page = [0.0; 2];
+        // Now the one first, now the other: pages get no cheaper while a crawl grows.
+        for looked in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let sampler = (looked == 1).then(|| Sampler::start(&post.thread).expect("a sampler"));
+            let (cpu, pages) = look();
+            std::thread::sleep(Duration::from_millis(400));
+            let (cpu_late, pages_late) = look();
+            drop(sampler);
+            micros_per_page[looked] = (cpu_late - cpu).as_secs_f64() * 1e6 / (pages_late - pages).max(1) as f64;
+        }
+        ratios.push(micros_per_page[1] / micros_per_page[0]);
+    }
+    crawl.control().advance(Phase::Abort);
+    while !crawl.poll() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    crawl.finish().expect("the crawl ends");
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: usize| ratios[TURNS * part / 4];
+    println!("CPU of a page, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
+}
