@@ -35,6 +35,7 @@ pub mod frontier;
 
 pub mod robots;
 
+pub mod hops;
 pub mod http;
 
 pub mod links;

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::outcome::Failure;
+use crate::outcome::{Blemish, Failure};
 use crate::stats::Totals;
 use crate::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct SummaryJson {
     pub statuses: serde_json::Map<String, serde_json::Value>,
     /// Fetches that ended in a failure, each kind by name.
     pub failures: serde_json::Map<String, serde_json::Value>,
+    /// Responses that were kept with something wrong, each kind by name; one response may have several.
+    pub blemishes: serde_json::Map<String, serde_json::Value>,
     /// Decoded bytes a stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
@@ -85,6 +87,11 @@ impl Summary {
                 .iter()
                 .zip(&totals.failures)
                 .map(|(failure, count)| (failure.as_str().to_owned(), (*count).into()))
+                .collect(),
+            blemishes: Blemish::ALL
+                .iter()
+                .zip(&totals.blemishes)
+                .map(|(blemish, count)| (blemish.as_str().to_owned(), (*count).into()))
                 .collect(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
@@ -125,6 +132,18 @@ impl Summary {
         );
         for (failure, count) in totals.failures_by_name() {
             rows.count(&format!("  {}", failure.as_str()), count, share(count, failed));
+        }
+        let blemishes: u64 = totals.blemishes.iter().sum();
+        rows.some("blemishes", blemishes, Some("of responses that were kept".to_owned()));
+        for (blemish, count) in totals.blemishes_by_name() {
+            rows.count(&format!("  {}", blemish.as_str()), count, share(count, blemishes));
+        }
+        for (name, count) in [
+            ("links too deep", totals.links_too_deep),
+            ("links too long", totals.links_too_long),
+            ("redirects too many", totals.redirects_too_many),
+        ] {
+            rows.some(name, count, None);
         }
         rows.some("retries", totals.retries, None);
         rows.some(
@@ -357,8 +376,8 @@ ended after 00:00
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages responses \
             bytes_wire bytes_decoded bytes_stored records hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections handshakes resumed retries queued in_flight idle statuses failures stored_ratio \
-            cpu_seconds cpu_micros_per_page rss_bytes_max";
+            dns_queries connections handshakes resumed retries links_too_deep links_too_long redirects_too_many queued \
+            in_flight idle statuses failures blemishes stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
         for (pointer, value) in [

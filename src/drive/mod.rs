@@ -282,6 +282,8 @@ impl Loop {
         stats.exchanged_out.set(counts.exchanged_out);
         stats.exchanged_in.set(counts.exchanged_in);
         stats.retries.set(counts.retries);
+        stats.links_too_deep.set(counts.too_deep);
+        stats.redirects_too_many.set(counts.redirects_too_many);
         stats.robots_denied.set(counts.failures[crate::outcome::Failure::RobotsDenied as usize]);
         for (counter, count) in stats.failures.iter().zip(counts.failures) {
             counter.set(count);
