@@ -102,6 +102,11 @@ impl Spot {
         Some(())
     }
 
+    /// Whether it is a page of a maze.
+    pub fn is_maze(self) -> bool {
+        matches!(self, Spot::Maze(_))
+    }
+
     /// The first page of a maze.
     pub fn entrance(fault: Fault) -> Option<Spot> {
         match fault {
