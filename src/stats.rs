@@ -132,6 +132,8 @@ counters! {
     counters {
         /// Pages: bodies of 2xx responses in the store.
         pages,
+        /// Pages among them whose body is that of a page stored not long before.
+        duplicates,
         /// HTTP responses whose head was complete, of pages and of robots.txt.
         responses,
         /// Bytes of HTTP messages as they came, before decoding.

@@ -113,6 +113,7 @@ impl Summary {
             totals.pages,
             rate.map(|(all, one)| format!("{}/s, {}/s per core ({} {cores})", rounded(all), rounded(one), self.shards)),
         );
+        rows.some("  duplicates", totals.duplicates, share(totals.duplicates, totals.pages));
         rows.count(
             "hosts",
             totals.hosts,
@@ -374,7 +375,7 @@ ended after 00:00
     fn programs_read_stable_names() {
         let json = serde_json::to_value(summary().json()).expect("plain numbers");
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
-        let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages responses \
+        let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
             bytes_wire bytes_decoded bytes_stored records hosts visited exchanged_out exchanged_in robots_denied \
             dns_queries connections handshakes resumed retries links_too_deep links_too_long redirects_too_many queued \
             in_flight idle statuses failures blemishes stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";

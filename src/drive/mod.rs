@@ -11,6 +11,7 @@
 
 mod disk;
 mod page;
+mod recent;
 pub mod recover;
 mod segments;
 mod signal;
@@ -36,6 +37,7 @@ use crate::store;
 use crate::url::{Url, UrlBatch};
 use disk::{Disk, DiskOp};
 use page::Bench;
+use recent::Recent;
 use segments::Segments;
 use signal::Signal;
 use ticker::Ticker;
@@ -117,6 +119,7 @@ impl Loop {
             post: Arc::clone(&post),
             config: Arc::clone(&task.config),
             store_failure: RefCell::new(None),
+            recent: RefCell::new(Recent::new()),
         });
         let _disk = ring::spawn(Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal)));
         let _ticker = ring::spawn(Rc::clone(&ticker).run(Rc::clone(&signal)));

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::recent::Recent;
 use super::segments::Segments;
 use crate::config::Config;
 use crate::control::Post;
@@ -31,6 +32,8 @@ pub struct Bench {
     pub config: std::sync::Arc<Config>,
     /// The first store error; the shard stops.
     pub store_failure: RefCell<Option<String>>,
+    /// Bodies stored lately.
+    pub recent: RefCell<Recent>,
 }
 
 impl Bench {
@@ -154,9 +157,14 @@ impl Bench {
             mime: &mime,
         };
         match self.segments.borrow_mut().append(ring::now(), exchange.started, &capture) {
-            Ok(bytes) => {
-                self.post.stats.bytes_stored.add(bytes);
+            Ok(None) => {}
+            Ok(Some(placed)) => {
+                self.post.stats.bytes_stored.add(placed.capture_bytes);
                 self.post.stats.records.add(3);
+                let is_page = job.kind == JobKind::Page && (200..300).contains(&fetched.status);
+                if is_page && fetched.body_bytes > 0 && self.recent.borrow_mut().is_again(placed.payload) {
+                    self.post.stats.duplicates.add(1);
+                }
             }
             Err(error) => {
                 self.store_failure.borrow_mut().get_or_insert_with(|| error.to_string());
@@ -179,7 +187,8 @@ impl Bench {
         };
         let coding = match (&decoded.problem, decoded.truncated) {
             (Some(CodingProblem::TooLarge), _) if decoded.coding.is_some() => Some(Blemish::DecodedOverLimit),
-            (Some(CodingProblem::TooLarge), _) => Some(Blemish::BodyOverLimit),
+            // Uncoded content has two limits; it is cut at the lower one, and counted once.
+            (Some(CodingProblem::TooLarge), _) => cut.is_none().then_some(Blemish::BodyOverLimit),
             (Some(_), _) => Some(Blemish::CodingBroken),
             // What was cut on the wire ends early in its coding, too.
             (None, Some(_)) if cut.is_none() => Some(Blemish::CodingBroken),

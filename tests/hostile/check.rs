@@ -61,6 +61,45 @@ impl Capture {
     }
 }
 
+/// Calls `each` with the harvest after one thing in it was made wrong, for every kind of thing there is.
+pub fn spoil(harvest: &mut Harvest, truth: &Truth, each: &dyn Fn(&str, &Harvest)) {
+    let mut spoil = |what: &str, url: &str, change: &dyn Fn(&mut Vec<Capture>)| {
+        let before = harvest.get(url).cloned();
+        change(harvest.entry(url.to_owned()).or_default());
+        each(&format!("{what}: {url}"), harvest);
+        match before {
+            Some(captures) => harvest.insert(url.to_owned(), captures),
+            None => harvest.remove(url),
+        };
+    };
+    let made_up = Capture { status: 200, body: b"made up".to_vec(), truncated: None };
+    if let Some(url) = truth.fetched.keys().next() {
+        spoil("a page that is missing", url.as_str(), &|captures| captures.clear());
+        spoil("a page that is there twice", url.as_str(), &|captures| captures.push(captures[0].clone()));
+        spoil("a page with another byte", url.as_str(), &|captures| captures[0].body.push(b'x'));
+        spoil("a page called truncated", url.as_str(), &|captures| captures[0].truncated = Some("length".to_owned()));
+        let beyond = url.join("/nowhere").expect("a URL");
+        spoil("a page that nobody links to", beyond.as_str(), &|captures| captures.push(made_up.clone()));
+    }
+    for cut in [false, true] {
+        let is_such = |ending: &Ending| matches!(ending, Ending::Cut { open, .. } if *open == cut);
+        let Some((url, _)) = truth.faulty.iter().find(|(_, ending)| is_such(ending)) else { continue };
+        spoil("a cut page that is missing", url.as_str(), &|captures| captures.clear());
+        spoil("a cut page without its mark", url.as_str(), &|captures| captures[0].truncated = None);
+        spoil("a cut page that is too short", url.as_str(), &|captures| captures[0].body.truncate(100));
+    }
+    for (url, ending) in &truth.faulty {
+        match ending {
+            Ending::Failed { .. } => spoil("a response from nowhere", url.as_str(), &|it| it.push(made_up.clone())),
+            Ending::Again { .. } => spoil("a try less", url.as_str(), &|captures| drop(captures.pop())),
+            Ending::Cut { .. } => continue,
+        }
+    }
+    if let Some(url) = truth.mazes.first() {
+        spoil("a maze that nobody went into", url.as_str(), &|captures| captures.clear());
+    }
+}
+
 /// Every URL that was not stored as the truth wants it, and what is wrong.
 pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize) -> Vec<String> {
     let mut wrongs = Vec::new();
