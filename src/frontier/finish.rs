@@ -288,6 +288,10 @@ impl Frontier {
                 Robots::Known { rules, until, .. } => {
                     Robots::Known { rules: Rc::clone(rules), until: *until, used: false }
                 }
+                // Another host's certificate is not what is wrong with those that wait.
+                Robots::Refused { until, why } if why.is_of_certificate() => {
+                    Robots::Refused { until: *until, why: Failure::RobotsUnreachable }
+                }
                 Robots::Refused { until, why } => Robots::Refused { until: *until, why: *why },
                 _ => continue,
             };

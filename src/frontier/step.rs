@@ -171,7 +171,7 @@ impl Frontier {
             *at = now;
         }
         for origin in &mut host.origins {
-            origin.robots = Robots::Refused { until, why: failure };
+            origin.robots = Robots::Refused { until, why: Failure::RobotsUnreachable };
         }
         self.release_waiters(id, now);
         match self.fill_hand(id, now) {
