@@ -24,6 +24,9 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use super::faults::Fault;
 use super::model::Model;
 
+/// What a certificate is for: a site, or one of its hosts with a fault of certificates.
+type Named = (u32, Option<Fault>);
+
 /// The root, and what it issued.
 pub(super) struct Authority {
     model: Arc<Model>,
@@ -31,7 +34,7 @@ pub(super) struct Authority {
     root_pem: String,
     leaf: KeyPair,
     leaf_signer: Arc<dyn SigningKey>,
-    issued: Mutex<HashMap<(u32, Option<Fault>), Arc<CertifiedKey>>>,
+    issued: Mutex<HashMap<Named, Arc<CertifiedKey>>>,
 }
 
 impl Authority {
