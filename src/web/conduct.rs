@@ -32,6 +32,22 @@ impl Wire for tokio_rustls::server::TlsStream<TcpStream> {
     }
 }
 
+/// How a response is sent.
+#[derive(Debug)]
+pub(super) struct Manner {
+    /// Time before the first byte.
+    pub wait: Duration,
+    /// What comes behind the last.
+    pub then: Then,
+    /// How long the client was asked to leave the host alone.
+    pub rest: Option<Duration>,
+}
+
+impl Manner {
+    /// At once and whole.
+    pub const PLAIN: Manner = Manner { wait: Duration::ZERO, then: Then::Next, rest: None };
+}
+
 /// What a connection is for afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum After {

@@ -17,9 +17,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::answer::Answer;
-use super::conduct::{After, Wire, carry_out};
+use super::conduct::{After, Manner, Wire, carry_out};
 use super::faults::Fault;
-use super::faults::script::{Question, Script, Then};
+use super::faults::script::{Question, Script};
 use super::model::Model;
 use super::place::{Door, Item, Place};
 use super::site::push_number;
@@ -125,19 +125,6 @@ enum Step {
     Respond { consumed: usize, status: u16, key: Option<u64>, keep: bool, manner: Manner },
 }
 
-/// How a response is sent.
-struct Manner {
-    /// Time before the first byte.
-    wait: Duration,
-    /// What comes behind the last.
-    then: Then,
-    /// How long the client was asked to leave the host alone.
-    rest: Option<Duration>,
-}
-
-/// At once and whole.
-const PLAIN: Manner = Manner { wait: Duration::ZERO, then: Then::Next, rest: None };
-
 /// What the connection needs of a request.
 struct Request<'a> {
     host: &'a str,
@@ -167,7 +154,7 @@ fn respond(input: &[u8], scheme: Scheme, address: Ipv4Addr, shared: &Shared, out
     };
     let answer = Answer { status: refused, content_type: "text/plain", location: None, gzip: false, chunked: false };
     push_head(&answer, 0, false, output);
-    Step::Respond { consumed: input.len(), status: refused, key: None, keep: false, manner: PLAIN }
+    Step::Respond { consumed: input.len(), status: refused, key: None, keep: false, manner: Manner::PLAIN }
 }
 
 fn answer(
@@ -187,7 +174,7 @@ fn answer(
         is_get: !request.is_head,
         address,
     });
-    let mut manner = PLAIN;
+    let mut manner = Manner::PLAIN;
     if let Some(script) = place.as_ref().and_then(|place| script(place, request, shared)) {
         manner = Manner { wait: script.wait, then: script.then, rest: script.retry_after };
         if let Some((status, bytes)) = script.message {

@@ -56,12 +56,13 @@ impl Model {
                 }
             }
         }
+        while emit(self.random_link(site, page, &mut draw)) < extent.links {}
+        // Last, so that what comes before is as it is without faults.
         if page == 0 && !self.config().faults.is_none() {
             for fault in Fault::ALL.iter().copied().filter(|fault| self.has_fault(site.number, *fault)) {
                 emit(Place::front(site.number, Item::Fault(fault, Spot::Root)));
             }
         }
-        while emit(self.random_link(site, page, &mut draw)) < extent.links {}
     }
 
     fn extent(&self, draw: &mut Draw) -> Extent {

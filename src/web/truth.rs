@@ -178,6 +178,7 @@ const STRAY_HOPS_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests {
+    use super::super::faults::Faults;
     use super::super::model::ModelConfig;
     use super::super::place::Door;
     use super::*;
@@ -329,6 +330,45 @@ mod tests {
             for status in [301, 302, 307] {
                 assert!(truth.fetched.values().any(|expected| expected.status == status), "{status}");
             }
+        }
+    }
+
+    #[test]
+    fn faults_leave_the_rest_of_the_web_as_it_is() {
+        let truth = |faults| {
+            let model = Model::new(ModelConfig { sites: 30, pages: 1_500, faults, ..ModelConfig::default() }).unwrap();
+            (reachable(&model, &model.seeds(1)).unwrap(), model)
+        };
+        let (healthy, _) = truth(Faults::NONE);
+        let (all, model) = truth(Faults::all());
+        assert!(healthy.faulty.is_empty() && healthy.mazes.is_empty());
+        let fault_of = |url: &Url| match model.locate_url(url).map(|place| place.item) {
+            Some(Item::Fault(fault, _)) => Some(fault),
+            _ => None,
+        };
+        let rest = |truth: &Truth| {
+            let statuses = truth.fetched.iter().chain(&truth.missing).map(|(url, expected)| (url, expected.status));
+            let rest: BTreeMap<Url, u16> = statuses
+                .filter(|(url, _)| fault_of(url).is_none())
+                .map(|(url, status)| (url.clone(), status))
+                .collect();
+            let denied: Vec<Url> = truth.denied.iter().filter(|url| fault_of(url).is_none()).cloned().collect();
+            (rest, denied)
+        };
+        assert!(rest(&healthy) == rest(&all));
+        let met: BTreeSet<Fault> = all
+            .fetched
+            .keys()
+            .chain(all.faulty.keys())
+            .chain(&all.mazes)
+            .chain(&all.denied)
+            .filter_map(|url| fault_of(url))
+            .collect();
+        assert_eq!(met.len(), Fault::ALL.len());
+        for url in all.fetched.keys().chain(all.faulty.keys()).chain(&all.mazes) {
+            let place = model.locate_url(url).unwrap();
+            assert_eq!(model.url_of(&place).as_ref(), Some(url));
+            assert!(!place.item.is_trap() && model.address_of(url.host()).is_some());
         }
     }
 
