@@ -37,6 +37,7 @@ pub mod frontier;
 
 pub mod robots;
 
+pub mod hops;
 pub mod http;
 
 pub mod links;

@@ -37,7 +37,7 @@ pub struct FetchJob {
     pub url: Url,
     /// Where; `None` for `Resolve` alone.
     pub addr: Option<IpAddr>,
-    /// Links followed from a seed.
+    /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
     /// How many times this was tried before: 0 the first time.
     pub attempt: u8,
@@ -107,6 +107,56 @@ impl Truncated {
     }
 }
 
+macro_rules! blemishes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        /// What can be wrong with a response that is kept. Closed: a new way is a new line here.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Blemish { $($(#[$doc])* $name,)* }
+
+        impl Blemish {
+            /// All of them, in order; `ALL[b as usize] == b`.
+            pub const ALL: &'static [Blemish] = &[$(Blemish::$name,)*];
+
+            /// The name in summaries and metrics.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Blemish::$name => $text,)* }
+            }
+        }
+    };
+}
+
+blemishes! {
+    /// The connection was reset, or broke in TLS, before the body's end.
+    BodyReset = "body-reset";
+    /// The peer closed before the end that it had announced.
+    BodyShort = "body-short";
+    /// The deadline passed before the body's end.
+    BodyTimeout = "body-timeout";
+    /// More bytes came than Content-Length or the last chunk announced.
+    BodyExcess = "body-excess";
+    /// A length above the limit was announced; the body was cut there.
+    LengthOverLimit = "length-over-limit";
+    /// A body of unannounced length passed the limit and was cut there.
+    BodyOverLimit = "body-over-limit";
+    /// The body passed the limit when its content coding was undone, and was cut there.
+    DecodedOverLimit = "decoded-over-limit";
+    /// The chunked framing broke midway.
+    ChunkBroken = "chunk-broken";
+    /// The content coding is unknown, broken, or ended early.
+    CodingBroken = "coding-broken";
+    /// Content-Type says HTML of what is none, or something else of what is.
+    TypeMismatch = "type-mismatch";
+    /// A redirect to the very URL that was asked for.
+    RedirectToItself = "redirect-to-itself";
+    /// 429 or 503: the server asks to be left alone for a while.
+    Overloaded = "overloaded";
+    /// The certificate was not acceptable; `tls.certificates = "record"` took it.
+    Certificate = "certificate";
+    /// robots.txt is longer than what is read of it.
+    RobotsOverLimit = "robots-over-limit";
+}
+
 macro_rules! failures {
     ($($(#[$doc:meta])* $name:ident = $text:literal, transient: $transient:literal;)*) => {
         /// Every way to get nothing. Closed: a new way is a new line here.
@@ -146,8 +196,14 @@ failures! {
     ConnectTimeout = "connect-timeout", transient: true;
     /// The network said no (unreachable, no port left, …).
     ConnectFailed = "connect-failed", transient: true;
-    /// The certificate was not acceptable under `tls.certificates = "verify"`.
+    /// The certificate was not acceptable under `tls.certificates = "verify"`, for another reason than the next three.
     TlsCertificate = "tls-certificate", transient: false;
+    /// The certificate has expired.
+    TlsExpired = "tls-certificate-expired", transient: false;
+    /// The certificate is for another name.
+    TlsName = "tls-certificate-name", transient: false;
+    /// The certificate is signed by nobody who is trusted, or by itself.
+    TlsIssuer = "tls-certificate-issuer", transient: false;
     /// The handshake broke for another reason.
     TlsFailed = "tls-failed", transient: true;
     /// No handshake within `fetch.tls_timeout`.
@@ -166,12 +222,22 @@ failures! {
     HeadTooLarge = "http-head-too-large", transient: false;
     /// robots.txt forbids the URL; no request was made.
     RobotsDenied = "robots-denied", transient: false;
-    /// robots.txt could not be had (5xx, timeout): everything is forbidden until it can (RFC 9309 section 2.3.1.4).
+    /// robots.txt could not be had (no answer, no connection): everything is forbidden until it can (RFC 9309 section
+    /// 2.3.1.4).
     RobotsUnreachable = "robots-unreachable", transient: false;
+    /// The server answers with an error where robots.txt should be (5xx, 429), which forbids everything, too.
+    RobotsServerError = "robots-server-error", transient: false;
     /// The host failed too often in a row; its queue was given up.
     HostDead = "host-dead", transient: false;
     /// The crawl is stopping at once; the URL stays queued.
     Aborted = "aborted", transient: true;
+}
+
+impl Failure {
+    /// Whether the peer's certificate was refused.
+    pub const fn is_of_certificate(self) -> bool {
+        matches!(self, Failure::TlsCertificate | Failure::TlsExpired | Failure::TlsName | Failure::TlsIssuer)
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +245,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_indexed_by_their_number() {
+    fn lists_are_indexed_by_their_number() {
+        for (index, blemish) in Blemish::ALL.iter().enumerate() {
+            assert_eq!(*blemish as usize, index);
+        }
         for (index, failure) in Failure::ALL.iter().enumerate() {
             assert_eq!(*failure as usize, index);
             assert!(!failure.as_str().is_empty());

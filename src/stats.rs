@@ -12,10 +12,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::outcome::Failure;
+use crate::outcome::{Blemish, Failure};
 
 /// Ways to fail; the length of `failures`.
 pub const FAILURES: usize = Failure::ALL.len();
+/// Kinds of blemishes; the length of `blemishes`.
+pub const BLEMISHES: usize = Blemish::ALL.len();
 /// Status classes 1xx to 5xx, and in front of them what is in none; the length of `statuses`.
 pub const STATUS_CLASSES: usize = 6;
 
@@ -55,6 +57,8 @@ macro_rules! counters {
             $($(#[$gauge_doc])+ pub $gauge: Counter,)+
             /// Fetches that ended in each `Failure`, by its number. Use `fail`.
             pub failures: [Counter; FAILURES],
+            /// Responses kept with something wrong, by the number of the `Blemish`. Use `blemish`.
+            pub blemishes: [Counter; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others. Use `status`.
             pub statuses: [Counter; STATUS_CLASSES],
         }
@@ -66,6 +70,8 @@ macro_rules! counters {
             $($(#[$gauge_doc])+ pub $gauge: u64,)+
             /// Fetches that ended in each `Failure`, by its number.
             pub failures: [u64; FAILURES],
+            /// Responses kept with something wrong, by the number of the `Blemish`.
+            pub blemishes: [u64; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [u64; STATUS_CLASSES],
         }
@@ -77,6 +83,7 @@ macro_rules! counters {
                     $($counter: self.$counter.get(),)+
                     $($gauge: self.$gauge.get(),)+
                     failures: std::array::from_fn(|index| self.failures.get(index).map_or(0, Counter::get)),
+                    blemishes: std::array::from_fn(|index| self.blemishes.get(index).map_or(0, Counter::get)),
                     statuses: std::array::from_fn(|index| self.statuses.get(index).map_or(0, Counter::get)),
                 }
             }
@@ -88,6 +95,9 @@ macro_rules! counters {
                 $(self.$counter = self.$counter.saturating_add(other.$counter);)+
                 $(self.$gauge = self.$gauge.saturating_add(other.$gauge);)+
                 for (sum, value) in self.failures.iter_mut().zip(&other.failures) {
+                    *sum = sum.saturating_add(*value);
+                }
+                for (sum, value) in self.blemishes.iter_mut().zip(&other.blemishes) {
                     *sum = sum.saturating_add(*value);
                 }
                 for (sum, value) in self.statuses.iter_mut().zip(&other.statuses) {
@@ -105,6 +115,7 @@ macro_rules! counters {
                     $($counter: self.$counter.saturating_sub(earlier.$counter),)+
                     $($gauge: self.$gauge,)+
                     failures: std::array::from_fn(|index| minus(&self.failures, &earlier.failures, index)),
+                    blemishes: std::array::from_fn(|index| minus(&self.blemishes, &earlier.blemishes, index)),
                     statuses: std::array::from_fn(|index| minus(&self.statuses, &earlier.statuses, index)),
                 }
             }
@@ -121,6 +132,8 @@ counters! {
     counters {
         /// Pages: bodies of 2xx responses in the store.
         pages,
+        /// Pages among them whose body is that of a page stored not long before.
+        duplicates,
         /// HTTP responses whose head was complete, of pages and of robots.txt.
         responses,
         /// Bytes of HTTP messages as they came, before decoding.
@@ -157,6 +170,12 @@ counters! {
         retries,
         /// Operations given to the kernel by the ring.
         ring_operations,
+        /// Links not followed because they are too far from a seed (`scope.depth_max`).
+        links_too_deep,
+        /// Links not followed because they are too long (`scope.url_bytes_max`).
+        links_too_long,
+        /// Redirects not followed because too many came before (`scope.redirects_max`).
+        redirects_too_many,
     }
     gauges {
         /// URLs waiting in the frontier, in memory and on disk.
@@ -176,6 +195,13 @@ impl ShardStats {
     /// Counts a fetch that ended in `failure`. For the owning thread alone.
     pub fn fail(&self, failure: Failure) {
         if let Some(counter) = self.failures.get(failure as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts what is wrong with a response that is kept. For the owning thread alone.
+    pub fn blemish(&self, blemish: Blemish) {
+        if let Some(counter) = self.blemishes.get(blemish as usize) {
             counter.add(1);
         }
     }
@@ -208,6 +234,11 @@ impl Totals {
     /// Failures in all.
     pub fn failed(&self) -> u64 {
         self.failures.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// How often each blemish was seen, only those that were, in the order of `Blemish::ALL`.
+    pub fn blemishes_by_name(&self) -> impl Iterator<Item = (Blemish, u64)> + '_ {
+        Blemish::ALL.iter().copied().zip(self.blemishes.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
     /// How often each failure happened, only those that did, in the order of `Failure::ALL`.

@@ -443,8 +443,10 @@ fn tls_verified() {
         }
         let bare = format!("https://127.0.0.1:{}/", by_address.port());
         assert_eq!(get(&hands, &bare).await.expect("by address").response.body, b"secret");
-        for bad in [expired, wrong_name, unknown] {
-            assert_eq!(get(&hands, &secure(bad)).await.err(), Some(Failure::TlsCertificate));
+        for (bad, why) in
+            [(expired, Failure::TlsExpired), (wrong_name, Failure::TlsName), (unknown, Failure::TlsIssuer)]
+        {
+            assert_eq!(get(&hands, &secure(bad)).await.err(), Some(why));
         }
         assert_eq!(get(&hands, &secure(plain)).await.err(), Some(Failure::TlsFailed));
         assert_eq!(get(&hands, &secure(closing)).await.err(), Some(Failure::TlsFailed));

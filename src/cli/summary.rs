@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::outcome::Failure;
+use crate::outcome::{Blemish, Failure};
 use crate::stats::Totals;
 use crate::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct SummaryJson {
     pub statuses: serde_json::Map<String, serde_json::Value>,
     /// Fetches that ended in a failure, each kind by name.
     pub failures: serde_json::Map<String, serde_json::Value>,
+    /// Responses that were kept with something wrong, each kind by name; one response may have several.
+    pub blemishes: serde_json::Map<String, serde_json::Value>,
     /// Decoded bytes a stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
@@ -86,6 +88,11 @@ impl Summary {
                 .zip(&totals.failures)
                 .map(|(failure, count)| (failure.as_str().to_owned(), (*count).into()))
                 .collect(),
+            blemishes: Blemish::ALL
+                .iter()
+                .zip(&totals.blemishes)
+                .map(|(blemish, count)| (blemish.as_str().to_owned(), (*count).into()))
+                .collect(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
             cpu_micros_per_page: self.cpu_per_page().map(|seconds| seconds * 1e6),
@@ -106,6 +113,7 @@ impl Summary {
             totals.pages,
             rate.map(|(all, one)| format!("{}/s, {}/s per core ({} {cores})", rounded(all), rounded(one), self.shards)),
         );
+        rows.some("  duplicates", totals.duplicates, share(totals.duplicates, totals.pages));
         rows.count(
             "hosts",
             totals.hosts,
@@ -125,6 +133,18 @@ impl Summary {
         );
         for (failure, count) in totals.failures_by_name() {
             rows.count(&format!("  {}", failure.as_str()), count, share(count, failed));
+        }
+        let blemishes: u64 = totals.blemishes.iter().sum();
+        rows.some("blemishes", blemishes, Some("of responses that were kept".to_owned()));
+        for (blemish, count) in totals.blemishes_by_name() {
+            rows.count(&format!("  {}", blemish.as_str()), count, share(count, blemishes));
+        }
+        for (name, count) in [
+            ("links too deep", totals.links_too_deep),
+            ("links too long", totals.links_too_long),
+            ("redirects too many", totals.redirects_too_many),
+        ] {
+            rows.some(name, count, None);
         }
         rows.some("retries", totals.retries, None);
         rows.some(
@@ -355,10 +375,11 @@ ended after 00:00
     fn programs_read_stable_names() {
         let json = serde_json::to_value(summary().json()).expect("plain numbers");
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
-        let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages responses \
+        let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
             bytes_wire bytes_decoded bytes_stored records coded links hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections handshakes resumed retries ring_operations queued in_flight connections_open \
-            disk_backlog_bytes idle statuses failures stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
+            dns_queries connections handshakes resumed retries ring_operations links_too_deep links_too_long \
+            redirects_too_many queued in_flight connections_open disk_backlog_bytes idle statuses failures blemishes \
+            stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
         for (pointer, value) in [

@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::Switch;
+use crate::config::Config;
 use crate::url::Url;
-use crate::web::{Model, ModelConfig, Profile, Server, ServerConfig, truth};
+use crate::web::faults::ending::Ending;
+use crate::web::{Faults, Model, ModelConfig, Profile, Server, ServerConfig, truth};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -65,6 +67,9 @@ struct ModelArguments {
     /// Whether bodies are compressed for clients that accept gzip.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     gzip: Switch,
+    /// What goes wrong: `all`, or NAME=SHARE,… with the share of sites that have a host with that fault (docs/WEB.md).
+    #[arg(long, value_name = "SPEC", default_value = "", hide_default_value = true)]
+    faults: Faults,
 }
 
 #[derive(clap::Args, Debug)]
@@ -108,6 +113,9 @@ struct Truth {
     /// File with more seeds, one a line; `-` is stdin.
     #[arg(long, value_name = "FILE")]
     seeds: Option<PathBuf>,
+    /// The crawl's configuration: its limits say how faulty pages end. Default: the built-in one.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print `denied<TAB>URL` besides, for what robots.txt forbids.
     #[arg(long)]
     denied: bool,
@@ -161,6 +169,7 @@ impl ModelArguments {
                 ProfileName::Web => Profile::Web,
             },
             gzip: self.gzip.is_on(),
+            faults: self.faults,
         }
     }
 
@@ -229,13 +238,20 @@ fn print_truth(arguments: &Truth) -> io::Result<()> {
     if seeds.is_empty() {
         seeds = model.seeds(1);
     }
-    let truth = truth::reachable(&model, &seeds).map_err(invalid)?;
+    let config = match &arguments.config {
+        None => Config::default(),
+        Some(file) => Config::load(file)
+            .map_err(|errors| invalid(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?,
+    };
+    let truth = truth::reachable_by(&model, &seeds, &config).map_err(invalid)?;
     let mut lines: Vec<(&str, String)> = truth
         .fetched
         .iter()
         .chain(&truth.missing)
         .map(|(url, expected)| (url.as_str(), expected.status.to_string()))
         .collect();
+    lines.extend(truth.faulty.iter().map(|(url, ending)| (url.as_str(), ending_text(ending))));
+    lines.extend(truth.mazes.iter().map(|url| (url.as_str(), "maze".to_owned())));
     if arguments.denied {
         lines.extend(truth.denied.iter().map(|url| (url.as_str(), "denied".to_owned())));
     }
@@ -245,6 +261,15 @@ fn print_truth(arguments: &Truth) -> io::Result<()> {
         writeln!(out, "{status}\t{url}")?;
     }
     out.flush()
+}
+
+/// `200-length`: what is kept and why not all; `503,200`: the statuses in turn; or the failure's name.
+fn ending_text(ending: &Ending) -> String {
+    match ending {
+        Ending::Cut { why, kept, .. } => format!("{}-{}", kept.status, why.as_str()),
+        Ending::Again { statuses, .. } => statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
+        Ending::Failed { failure, .. } => failure.as_str().to_owned(),
+    }
 }
 
 fn print_page(arguments: &Page) -> io::Result<()> {

@@ -142,7 +142,10 @@ tables! {
         follow: Follow = "all", Kind::Choice(Follow::CHOICES);
         /// Links followed from a seed at most.
         /// Ends traps that go ever deeper; Heritrix stops at 20, which loses parts of large sites.
-        depth_max: u16 = "100", Kind::Number(0, 65_535);
+        depth_max: u16 = "100", Kind::Number(0, 1_022);
+        /// Redirects followed in a row.
+        /// Ends servers that redirect for ever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch).
+        redirects_max: u16 = "20", Kind::Number(0, 62);
         /// Longest URL followed, in bytes.
         /// Beyond 2 KiB there are mostly session states and traps; servers need only take 8,000 (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");

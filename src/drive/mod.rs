@@ -11,6 +11,7 @@
 
 mod disk;
 mod page;
+mod recent;
 pub mod recover;
 mod segments;
 mod signal;
@@ -37,6 +38,7 @@ use crate::time::Instant;
 use crate::url::{Url, UrlBatch};
 use disk::{Disk, DiskOp};
 use page::Bench;
+use recent::Recent;
 use segments::Segments;
 use signal::Signal;
 
@@ -118,6 +120,7 @@ impl Loop {
             post: Arc::clone(&post),
             config: Arc::clone(&task.config),
             store_failure: RefCell::new(None),
+            recent: RefCell::new(Recent::new()),
         });
         let work = Rc::clone(&disk).work(task.dir, journal_bytes, Rc::clone(&signal));
         let _disk = ring::spawn(stage::during(Stage::Store, work));
@@ -307,6 +310,8 @@ impl Loop {
         stats.exchanged_out.set(counts.exchanged_out);
         stats.exchanged_in.set(counts.exchanged_in);
         stats.retries.set(counts.retries);
+        stats.links_too_deep.set(counts.too_deep);
+        stats.redirects_too_many.set(counts.redirects_too_many);
         stats.robots_denied.set(counts.failures[crate::outcome::Failure::RobotsDenied as usize]);
         for (counter, count) in stats.failures.iter().zip(counts.failures) {
             counter.set(count);

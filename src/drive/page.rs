@@ -7,13 +7,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::recent::Recent;
 use super::segments::Segments;
 use crate::config::Config;
 use crate::control::Post;
 use crate::fetch::{Exchange, Hands};
-use crate::http::{self, Decoded};
+use crate::hops::Hops;
+use crate::http::{self, CodingProblem, Decoded, Framing};
 use crate::links::{self, Kinds, Page};
-use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
+use crate::outcome::{Blemish, FetchJob, Fetched, JobKind, Outcome, Truncated};
 use crate::ring;
 use crate::stage::{self, Stage};
 use crate::store::Capture;
@@ -31,6 +33,8 @@ pub struct Bench {
     pub config: std::sync::Arc<Config>,
     /// The first store error; the shard stops.
     pub store_failure: RefCell<Option<String>>,
+    /// Bodies stored lately.
+    pub recent: RefCell<Recent>,
 }
 
 impl Bench {
@@ -75,12 +79,12 @@ impl Bench {
         let mut found = None;
         if job.kind == JobKind::Page {
             if let Some(target) = &fetched.redirect {
-                self.keep(&mut fetched.links, job.depth, target.as_str());
+                self.keep(&mut fetched.links, Hops::from_bits(job.depth).redirect(), target.as_str());
             }
             if (200..300).contains(&response.status) && links::is_html(content_type, body) {
                 let content_type = content_type.map(String::from_utf8_lossy);
                 let page = Page { body, content_type: content_type.as_deref(), url: &job.url };
-                found = Some(self.scan(&page, job.depth.saturating_add(1), &mut fetched.links));
+                found = Some(self.scan(&page, Hops::from_bits(job.depth).link(), &mut fetched.links));
             }
         }
         self.store(job, exchange, &decoded, &fetched, found);
@@ -88,13 +92,14 @@ impl Bench {
             fetched.robots_body = Some(body[..body.len().min(self.config.robots.body_bytes_max)].to_vec());
         }
         self.count(job, exchange, decoded.coding.is_some(), &fetched);
+        self.blemishes(job, exchange, &decoded, &fetched);
         fetched
     }
 
-    fn scan(&self, page: &Page<'_>, depth: u16, batch: &mut UrlBatch) -> links::Summary {
+    fn scan(&self, page: &Page<'_>, hops: Hops, batch: &mut UrlBatch) -> links::Summary {
         let _stage = stage::enter(Stage::Scan);
         let summary = links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
-            self.keep(batch, depth, found.url.as_str());
+            self.keep(batch, hops, found.url.as_str());
         });
         self.post.stats.links.add(summary.links as u64);
         summary
@@ -102,9 +107,11 @@ impl Bench {
 
     /// Adds a link, but none that is too long to be followed: a long base and ten thousand short references would
     /// make a page into hundreds of megabytes.
-    fn keep(&self, batch: &mut UrlBatch, depth: u16, url: &str) {
+    fn keep(&self, batch: &mut UrlBatch, hops: Hops, url: &str) {
         if url.len() <= self.config.scope.url_bytes_max {
-            batch.push(depth, url);
+            batch.push(hops.bits(), url);
+        } else {
+            self.post.stats.links_too_long.add(1);
         }
     }
 
@@ -120,7 +127,7 @@ impl Bench {
         let response = &exchange.response;
         // Names as Heritrix writes them where it has them, so that tools know them.
         let mut fields: Vec<(&str, String)> = vec![
-            ("hopsFromSeed", job.depth.to_string()),
+            ("hopsFromSeed", Hops::from_bits(job.depth).links().to_string()),
             ("fetchTimeMs", exchange.timings.total.as_millis().to_string()),
             ("firstByteMs", exchange.timings.first_byte.as_millis().to_string()),
         ];
@@ -152,7 +159,8 @@ impl Bench {
             ip: exchange.ip,
             request: &exchange.request_bytes,
             head_bytes: &response.head_bytes,
-            body: &response.body,
+            // Also uncoded content has its limit, and what is stored is what the links were looked for in.
+            body: if decoded.coding.is_some() { &response.body } else { &decoded.bytes },
             decoded: decoded.coding.is_some().then_some(&*decoded.bytes),
             chunked: response.framing == http::Framing::Chunked,
             truncated: fetched.truncated,
@@ -161,13 +169,58 @@ impl Bench {
             mime: &mime,
         };
         match self.segments.borrow_mut().append(ring::now(), exchange.started, &capture) {
-            Ok(bytes) => {
-                self.post.stats.bytes_stored.add(bytes);
+            Ok(None) => {}
+            Ok(Some(placed)) => {
+                self.post.stats.bytes_stored.add(placed.capture_bytes);
                 self.post.stats.records.add(3);
+                let is_page = job.kind == JobKind::Page && (200..300).contains(&fetched.status);
+                if is_page && fetched.body_bytes > 0 && self.recent.borrow_mut().is_again(placed.payload) {
+                    self.post.stats.duplicates.add(1);
+                }
             }
             Err(error) => {
                 self.store_failure.borrow_mut().get_or_insert_with(|| error.to_string());
             }
+        }
+    }
+
+    /// Counts what is wrong with a response that is kept.
+    fn blemishes(&self, job: &FetchJob, exchange: &Exchange, decoded: &Decoded<'_>, fetched: &Fetched) {
+        let stats = &self.post.stats;
+        let response = &exchange.response;
+        let cut = match response.truncated {
+            None => None,
+            Some(Truncated::Time) => Some(Blemish::BodyTimeout),
+            Some(Truncated::Disconnect) if exchange.reset => Some(Blemish::BodyReset),
+            Some(Truncated::Disconnect) => Some(Blemish::BodyShort),
+            Some(Truncated::Length) if response.framing == Framing::Length => Some(Blemish::LengthOverLimit),
+            Some(Truncated::Length) => Some(Blemish::BodyOverLimit),
+            Some(Truncated::Unspecified) => Some(Blemish::ChunkBroken),
+        };
+        let coding = match (&decoded.problem, decoded.truncated) {
+            (Some(CodingProblem::TooLarge), _) if decoded.coding.is_some() => Some(Blemish::DecodedOverLimit),
+            // Uncoded content has two limits; it is cut at the lower one, and counted once.
+            (Some(CodingProblem::TooLarge), _) => cut.is_none().then_some(Blemish::BodyOverLimit),
+            (Some(_), _) => Some(Blemish::CodingBroken),
+            // What was cut on the wire ends early in its coding, too.
+            (None, Some(_)) if cut.is_none() => Some(Blemish::CodingBroken),
+            (None, _) => None,
+        };
+        let is_page = job.kind == JobKind::Page;
+        let ok = (200..300).contains(&fetched.status);
+        let others = [
+            (exchange.excess, Blemish::BodyExcess),
+            (
+                is_page && ok && links::is_misnamed(response.headers.get("content-type"), &decoded.bytes),
+                Blemish::TypeMismatch,
+            ),
+            (is_page && fetched.redirect.as_ref() == Some(&job.url), Blemish::RedirectToItself),
+            (matches!(fetched.status, 429 | 503), Blemish::Overloaded),
+            (exchange.tls.as_ref().is_some_and(|tls| tls.certificate_error.is_some()), Blemish::Certificate),
+            (!is_page && ok && fetched.body_bytes > self.config.robots.body_bytes_max as u64, Blemish::RobotsOverLimit),
+        ];
+        for blemish in cut.into_iter().chain(coding).chain(others.into_iter().filter(|it| it.0).map(|it| it.1)) {
+            stats.blemish(blemish);
         }
     }
 

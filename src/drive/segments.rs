@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::disk::{Disk, DiskOp, SEGMENT_SUFFIX};
-use crate::store::{Capture, SegmentWriter, Settings, StoreError};
+use crate::store::{Capture, Placed, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 
 /// What a shard stores.
@@ -37,10 +37,15 @@ impl Segments {
         })
     }
 
-    /// Stores a capture; returns the bytes that it takes in the segment, 0 after the end.
-    pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<u64, StoreError> {
+    /// Stores a capture; `None` after the end.
+    pub fn append(
+        &mut self,
+        now: Instant,
+        time: UnixTime,
+        capture: &Capture<'_>,
+    ) -> Result<Option<Placed>, StoreError> {
         if self.is_stopped {
-            return Ok(0);
+            return Ok(None);
         }
         if !self.is_open {
             let name = segment_name(time, self.shard, self.next_number);
@@ -56,7 +61,7 @@ impl Segments {
         } else if self.writer.pending_bytes() >= WRITE_BYTES {
             self.flush();
         }
-        Ok(placed.capture_bytes)
+        Ok(Some(placed))
     }
 
     /// Queues what has waited for a second.

@@ -149,7 +149,7 @@ impl Fetch<'_> {
         self.timings.total = ring::now().since(self.begun);
         let result = self.conclude(&guard, answer, ended);
         let tls = connection.tls_info().cloned();
-        let keep = matches!(&result, Ok((_, true))) && !guard.is_expired() && connection.is_quiet();
+        let keep = matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired() && connection.is_quiet();
         drop(guard);
         if keep {
             self.hands.pool.put(peer.clone(), connection);
@@ -157,7 +157,7 @@ impl Fetch<'_> {
             connection.close();
         }
         match result {
-            Ok((response, _)) => Ok(Exchange {
+            Ok(Concluded { response, reset, excess, .. }) => Ok(Exchange {
                 response,
                 request_bytes: request,
                 ip: self.ip,
@@ -166,6 +166,8 @@ impl Fetch<'_> {
                 reused,
                 secure: tls.is_some(),
                 tls,
+                reset,
+                excess,
             }),
             Err(Silence::Torn(_)) if reused => Err(Ended::Stale(request)),
             Err(Silence::Torn(failure) | Silence::Final(failure)) => Err(Ended::Failed(failure)),
@@ -207,13 +209,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// The response, and whether the connection may be kept; or why there is none.
-    fn conclude(
-        &self,
-        guard: &Guard,
-        mut answer: Answer,
-        ended: Option<Broken>,
-    ) -> Result<(crate::http::Response, bool), Silence> {
+    /// The response, and how it stands with the connection; or why there is none.
+    fn conclude(&self, guard: &Guard, mut answer: Answer, ended: Option<Broken>) -> Result<Concluded, Silence> {
         let _stage = stage::enter(Stage::Http);
         add(&self.hands.counters.received_bytes, answer.bytes);
         let expired = self.expired(guard, Failure::FirstByteTimeout);
@@ -226,11 +223,13 @@ impl Fetch<'_> {
             answer.reader.cut(if expired.is_some() { Truncated::Time } else { Truncated::Disconnect });
         }
         let bytes = answer.bytes;
+        let reset = !over && expired.is_none() && ended.is_some();
         let closing = answer.ended || answer.torn || ended.is_some();
         let response = answer.reader.into_response().ok_or(Silence::Final(Failure::Malformed))?;
         let keep =
             over && !closing && response.keep_alive && response.truncated.is_none() && response.wire_bytes == bytes;
-        Ok((response, keep))
+        let excess = response.truncated.is_none() && response.wire_bytes < bytes;
+        Ok(Concluded { response, keep, reset, excess })
     }
 
     /// Why no head came.
@@ -258,6 +257,17 @@ impl Fetch<'_> {
             false => None,
         }
     }
+}
+
+/// A response, whole or not.
+struct Concluded {
+    response: crate::http::Response,
+    /// The connection may be kept.
+    keep: bool,
+    /// It broke before the response's end.
+    reset: bool,
+    /// More came than the response.
+    excess: bool,
 }
 
 /// Why there is no response.

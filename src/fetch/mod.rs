@@ -89,6 +89,10 @@ pub struct Exchange {
     pub tls: Option<TlsInfo>,
     /// Over TLS.
     pub secure: bool,
+    /// The connection was reset or broke in TLS before the body's end.
+    pub reset: bool,
+    /// More came than the response, of which nobody knows what it is.
+    pub excess: bool,
 }
 
 /// How long the parts of an exchange took.

@@ -105,7 +105,13 @@ const SESSIONS_PER_HOST: usize = 8;
 
 /// The failure that a TLS error is.
 pub(super) fn failure_of(error: &rustls::Error) -> Failure {
+    use rustls::CertificateError as Wrong;
     match error {
+        rustls::Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => Failure::TlsExpired,
+        rustls::Error::InvalidCertificate(Wrong::NotValidForName | Wrong::NotValidForNameContext { .. }) => {
+            Failure::TlsName
+        }
+        rustls::Error::InvalidCertificate(Wrong::UnknownIssuer) => Failure::TlsIssuer,
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => Failure::TlsCertificate,
         _ => Failure::TlsFailed,
     }

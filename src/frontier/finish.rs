@@ -147,7 +147,7 @@ impl Frontier {
             }
             Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
                 robots::Meaning::Parse if is_torn(fetched, self.rules.robots.body_bytes_max) => {
-                    self.robots_unreachable(now, id, index, None);
+                    self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
                 }
                 robots::Meaning::Parse => {
                     let body = fetched.robots_body.as_deref().unwrap_or_default();
@@ -155,10 +155,17 @@ impl Frontier {
                     self.robots_known(now, id, index, Rc::new(rules));
                 }
                 robots::Meaning::AllowAll => self.robots_known(now, id, index, Rc::new(Rules::allow_all())),
-                robots::Meaning::Unreachable => self.robots_unreachable(now, id, index, fetched.retry_after),
+                robots::Meaning::Unreachable => {
+                    self.robots_unreachable(now, id, index, fetched.retry_after, Failure::RobotsServerError);
+                }
             },
             Outcome::Failed(Failure::Aborted) => {}
-            Outcome::Failed(_) | Outcome::Resolved { .. } => self.robots_unreachable(now, id, index, None),
+            Outcome::Failed(failure) => {
+                // A certificate does not mend from one try to the next, and says more than that robots.txt is missing.
+                let why = if failure.is_of_certificate() { *failure } else { Failure::RobotsUnreachable };
+                self.robots_unreachable(now, id, index, None, why);
+            }
+            Outcome::Resolved { .. } => self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable),
         }
     }
 
@@ -171,13 +178,20 @@ impl Frontier {
         self.release_waiters(id, now);
     }
 
-    fn robots_unreachable(&mut self, now: Instant, id: HostId, index: usize, retry_after: Option<Duration>) {
+    fn robots_unreachable(
+        &mut self,
+        now: Instant,
+        id: HostId,
+        index: usize,
+        retry_after: Option<Duration>,
+        why: Failure,
+    ) {
         let rules = &self.rules;
         let origin = &mut self.hosts[id as usize].origins[index];
         let wait = retry_after.unwrap_or_default().min(rules.politeness.retry_after_max).max(rules.robots.retry_delay);
         (origin.moved, origin.redirects) = (None, 0);
-        if origin.attempts >= rules.robots.retries_max {
-            origin.robots = Robots::Refused { until: now + rules.robots.ttl };
+        if origin.attempts >= rules.robots.retries_max || why.is_of_certificate() {
+            origin.robots = Robots::Refused { until: now + rules.robots.ttl, why };
         } else {
             origin.attempts += 1;
             origin.robots = Robots::Unreachable { again: now + wait };
@@ -210,7 +224,7 @@ impl Frontier {
         let same_shard = same_host
             || self.rules.partition_key == PartitionKey::Site && target.site() == crate::url::site_of(&host.name);
         let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(target)).flatten() else {
-            return self.robots_unreachable(now, id, index, None);
+            return self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
         };
         let awaited = &mut self.hosts[other as usize].origins[place];
         awaited.expire(now);
@@ -274,7 +288,11 @@ impl Frontier {
                 Robots::Known { rules, until, .. } => {
                     Robots::Known { rules: Rc::clone(rules), until: *until, used: false }
                 }
-                Robots::Refused { until } => Robots::Refused { until: *until },
+                // Another host's certificate is not what is wrong with those that wait.
+                Robots::Refused { until, why } if why.is_of_certificate() => {
+                    Robots::Refused { until: *until, why: Failure::RobotsUnreachable }
+                }
+                Robots::Refused { until, why } => Robots::Refused { until: *until, why: *why },
                 _ => continue,
             };
             for (waiter, place) in std::mem::take(&mut origin.waiters) {

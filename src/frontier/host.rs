@@ -103,8 +103,8 @@ pub enum Robots {
     Known { rules: Rc<Rules>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
     Unreachable { again: Instant },
-    /// Not to be had after all tries.
-    Refused { until: Instant },
+    /// Not to be had after all tries; URLs end as `why`.
+    Refused { until: Instant, why: Failure },
     /// Another host's: this host, this origin of it.
     Elsewhere { host: HostId, origin: u8 },
 }

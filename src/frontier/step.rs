@@ -171,7 +171,7 @@ impl Frontier {
             *at = now;
         }
         for origin in &mut host.origins {
-            origin.robots = Robots::Refused { until };
+            origin.robots = Robots::Refused { until, why: Failure::RobotsUnreachable };
         }
         self.release_waiters(id, now);
         match self.fill_hand(id, now) {
@@ -284,7 +284,7 @@ impl Origin {
                 self.note_use();
                 Verdict::Settle(Failure::RobotsDenied)
             }
-            Robots::Refused { .. } => Verdict::Settle(Failure::RobotsUnreachable),
+            Robots::Refused { why, .. } => Verdict::Settle(*why),
             Robots::Unknown => Verdict::Fetch,
             Robots::Unreachable { again } if *again <= now => Verdict::Fetch,
             Robots::Unreachable { again } => Verdict::Wait(Some(*again)),
@@ -297,7 +297,7 @@ impl Origin {
     pub(super) fn expire(&mut self, now: Instant) {
         let is_old = match self.robots {
             Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
-            Robots::Refused { until } => until <= now,
+            Robots::Refused { until, .. } => until <= now,
             _ => false,
         };
         if is_old {

@@ -364,3 +364,30 @@ fn parked_urls_count_as_memory() {
     bed.run(240 * HOUR, 100_000, &mut answer);
     assert_eq!((bed.settled.len(), bed.frontier.queued(), bed.frontier.ram_bytes()), (40_000, 0, 0));
 }
+
+/// URLs that nobody may ask for end under the name of the reason, and a certificate is not asked for again.
+#[test]
+fn what_keeps_robots_txt_away_has_a_name() {
+    for (host, answer, why, tries) in [
+        ("a", status(500), Failure::RobotsServerError, 3),
+        ("b", status(429), Failure::RobotsServerError, 3),
+        ("c", Outcome::Failed(Failure::FirstByteTimeout), Failure::RobotsUnreachable, 3),
+        ("d", Outcome::Failed(Failure::TlsExpired), Failure::TlsExpired, 1),
+    ] {
+        let mut bed = Bed::new(|config| config.robots.retries_max = 2);
+        // `e` has its robots.txt from the other: for it, that one is out of reach whatever the reason.
+        bed.offer(&format!("https://{host}.site.test/"));
+        bed.offer("https://e.site.test/");
+        bed.run(HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
+            (JobKind::Robots, "e.site.test") => moved(&format!("https://{host}.site.test/robots.txt")),
+            (JobKind::Robots, _) => answer.clone(),
+            _ => well(job),
+        });
+        let name = format!("{host}.site.test");
+        let asked = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == name);
+        assert_eq!((bed.count(JobKind::Page), asked.count()), (0, tries), "{host}");
+        let ends: BTreeMap<&str, Failure> = bed.settled.iter().map(|end| (end.url.host(), end.failure)).collect();
+        let of_other = if why == Failure::TlsExpired { Failure::RobotsUnreachable } else { why };
+        assert_eq!(ends, BTreeMap::from([(name.as_str(), why), ("e.site.test", of_other)]));
+    }
+}

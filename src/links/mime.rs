@@ -24,6 +24,26 @@ pub fn is_html(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     unknown && looks_like_html(body)
 }
 
+/// Whether the header and the first bytes contradict each other: it names another type than HTML, and they are HTML's;
+/// or it says HTML, and they hold a byte that is in no text (section 3, binary data byte). Text may look like anything,
+/// and UTF-16, which a byte order mark begins, holds zeros.
+pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
+    let essence = content_type.map(essence).unwrap_or_default();
+    if !names_type(essence) || body.is_empty() {
+        return false;
+    }
+    if !is_html(content_type, body) {
+        let is_text = essence.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"text/"));
+        return !is_text && looks_like_html(body);
+    }
+    let head = body.get(..BINARY_BYTES).unwrap_or(body);
+    let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+    !is_utf16 && head.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
+}
+
+/// Bytes of a body that are looked at for those of no text.
+const BINARY_BYTES: usize = 256;
+
 /// The value of parameter `name`, the first one if there are more; quotes removed.
 pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
     let (_, mut rest) = header.split_once(';')?;

@@ -27,7 +27,7 @@ mod tests;
 use encoding_rs::Encoding;
 
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
-pub use mime::is_html;
+pub use mime::{is_html, is_misnamed};
 
 use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};

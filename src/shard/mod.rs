@@ -14,13 +14,14 @@ pub mod journal;
 mod scope;
 
 pub use journal::{Entries, Journal};
-pub use scope::Scope;
+pub use scope::{Outside, Scope};
 
 use std::sync::Arc;
 
 use crate::config::Config;
 use crate::exchange::Outbox;
 use crate::frontier::{End, Frontier, Ledger, Rulebook};
+use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
 use crate::spool::{Block, ReadFor, Spool, SpoolOp};
@@ -52,8 +53,12 @@ pub struct Counts {
     pub exchanged_out: u64,
     /// URLs received from other shards.
     pub exchanged_in: u64,
-    /// Links that scope, depth or length ruled out.
+    /// Links that scope or length ruled out.
     pub out_of_scope: u64,
+    /// Links that depth ruled out.
+    pub too_deep: u64,
+    /// Redirects that were not followed because too many came before.
+    pub redirects_too_many: u64,
     /// URLs set aside because the visited set is full.
     pub aside: u64,
     /// Page URLs that are over, however they ended.
@@ -89,11 +94,15 @@ impl Shard {
         }
     }
 
-    /// A link or seed was found, `depth` links from a seed.
+    /// A link or seed was found; `depth` are the bits of its `Hops`.
     pub fn found(&mut self, now: Instant, url: &Url, depth: u16) {
         let _stage = stage::enter(Stage::Exchange);
-        if !self.scope.admits(url, depth) {
-            self.counts.out_of_scope += 1;
+        if let Err(outside) = self.scope.admits(url, Hops::from_bits(depth)) {
+            *match outside {
+                Outside::Elsewhere => &mut self.counts.out_of_scope,
+                Outside::Depth => &mut self.counts.too_deep,
+                Outside::Redirects => &mut self.counts.redirects_too_many,
+            } += 1;
             return;
         }
         let owner = self.partition.shard_of(url);
@@ -130,7 +139,7 @@ impl Shard {
     pub fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
         for (depth, text) in entries.aside.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
-            if !self.scope.admits(&url, depth) {
+            if self.scope.admits(&url, Hops::from_bits(depth)).is_err() {
                 continue;
             }
             match self.visited.insert(self.fingerprint(&url)) {

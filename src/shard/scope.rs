@@ -1,12 +1,13 @@
 //! Which links belong to the crawl.
 //!
-//! Decides: by distance from a seed, by length, and by the seeds' sites or hosts (`scope.follow`).
+//! Decides: by distance from a seed in links, by redirects in a row, by length, and by the seeds' sites or hosts (`scope.follow`).
 //! Leaves to others: robots.txt (`frontier`), whether the URL was seen (`visited`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::config::{self, Follow};
+use crate::hops::Hops;
 use crate::url::Url;
 
 /// The crawl's scope; cheap to clone, one for each shard.
@@ -16,7 +17,19 @@ pub struct Scope {
     /// Sites or hosts of the seeds; empty when every link is followed.
     names: Arc<HashSet<Box<str>>>,
     depth_max: u16,
+    redirects_max: u16,
     url_bytes_max: usize,
+}
+
+/// Why a URL is not crawled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outside {
+    /// Too many links from a seed.
+    Depth,
+    /// Too many redirects in a row.
+    Redirects,
+    /// Too long, or of another site or host than the seeds.
+    Elsewhere,
 }
 
 impl Scope {
@@ -31,19 +44,25 @@ impl Scope {
             follow: config.follow,
             names: Arc::new(seeds.into_iter().filter_map(name).map(Box::from).collect()),
             depth_max: config.depth_max,
+            redirects_max: config.redirects_max,
             url_bytes_max: config.url_bytes_max,
         }
     }
 
-    /// Whether `url`, found `depth` links from a seed, is to be crawled.
-    pub fn admits(&self, url: &Url, depth: u16) -> bool {
-        depth <= self.depth_max
-            && url.as_str().len() <= self.url_bytes_max
+    /// Whether `url`, found `hops` from a seed, is to be crawled.
+    pub fn admits(&self, url: &Url, hops: Hops) -> Result<(), Outside> {
+        let near = url.as_str().len() <= self.url_bytes_max
             && match self.follow {
                 Follow::All => true,
                 Follow::SeedSites => self.names.contains(url.site()),
                 Follow::SeedHosts => self.names.contains(url.host()),
-            }
+            };
+        match near {
+            false => Err(Outside::Elsewhere),
+            true if hops.links() > self.depth_max => Err(Outside::Depth),
+            true if hops.redirects() > self.redirects_max => Err(Outside::Redirects),
+            true => Ok(()),
+        }
     }
 }
 
@@ -55,11 +74,14 @@ mod tests {
     fn seeds_bound_the_crawl() {
         let seed = Url::parse("http://www.example.co.uk/").unwrap();
         let admitted = |follow, url: &str, depth| {
-            let config = config::Scope { follow, depth_max: 3, url_bytes_max: 60 };
-            Scope::new(&config, [&seed]).admits(&Url::parse(url).unwrap(), depth)
+            let config = config::Scope { follow, depth_max: 3, redirects_max: 1, url_bytes_max: 60 };
+            Scope::new(&config, [&seed]).admits(&Url::parse(url).unwrap(), Hops::from_bits(depth)).is_ok()
         };
         assert!(admitted(Follow::All, "http://other.test/", 3));
         assert!(!admitted(Follow::All, "http://other.test/", 4));
+        let redirected = Hops::from_bits(3).redirect();
+        assert!(admitted(Follow::All, "http://other.test/", redirected.bits()));
+        assert!(!admitted(Follow::All, "http://other.test/", redirected.redirect().bits()));
         assert!(!admitted(Follow::All, &format!("http://other.test/{}", "x".repeat(60)), 0));
         assert!(admitted(Follow::SeedSites, "https://blog.example.co.uk/x", 0));
         assert!(!admitted(Follow::SeedSites, "http://example2.co.uk/", 0));

@@ -90,6 +90,8 @@ pub struct Placed {
     pub frame_bytes: u64,
     /// Bytes of all frames of the capture, the response's included; they lie one after another.
     pub capture_bytes: u64,
+    /// What tells the stored body from others: a hash of its digest.
+    pub payload: u64,
 }
 
 /// Bytes for the hands to write.
@@ -242,6 +244,7 @@ impl SegmentWriter {
         payload_digest.write_label(&mut self.label);
         write_field(&mut self.head, "WARC-Payload-Digest", &self.label);
         let digest = String::from_utf8_lossy(&self.label).into_owned();
+        let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
         let frame_bytes = self.put_record(stored)?;
 
         if !capture.request.is_empty() {
@@ -277,7 +280,7 @@ impl SegmentWriter {
             filename: self.name.clone(),
         };
         self.index.add(capture.url, &entry);
-        Ok(Placed { offset, frame_bytes, capture_bytes: self.segment_bytes() - offset })
+        Ok(Placed { offset, frame_bytes, capture_bytes: self.segment_bytes() - offset, payload })
     }
 
     fn start_capture_head(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {

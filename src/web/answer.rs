@@ -5,6 +5,8 @@
 //! Invariants: pure; an answer's plain body does not depend on whether the client accepts gzip.
 //! Leaves to others: HTTP framing (`connection`), counting (`watch`).
 
+use super::faults::spot::Spot;
+use super::faults::{ending, pages};
 use super::gzip::Sink;
 use super::model::Model;
 use super::place::{Door, Item, Place};
@@ -70,6 +72,17 @@ impl Model {
                 answer.content_type = "text/html; charset=utf-8";
                 body.extend_from_slice(b"<!DOCTYPE html><title>Trap</title><p>There was no link to this page.\n");
             }
+            Item::Fault(fault, spot) => {
+                let missing = matches!(spot, Spot::Robots | Spot::Unknown | Spot::Chain(_));
+                if missing {
+                    body.extend_from_slice(b"Not here.\n");
+                } else {
+                    answer.status = 200;
+                    answer.content_type = "text/html; charset=utf-8";
+                    let html = ending::body(fault, spot).unwrap_or_else(|| pages::Parts::new(fault, spot, 0).whole());
+                    body.extend_from_slice(&html);
+                }
+            }
             Item::Image => {
                 answer.status = 200;
                 answer.content_type = "image/gif";
@@ -105,6 +118,7 @@ impl Model {
                 push_number(page, &mut location);
                 return Some((302, String::from_utf8(location).ok()?));
             }
+            Item::Fault(fault, spot) => (302, Item::Fault(fault, pages::redirect(fault, spot)?)),
             _ => return None,
         };
         self.push_url(&Place::front(place.site, target), &mut location)?;
@@ -118,7 +132,7 @@ impl Model {
 }
 
 /// A transparent GIF of one pixel.
-const PIXEL: &[u8] =
+pub(super) const PIXEL: &[u8] =
     b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
 #[cfg(test)]

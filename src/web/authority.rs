@@ -3,6 +3,7 @@
 //! Decides: a fresh ECDSA P-256 root at each start and one leaf key for all sites, because keys cost and nobody is
 //! protected here; a certificate per site (`sN.test` and `*.sN.test`), issued when the site's name is first asked
 //! for (SNI, RFC 6066 section 3). Names that are not of this web get no certificate, so the handshake fails.
+//! Hosts whose fault it is get one that has expired, is for another name or is signed by itself.
 //! Invariants: the root's key never leaves the process.
 //! Limits: `CERTIFICATES_MAX` certificates are kept, then all are dropped and issued anew on demand.
 
@@ -13,14 +14,18 @@ use std::sync::{Arc, Mutex};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, date_time_ymd,
 };
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 
+use super::faults::Fault;
 use super::model::Model;
+
+/// What a certificate is for: a site, or one of its hosts with a fault of certificates.
+type Named = (u32, Option<Fault>);
 
 /// The root, and what it issued.
 pub(super) struct Authority {
@@ -29,7 +34,7 @@ pub(super) struct Authority {
     root_pem: String,
     leaf: KeyPair,
     leaf_signer: Arc<dyn SigningKey>,
-    issued: Mutex<HashMap<u32, Arc<CertifiedKey>>>,
+    issued: Mutex<HashMap<Named, Arc<CertifiedKey>>>,
 }
 
 impl Authority {
@@ -73,27 +78,42 @@ impl Authority {
     }
 
     fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        let (site, _) = self.model.host(&host.to_ascii_lowercase())?;
+        let host = host.to_ascii_lowercase();
+        let (site, _) = self.model.host(&host)?;
+        let fault = self.model.fault_of(&host).map(|(_, fault)| fault).filter(|fault| fault.is_of_certificate());
+        let name = (site.number, fault);
         let mut issued = self.issued.lock().ok()?;
-        if let Some(known) = issued.get(&site.number) {
+        if let Some(known) = issued.get(&name) {
             return Some(Arc::clone(known));
         }
-        let key = Arc::new(CertifiedKey::new(vec![self.issue(site.number)?], Arc::clone(&self.leaf_signer)));
+        let key = Arc::new(CertifiedKey::new(vec![self.issue(site.number, fault)?], Arc::clone(&self.leaf_signer)));
         if issued.len() >= CERTIFICATES_MAX {
             issued.clear();
         }
-        issued.insert(site.number, Arc::clone(&key));
+        issued.insert(name, Arc::clone(&key));
         Some(key)
     }
 
-    fn issue(&self, site: u32) -> Option<CertificateDer<'static>> {
-        let domain = format!("s{site}.test");
+    fn issue(&self, site: u32, fault: Option<Fault>) -> Option<CertificateDer<'static>> {
+        let domain = match fault {
+            Some(Fault::CertificateWrongName) => format!("other.s{site}.test"),
+            _ => format!("s{site}.test"),
+        };
         let mut params = CertificateParams::new(vec![domain.clone(), format!("*.{domain}")]).ok()?;
         params.distinguished_name = named(&domain);
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        Some(params.signed_by(&self.leaf, &self.issuer).ok()?.der().clone())
+        if fault == Some(Fault::CertificateExpired) {
+            (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+        }
+        let certificate = if fault == Some(Fault::CertificateSelfSigned) {
+            params.use_authority_key_identifier_extension = false;
+            params.self_signed(&self.leaf)
+        } else {
+            params.signed_by(&self.leaf, &self.issuer)
+        };
+        Some(certificate.ok()?.der().clone())
     }
 }
 

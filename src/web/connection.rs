@@ -13,13 +13,18 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::answer::Answer;
+use super::conduct::{After, Manner, Wire, carry_out};
+use super::faults::Fault;
+use super::faults::script::{Question, Script};
 use super::model::Model;
+use super::place::{Door, Item, Place};
 use super::site::push_number;
 use super::watch::{Arrival, Observer};
+use crate::ring::unix_now;
 use crate::url::Scheme;
 
 /// What the connections of one thread share.
@@ -36,16 +41,18 @@ pub(super) struct Shared {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<S>(mut stream: S, scheme: Scheme, address: Ipv4Addr, shared: &Shared) -> io::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn serve<S: Wire>(
+    mut stream: S,
+    scheme: Scheme,
+    address: Ipv4Addr,
+    shared: &Shared,
+) -> io::Result<()> {
     let mut input = Vec::with_capacity(2_048);
     let mut left = shared.requests_per_connection.checked_sub(1).unwrap_or(u32::MAX);
     loop {
         let mut output = shared.buffers.borrow_mut().pop().unwrap_or_default();
         let step = respond(&input, left == 0, scheme, address, shared, &mut output);
-        let Step::Respond { consumed, status, key, keep } = step else {
+        let Step::Respond { consumed, status, key, keep, manner } = step else {
             put_back(shared, output);
             let read = timeout(IDLE_MAX, stream.read_buf(&mut input)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             if read == 0 {
@@ -53,6 +60,9 @@ where
             }
             continue;
         };
+        if !manner.wait.is_zero() {
+            tokio::time::sleep(manner.wait).await;
+        }
         let ended = Instant::now();
         let written = timeout(IDLE_MAX, async {
             stream.write_all(&output).await?;
@@ -60,18 +70,23 @@ where
         })
         .await;
         shared.observer.finish(key, status, output.len() as u64, ended);
+        if let Some(rest) = manner.rest {
+            shared.observer.rest(key, ended + rest);
+        }
         put_back(shared, output);
         written.map_err(|_| io::ErrorKind::TimedOut)??;
-        if !keep {
-            return close(stream).await;
-        }
         input.drain(..consumed.min(input.len()));
         left = left.saturating_sub(1);
+        match carry_out(&mut stream, manner.then, &mut input).await? {
+            After::Next if keep => {}
+            After::Next | After::Close => return close(stream).await,
+            After::Drop => return Ok(()),
+        }
     }
 }
 
 /// Half-closes and reads on for a moment, so that a reset does not eat the response (RFC 9112 section 9.6).
-async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+async fn close<S: Wire>(mut stream: S) -> io::Result<()> {
     stream.shutdown().await?;
     let mut rest = [0u8; 1_024];
     let linger = async {
@@ -111,7 +126,7 @@ enum Step {
     /// The request is not complete.
     Read,
     /// The response is in the output.
-    Respond { consumed: usize, status: u16, key: Option<u64>, keep: bool },
+    Respond { consumed: usize, status: u16, key: Option<u64>, keep: bool, manner: Manner },
 }
 
 /// What the connection needs of a request.
@@ -122,6 +137,7 @@ struct Request<'a> {
     is_old: bool,
     keep: bool,
     accepts_gzip: bool,
+    if_none_match: Option<&'a str>,
 }
 
 /// With `last` the connection ends behind this response.
@@ -146,7 +162,7 @@ fn respond(input: &[u8], last: bool, scheme: Scheme, address: Ipv4Addr, shared: 
     };
     let answer = Answer { status: refused, content_type: "text/plain", location: None, gzip: false, chunked: false };
     push_head(&answer, 0, false, output);
-    Step::Respond { consumed: input.len(), status: refused, key: None, keep: false }
+    Step::Respond { consumed: input.len(), status: refused, key: None, keep: false, manner: Manner::PLAIN }
 }
 
 fn answer(
@@ -166,6 +182,14 @@ fn answer(
         is_get: !request.is_head,
         address,
     });
+    let mut manner = Manner::PLAIN;
+    if let Some(script) = place.as_ref().and_then(|place| script(place, request, shared)) {
+        manner = Manner { wait: script.wait, then: script.then, rest: script.retry_after };
+        if let Some((status, bytes)) = script.message {
+            *output = bytes;
+            return Step::Respond { consumed, status, key, keep: request.keep, manner };
+        }
+    }
     // The body comes first, because the head states its length; it is written where a usual head leaves off.
     output.resize(HEAD_ROOM_BYTES, 0);
     let mut answer = shared.model.answer(place.as_ref(), request.path_and_query, request.accepts_gzip, output);
@@ -187,7 +211,22 @@ fn answer(
             _ => drop(output.splice(..HEAD_ROOM_BYTES, head)),
         }
     }
-    Step::Respond { consumed, status: answer.status, key, keep: request.keep }
+    Step::Respond { consumed, status: answer.status, key, keep: request.keep, manner }
+}
+
+/// What is wrong with what stands at `place`, if anything is.
+fn script(place: &Place, request: &Request, shared: &Shared) -> Option<Script> {
+    let Place { door: Door::Front, item: Item::Fault(fault, spot), .. } = *place else { return None };
+    if request.is_head {
+        return None;
+    }
+    let counts = matches!(fault, Fault::RetryAfter | Fault::Changing);
+    let question = Question {
+        asked_before: if counts { shared.observer.asked_before(request.host, request.path_and_query) } else { 0 },
+        if_none_match: request.if_none_match,
+        now: unix_now(),
+    };
+    Script::new(fault, spot, &question)
 }
 
 /// Heads are padded to this length, so that the body need not move.
@@ -199,6 +238,7 @@ fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Result<Request<'a>, u16
     let mut host: Option<&'a str> = None;
     let mut keep = parsed.version == Some(1);
     let mut accepts_gzip = false;
+    let mut if_none_match = None;
     for field in parsed.headers.iter() {
         let value = std::str::from_utf8(field.value).map_err(|_| 400u16)?;
         if field.name.eq_ignore_ascii_case("host") {
@@ -216,6 +256,8 @@ fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Result<Request<'a>, u16
             }
         } else if field.name.eq_ignore_ascii_case("accept-encoding") {
             accepts_gzip |= value.split(',').any(takes_gzip);
+        } else if field.name.eq_ignore_ascii_case("if-none-match") {
+            if_none_match = Some(value);
         } else if field.name.eq_ignore_ascii_case("transfer-encoding")
             || (field.name.eq_ignore_ascii_case("content-length") && value.trim() != "0")
         {
@@ -246,6 +288,7 @@ fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Result<Request<'a>, u16
         is_old: parsed.version == Some(0),
         keep,
         accepts_gzip,
+        if_none_match,
     })
 }
 

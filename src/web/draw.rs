@@ -21,6 +21,8 @@ pub(super) enum Purpose {
     Pool = 5,
     /// The address of a host.
     Address = 6,
+    /// Which site has which fault, and the words of its pages.
+    Fault = 7,
 }
 
 /// A stream of draws.

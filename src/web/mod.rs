@@ -4,13 +4,15 @@
 //! who links to whom, so what a correct crawl must have fetched is computed without asking anyone.
 //! Invariants: `model`, `site`, `place`, `plan`, `page` and `truth` touch no clock, socket, file or random source;
 //! the same configuration and URL give the same bytes on every thread. `server` binds loopback addresses alone.
-//! Leaves to others: faults (delay, reset, truncation) are the simulator's.
+//! What goes wrong on it, when it is told to, stands in `faults`.
 
 pub mod answer;
 mod authority;
+mod conduct;
 mod connection;
 mod crc;
 mod draw;
+pub mod faults;
 mod gzip;
 mod href;
 pub mod model;
@@ -28,6 +30,7 @@ mod site;
 pub mod truth;
 mod watch;
 
+pub use faults::{Fault, Faults, FaultsError};
 pub use model::{Model, ModelConfig, ModelError, Profile};
 pub use place::{Door, Item, Place};
 pub use server::{Running, Server, ServerConfig};

@@ -10,6 +10,8 @@
 use std::net::Ipv4Addr;
 
 use super::draw::{Draw, Purpose};
+use super::faults::spot::Spot;
+use super::faults::{Fault, Faults, ending};
 use super::place::{Item, Place};
 use super::pool::Pool;
 use super::site::{HostLabel, Site, split_host};
@@ -38,6 +40,8 @@ pub struct ModelConfig {
     pub profile: Profile,
     /// Whether bodies are compressed for clients that accept gzip.
     pub gzip: bool,
+    /// Which share of the sites has which fault.
+    pub faults: Faults,
 }
 
 impl Default for ModelConfig {
@@ -53,6 +57,7 @@ impl Default for ModelConfig {
             endless: false,
             profile: Profile::Small,
             gzip: true,
+            faults: Faults::NONE,
         }
     }
 }
@@ -147,7 +152,7 @@ impl Model {
     pub fn address_of(&self, host: &str) -> Option<Ipv4Addr> {
         let host = host.to_ascii_lowercase();
         let (site, label) = self.host(&host)?;
-        let mut draw = Draw::new(self.config.rng_seed, Purpose::Address, u64::from(site.number), label as u64);
+        let mut draw = Draw::new(self.config.rng_seed, Purpose::Address, u64::from(site.number), label.number());
         Some(address(draw.below(u64::from(self.config.addresses)) as u32))
     }
 
@@ -164,9 +169,37 @@ impl Model {
             "" => HostLabel::Bare,
             "www" => HostLabel::Www,
             second if site.second == Some(second) => HostLabel::Second,
-            _ => return None,
+            name => HostLabel::Fault(Fault::named(name).filter(|fault| self.has_fault(number, *fault))?),
         };
         Some((site, label))
+    }
+
+    /// Whether robots.txt allows what is asked for, to a crawler that reads so many bytes of it.
+    pub(super) fn allows(&self, site: &Site, item: Item, path_and_query: &str, robots_bytes_max: usize) -> bool {
+        match item {
+            Item::Fault(fault, spot) => ending::is_allowed(fault, spot, robots_bytes_max),
+            _ => site.allows(path_and_query.as_bytes()),
+        }
+    }
+
+    /// Whether a site has the host of a fault.
+    pub fn has_fault(&self, site: u32, fault: Fault) -> bool {
+        self.config.faults.has(self.config.rng_seed, self.config.sites, site, fault)
+    }
+
+    /// The faulty host that a lower-case name is one of; `None`: another host, or none.
+    pub(super) fn fault_of(&self, host: &str) -> Option<(u32, Fault)> {
+        match self.host(host)? {
+            (site, HostLabel::Fault(fault)) => Some((site.number, fault)),
+            _ => None,
+        }
+    }
+
+    /// The roots of all hosts that have a fault.
+    pub fn faulty_roots(&self) -> impl Iterator<Item = Place> + '_ {
+        let all = Fault::ALL.iter().flat_map(|fault| (0..self.config.sites).map(|site| (site, *fault)));
+        all.filter(|(site, fault)| self.has_fault(*site, *fault))
+            .map(|(site, fault)| Place::front(site, Item::Fault(fault, Spot::Root)))
     }
 
     /// The port of a scheme, and whether it is the scheme's default.

@@ -3,6 +3,7 @@
 //! Decides: A records for the hosts of the model, no other type (NODATA), NXDOMAIN for all other names, each negative
 //! answer with an SOA so that it can be cached (RFC 2308 section 3). It says it recurses, because stub resolvers want
 //! that. EDNS is answered with EDNS (RFC 6891 section 6.1.1).
+//! Names whose fault this is get SERVFAIL, NXDOMAIN or silence.
 //! Invariants: whatever does not parse is dropped; a reply is a function of model, TTL and question.
 //! Limits: UDP alone: no reply here exceeds 512 bytes.
 
@@ -14,6 +15,7 @@ use hickory_proto::rr::rdata::{A, SOA};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 
+use super::faults::Fault;
 use super::model::Model;
 
 /// Answers for ever.
@@ -58,8 +60,18 @@ fn reply(model: &Model, ttl: Duration, request: &[u8]) -> Option<Vec<u8>> {
     }
     reply.metadata.authoritative = true;
     let ttl = u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX);
-    let name = query.name().to_ascii();
-    let address = model.address_of(name.trim_end_matches('.'));
+    let name = query.name().to_ascii().to_ascii_lowercase();
+    let name = name.trim_end_matches('.');
+    let mut address = model.address_of(name);
+    match model.fault_of(name) {
+        Some((_, Fault::DnsTimeout)) => return None,
+        Some((_, Fault::DnsServfail)) => {
+            reply.metadata.response_code = ResponseCode::ServFail;
+            return reply.to_vec().ok();
+        }
+        Some((_, Fault::DnsNxdomain)) => address = None,
+        _ => {}
+    }
     match (address, query.query_type()) {
         (Some(address), RecordType::A | RecordType::ANY) => {
             reply.answers.push(Record::from_rdata(query.name().clone(), ttl, RData::A(A(address))));

@@ -4,10 +4,12 @@
 //! so an address is checked by writing it again and comparing: no table of pages, and any other spelling is 404.
 //! Invariants: `locate(url_of(place)) == place` for every place that links lead to; a page has exactly one canonical
 //! URL; locating costs no allocation that the request can size.
-//! Limits: URLs written here stay below 150 bytes.
+//! Limits: URLs written here stay below 150 bytes, but those of a path trap.
 //! Leaves to others: the spellings of a URL in HTML (`href`).
 
 use super::draw::{Draw, Purpose};
+use super::faults::Fault;
+use super::faults::spot::Spot;
 use super::model::{ENDLESS_PAGES, Model};
 use super::site::{HostLabel, Site, parse_number, push_number};
 use crate::url::{Scheme, Url};
@@ -55,8 +57,22 @@ pub enum Item {
     Robots,
     /// `/img/…`: a small image; no page links to it with `a`.
     Image,
+    /// Anything at a faulty host, robots.txt too.
+    Fault(Fault, Spot),
     /// Nothing: 404.
     Unknown,
+}
+
+impl Item {
+    /// Whether it is a robots.txt.
+    pub fn is_robots(self) -> bool {
+        matches!(self, Item::Robots | Item::Fault(_, Spot::Robots))
+    }
+
+    /// Whether nobody may ask for it who reads pages rightly.
+    pub fn is_trap(self) -> bool {
+        matches!(self, Item::Trap(_) | Item::Fault(_, Spot::Lost(_)))
+    }
 }
 
 impl Place {
@@ -70,10 +86,11 @@ impl Model {
     /// What stands at a URL; `None`: the host is not of this web, or does not speak the scheme.
     pub fn locate(&self, scheme: Scheme, host: &str, path_and_query: &str) -> Option<Place> {
         let (site, label) = self.host(host)?;
-        if scheme == Scheme::Https && !site.https {
+        let https = site.is_https(label);
+        if scheme == Scheme::Https && !https {
             return None;
         }
-        let plain = site.https && scheme == Scheme::Http;
+        let plain = https && scheme == Scheme::Http;
         let alias = label == site.alias_label();
         let door = match (plain, alias) {
             (false, false) => Door::Front,
@@ -140,6 +157,10 @@ impl Model {
             Item::Old(page) => ("/old/", page, ".html"),
             Item::Missing(number) => ("/missing/", number, ".html"),
             Item::Trap(number) => ("/trap/", number, ""),
+            Item::Fault(fault, spot) => {
+                spot.push_path(fault, out)?;
+                return Some(HostLabel::Fault(fault));
+            }
             Item::Image | Item::Unknown => return None,
         };
         out.extend_from_slice(prefix.as_bytes());
@@ -224,6 +245,9 @@ impl Model {
     }
 
     fn item(&self, site: &Site, label: HostLabel, path_and_query: &str) -> Item {
+        if let HostLabel::Fault(fault) = label {
+            return Item::Fault(fault, Spot::read(fault, path_and_query));
+        }
         let text = path_and_query.as_bytes();
         if text == b"/robots.txt" {
             return Item::Robots;
@@ -262,7 +286,7 @@ impl Model {
 
 /// Scheme and host of a door, for an item that lives at `label`.
 pub(super) fn door_of(site: &Site, door: Door, label: HostLabel) -> (Scheme, HostLabel) {
-    let plain = !site.https || matches!(door, Door::Plain | Door::PlainAlias);
+    let plain = !site.is_https(label) || matches!(door, Door::Plain | Door::PlainAlias);
     let alias = matches!(door, Door::Alias | Door::PlainAlias) && label == site.main_label();
     (if plain { Scheme::Http } else { Scheme::Https }, if alias { site.alias_label() } else { label })
 }

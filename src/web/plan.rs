@@ -4,10 +4,13 @@
 //! a site is reachable from its root; the root of site `n` links to the roots of sites `8n+1 … 8n+8`, so all sites
 //! are reachable from site 0. The rest is random: about 90 % in the site, a third of these to its first pages as
 //! menus are; links to other sites choose the site by rank, so in-degrees follow a power law.
+//! The root of a site also links to the site's faulty hosts.
 //! Invariants: pure; a plan is in document order, with duplicates.
 //! Limits: about 1,040 links a page.
 
 use super::draw::{Draw, Purpose};
+use super::faults::Fault;
+use super::faults::spot::Spot;
 use super::model::{Model, Profile};
 use super::place::{Door, Item, Place};
 use super::site::{HostLabel, Site};
@@ -54,6 +57,12 @@ impl Model {
             }
         }
         while emit(self.random_link(site, page, &mut draw)) < extent.links {}
+        // Last, so that what comes before is as it is without faults.
+        if page == 0 && !self.config().faults.is_none() {
+            for fault in Fault::ALL.iter().copied().filter(|fault| self.has_fault(site.number, *fault)) {
+                emit(Place::front(site.number, Item::Fault(fault, Spot::Root)));
+            }
+        }
     }
 
     fn extent(&self, draw: &mut Draw) -> Extent {

@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
 use super::answer::Answer;
+use super::faults::Fault;
+use super::faults::spot::Spot;
 use super::model::ModelConfig;
 use super::place::{Item, Place};
 use super::server::{Running, Server, ServerConfig};
@@ -253,3 +255,27 @@ fn only_loopback_is_bound() {
     let again = start(|model, _| model.http_port = taken_port);
     assert_eq!(again.http_port, taken_port);
 }
+
+#[test]
+fn a_changing_page_is_confirmed_to_who_knows_it() {
+    let running = start(|model, _| model.faults = "changing=1".parse().unwrap());
+    let place = Place::front(0, Item::Fault(Fault::Changing, Spot::Page(1)));
+    let url = running.model().url_of(&place).unwrap();
+    let mut stream: Box<dyn Stream> = match url.scheme() {
+        Scheme::Http => Box::new(connect(&running, &url)),
+        Scheme::Https => Box::new(connect_tls(&running, &url)),
+    };
+    let mut get = |more: &str| {
+        stream.write_all(&request("GET", &url, more)).unwrap();
+        read_response(&mut stream, more.contains("If-None-Match: \"v0\""))
+    };
+    let first = get("");
+    assert_eq!((first.status, first.fields["etag"].as_str()), (200, "\"v0\""));
+    assert_eq!(get("If-None-Match: \"v0\"\r\n").status, 304);
+    let third = get("If-None-Match: \"other\"\r\n");
+    assert_eq!((third.status, third.fields["etag"].as_str()), (200, "\"v1\""));
+    assert!(first.body != third.body);
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}

@@ -7,6 +7,7 @@
 //! Limits: site numbers below 2^24.
 
 use super::draw::{Draw, Purpose};
+use super::faults::Fault;
 
 /// The facts of one site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,20 @@ pub(super) enum HostLabel {
     Www,
     /// `blog.sN.test` or `shop.sN.test`
     Second,
+    /// `FAULT.sN.test`
+    Fault(Fault),
+}
+
+impl HostLabel {
+    /// A number of its own.
+    pub fn number(self) -> u64 {
+        match self {
+            HostLabel::Bare => 0,
+            HostLabel::Www => 1,
+            HostLabel::Second => 2,
+            HostLabel::Fault(fault) => 3 + fault as u64,
+        }
+    }
 }
 
 impl Site {
@@ -87,12 +102,18 @@ impl Site {
         if self.www { HostLabel::Bare } else { HostLabel::Www }
     }
 
+    /// Whether the canonical scheme of a host is https.
+    pub(super) fn is_https(&self, label: HostLabel) -> bool {
+        self.https || matches!(label, HostLabel::Fault(fault) if fault.is_of_certificate())
+    }
+
     /// Appends the name of a host.
     pub(super) fn push_host(&self, label: HostLabel, out: &mut Vec<u8>) {
         let prefix = match label {
             HostLabel::Bare => None,
             HostLabel::Www => Some("www"),
             HostLabel::Second => Some(self.second.unwrap_or("blog")),
+            HostLabel::Fault(fault) => Some(fault.as_str()),
         };
         if let Some(prefix) = prefix {
             out.extend_from_slice(prefix.as_bytes());

@@ -2,13 +2,19 @@
 //!
 //! Decides: breadth-first over places, not URLs, so that it needs no HTML or URL parser and cannot share their bugs.
 //! A crawl follows every link and redirect, asks for nothing that robots.txt forbids, and asks for all else once.
-//! Invariants: pure; every URL is in at most one of the lists. robots.txt itself and traps are in none.
+//! What a fault leaves of a page depends on the crawler's own limits: they are those of its configuration.
+//! Invariants: pure; every URL is in at most one of the lists. robots.txt itself and traps are in none, and of a maze,
+//! which has no end, the entrance alone.
 //! Limits: not for endless webs; some 150 bytes of memory a URL.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
+use super::faults::ending::{self, Ending};
+use super::faults::spot::Spot;
+use super::faults::{Fault, pages};
 use super::model::Model;
 use super::place::{Item, Place};
+use crate::config::Config;
 use crate::url::Url;
 
 /// What there is to find.
@@ -20,6 +26,10 @@ pub struct Truth {
     pub missing: BTreeMap<Url, Expected>,
     /// What is linked and robots.txt forbids: never asked for.
     pub denied: BTreeSet<Url>,
+    /// What a fault keeps from being fetched whole, at once or at all.
+    pub faulty: BTreeMap<Url, Ending>,
+    /// The entrances of mazes: each is fetched whole, and after it as much as the crawler's scope lets through.
+    pub mazes: BTreeSet<Url>,
 }
 
 /// What the server says at a URL.
@@ -41,13 +51,18 @@ pub enum TruthError {
     Endless,
 }
 
-/// All that is reachable from `seeds`.
+/// All that is reachable from `seeds` for a crawler as it is by default; without faults, for any crawler.
 pub fn reachable(model: &Model, seeds: &[Url]) -> Result<Truth, TruthError> {
+    reachable_by(model, seeds, &Config::default())
+}
+
+/// All that is reachable from `seeds` for a crawler of this configuration.
+pub fn reachable_by(model: &Model, seeds: &[Url], config: &Config) -> Result<Truth, TruthError> {
     if model.config().endless {
         return Err(TruthError::Endless);
     }
     let mut walk =
-        Walk { model, seen: HashSet::new(), queue: VecDeque::new(), truth: Truth::default(), body: Vec::new() };
+        Walk { model, config, seen: HashSet::new(), queue: VecDeque::new(), truth: Truth::default(), body: Vec::new() };
     for seed in seeds {
         match model.locate_url(seed) {
             Some(place) if model.url_of(&place).as_ref() == Some(seed) => walk.offer(place),
@@ -62,6 +77,7 @@ pub fn reachable(model: &Model, seeds: &[Url]) -> Result<Truth, TruthError> {
 
 struct Walk<'a> {
     model: &'a Model,
+    config: &'a Config,
     seen: HashSet<Place>,
     queue: VecDeque<(Place, Url)>,
     truth: Truth,
@@ -74,14 +90,36 @@ impl Walk<'_> {
             return;
         }
         let (Some(site), Some(url)) = (self.model.site(place.site), self.model.url_of(&place)) else { return };
-        if !site.allows(url.path_and_query().as_bytes()) {
+        let robots_bytes_max = self.config.robots.body_bytes_max;
+        if !self.model.allows(&site, place.item, url.path_and_query(), robots_bytes_max) {
             self.truth.denied.insert(url);
-        } else if place.item != Item::Robots {
-            self.queue.push_back((place, url));
+            return;
+        }
+        match place.item {
+            Item::Fault(_, Spot::Maze(_)) => {
+                self.truth.mazes.insert(url);
+            }
+            Item::Fault(fault, spot) if !ending::is_reached(fault, spot, self.config) => {}
+            item if item.is_robots() => {}
+            _ => self.queue.push_back((place, url)),
         }
     }
 
     fn visit(&mut self, place: &Place, url: Url) {
+        if let Item::Fault(fault, spot) = place.item
+            && let Some(ending) = ending::ending(fault, spot, self.config)
+        {
+            let has_page = match &ending {
+                Ending::Cut { .. } => true,
+                Ending::Again { last, .. } => last.status == 200,
+                Ending::Failed { .. } => false,
+            };
+            self.truth.faulty.insert(url, ending);
+            if has_page {
+                self.follow(place.site, fault, spot);
+            }
+            return;
+        }
         let location = self.record(Some(place), url.clone());
         if let Some(target) = location.and_then(|location| url.join(&location).ok()) {
             if let Some(place) = self.model.locate_url(&target) {
@@ -89,6 +127,14 @@ impl Walk<'_> {
             }
         } else if let (Item::Page(page), Some(site)) = (place.item, self.model.site(place.site)) {
             self.model.plan(&site, page, |_, place| self.offer(place));
+        } else if let Item::Fault(fault, spot) = place.item {
+            self.follow(place.site, fault, spot);
+        }
+    }
+
+    fn follow(&mut self, site: u32, fault: Fault, spot: Spot) {
+        for link in pages::links(fault, spot) {
+            self.offer(Place::front(site, Item::Fault(fault, link)));
         }
     }
 
@@ -132,6 +178,7 @@ const STRAY_HOPS_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests {
+    use super::super::faults::Faults;
     use super::super::model::ModelConfig;
     use super::super::place::Door;
     use super::*;
@@ -283,6 +330,45 @@ mod tests {
             for status in [301, 302, 307] {
                 assert!(truth.fetched.values().any(|expected| expected.status == status), "{status}");
             }
+        }
+    }
+
+    #[test]
+    fn faults_leave_the_rest_of_the_web_as_it_is() {
+        let truth = |faults| {
+            let model = Model::new(ModelConfig { sites: 30, pages: 1_500, faults, ..ModelConfig::default() }).unwrap();
+            (reachable(&model, &model.seeds(1)).unwrap(), model)
+        };
+        let (healthy, _) = truth(Faults::NONE);
+        let (all, model) = truth(Faults::all());
+        assert!(healthy.faulty.is_empty() && healthy.mazes.is_empty());
+        let fault_of = |url: &Url| match model.locate_url(url).map(|place| place.item) {
+            Some(Item::Fault(fault, _)) => Some(fault),
+            _ => None,
+        };
+        let rest = |truth: &Truth| {
+            let statuses = truth.fetched.iter().chain(&truth.missing).map(|(url, expected)| (url, expected.status));
+            let rest: BTreeMap<Url, u16> = statuses
+                .filter(|(url, _)| fault_of(url).is_none())
+                .map(|(url, status)| (url.clone(), status))
+                .collect();
+            let denied: Vec<Url> = truth.denied.iter().filter(|url| fault_of(url).is_none()).cloned().collect();
+            (rest, denied)
+        };
+        assert!(rest(&healthy) == rest(&all));
+        let met: BTreeSet<Fault> = all
+            .fetched
+            .keys()
+            .chain(all.faulty.keys())
+            .chain(&all.mazes)
+            .chain(&all.denied)
+            .filter_map(|url| fault_of(url))
+            .collect();
+        assert_eq!(met.len(), Fault::ALL.len());
+        for url in all.fetched.keys().chain(all.faulty.keys()).chain(&all.mazes) {
+            let place = model.locate_url(url).unwrap();
+            assert_eq!(model.url_of(&place).as_ref(), Some(url));
+            assert!(!place.item.is_trap() && model.address_of(url.host()).is_some());
         }
     }
 

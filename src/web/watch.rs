@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::faults::Fault;
 use super::model::Model;
 use super::place::{Item, Place};
 use crate::url::{Scheme, fingerprint};
@@ -30,6 +31,9 @@ pub struct Report {
     pub traps: u64,
     /// Requests for URLs that robots.txt forbids.
     pub denied: u64,
+    /// Requests to faulty hosts, by fault.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<&'static str, u64>,
     /// What `--watch` adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchReport>,
@@ -60,6 +64,8 @@ pub struct WatchReport {
     pub host_gap_min_at: Option<String>,
     /// Shortest time between the arrivals of two requests to one address, in milliseconds.
     pub address_gap_ms_min: Option<f64>,
+    /// Requests to a host that had asked to be left alone for longer (Retry-After).
+    pub before_retry_after: u64,
     /// Whether a table was full, so that the numbers above are too small.
     pub watch_full: bool,
 }
@@ -73,6 +79,9 @@ pub(super) struct Observer {
     traps: AtomicU64,
     denied: AtomicU64,
     statuses: [AtomicU64; STATUSES.len()],
+    faults: [AtomicU64; Fault::ALL.len()],
+    /// How often what answers by that was asked for, by fingerprint.
+    asked: Mutex<HashMap<u64, u64>>,
     watch: Option<Mutex<Watch>>,
 }
 
@@ -98,6 +107,8 @@ impl Observer {
             traps: AtomicU64::new(0),
             denied: AtomicU64::new(0),
             statuses: Default::default(),
+            faults: std::array::from_fn(|_| AtomicU64::new(0)),
+            asked: Mutex::default(),
             watch: watch.then(Mutex::default),
         }
     }
@@ -106,13 +117,41 @@ impl Observer {
     pub fn arrive(&self, arrival: &Arrival) -> Option<u64> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let place = arrival.place?;
-        if matches!(place.item, Item::Trap(_)) {
+        if place.item.is_trap() {
             self.traps.fetch_add(1, Ordering::Relaxed);
         }
-        if self.model.site(place.site).is_some_and(|site| !site.allows(arrival.path_and_query.as_bytes())) {
+        let site = self.model.site(place.site);
+        // What lies behind the least that must be read of a robots.txt is the client's to know.
+        if site.is_some_and(|site| !self.model.allows(&site, place.item, arrival.path_and_query, ROBOTS_BYTES_MIN)) {
             self.denied.fetch_add(1, Ordering::Relaxed);
         }
-        Some(lock(self.watch.as_ref()?).arrive(arrival, place.item == Item::Robots, Instant::now()))
+        if let Item::Fault(fault, _) = place.item
+            && let Some(count) = self.faults.get(fault as usize)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(lock(self.watch.as_ref()?).arrive(arrival, place.item.is_robots(), Instant::now()))
+    }
+
+    /// How often a URL was asked for before this time, for what answers by that.
+    pub fn asked_before(&self, host: &str, path_and_query: &str) -> u64 {
+        let key = fingerprint(fingerprint(0, host), path_and_query);
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= HOSTS_MAX && !asked.contains_key(&key) {
+            return 0;
+        }
+        let count = asked.entry(key).or_insert(0);
+        *count += 1;
+        *count - 1
+    }
+
+    /// The host of `key` was asked to be left alone until `until`.
+    pub fn rest(&self, key: Option<u64>, until: Instant) {
+        if let (Some(key), Some(watch)) = (key, &self.watch)
+            && let Some(seen) = lock(watch).hosts.get_mut(&key)
+        {
+            seen.rest_until = Some(until);
+        }
     }
 
     /// The response to the request of `key` is written; `ended` is when writing began. That is what counts as its
@@ -137,13 +176,21 @@ impl Observer {
             response_bytes: self.response_bytes.load(Ordering::Relaxed),
             traps: self.traps.load(Ordering::Relaxed),
             denied: self.denied.load(Ordering::Relaxed),
+            faults: Fault::ALL
+                .iter()
+                .zip(&self.faults)
+                .map(|(fault, count)| (fault.as_str(), count.load(Ordering::Relaxed)))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
             watch: self.watch.as_ref().map(|watch| lock(watch).report()),
         }
     }
 }
 
 /// Every status that the server sends.
-const STATUSES: [u16; 11] = [200, 301, 302, 307, 400, 404, 405, 413, 421, 431, 505];
+const STATUSES: [u16; 15] = [200, 301, 302, 304, 307, 400, 404, 405, 413, 421, 429, 431, 500, 503, 505];
+/// The least that must be read of a robots.txt (RFC 9309 section 2.5).
+const ROBOTS_BYTES_MIN: usize = 500 << 10;
 /// Most URLs remembered: 12 bytes each and the table's slack, some 300 MB.
 const URLS_MAX: usize = 16_000_000;
 /// Most hosts and origins remembered.
@@ -171,6 +218,7 @@ struct HostSeen {
     arrival: Instant,
     arrival_was_robots: bool,
     end: Option<Instant>,
+    rest_until: Option<Instant>,
     in_flight: u32,
 }
 
@@ -192,11 +240,13 @@ impl Watch {
             keep_min(&mut self.report.address_gap_ms_min, milliseconds(before, now));
         }
         let Some(seen) = self.hosts.get_mut(&host) else {
-            let seen = HostSeen { arrival: now, arrival_was_robots: is_robots, end: None, in_flight: 1 };
+            let seen =
+                HostSeen { arrival: now, arrival_was_robots: is_robots, end: None, rest_until: None, in_flight: 1 };
             self.report.watch_full |= !insert_bounded(&mut self.hosts, host, seen, HOSTS_MAX);
             self.report.host_in_flight_max = self.report.host_in_flight_max.max(1);
             return host;
         };
+        self.report.before_retry_after += u64::from(seen.rest_until.is_some_and(|until| now < until));
         let gap = milliseconds(seen.arrival, now);
         if self.report.host_gap_ms_min.is_none_or(|least| gap < least) {
             self.report.host_gap_ms_min = Some(gap);

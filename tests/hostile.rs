@@ -1,0 +1,188 @@
+//! The hostile web: every fault at once, served by one process and crawled by another.
+//!
+//! Decides: the crawl must end by itself and well; every URL that can be had is stored as the truth says, whole or cut
+//! with the right mark, and every other one is counted under the name of its failure; every fault shows in the summary
+//! under a name of its own kind; and the servers, not the crawler, say that its manners were good.
+//! Limits: a machine so slow that a healthy server misses a timeout of seconds fails the test.
+
+#[path = "hostile/check.rs"]
+mod check;
+#[path = "hostile/program.rs"]
+mod program;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use program::{Folder, Web};
+use ringcrawl::config::Config;
+use ringcrawl::outcome::Failure;
+use ringcrawl::web::faults::ending::Ending;
+use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
+
+const SITES: u32 = 40;
+const PAGES: u64 = 1_200;
+
+/// Limits so short that a crawl takes half a minute, and so long that a busy machine keeps within them.
+const CONFIG: &str = r#"
+version = 1
+politeness.host_delay = "0s"
+politeness.ip_delay = "0s"
+politeness.retries_max = 2
+politeness.retry_delay = "100ms"
+robots.retry_delay = "1s"
+robots.retries_max = 1
+dns.timeout = "2s"
+fetch.first_byte_timeout = "8s"
+fetch.deadline = "20s"
+fetch.body_wire_bytes_max = "1MiB"
+fetch.body_bytes_max = "900KiB"
+scope.depth_max = 60
+scope.url_bytes_max = "200B"
+"#;
+
+/// Where in the summary a fault shows.
+fn shows_as(fault: Fault) -> &'static str {
+    match fault {
+        Fault::SlowFirstByte => "/failures/first-byte-timeout",
+        Fault::DrippingBody => "/blemishes/body-timeout",
+        Fault::ResetInHead => "/failures/reset",
+        Fault::ResetInBody => "/blemishes/body-reset",
+        Fault::ShortLength => "/blemishes/body-excess",
+        Fault::LongLength => "/blemishes/body-short",
+        Fault::BadChunk => "/blemishes/chunk-broken",
+        Fault::EndlessBody => "/blemishes/body-over-limit",
+        Fault::EndlessHead => "/failures/http-head-too-large",
+        Fault::HugePage => "/blemishes/length-over-limit",
+        Fault::GzipBomb => "/blemishes/decoded-over-limit",
+        Fault::WrongType => "/blemishes/type-mismatch",
+        Fault::RedirectLoop => "/blemishes/redirect-to-itself",
+        Fault::RedirectChain => "/redirects_too_many",
+        Fault::RetryAfter => "/blemishes/overloaded",
+        Fault::Robots5xx => "/failures/robots-server-error",
+        Fault::RobotsTimeout => "/failures/robots-unreachable",
+        Fault::RobotsHuge => "/blemishes/robots-over-limit",
+        Fault::DnsServfail => "/failures/dns-failed",
+        Fault::DnsNxdomain => "/failures/dns-not-found",
+        Fault::DnsTimeout => "/failures/dns-timeout",
+        Fault::CertificateExpired => "/failures/tls-certificate-expired",
+        Fault::CertificateWrongName => "/failures/tls-certificate-name",
+        Fault::CertificateSelfSigned => "/failures/tls-certificate-issuer",
+        Fault::SessionIds | Fault::Calendar => "/links_too_deep",
+        Fault::PathTrap => "/links_too_long",
+        Fault::Duplicates => "/duplicates",
+        // Nothing is wrong with these, for a crawl that asks once.
+        Fault::Changing => "/pages",
+    }
+}
+
+fn crawl_and_check(rng_seed: u64, spec: &str, more: &str) -> serde_json::Value {
+    println!("rng_seed {rng_seed}");
+    let faults: Faults = spec.parse().expect("faults");
+    let folder = Folder::new(rng_seed);
+    let ca_file = folder.at("ca.pem");
+    let arguments = ["--faults", spec, "--sites", &SITES.to_string(), "--pages", &PAGES.to_string()];
+    let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
+    arguments.extend(["--rng-seed".to_owned(), rng_seed.to_string()]);
+    let web = Web::start(&arguments, &ca_file);
+    let config_file = folder.at("config.toml");
+    let dns = web.ready["dns"].as_str().expect("an address");
+    std::fs::write(&config_file, format!("{CONFIG}dns.servers = [\"{dns}\"]\ntls.ca_files = [{ca_file:?}]\n{more}\n"))
+        .expect("a file");
+    let config = Config::load(&config_file).expect("a configuration");
+    let model = Model::new(ModelConfig {
+        rng_seed,
+        sites: SITES,
+        pages: PAGES,
+        http_port: web.port("http_port"),
+        https_port: web.port("https_port"),
+        faults,
+        ..ModelConfig::default()
+    })
+    .expect("a model");
+    let seeds = model.seeds(1);
+    let truth = truth::reachable_by(&model, &seeds, &config).expect("a truth");
+
+    let dir = folder.at("crawl");
+    let summary = program::crawl(seeds[0].as_str(), &dir, &config_file);
+    let report = web.stop();
+    assert_eq!(summary["ended"], "finished", "{summary:#}");
+    assert_eq!((&summary["queued"], &summary["in_flight"]), (&0.into(), &0.into()));
+
+    let depth_max = usize::from(config.scope.depth_max);
+    let mut harvest = check::stored(&dir);
+    let wrongs = check::wrongs(&harvest, &truth, &model, depth_max);
+    assert!(wrongs.is_empty(), "{} URLs are wrong:\n{}", wrongs.len(), wrongs.join("\n"));
+    check::spoil(&mut harvest, &truth, &|what, spoiled| {
+        assert!(!check::wrongs(spoiled, &truth, &model, depth_max).is_empty(), "nobody notices {what}");
+    });
+    program::output(&["store", "verify", &dir]);
+
+    let mut failures: BTreeMap<&str, u64> = Failure::ALL.iter().map(|failure| (failure.as_str(), 0)).collect();
+    let mut again = 0;
+    for ending in truth.faulty.values() {
+        match ending {
+            Ending::Failed { failure, requests } => {
+                *failures.entry(failure.as_str()).or_default() += 1;
+                again += u64::from(requests.saturating_sub(1));
+            }
+            Ending::Again { statuses, .. } => again += statuses.len() as u64 - 1,
+            Ending::Cut { .. } => {}
+        }
+    }
+    failures.insert(Failure::RobotsDenied.as_str(), truth.denied.len() as u64);
+    for (name, count) in &failures {
+        assert_eq!(summary["failures"][name].as_u64(), Some(*count), "{name}: {summary:#}");
+    }
+    for fault in Fault::ALL.iter().copied().filter(|_| spec == "all") {
+        let count = summary.pointer(shows_as(fault)).and_then(serde_json::Value::as_u64);
+        assert!(count > Some(0), "{fault:?} does not show: {summary:#}");
+        let is_of_names = matches!(fault, Fault::DnsServfail | Fault::DnsNxdomain | Fault::DnsTimeout);
+        let asked = report["faults"][fault.as_str()].as_u64().unwrap_or(0);
+        assert_eq!(asked > 0, !(is_of_names || fault.as_str().starts_with("certificate")), "{fault:?}: {report:#}");
+    }
+
+    let watch = &report["watch"];
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    for (name, value) in [
+        ("denied", &report["denied"]),
+        ("traps", &report["traps"]),
+        ("before_robots", &watch["before_robots"]),
+        ("before_retry_after", &watch["before_retry_after"]),
+    ] {
+        assert_eq!(number(value), 0, "{name}: {report:#}");
+    }
+    assert_eq!(number(&watch["host_in_flight_max"]), 1, "{report:#}");
+    // Where a healthy server was late, it was asked again, and the summary says so.
+    let (double, retries) = (number(&watch["double_fetches"]), number(&summary["retries"]));
+    assert!(again <= double && double <= retries, "{again} {double} {retries}: {report:#}");
+    summary
+}
+
+#[test]
+fn a_crawl_of_every_fault_has_what_can_be_had() {
+    crawl_and_check(1, "all", "");
+}
+
+/// Whoever wants pages more than proof of who sent them has them, and is told.
+#[test]
+fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
+    let spec = "certificate-expired=0.2,certificate-wrong-name=0.2,certificate-self-signed=0.2";
+    let summary = crawl_and_check(7, spec, "tls.certificates = \"record\"");
+    // A root, three pages and what they link to, and robots.txt, of each host at least.
+    assert!(summary["blemishes"]["certificate"].as_u64() >= Some(3 * 8), "{summary:#}");
+    for name in ["tls-certificate-expired", "tls-certificate-name", "tls-certificate-issuer"] {
+        assert_eq!(summary["failures"][name], 0, "{summary:#}");
+    }
+}
+
+#[test]
+#[ignore = "long: an hour of other webs, or RINGCRAWL_LONG_MINUTES"]
+fn crawls_of_other_faulty_webs() {
+    let minutes = std::env::var("RINGCRAWL_LONG_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let (begun, mut rng_seed) = (Instant::now(), 2);
+    while begun.elapsed() < Duration::from_secs(60 * minutes) {
+        crawl_and_check(rng_seed, "all", "");
+        rng_seed += 1;
+    }
+    println!("{} webs", rng_seed - 2);
+}
