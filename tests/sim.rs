@@ -15,7 +15,7 @@ fn crawls() -> std::ops::Range<u64> {
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged) = (0, 0, 0, 0);
-    let (mut aside, mut resumed) = (0, 0);
+    let (mut aside, mut resumed, mut forgotten, mut outside) = (0, 0, 0, 0);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -31,13 +31,15 @@ fn every_crawl_covers_everything_once_and_politely() {
         exchanged += report.exchanged;
         aside += report.aside;
         resumed += u64::from(report.resumed);
+        forgotten += report.forgotten;
+        outside += report.outside;
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
-    println!("{resumed} crawls resumed, {aside} URLs set aside");
+    println!("{resumed} crawls resumed, {aside} URLs set aside, {forgotten} hosts forgotten, {outside} blocks outside");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000);
-        assert!(resumed > 20 && aside > 100);
+        assert!(resumed > 20 && aside > 100 && forgotten > 1_000 && outside > 100);
     }
 }
 
