@@ -30,6 +30,8 @@ pub enum ReadFor {
     Host(u32),
     /// The batches for a shard.
     Lane(u16),
+    /// The queue of those whose host is not in memory.
+    Outside,
 }
 
 /// What the hands are to do, in this order.

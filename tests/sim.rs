@@ -16,6 +16,7 @@ fn crawls() -> std::ops::Range<u64> {
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged) = (0, 0, 0, 0);
     let (mut aside, mut resumed, mut killed, mut twice) = (0, 0, 0, 0);
+    let (mut forgotten, mut outside) = (0, 0);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -33,15 +34,16 @@ fn every_crawl_covers_everything_once_and_politely() {
         resumed += u64::from(report.resumed);
         killed += u64::from(report.killed);
         twice += report.twice;
+        forgotten += report.forgotten;
+        outside += report.outside;
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
-    println!(
-        "{resumed} crawls resumed, {killed} of them or more killed: {twice} pages fetched twice; {aside} URLs set aside"
-    );
+    println!("{resumed} crawls resumed, {killed} killed: {twice} pages fetched twice; {aside} URLs set aside");
+    println!("{forgotten} hosts forgotten, {outside} blocks came back to hosts that were not in memory");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000);
-        assert!(resumed > 20 && killed > 20 && twice > 0 && aside > 100);
+        assert!(resumed > 20 && killed > 20 && twice > 0 && aside > 100 && forgotten > 1_000 && outside > 100);
     }
 }
 

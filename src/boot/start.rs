@@ -223,17 +223,18 @@ fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Ve
     (to, from)
 }
 
-/// Every fetch and every idle connection is an open file; too few of them would fail fetches at random.
+/// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
 fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
     let files = super::raise_file_limit();
-    let per_shard = (config.fetch.in_flight_max + config.fetch.idle_connections_max) as u64 + FILES_PER_SHARD;
+    let (fetch, names) = (&config.fetch, config.dns.in_flight_max);
+    let per_shard = (fetch.in_flight_max + fetch.idle_connections_max + names) as u64 + FILES_PER_SHARD;
     let needed = per_shard * u64::from(shards) + FILES_BESIDES;
     if files >= needed {
         return Ok(());
     }
     Err(BootError::Order(format!(
         "{needed} open files may be needed and the limit is {files}: raise it (ulimit -n, LimitNOFILE=), \
-         or lower fetch.in_flight_max and fetch.idle_connections_max"
+         or lower fetch.in_flight_max, fetch.idle_connections_max and dns.in_flight_max"
     )))
 }
 

@@ -195,6 +195,9 @@ tables! {
         /// Redirects followed.
         /// Five at least should be (RFC 9309 section 2.3.1.2).
         redirects_max: u8 = "5", Kind::Number(0, 20);
+        /// Bytes of rules held in memory, all shards together; above it the oldest are dropped and asked for again.
+        /// A host's rules are about a kilobyte: too little here costs a request for robots.txt before every page.
+        ram_bytes_max: u64 = "512MiB", size("64KiB", "16TiB");
     }
 
     /// Name resolution.
@@ -206,7 +209,7 @@ tables! {
         hosts: BTreeMap<String, Vec<IpAddr>> = "{}", Kind::Hosts;
         /// One query, all retries included.
         timeout: Duration = "5s", time("10ms", "5m");
-        /// Queries under way per shard.
+        /// Names asked for at once per shard, besides the fetches.
         /// Resolvers drop what comes faster than they can walk the tree.
         in_flight_max: usize = "256", Kind::Number(1, 65_536);
         /// Answers are used at least this long.
@@ -290,6 +293,9 @@ tables! {
         /// URLs of one host that stay in memory when its queue spills.
         /// So many requests can be made before the disk is asked again.
         host_head_urls: usize = "64", Kind::Number(1, 65_536);
+        /// Hosts in memory, all shards together; URLs of further ones wait on disk until a host has no more URLs.
+        /// Each costs about a kilobyte. A host that was forgotten is met anew, with its robots.txt first.
+        hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
     }
 
     /// Segments of what was crawled.

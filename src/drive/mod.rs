@@ -7,7 +7,7 @@
 //!
 //! Invariants: the brain is touched by the loop alone; `quiet` and the counts of sent and received URLs move in the
 //! order that [`crate::control::Census`] relies on; a shard ends only in `Phase::Close`, after everything is written.
-//! Limits: new fetches wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
+//! Limits: new fetches, and what other shards sent, wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
 
 mod disk;
 mod page;
@@ -186,8 +186,11 @@ impl Loop {
         failure.map_or(Ok(()), |failure| Err(format!("the store stopped: {failure}")))
     }
 
-    /// Works off what other shards sent.
+    /// Works off what other shards sent. What the disk has no time for stays with its sender, who has a disk, too.
     fn take_in(&mut self) {
+        if self.is_disk_behind() {
+            return;
+        }
         let _stage = stage::enter(Stage::Exchange);
         for ring in &mut self.from {
             for _ in 0..BATCHES_PER_TURN {
@@ -209,6 +212,10 @@ impl Loop {
         }
     }
 
+    fn is_disk_behind(&self) -> bool {
+        self.disk.backlog_bytes() > BACKLOG_BYTES_MAX
+    }
+
     fn take_finished(&mut self) {
         for (block, purpose, bytes) in self.disk.take_returned() {
             if !self.brain.spool_read(ring::now(), block, purpose, bytes) {
@@ -227,9 +234,9 @@ impl Loop {
     fn start_jobs(&mut self) -> bool {
         let pages_max = self.config.crawl.pages_max;
         for _ in 0..JOBS_PER_TURN {
-            let stored = self.post.stats.pages.get() + self.brain.in_flight() as u64;
-            if self.brain.in_flight() >= self.config.fetch.in_flight_max
-                || self.disk.backlog_bytes() > BACKLOG_BYTES_MAX
+            let stored = self.post.stats.pages.get() + self.brain.fetching() as u64;
+            if self.brain.fetching() >= self.config.fetch.in_flight_max
+                || self.is_disk_behind()
                 || (pages_max > 0 && stored >= pages_max)
             {
                 return false;
@@ -305,7 +312,7 @@ impl Loop {
 
     fn publish(&mut self, phase: Phase) {
         let (stats, counts) = (&self.post.stats, self.brain.counts());
-        stats.hosts.set(self.brain.hosts() as u64);
+        stats.hosts.set(self.brain.hosts());
         stats.visited.set(self.brain.visited());
         stats.exchanged_out.set(counts.exchanged_out);
         stats.exchanged_in.set(counts.exchanged_in);
@@ -317,7 +324,7 @@ impl Loop {
             counter.set(count);
         }
         stats.queued.set(self.brain.queued());
-        stats.in_flight.set(self.brain.in_flight() as u64);
+        stats.in_flight.set(self.brain.fetching() as u64);
         let hands = self.bench.hands.counters();
         stats.connections.set(hands.connects.get());
         stats.handshakes.set(hands.handshakes.get());
@@ -340,6 +347,9 @@ impl Loop {
     async fn close(&mut self) -> Result<(), String> {
         while self.from.iter_mut().any(Consumer::has_message) {
             self.take_in();
+            if self.is_disk_behind() {
+                self.signal.wait().await;
+            }
         }
         self.take_finished();
         self.queue_writes(true);

@@ -37,6 +37,7 @@ impl Frontier {
         }
         let end = match job.kind {
             JobKind::Resolve => {
+                self.resolving -= 1;
                 self.resolved(now, id, outcome);
                 End::Errand
             }
@@ -59,6 +60,7 @@ impl Frontier {
             let at = self.hosts[id as usize].not_before;
             self.schedule(id, now, at);
         }
+        self.trim_rules();
         end
     }
 
@@ -133,6 +135,7 @@ impl Frontier {
         let wait = self.backoff(job.attempt).max(self.hosts[job.host as usize].not_before.since(now));
         let attempt = if aborted { job.attempt } else { job.attempt + 1 };
         let entry = Entry { url: job.url.clone(), depth: job.depth, attempt };
+        self.ram_bytes += entry.ram_bytes();
         self.hosts[job.host as usize].retries.push((now + wait, entry));
         End::Again
     }
@@ -152,9 +155,9 @@ impl Frontier {
                 robots::Meaning::Parse => {
                     let body = fetched.robots_body.as_deref().unwrap_or_default();
                     let rules = Rules::parse(body, &self.rules.agent, self.rules.robots.body_bytes_max);
-                    self.robots_known(now, id, index, Rc::new(rules));
+                    self.robots_known(now, id, index, rules);
                 }
-                robots::Meaning::AllowAll => self.robots_known(now, id, index, Rc::new(Rules::allow_all())),
+                robots::Meaning::AllowAll => self.robots_known(now, id, index, Rules::allow_all()),
                 robots::Meaning::Unreachable => {
                     self.robots_unreachable(now, id, index, fetched.retry_after, Failure::RobotsServerError);
                 }
@@ -169,12 +172,13 @@ impl Frontier {
         }
     }
 
-    fn robots_known(&mut self, now: Instant, id: HostId, index: usize, rules: Rc<Rules>) {
-        let known = Robots::Known { rules, until: now + self.rules.robots.ttl, used: false };
+    fn robots_known(&mut self, now: Instant, id: HostId, index: usize, rules: Rules) {
+        let known = self.verdict_for(rules, now);
         let host = &mut self.hosts[id as usize];
         host.origins[index].robots = known;
         host.origins[index].attempts = 0;
         host.obey_crawl_delay(self.rules.politeness.host_delay, self.rules.politeness.crawl_delay_max);
+        self.note_rules(id, index);
         self.release_waiters(id, now);
     }
 
@@ -213,7 +217,7 @@ impl Frontier {
         let too_many = origin.redirects > redirects_max;
         let Some(target) = fetched.redirect.as_ref().filter(|_| !too_many) else {
             // More redirects than that, or none that leads anywhere: as if there were no robots.txt.
-            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
+            return self.robots_known(now, id, index, Rules::allow_all());
         };
         let host = &mut self.hosts[id as usize];
         let same_host = host_key(target.host()) == &*host.name;
@@ -223,7 +227,7 @@ impl Frontier {
         }
         let same_shard = same_host
             || self.rules.partition_key == PartitionKey::Site && target.site() == crate::url::site_of(&host.name);
-        let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(target)).flatten() else {
+        let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(now, target)).flatten() else {
             return self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
         };
         let awaited = &mut self.hosts[other as usize].origins[place];
@@ -234,7 +238,7 @@ impl Frontier {
         }
         if last == (id, index) {
             // In a circle.
-            return self.robots_known(now, id, index, Rc::new(Rules::allow_all()));
+            return self.robots_known(now, id, index, Rules::allow_all());
         }
         self.wait_elsewhere(now, (id, index), last, steps);
         self.release_waiters(last.0, now);
@@ -260,13 +264,13 @@ impl Frontier {
             waiting.push((from.0, from.1 as u8));
         }
         for (id, index) in waiting {
-            let origin = &mut self.hosts[id as usize].origins[usize::from(index)];
-            if !origin.waits_for(from) {
-                continue;
-            }
+            // It may have been given up meanwhile, or forgotten.
+            let origin = self.hosts[id as usize].origins.get_mut(usize::from(index));
+            let Some(origin) = origin.filter(|origin| origin.waits_for(from)) else { continue };
             origin.redirects = origin.redirects.saturating_add(here).saturating_add(steps);
             if origin.redirects > self.rules.robots.redirects_max {
-                self.give_verdict(now, (id, index), self.verdict_for(Rules::allow_all(), now));
+                let verdict = self.verdict_for(Rules::allow_all(), now);
+                self.give_verdict(now, (id, index), verdict);
             } else {
                 origin.robots = Robots::Elsewhere { host: to.0, origin: to.1 as u8 };
                 self.hosts[to.0 as usize].origins[to.1].waiters.push((id, index));
@@ -274,8 +278,8 @@ impl Frontier {
         }
     }
 
-    fn origin_elsewhere(&mut self, target: &Url) -> Option<(HostId, usize)> {
-        let other = self.host_id(target.host());
+    fn origin_elsewhere(&mut self, now: Instant, target: &Url) -> Option<(HostId, usize)> {
+        let other = self.find_or_insist(now, target.host());
         let place = self.hosts[other as usize].origin_of(target)?;
         Some((other, place))
     }
@@ -296,8 +300,9 @@ impl Frontier {
                 _ => continue,
             };
             for (waiter, place) in std::mem::take(&mut origin.waiters) {
-                // It may have been given up meanwhile, and asked again by itself.
-                if self.hosts[waiter as usize].origins[usize::from(place)].waits_for((id, index)) {
+                // It may have been given up meanwhile, and asked again by itself, or forgotten.
+                let origin = self.hosts[waiter as usize].origins.get(usize::from(place));
+                if origin.is_some_and(|origin| origin.waits_for((id, index))) {
                     self.give_verdict(now, (waiter, place), verdict.clone());
                 }
             }
@@ -313,10 +318,11 @@ impl Frontier {
             let at = host.not_before;
             self.schedule(id, now, at);
         }
+        self.note_rules(id, usize::from(index));
     }
 
-    fn verdict_for(&self, rules: Rules, now: Instant) -> Robots {
-        Robots::Known { rules: Rc::new(rules), until: now + self.rules.robots.ttl, used: false }
+    fn verdict_for(&mut self, rules: Rules, now: Instant) -> Robots {
+        Robots::Known { rules: self.shelf.keep(rules), until: now + self.rules.robots.ttl, used: false }
     }
 
     fn backoff(&self, attempt: u8) -> Duration {

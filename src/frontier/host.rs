@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::queue::{Fifo, HostQueue};
+use super::shelf::Kept;
 use crate::outcome::{Failure, HostId};
-use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
 
@@ -39,6 +39,8 @@ pub struct Host {
     pub(super) failures_in_row: u32,
     /// Everything queued ends as this failure, until the instant given.
     pub(super) given_up: Option<(Failure, Instant)>,
+    /// Its place in the row of idle hosts ([`super::door`]).
+    pub(super) idle_number: u64,
 }
 
 /// Where a host stands.
@@ -50,7 +52,7 @@ pub enum State {
     Ready,
     /// In the calendar at this instant.
     Waiting(Instant),
-    /// Among those that wait for their address.
+    /// Among those that wait for their turn at an address or at the name servers.
     Parked,
     /// A job is under way.
     Busy,
@@ -100,7 +102,7 @@ pub enum Robots {
     /// Not fetched.
     Unknown,
     /// Fetched; `used` once a page was judged by it.
-    Known { rules: Rc<Rules>, until: Instant, used: bool },
+    Known { rules: Rc<Kept>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
     Unreachable { again: Instant },
     /// Not to be had after all tries; URLs end as `why`.
@@ -129,13 +131,14 @@ impl Host {
             crawl_delay: Duration::ZERO,
             failures_in_row: 0,
             given_up: None,
+            idle_number: 0,
         }
     }
 
     /// The index of the origin of `url`, added when new; `None` when the host has too many.
     pub(super) fn origin_of(&mut self, url: &Url) -> Option<usize> {
         let (scheme, port) = (url.scheme(), url.port());
-        if let Some(index) = self.origins.iter().position(|origin| origin.scheme == scheme && origin.port == port) {
+        if let Some(index) = self.origins.iter().position(|origin| origin.is_of(url)) {
             return Some(index);
         }
         // Anyone may link to sixteen odd ports of a host; its own two must not be lost by that.
@@ -207,7 +210,19 @@ impl Host {
     }
 }
 
+impl Entry {
+    /// Memory that it holds while it waits for another try.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        (size_of::<(Instant, Entry)>() + self.url.as_str().len()) as u64
+    }
+}
+
 impl Origin {
+    /// Whether `url` belongs to this origin.
+    pub(super) fn is_of(&self, url: &Url) -> bool {
+        self.scheme == url.scheme() && self.port == url.port()
+    }
+
     /// The address of this origin's robots.txt; `host` is its host's name.
     pub(super) fn robots_url(&self, host: &str) -> Option<Url> {
         if let Some(moved) = &self.moved {
@@ -234,3 +249,5 @@ pub(super) const PARKED_BYTES_MAX: usize = 64 * 1024;
 pub(super) const PARKED_BYTES_MIN: usize = 4 * 1024;
 /// URLs of a host that wait for another try.
 pub(super) const RETRIES_MAX: usize = 256;
+/// The same while the frontier's memory is over its bound.
+pub(super) const RETRIES_MIN: usize = 8;

@@ -8,14 +8,16 @@
 //! Invariants: one job per host at a time; no request before `not_before` of its host and the [`Ledger`]'s
 //! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
 //! fetched job or in [`Frontier::settled`].
-//! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; a host costs about 400
-//! bytes for ever.
+//! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
+//! ([`door`]), their rules by `robots.ram_bytes_max` ([`shelf`]); names asked for at once by `dns.in_flight_max`.
 
+mod door;
 mod due;
 mod finish;
 mod host;
 mod ledger;
 mod queue;
+mod shelf;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -32,18 +34,27 @@ use crate::outcome::{Failure, FetchJob, HostId};
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
+use door::Door;
 use due::{Due, Event};
 use host::{Host, State};
+use queue::HostQueue;
+use shelf::Shelf;
 
 /// The waiting URLs of one shard.
 #[derive(Debug)]
 pub struct Frontier {
     hosts: Vec<Host>,
     names: HashMap<Box<str>, HostId>,
+    door: Door,
+    shelf: Shelf,
     ready: VecDeque<HostId>,
     due: Due,
     /// Hosts that wait for their address's turn.
     parked: HashMap<IpAddr, VecDeque<HostId>>,
+    /// Hosts that wait for their turn at the name servers.
+    nameless: VecDeque<HostId>,
+    /// Names that are asked for.
+    resolving: usize,
     ledger: Arc<Ledger>,
     rules: Rulebook,
     ram_bytes: u64,
@@ -77,19 +88,26 @@ pub struct Rulebook {
     deadline: Duration,
     ram_bytes_max: u64,
     host_head_urls: usize,
+    hosts_max: usize,
+    rules_bytes_max: u64,
+    resolving_max: usize,
 }
 
 impl Rulebook {
     /// The rules of one shard of `shards`.
     pub fn new(config: &Config, shards: u16) -> Rulebook {
+        let shards = u64::from(shards.max(1));
         Rulebook {
             politeness: config.politeness.clone(),
             robots: config.robots.clone(),
             partition_key: config.partition.key,
             agent: config.agent.token().to_owned(),
             deadline: config.fetch.deadline,
-            ram_bytes_max: config.frontier.ram_bytes_max / u64::from(shards.max(1)),
+            ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
+            hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
+            rules_bytes_max: config.robots.ram_bytes_max / shards,
+            resolving_max: config.dns.in_flight_max.max(1),
         }
     }
 }
@@ -100,9 +118,13 @@ impl Frontier {
         Frontier {
             hosts: Vec::new(),
             names: HashMap::new(),
+            door: Door::new(rules.hosts_max),
+            shelf: Shelf::new(rules.rules_bytes_max),
             ready: VecDeque::new(),
             due: Due::default(),
             parked: HashMap::new(),
+            nameless: VecDeque::new(),
+            resolving: 0,
             ledger,
             rules,
             ram_bytes: 0,
@@ -117,15 +139,24 @@ impl Frontier {
 
     /// Queues a URL that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, depth: u16, spool: &mut Spool) {
-        let id = self.host_id(url.host());
+        self.queued += 1;
+        match self.find_or_admit(now, url.host()) {
+            Some(id) => self.queue(now, id, url, depth, spool),
+            None => self.wait_outside(url, depth, spool),
+        }
+    }
+
+    /// Queues a URL for its host.
+    fn queue(&mut self, now: Instant, id: HostId, url: &Url, depth: u16, spool: &mut Spool) {
         let long_tail_bytes = self.long_tail_bytes();
+        // A head cannot be spilled.
+        let head_urls = if self.has_room() { self.rules.host_head_urls } else { 1 };
         let host = &mut self.hosts[id as usize];
         let before = host.queue.tail_bytes();
         // Less than before when it frees what was taken.
         self.ram_bytes -= host.queue.ram_bytes() as u64;
-        host.queue.push(depth, url.as_str(), self.rules.host_head_urls);
+        host.queue.push(depth, url.as_str(), head_urls);
         self.ram_bytes += host.queue.ram_bytes() as u64;
-        self.queued += 1;
         if before < long_tail_bytes && host.queue.tail_bytes() >= long_tail_bytes {
             self.long_tails.push_back(id);
         }
@@ -133,7 +164,7 @@ impl Frontier {
             let at = host.not_before;
             self.schedule(id, now, at);
         }
-        if self.ram_bytes > self.rules.ram_bytes_max {
+        if !self.has_room() {
             self.spill(spool);
         }
     }
@@ -150,9 +181,17 @@ impl Frontier {
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.wake(now);
+        self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
         for _ in 0..STEPS_MAX {
-            let id = self.ready.pop_front()?;
+            // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
+            let nameless = if self.resolving < self.rules.resolving_max { self.nameless.pop_front() } else { None };
+            let Some(id) = nameless.or_else(|| self.ready.pop_front()) else {
+                if self.let_in(now, spool) {
+                    continue;
+                }
+                return None;
+            };
             if let Some(job) = self.step(id, now, spool) {
                 return Some(job);
             }
@@ -162,7 +201,11 @@ impl Frontier {
 
     /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
     pub fn next_due(&self) -> Option<Instant> {
-        if self.ready.is_empty() { self.due.next() } else { Some(Instant::ZERO) }
+        let a_name_may_be_asked_for = self.resolving < self.rules.resolving_max && !self.nameless.is_empty();
+        if !self.ready.is_empty() || a_name_may_be_asked_for || self.door.can_open() {
+            return Some(Instant::ZERO);
+        }
+        self.due.next()
     }
 
     /// Takes what ended without a request since the last call.
@@ -172,7 +215,7 @@ impl Frontier {
 
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        self.active == 0
+        self.active == 0 && self.door.is_clear()
     }
 
     /// URLs that wait or are being fetched.
@@ -180,9 +223,19 @@ impl Frontier {
         self.queued
     }
 
-    /// Hosts known.
-    pub fn hosts(&self) -> usize {
-        self.hosts.len()
+    /// Hosts met; one that was forgotten meanwhile counts each time.
+    pub fn hosts(&self) -> u64 {
+        self.door.met()
+    }
+
+    /// Hosts in memory.
+    pub fn hosts_in_memory(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Names that are asked for now: `Resolve` jobs under way.
+    pub fn resolving(&self) -> usize {
+        self.resolving
     }
 
     /// Bytes of waiting URLs in memory.
@@ -190,16 +243,14 @@ impl Frontier {
         self.ram_bytes
     }
 
-    /// The slot of a host, made when new.
-    fn host_id(&mut self, name: &str) -> HostId {
-        let name = host_key(name);
-        if let Some(id) = self.names.get(name) {
-            return *id;
-        }
-        let id = self.hosts.len() as HostId;
-        self.hosts.push(Host::new(name));
-        self.names.insert(name.into(), id);
-        id
+    /// Bytes of the rules of robots.txt in memory.
+    pub fn rules_bytes(&self) -> u64 {
+        self.shelf.bytes()
+    }
+
+    /// Whether waiting URLs are within their memory.
+    fn has_room(&self) -> bool {
+        self.ram_bytes <= self.rules.ram_bytes_max
     }
 
     /// Makes a host ready, now or at `at`.
@@ -220,7 +271,11 @@ impl Frontier {
             (false, true) => self.active -= 1,
             _ => {}
         }
+        let falls_idle = host.state != State::Idle && state == State::Idle;
         host.state = state;
+        if falls_idle {
+            self.note_idle(id);
+        }
     }
 
     /// Moves what is due into the queue of ready hosts.
@@ -276,12 +331,12 @@ impl Frontier {
 
     /// Sends tails to disk until memory is within bounds, or nothing is left that is worth it.
     fn spill(&mut self, spool: &mut Spool) {
-        while self.ram_bytes > self.rules.ram_bytes_max {
+        while !self.has_room() {
             let Some(id) = self.long_tails.pop_front() else { break };
             self.spill_host(id, SHORT_TAIL_BYTES, spool);
         }
         for _ in 0..SWEEP_HOSTS.min(self.hosts.len()) {
-            if self.ram_bytes <= self.rules.ram_bytes_max {
+            if self.has_room() {
                 return;
             }
             self.sweep = (self.sweep + 1) % self.hosts.len();
@@ -295,19 +350,7 @@ impl Frontier {
             return;
         }
         let before = queue.ram_bytes();
-        let tail = queue.take_tail();
-        // In pieces: a block comes back whole, and as the head it stays in memory.
-        let mut piece = UrlBatch::new();
-        for (depth, url) in tail.iter() {
-            piece.push(depth, url);
-            if piece.as_bytes().len() >= BLOCK_BYTES {
-                queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
-                piece.clear();
-            }
-        }
-        if !piece.is_empty() {
-            queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
-        }
+        spill_tail(queue, spool);
         self.ram_bytes -= (before - queue.ram_bytes()) as u64;
     }
 
@@ -319,6 +362,22 @@ impl Frontier {
     fn read_back(&mut self, id: HostId, block: Block, spool: &mut Spool) {
         self.set_state(id, State::Reading);
         spool.read(block, ReadFor::Host(id));
+    }
+}
+
+/// Sends a queue's tail to disk, in pieces: a block comes back whole, and as the head it stays in memory.
+fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
+    let tail = queue.take_tail();
+    let mut piece = UrlBatch::new();
+    for (depth, url) in tail.iter() {
+        piece.push(depth, url);
+        if piece.as_bytes().len() >= BLOCK_BYTES {
+            queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+            piece.clear();
+        }
+    }
+    if !piece.is_empty() {
+        queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
     }
 }
 
@@ -335,6 +394,8 @@ const BLOCK_BYTES: usize = 32 * 1024;
 const SHORT_TAIL_BYTES: usize = 512;
 /// Hosts looked at for short tails per offered URL.
 const SWEEP_HOSTS: usize = 64;
+/// Length below which a row is not searched for entries that were overtaken.
+const ROW_ROOM: usize = 1_024;
 /// Hosts looked at per call of `next_job`.
 const STEPS_MAX: usize = 256;
 const ADDR_PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -68,6 +68,11 @@ impl HostQueue {
         self.spilled.push_back(block);
     }
 
+    /// Whether a block is on its way back.
+    pub fn is_reading(&self) -> bool {
+        self.reading
+    }
+
     /// Bytes of URLs in the tail.
     pub fn tail_bytes(&self) -> usize {
         self.tail.as_bytes().len()

@@ -3,7 +3,9 @@
 //! Decides, for the URL in the host's hand, in this order: an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
-use super::host::{Dns, Entry, Host, Origin, PARKED_BYTES_MAX, PARKED_BYTES_MIN, RETRIES_MAX, Robots, State};
+use super::host::{
+    Dns, Entry, Host, Origin, PARKED_BYTES_MAX, PARKED_BYTES_MIN, RETRIES_MAX, RETRIES_MIN, Robots, State,
+};
 use super::queue::Refill;
 use super::{Frontier, STEPS_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
@@ -76,11 +78,12 @@ impl Frontier {
                     let at = again.unwrap_or(now + ELSEWHERE_PAUSE);
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
                     if entry.attempt > 0 {
+                        self.ram_bytes += entry.ram_bytes();
                         host.retries.push((at, entry));
                         continue;
                     }
-                    let has_room = self.ram_bytes <= self.rules.ram_bytes_max;
-                    let bytes_max = if has_room { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
+                    let bytes_max =
+                        if self.ram_bytes <= self.rules.ram_bytes_max { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
                     if host.origins[origin].parked.bytes_left() < bytes_max {
                         host.origins[origin].parked.push(entry.depth, entry.url.as_str());
                         self.ram_bytes += UrlBatch::entry_bytes(entry.url.as_str()) as u64;
@@ -105,16 +108,22 @@ impl Frontier {
 
     /// Takes the next URL into the host's hand.
     fn fill_hand(&mut self, id: HostId, now: Instant) -> Next {
+        let retries_max = if self.has_room() { RETRIES_MAX } else { RETRIES_MIN };
         let host = &mut self.hosts[id as usize];
         if host.hand.is_some() {
             return Next::Hand;
         }
         if let Some(index) = host.retries.iter().position(|(at, _)| *at <= now) {
-            host.hand = Some(host.retries.swap_remove(index).1);
+            let (_, entry) = host.retries.swap_remove(index);
+            if host.retries.is_empty() {
+                host.retries = Vec::new();
+            }
+            self.ram_bytes -= entry.ram_bytes();
+            host.hand = Some(entry);
             return Next::Hand;
         }
         let mut wait = host.retries.iter().map(|(at, _)| *at).chain(host.wanted_again()).min();
-        if let (Some(at), true) = (wait, host.retries.len() >= RETRIES_MAX) {
+        if let (Some(at), true) = (wait, host.retries.len() >= retries_max) {
             return Next::Wait(at);
         }
         for origin in &mut host.origins {
@@ -229,6 +238,12 @@ impl Frontier {
                 self.schedule(id, now, at);
                 return None;
             }
+            if self.resolving >= self.rules.resolving_max {
+                self.set_state(id, State::Parked);
+                self.nameless.push_back(id);
+                return None;
+            }
+            self.resolving += 1;
             return Some(self.job(id, JobKind::Resolve, url, None, deadline));
         };
         if host.not_before > now {
@@ -269,8 +284,7 @@ impl Host {
             self.dns = Dns::Unknown;
         }
         for origin in &mut self.origins {
-            origin.robots = Robots::Unknown;
-            (origin.moved, origin.redirects, origin.attempts) = (None, 0, 0);
+            origin.forget();
         }
     }
 }
@@ -301,9 +315,14 @@ impl Origin {
             _ => false,
         };
         if is_old {
-            (self.moved, self.redirects, self.attempts) = (None, 0, 0);
-            self.robots = Robots::Unknown;
+            self.forget();
         }
+    }
+
+    /// robots.txt is to be asked for anew.
+    pub(super) fn forget(&mut self) {
+        (self.moved, self.redirects, self.attempts) = (None, 0, 0);
+        self.robots = Robots::Unknown;
     }
 
     /// A URL was judged by the rules.

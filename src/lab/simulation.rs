@@ -41,6 +41,9 @@ pub struct Simulation {
     in_flight_max: usize,
     disks: Vec<BTreeMap<(u32, u32), Vec<u8>>>,
     ram_bytes_max: u64,
+    /// Hosts forgotten before the restart.
+    forgotten_before: u64,
+    outside: u64,
     journals: Vec<Vec<u8>>,
     /// When the crawl is drained, if it is.
     stop_at: Option<Instant>,
@@ -102,6 +105,10 @@ pub struct Report {
     pub exchanged: u64,
     /// URLs that a full visited set had no room for; what is behind them is not asked for.
     pub aside: u64,
+    /// Hosts forgotten.
+    pub forgotten: u64,
+    /// Blocks of URLs that came back to hosts that were not in memory.
+    pub outside: u64,
     /// Whether the crawl was stopped and resumed.
     pub resumed: bool,
     /// Whether it was killed: what no journal had yet was done again.
@@ -146,6 +153,10 @@ impl Simulation {
         config.visited.urls_max = if rng.percent(10) { 1 + rng.below(400) } else { 1 << 20 };
         config.frontier.ram_bytes_max = pick(&mut rng, &[0, 4_000, 1 << 30]);
         config.frontier.host_head_urls = 1 + rng.below(8) as usize;
+        // Bounds so small that hosts are forgotten, wait outside, and lose their rules.
+        config.frontier.hosts_max = pick(&mut rng, &[1, 4, 16, 1 << 20]);
+        config.robots.ram_bytes_max = pick(&mut rng, &[0, 1_500, 1 << 30]);
+        config.dns.in_flight_max = 1 + rng.below(4) as usize;
         config.agent.name = "simulated".to_owned();
         config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
         // With hosts of a site in different shards, a robots.txt on another host is out of reach.
@@ -171,6 +182,8 @@ impl Simulation {
             in_flight_max: 1 + rng.below(50) as usize,
             disks: vec![BTreeMap::new(); shards.len()],
             ram_bytes_max: config.frontier.ram_bytes_max,
+            forgotten_before: 0,
+            outside: 0,
             journals: vec![Vec::new(); shards.len()],
             stop_at: stop_at.filter(|_| kill_at.is_none()),
             kill_at,
@@ -246,7 +259,7 @@ impl Simulation {
                 self.awake[shard] = true;
                 let outcome = self.servers.answer(self.now, &job);
                 self.note(shard, &job, &outcome);
-                self.in_flight[shard] -= 1;
+                self.in_flight[shard] -= usize::from(job.kind != JobKind::Resolve);
                 self.shards[shard].finish(self.now, &job, &outcome);
             }
             Event::SpoolRead(shard, block, purpose) => {
@@ -276,7 +289,7 @@ impl Simulation {
                 && self.stop_at.is_none_or(|at| self.now < at)
                 && let Some(job) = self.shards[index].next_job(self.now)
             {
-                self.in_flight[index] += 1;
+                self.in_flight[index] += usize::from(job.kind != JobKind::Resolve);
                 let way = millis(self.rng.below(300));
                 self.later(way, Event::Arrive(index, job));
             }
@@ -303,6 +316,7 @@ impl Simulation {
                         self.disks[index].insert((block.file, block.offset), bytes);
                     }
                     SpoolOp::Read { block, purpose } => {
+                        self.outside += u64::from(purpose == ReadFor::Outside);
                         let seek = millis(self.rng.below(20));
                         self.later(seek, Event::SpoolRead(index, block, purpose));
                     }
@@ -366,6 +380,7 @@ impl Simulation {
     /// New shards begin from the journals, as `drive::recover` does it.
     fn begin_again(&mut self) {
         self.exchanged_before = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
+        self.forgotten_before = self.forgotten();
         self.now = self.now + RESTART_PAUSE;
         self.servers.crawler_restarts();
         self.disks.iter_mut().for_each(BTreeMap::clear);
@@ -422,6 +437,8 @@ impl Simulation {
             complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
         }
         Report {
+            forgotten: self.forgotten(),
+            outside: self.outside,
             complaints,
             pages: self.servers.pages.len(),
             shards: self.shards.len(),
@@ -449,9 +466,20 @@ impl Simulation {
         if self.kill_at.is_some() && job.kind == JobKind::Page {
             self.fetched_at.insert(job.url.as_str().to_owned(), self.now);
         }
-        debug_assert!(
-            self.ram_bytes_max >= 1 << 30 || self.shards[shard].ram_bytes().1 < self.ram_bytes_max + RAM_SLACK
-        );
+        let (config, shard) = (&self.make.config, &self.shards[shard]);
+        let (_, queue_bytes, rules_bytes) = shard.ram_bytes();
+        let shards = self.shards.len() as u64;
+        debug_assert!(self.ram_bytes_max >= 1 << 30 || queue_bytes < self.ram_bytes_max + RAM_SLACK);
+        debug_assert!(rules_bytes <= config.robots.ram_bytes_max + RULES_SLACK, "{rules_bytes} bytes of rules");
+        let hosts_max = config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK;
+        debug_assert!(shard.hosts_in_memory() as u64 <= hosts_max, "{} hosts", shard.hosts_in_memory());
+        debug_assert!(shard.resolving() <= config.dns.in_flight_max, "{} names", shard.resolving());
+    }
+
+    /// Hosts forgotten since the start or restart, and before.
+    fn forgotten(&self) -> u64 {
+        let forgotten = self.shards.iter().map(|shard| shard.hosts() - shard.hosts_in_memory() as u64);
+        forgotten.sum::<u64>() + self.forgotten_before
     }
 
     fn queued(&self) -> u64 {
@@ -483,3 +511,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(2 * 86_400);
 const STUCK: Instant = Instant::from_nanos(30 * 86_400 * 1_000_000_000);
 /// Heads and short tails stay in memory whatever the bound.
 const RAM_SLACK: u64 = 256 << 10;
+/// Rules that their first page waits for stay, too.
+const RULES_SLACK: u64 = 8 << 10;
+/// Hosts that are met because a robots.txt redirects to them.
+const HOSTS_SLACK: u64 = 4;

@@ -90,6 +90,12 @@ impl Rules {
         &self.sitemaps
     }
 
+    /// Memory that the rules hold.
+    pub fn ram_bytes(&self) -> usize {
+        let sitemaps: usize = self.sitemaps.iter().map(|sitemap| size_of::<Box<str>>() + sitemap.len()).sum();
+        size_of::<Rules>() + self.patterns.len() + size_of_val(&*self.rules) + sitemaps
+    }
+
     /// Number of rules that are kept.
     pub fn len(&self) -> usize {
         self.rules.len()

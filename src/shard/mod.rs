@@ -218,6 +218,7 @@ impl Shard {
         match purpose {
             ReadFor::Host(host) => self.frontier.returned(now, host, batch),
             ReadFor::Lane(to) => self.outbox.returned(to, batch),
+            ReadFor::Outside => self.frontier.returned_outside(batch),
         }
         is_whole
     }
@@ -237,6 +238,16 @@ impl Shard {
     /// Jobs under way.
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Requests under way: jobs but for names, which have their own bound.
+    pub fn fetching(&self) -> usize {
+        self.in_flight - self.frontier.resolving()
+    }
+
+    /// Names that are asked for now.
+    pub fn resolving(&self) -> usize {
+        self.frontier.resolving()
     }
 
     /// Whether nothing is left: no URL waits, no job is under way, nothing is to be handed over.
@@ -259,9 +270,14 @@ impl Shard {
         self.frontier.queued()
     }
 
-    /// Hosts known.
-    pub fn hosts(&self) -> usize {
+    /// Hosts met; one that was forgotten meanwhile counts each time.
+    pub fn hosts(&self) -> u64 {
         self.frontier.hosts()
+    }
+
+    /// Hosts in memory.
+    pub fn hosts_in_memory(&self) -> usize {
+        self.frontier.hosts_in_memory()
     }
 
     /// URLs seen.
@@ -269,9 +285,9 @@ impl Shard {
         self.visited.len()
     }
 
-    /// Bytes of memory: visited set, queues.
-    pub fn ram_bytes(&self) -> (u64, u64) {
-        (self.visited.bytes(), self.frontier.ram_bytes())
+    /// Bytes of memory: visited set, queues, rules of robots.txt.
+    pub fn ram_bytes(&self) -> (u64, u64, u64) {
+        (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
     }
 
     fn accept(&mut self, now: Instant, url: &Url, depth: u16) {

@@ -1,0 +1,144 @@
+//! The rules of robots.txt in memory, all hosts of a shard together, and which of them leave it.
+//!
+//! Decides: above `robots.ram_bytes_max` rules are dropped: first those of hosts that have nothing to do, then those
+//! that a page was judged by, in both the oldest first. A host whose rules were dropped asks for robots.txt again
+//! before its next page, so dropping costs a request and never a verdict.
+//! Invariants: rules are counted as long as somebody holds them, and once however many do; rules that a URL waits for
+//! and that none was judged by yet stay, so that every robots.txt serves a page at least.
+//! Limits: rules that must stay may pass the bound: those of hosts between their robots.txt and the page after it.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use super::host::{Host, Robots, State};
+use super::{Frontier, ROW_ROOM};
+use crate::outcome::HostId;
+use crate::robots::Rules;
+
+/// Rules in memory.
+#[derive(Debug)]
+pub struct Kept {
+    rules: Rules,
+    /// Which they are, in the order of their coming; 0 for those that everybody shares.
+    number: u64,
+    bytes: u64,
+    total: Rc<Cell<u64>>,
+}
+
+impl Deref for Kept {
+    type Target = Rules;
+
+    fn deref(&self) -> &Rules {
+        &self.rules
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.total.set(self.total.get().saturating_sub(self.bytes));
+    }
+}
+
+/// All rules of a shard.
+#[derive(Debug)]
+pub struct Shelf {
+    bytes_max: u64,
+    total: Rc<Cell<u64>>,
+    /// Most hosts have no rules: one value for all of them.
+    allow_all: Rc<Kept>,
+    numbers: u64,
+    /// Who holds rules, the oldest first; an entry whose rules are not there any more is ignored.
+    row: VecDeque<(u64, HostId, u8)>,
+    /// Length of `row` at which such entries are thrown out.
+    row_max: usize,
+}
+
+impl Shelf {
+    /// No rules, and room for `bytes_max` bytes of them.
+    pub fn new(bytes_max: u64) -> Shelf {
+        let total = Rc::new(Cell::new(0));
+        let allow_all = Kept { rules: Rules::allow_all(), number: 0, bytes: 0, total: Rc::clone(&total) };
+        Shelf { bytes_max, total, allow_all: Rc::new(allow_all), numbers: 0, row: VecDeque::new(), row_max: ROW_ROOM }
+    }
+
+    /// Rules that came.
+    pub fn keep(&mut self, rules: Rules) -> Rc<Kept> {
+        if rules == self.allow_all.rules {
+            return Rc::clone(&self.allow_all);
+        }
+        let bytes = (size_of::<Kept>() + rules.ram_bytes()) as u64;
+        self.total.set(self.total.get() + bytes);
+        self.numbers += 1;
+        Rc::new(Kept { rules, number: self.numbers, bytes, total: Rc::clone(&self.total) })
+    }
+
+    /// Bytes of all rules.
+    pub fn bytes(&self) -> u64 {
+        self.total.get()
+    }
+
+    fn is_over(&self) -> bool {
+        self.bytes() > self.bytes_max
+    }
+}
+
+impl Frontier {
+    /// Notes that an origin holds rules.
+    pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
+        let Some(number) = self.hosts[id as usize].rules_number(index).filter(|number| *number > 0) else { return };
+        if self.shelf.row.len() >= self.shelf.row_max {
+            let hosts = &self.hosts;
+            self.shelf.row.retain(|(number, id, index)| hosts[*id as usize].has_rules(*number, *index));
+            self.shelf.row_max = 2 * self.shelf.row.len() + ROW_ROOM;
+        }
+        self.shelf.row.push_back((number, id, index as u8));
+    }
+
+    /// Drops rules until they are within their bound, or a good many were looked at.
+    pub(super) fn trim_rules(&mut self) {
+        for idle_alone in [true, false] {
+            for _ in 0..LOOKS_MAX.min(self.shelf.row.len()) {
+                if !self.shelf.is_over() {
+                    return;
+                }
+                let Some(entry) = self.shelf.row.pop_front() else { return };
+                let (number, id, index) = entry;
+                let host = &mut self.hosts[id as usize];
+                if !host.has_rules(number, index) {
+                    continue;
+                }
+                if host.state == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
+                    host.origins[usize::from(index)].forget();
+                } else {
+                    self.shelf.row.push_back(entry);
+                }
+            }
+        }
+    }
+}
+
+impl Host {
+    fn rules_number(&self, index: usize) -> Option<u64> {
+        match &self.origins.get(index)?.robots {
+            Robots::Known { rules, .. } => Some(rules.number),
+            _ => None,
+        }
+    }
+
+    fn has_rules(&self, number: u64, index: u8) -> bool {
+        self.rules_number(usize::from(index)) == Some(number)
+    }
+
+    /// Whether no URL waits for just these rules, or they have served one.
+    fn can_do_without_rules(&self, index: usize) -> bool {
+        let Some(origin) = self.origins.get(index) else { return false };
+        let waiting = self.hand.iter().chain(self.retries.iter().map(|(_, entry)| entry));
+        matches!(origin.robots, Robots::Known { used: true, .. })
+            || origin.parked.len() == 0 && !waiting.into_iter().any(|entry| origin.is_of(&entry.url))
+    }
+}
+
+/// Holders of rules that are looked at when a job has ended, of each kind.
+const LOOKS_MAX: usize = 32;

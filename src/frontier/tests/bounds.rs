@@ -1,0 +1,190 @@
+//! What a crawl without end may cost in memory: hosts, rules, retries, names asked for.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn fast(config: &mut Config) {
+    config.politeness.host_delay = Duration::ZERO;
+    config.politeness.ip_delay = Duration::ZERO;
+}
+
+fn rules(number: usize) -> Outcome {
+    robots(&format!("User-agent: *\nDisallow: /private-{number}\n"))
+}
+
+#[test]
+fn hosts_beyond_the_bound_wait_outside_and_all_get_in() {
+    for ram_bytes_max in [0, 4_000, 1 << 30] {
+        let mut bed = Bed::new(|config| {
+            fast(config);
+            config.frontier.hosts_max = 8;
+            config.frontier.ram_bytes_max = ram_bytes_max;
+        });
+        for number in 0..3_000 {
+            bed.offer(&format!("http://h{}.test/{number}", number % 1_000));
+        }
+        let first_bytes = bed.frontier.ram_bytes();
+        assert!(bed.frontier.hosts_in_memory() == 8 && first_bytes < ram_bytes_max.max(40_000));
+        let mut jobs = 0;
+        while !bed.frontier.is_idle() {
+            bed.run(HOUR, 100, &mut well);
+            assert!(bed.frontier.hosts_in_memory() <= 8, "{} hosts", bed.frontier.hosts_in_memory());
+            assert!(bed.jobs.len() > jobs, "stuck with {} URLs queued", bed.frontier.queued());
+            jobs = bed.jobs.len();
+        }
+        let pages: BTreeSet<&str> = bed.pages().into_iter().collect();
+        assert_eq!((pages.len(), bed.count(JobKind::Page)), (3_000, 3_000));
+        assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes(), bed.disk.len()), (0, 0, 0));
+        // First in, first out: hosts come in in the order in which they were met.
+        let number = |page: &&str| page[8..].split('.').next().and_then(|text| text.parse::<usize>().ok());
+        let mut seen = BTreeSet::new();
+        let order: Vec<usize> = bed.pages().iter().filter_map(number).filter(|host| seen.insert(*host)).collect();
+        assert!(order.iter().enumerate().all(|(place, host)| host.abs_diff(place) <= 16), "{order:?}");
+    }
+}
+
+#[test]
+fn a_host_that_was_forgotten_is_met_anew() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.hosts_max = 2;
+    });
+    for round in 0..3 {
+        for name in ["a", "b", "c"] {
+            bed.offer(&format!("http://{name}.test/{round}"));
+            bed.run(HOUR, 1_000, &mut well);
+        }
+    }
+    assert_eq!((bed.frontier.hosts(), bed.frontier.hosts_in_memory()), (9, 2));
+    let kinds = [JobKind::Resolve, JobKind::Robots, JobKind::Page];
+    assert!(bed.jobs.chunks(3).all(|jobs| jobs.iter().map(|(_, job)| job.kind).eq(kinds)));
+    assert_eq!(bed.jobs.len(), 27);
+    // The longest idle one goes first: `b` and `c` are left.
+    bed.offer("http://b.test/again");
+    bed.run(HOUR, 1_000, &mut well);
+    assert_eq!((bed.frontier.hosts(), bed.count(JobKind::Robots)), (9, 9));
+}
+
+/// What it would be to be forgotten before Retry-After is over: asked too early.
+#[test]
+fn no_host_is_forgotten_while_it_wants_to_be_left_alone() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.hosts_max = 1;
+        config.politeness.retries_max = 0;
+    });
+    bed.offer("http://a.test/");
+    bed.offer("http://b.test/");
+    bed.offer("http://a.test/again");
+    bed.run(10 * HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
+        (JobKind::Page, "a.test") => Outcome::Fetched(Fetched {
+            status: 503,
+            retry_after: Some(Duration::from_secs(HOUR)),
+            ..Fetched::default()
+        }),
+        _ => well(job),
+    });
+    let requests: Vec<(Instant, &str)> =
+        bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(at, job)| (*at, job.url.host())).collect();
+    assert_eq!(requests.iter().map(|(_, host)| *host).collect::<Vec<_>>(), ["a.test", "a.test", "b.test"]);
+    assert!(requests.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= Duration::from_secs(HOUR)));
+}
+
+#[test]
+fn rules_over_their_bound_are_asked_for_again_and_every_page_has_its_verdict() {
+    for (ram_bytes_max, robots_fetched) in [(0, 60), (1 << 20, 20)] {
+        let mut bed = Bed::new(|config| {
+            fast(config);
+            config.robots.ram_bytes_max = ram_bytes_max;
+        });
+        for number in 0..60 {
+            bed.offer(&format!("http://h{}.test/{number}", number % 20));
+            bed.offer(&format!("http://h{}.test/private-{number}", number % 20));
+        }
+        bed.run(HOUR, 10_000, &mut |job| match job.kind {
+            JobKind::Robots => robots("User-agent: *\nDisallow: /private-\n"),
+            _ => well(job),
+        });
+        assert!(bed.frontier.is_idle());
+        assert_eq!((bed.count(JobKind::Page), bed.settled.len()), (60, 60));
+        assert!(bed.settled.iter().all(|settled| settled.failure == Failure::RobotsDenied));
+        let asked = bed.count(JobKind::Robots);
+        assert!(asked >= robots_fetched && asked <= 2 * robots_fetched, "{asked} times robots.txt");
+    }
+}
+
+#[test]
+fn rules_of_idle_hosts_go_first() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.robots.ram_bytes_max = 1_000;
+    });
+    (0..500).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+    for number in 0..100 {
+        bed.offer(&format!("http://short{number}.test/"));
+        bed.run(HOUR, 4, &mut |job| if job.kind == JobKind::Robots { rules(number) } else { well(job) });
+        assert!(bed.frontier.rules_bytes() <= 1_500, "{} bytes", bed.frontier.rules_bytes());
+    }
+    bed.run(HOUR, 1_000, &mut |job| if job.kind == JobKind::Robots { rules(0) } else { well(job) });
+    let of_long = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == "long.test");
+    assert_eq!((of_long.count(), bed.count(JobKind::Robots), bed.count(JobKind::Page)), (1, 101, 600));
+}
+
+/// Names that nobody answers for hold their own places and no others.
+#[test]
+fn names_in_a_tarpit_hold_up_no_one_else() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.dns.in_flight_max = 2;
+    });
+    (0..10).for_each(|number| bed.offer(&format!("http://tarpit{number}.test/")));
+    (1..6).for_each(|number| bed.offer(&format!("http://192.0.2.{number}/")));
+    let mut under_way = Vec::new();
+    let mut start = |bed: &mut Bed| {
+        let before = under_way.len();
+        while let Some(job) = bed.frontier.next_job(bed.now, &mut bed.spool) {
+            under_way.push(job);
+        }
+        assert_eq!(bed.frontier.next_due(), None);
+        let named = under_way.iter().filter(|job| job.kind == JobKind::Resolve).count();
+        assert_eq!(named, bed.frontier.resolving());
+        (under_way.len() - before, std::mem::take(&mut under_way))
+    };
+    let (started, mut jobs) = start(&mut bed);
+    assert_eq!((started, bed.frontier.resolving()), (7, 2));
+    // The two answer in the end; the next two names have their turn, in the order of their hosts.
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        let (names, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.kind == JobKind::Resolve);
+        assert!(order.is_empty() || others.is_empty());
+        for job in names {
+            order.push(job.url.host().to_owned());
+            bed.frontier.finish(bed.now, &job, &Outcome::Failed(Failure::DnsNotFound));
+        }
+        jobs = start(&mut bed).1;
+    }
+    assert_eq!(order, (0..10).map(|number| format!("tarpit{number}.test")).collect::<Vec<_>>());
+    assert_eq!((bed.frontier.resolving(), bed.frontier.queued()), (0, 5));
+}
+
+/// Servers that fail every page keep no more URLs in memory than a few each, once memory is short.
+#[test]
+fn retries_count_as_memory() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.ram_bytes_max = 50_000;
+        config.frontier.host_head_urls = 1;
+        config.politeness.retries_max = 2;
+    });
+    (0..20_000).for_each(|number| bed.offer(&format!("http://h{}.test/{number}", number % 50)));
+    let mut fail = |job: &FetchJob| if job.kind == JobKind::Page { status(500) } else { well(job) };
+    for _ in 0..100 {
+        bed.run(HOUR, 100, &mut fail);
+        let waiting: usize = bed.frontier.hosts.iter().map(|host| host.retries.len()).sum();
+        assert!(waiting <= 50 * (host::RETRIES_MIN + 1), "{waiting} URLs wait for another try");
+        assert!(bed.frontier.ram_bytes() <= 50_000 + 50 * 4_000, "{}", bed.frontier.ram_bytes());
+    }
+    bed.run(100 * HOUR, 100_000, &mut fail);
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.queued(), bed.frontier.ram_bytes()), (60_000, 0, 0));
+}
