@@ -162,7 +162,7 @@ fn a_connection_for_each_response() {
     let figures = measured("new", &short(&["--workload", "new", "--sites", "200"]));
     check(&figures);
     let each = number(&figures, "/seen/responses_per_connection");
-    assert!((0.95..1.05).contains(&each), "{each}");
+    assert!((0.8..1.2).contains(&each), "{each}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_handshake_every_so_many_responses_resumed_or_not() {
         let figures = measured(&format!("tls-{resumption}"), &short(&more));
         check(&figures);
         let each = number(&figures, "/seen/responses_per_handshake");
-        assert!((3.5..5.3).contains(&each), "{each}");
+        assert!((3.5..6.5).contains(&each), "{each}");
         let resumed = number(&figures, "/seen/resumed_share");
         assert!((least..=most).contains(&resumed), "{resumption}: {resumed}");
         assert!(number(&figures, "/latency_micros/tls/count") > 0.0);
