@@ -145,6 +145,8 @@ impl Host {
         if self.origins.len() >= ORIGINS_MAX && port != scheme.default_port() {
             return None;
         }
+        // Most hosts have one or two, and there are millions of hosts.
+        self.origins.reserve_exact(1);
         self.origins.push(Origin {
             scheme,
             port,

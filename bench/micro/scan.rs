@@ -1,0 +1,98 @@
+//! Finding links in HTML: all kinds that are followed, made absolute.
+//!
+//! Floor: one pass of `memchr` over every `<`, which is what any scanner must look at.
+//! Checked before: the references found are those that html5ever's tokenizer gives. In other pages than the synthetic
+//! ones, where a tree builder would have a say in how bytes are read, differences are only counted.
+
+#[path = "input.rs"]
+mod input;
+
+use std::cell::RefCell;
+
+use divan::counter::BytesCount;
+use divan::{Bencher, black_box};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use ringcrawl::links::{self, Kinds, Page};
+
+fn main() {
+    let differ = input::pages().iter().filter(|page| page.references() != twin(&page.html)).count();
+    if input::is_synthetic() {
+        assert_eq!(differ, 0, "pages are read otherwise than by html5ever's tokenizer");
+    }
+    println!("{differ} of {} pages are read otherwise than by html5ever's tokenizer", input::pages().len());
+    divan::main();
+}
+
+#[divan::bench]
+fn ours(bencher: Bencher) {
+    bencher.counter(BytesCount::new(input::bytes())).bench(|| {
+        let mut links = 0;
+        for page in input::pages() {
+            let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+            links += links::scan(&page, &Kinds::FOLLOW, usize::MAX, &mut |found| {
+                black_box(found.url);
+            })
+            .links;
+        }
+        links
+    });
+}
+
+#[divan::bench]
+fn floor(bencher: Bencher) {
+    bencher.counter(BytesCount::new(input::bytes())).bench(|| {
+        let count = |page: &input::Page| memchr::memchr_iter(b'<', &page.html).count();
+        input::pages().iter().map(count).sum::<usize>()
+    });
+}
+
+/// The references of a page as html5ever's tokenizer sees them.
+fn twin(html: &[u8]) -> Vec<String> {
+    let queue = BufferQueue::default();
+    queue.push_back(StrTendril::from_slice(&String::from_utf8_lossy(html)));
+    let tokenizer = Tokenizer::new(Sink::default(), TokenizerOpts::default());
+    let _ = tokenizer.feed(&queue);
+    tokenizer.end();
+    tokenizer.sink.0.take()
+}
+
+#[derive(Default)]
+struct Sink(RefCell<Vec<String>>);
+
+impl TokenSink for Sink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let Token::TagToken(tag) = token else { return TokenSinkResult::Continue };
+        if tag.kind != TagKind::StartTag {
+            return TokenSinkResult::Continue;
+        }
+        let attribute = |name: &str| tag.attrs.iter().find(|attr| &*attr.name.local == name).map(|attr| &*attr.value);
+        let place = match &*tag.name {
+            "a" | "area" => attribute("href"),
+            "frame" | "iframe" => attribute("src"),
+            "link" if follows(attribute("rel").unwrap_or_default()) => attribute("href"),
+            _ => None,
+        };
+        self.0.borrow_mut().extend(place.map(|text| text.trim_ascii().to_owned()));
+        raw(&tag.name)
+    }
+}
+
+fn follows(rel: &str) -> bool {
+    rel.split_ascii_whitespace()
+        .any(|token| ["alternate", "next", "prev", "canonical"].iter().any(|known| token.eq_ignore_ascii_case(known)))
+}
+
+/// How what follows a tag is read, which a tree builder would say.
+fn raw(name: &str) -> TokenSinkResult<()> {
+    match name {
+        "script" => TokenSinkResult::RawData(RawKind::ScriptData),
+        "style" | "xmp" | "iframe" | "noembed" | "noframes" => TokenSinkResult::RawData(RawKind::Rawtext),
+        "textarea" | "title" => TokenSinkResult::RawData(RawKind::Rcdata),
+        "plaintext" => TokenSinkResult::Plaintext,
+        _ => TokenSinkResult::Continue,
+    }
+}

@@ -1,0 +1,80 @@
+//! The set of URLs seen: a million fingerprints, each offered four times, from an empty set on.
+//!
+//! Floor: the standard library's `HashSet<u64>` that takes the fingerprint for its hash.
+//! Checked before: both take each fingerprint once, and the memory of ours for one stays below 15 bytes.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::OnceLock;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use ringcrawl::lab::Rng;
+use ringcrawl::visited::{Seen, Table};
+
+const FINGERPRINTS: u64 = 1_000_000;
+const OFFERS: u64 = 4;
+
+/// The fingerprint as its own hash.
+#[derive(Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+type Plain = HashSet<u64, BuildHasherDefault<Itself>>;
+
+/// Offers in the order in which links come: some new ones among those seen before.
+fn offers() -> &'static [u64] {
+    static OFFERED: OnceLock<Vec<u64>> = OnceLock::new();
+    OFFERED.get_or_init(|| {
+        let mut rng = Rng::new(1);
+        let fingerprint = |number: u64| ringcrawl::url::fingerprint(7, &number.to_string());
+        let mut offers = Vec::new();
+        for number in 0..FINGERPRINTS {
+            offers.push(fingerprint(number));
+            offers.extend((1..OFFERS).map(|_| fingerprint(rng.below(number + 1))));
+        }
+        offers
+    })
+}
+
+fn fill_ours() -> Table {
+    let mut table = Table::new(FINGERPRINTS);
+    let new = offers().iter().filter(|fingerprint| table.insert(**fingerprint) == Seen::New).count();
+    assert_eq!(new as u64, FINGERPRINTS);
+    table
+}
+
+fn fill_plain() -> Plain {
+    let mut set = Plain::default();
+    let new = offers().iter().filter(|fingerprint| set.insert(**fingerprint)).count();
+    assert_eq!(new as u64, FINGERPRINTS);
+    set
+}
+
+fn main() {
+    let table = fill_ours();
+    assert_eq!(table.len(), fill_plain().len() as u64);
+    assert!(table.bytes() < 15 * FINGERPRINTS, "{} bytes", table.bytes());
+    divan::main();
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn ours(bencher: Bencher) {
+    bencher.counter(ItemsCount::new(offers().len())).bench(fill_ours);
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn floor(bencher: Bencher) {
+    bencher.counter(ItemsCount::new(offers().len())).bench(fill_plain);
+}
