@@ -84,6 +84,8 @@ impl Outbox {
     /// ring to a shard and says whether there was room. Returns the number of URLs handed over.
     pub fn flush(&mut self, now: Instant, spool: &mut Spool, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) -> u64 {
         if self.urls == 0 {
+            // Full batches may have taken with them what the tick was set for.
+            self.tick = None;
             return 0;
         }
         let mut sent = 0;
@@ -211,6 +213,14 @@ mod tests {
             assert_eq!(outbox.flush(at(99), &mut spool, &mut |_, _| true), 0);
             assert_eq!(outbox.flush(at(100), &mut spool, &mut |_, _| true), 8);
         }
+        // Full batches leave nothing behind that a tick would be for.
+        let mut outbox = Outbox::new(2, &small(), 100);
+        for _ in 0..3 {
+            outbox.push(at(1), 1, 0, "http://a.test/", &mut spool);
+        }
+        assert_eq!(outbox.flush(at(1), &mut spool, &mut |_, _| true), 3);
+        assert_eq!(outbox.flush(at(2), &mut spool, &mut |_, _| true), 0);
+        assert_eq!(outbox.next_due(), None);
         assert_eq!(next_tick(at(100), Duration::from_millis(100)), at(200));
         assert_eq!(next_tick(at(100), Duration::ZERO), at(100));
     }

@@ -362,7 +362,7 @@ mod tests {
             .chain(all.faulty.keys())
             .chain(&all.mazes)
             .chain(&all.denied)
-            .filter_map(|url| fault_of(url))
+            .filter_map(fault_of)
             .collect();
         assert_eq!(met.len(), Fault::ALL.len());
         for url in all.fetched.keys().chain(all.faulty.keys()).chain(&all.mazes) {
