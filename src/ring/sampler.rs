@@ -6,8 +6,9 @@
 //! tick (4 ms at CONFIG_HZ=250), so a sample is several milliseconds at once: the count of expirations says how many.
 //! Kernel or user: a tick in a system call is told when the call returns, and then the instruction before is `syscall`.
 //! Invariants: the handler runs on the sampled thread, makes no system call and touches nothing but atomics, the
-//! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. Waits that the signal could interrupt take EINTR
-//! for nothing: the runtime's own, and a thread that waits uses no CPU time, so the timer does not expire.
+//! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. Waits that
+//! the signal could interrupt take EINTR for nothing: the runtime's own, and a thread that waits uses no CPU time, so
+//! the timer does not expire.
 //! Limits: the tick is no finer clock than the kernel's: short runs show few samples. Kernel and user are told apart
 //! on x86-64 alone; page faults and interrupts in user code count as user.
 
