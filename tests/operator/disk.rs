@@ -37,7 +37,7 @@ fn fill(name: &str, shards: &str) -> Option<Verdict> {
     command.args(["--mount", "sh", "-c", SCRIPT, RINGCRAWL, &place.at("disk"), &place.at("")]);
     command.args([&seed, "-c", &config, "--shards", shards]);
     let ended = Process::start(&mut command).end();
-    if ended.code == 77 || ended.err.contains("unshare failed") {
+    if ended.code == 77 || ended.err.starts_with("unshare: ") {
         eprintln!("skipped: this root may not mount: {}", ended.err);
         return None;
     }
