@@ -3,8 +3,8 @@
 //! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order
 //! things that happen at one instant are seen. The virtual clock jumps to the next event. Half of the crawls are
 //! stopped midway, some drained and some killed, and go on two days later from their journals.
-//! Limits: a crawl that is not over after a simulated year is stuck, which is a failure. (A dead host whose URLs come
-//! in one by one, because others take its place in memory, is tried to death for each.)
+//! Limits: a crawl that is not over after a simulated year is stuck, which is a failure. That is lenient: with few
+//! places for hosts (seed 1, `frontier.hosts_max` 4) a dead host delays a live one for more than a month.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
