@@ -2,8 +2,8 @@
 //!
 //! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
 //! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle
-//! for longest is forgotten, and should a link lead to it again, it is met anew, with its robots.txt first. Where all
-//! hosts have something to do, URLs of further ones wait outside, in one queue that goes to disk, and come in first
+//! for longest is forgotten, and should a link lead to it again, it is met anew, with its robots.txt first; of one that
+//! failed something stays known ([`super::fallen`]). Where all hosts have something to do, URLs of further ones wait outside, in one queue that goes to disk, and come in first
 //! in, first out.
 //! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
 //! it; none that another one waits for; while URLs wait outside, no other host comes in before theirs.
@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 
+use super::fallen::{Fallen, Past};
 use super::host::{Host, State};
 use super::queue::{HostQueue, Refill};
 use super::{BLOCK_BYTES, Frontier, ROW_ROOM, SHORT_TAIL_BYTES, host_key, spill_tail};
@@ -32,6 +33,7 @@ pub struct Door {
     /// Length of `idle` at which such entries are thrown out.
     idle_max: usize,
     numbers: u64,
+    fallen: Fallen,
     /// URLs of hosts that are not in memory.
     outside: HostQueue,
     outside_urls: u64,
@@ -49,6 +51,7 @@ impl Door {
             idle: VecDeque::new(),
             idle_max: ROW_ROOM,
             numbers: 0,
+            fallen: Fallen::new((hosts_max / HOSTS_PER_FALLEN).max(FALLEN_MIN)),
             outside: HostQueue::default(),
             outside_urls: 0,
             is_shut: false,
@@ -98,7 +101,11 @@ impl Frontier {
             self.hosts.push(Host::new(""));
             (self.hosts.len() - 1) as HostId
         });
-        self.hosts[id as usize] = Host::new(name);
+        let mut host = Host::new(name);
+        if let Some(past) = self.door.fallen.take(name) {
+            (host.failures_in_row, host.given_up) = (past.failures_in_row, past.given_up);
+        }
+        self.hosts[id as usize] = host;
         self.names.insert(name.into(), id);
         self.door.met += 1;
         id
@@ -107,6 +114,10 @@ impl Frontier {
     fn forget(&mut self, id: HostId) {
         let host = std::mem::replace(&mut self.hosts[id as usize], Host::new(""));
         self.names.remove(&host.name);
+        let past = Past { failures_in_row: host.failures_in_row, given_up: host.given_up };
+        if past.failures_in_row > 0 || past.given_up.is_some() {
+            self.door.fallen.note(host.name, past);
+        }
         self.door.free.push(id);
     }
 
@@ -218,5 +229,8 @@ impl Host {
     }
 }
 
+/// What is kept of a fallen host is a small part of a host, and few have failed when they are forgotten.
+const HOSTS_PER_FALLEN: usize = 4;
+const FALLEN_MIN: usize = 1_024;
 /// URLs that come in at once.
 const COME_IN_MAX: usize = 64;

@@ -191,11 +191,14 @@ impl Frontier {
         why: Failure,
     ) {
         let rules = &self.rules;
-        let origin = &mut self.hosts[id as usize].origins[index];
+        let host = &mut self.hosts[id as usize];
+        // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
+        let may_act = host.not_before.max(now);
+        let origin = &mut host.origins[index];
         let wait = retry_after.unwrap_or_default().min(rules.politeness.retry_after_max).max(rules.robots.retry_delay);
         (origin.moved, origin.redirects) = (None, 0);
         if origin.attempts >= rules.robots.retries_max || why.is_of_certificate() {
-            origin.robots = Robots::Refused { until: now + rules.robots.ttl, why };
+            origin.robots = Robots::Refused { until: may_act + rules.robots.ttl, why };
         } else {
             origin.attempts += 1;
             origin.robots = Robots::Unreachable { again: now + wait };

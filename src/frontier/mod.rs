@@ -13,6 +13,7 @@
 
 mod door;
 mod due;
+mod fallen;
 mod finish;
 mod host;
 mod ledger;

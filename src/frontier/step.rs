@@ -40,7 +40,7 @@ impl Frontier {
             let index = id as usize;
             if let Some((failure, until)) = self.hosts[index].given_up {
                 if until <= now {
-                    self.hosts[index].forgive();
+                    self.hosts[index].forgive(self.rules.politeness.host_failures_max);
                 } else if self.settle_hand(id, now, (failure, until), spool) {
                     continue;
                 } else {
@@ -275,10 +275,11 @@ impl Frontier {
 }
 
 impl Host {
-    /// The time for which the host was given up is over: everything is asked anew.
-    fn forgive(&mut self) {
-        self.given_up = None;
-        self.failures_in_row = 0;
+    /// The time for which the host was given up is over: everything is asked anew. One that was dead has a single
+    /// request to show that it lives.
+    fn forgive(&mut self, failures_max: u32) {
+        let was_dead = self.given_up.take().is_some_and(|(failure, _)| failure == Failure::HostDead);
+        self.failures_in_row = if was_dead { failures_max.saturating_sub(1) } else { 0 };
         self.dns_attempts = 0;
         if let Dns::Retry(_) = self.dns {
             self.dns = Dns::Unknown;

@@ -3,8 +3,7 @@
 //! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order
 //! things that happen at one instant are seen. The virtual clock jumps to the next event. Half of the crawls are
 //! stopped midway, some drained and some killed, and go on two days later from their journals.
-//! Limits: a crawl that is not over after a simulated year is stuck, which is a failure. That is lenient: with few
-//! places for hosts (seed 1, `frontier.hosts_max` 4) a dead host delays a live one for more than a month.
+//! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -509,7 +508,7 @@ const TICK: Duration = Duration::from_micros(1);
 const DRAINING_TICK: Duration = Duration::from_millis(1);
 /// Longer than any delay, which a crawl that begins anew does not know of.
 const RESTART_PAUSE: Duration = Duration::from_secs(2 * 86_400);
-const STUCK: Instant = Instant::from_nanos(365 * 86_400 * 1_000_000_000);
+const STUCK: Instant = Instant::from_nanos(30 * 86_400 * 1_000_000_000);
 /// Heads and short tails stay in memory whatever the bound.
 const RAM_SLACK: u64 = 256 << 10;
 /// Rules that their first page waits for stay, too.

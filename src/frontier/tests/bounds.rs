@@ -91,6 +91,43 @@ fn no_host_is_forgotten_while_it_wants_to_be_left_alone() {
     assert!(requests.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= Duration::from_secs(HOUR)));
 }
 
+/// A dead host's URLs come in from outside a few at a time: it is not tried to death for each few.
+#[test]
+fn a_dead_host_that_was_forgotten_is_known_to_be_dead() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.hosts_max = 1;
+        config.politeness.host_failures_max = 20;
+        config.politeness.retry_delay = Duration::from_secs(10);
+        config.robots.ttl = Duration::from_secs(30);
+    });
+    bed.offer("http://first.test/");
+    for number in 0..100 {
+        bed.offer(&format!("http://dead.test/{number}"));
+        bed.offer(&format!("http://live{number}.test/"));
+    }
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
+        (JobKind::Page | JobKind::Robots, "dead.test") => Outcome::Failed(Failure::ConnectRefused),
+        _ => well(job),
+    };
+    bed.run(10 * HOUR, 10_000, &mut answer);
+    assert!(bed.frontier.is_idle(), "{} URLs are left", bed.frontier.queued());
+    assert_eq!(bed.pages().iter().filter(|url| url.contains("live")).count(), 100);
+    let asked =
+        |bed: &Bed| bed.jobs.iter().filter(|(_, job)| job.addr.is_some() && job.url.host() == "dead.test").count();
+    assert!(asked(&bed) == 20, "the dead host was asked {} times", asked(&bed));
+    // An hour later one request is enough to know that it is still dead, and one that it lives again.
+    let before = asked(&bed);
+    bed.now = bed.now + Duration::from_secs(2 * HOUR);
+    bed.offer("http://dead.test/later");
+    bed.run(HOUR, 100, &mut answer);
+    assert_eq!((asked(&bed), bed.frontier.is_idle()), (before + 1, true));
+    bed.now = bed.now + Duration::from_secs(2 * HOUR);
+    bed.offer("http://dead.test/alive");
+    bed.run(HOUR, 100, &mut well);
+    assert_eq!(bed.pages().last(), Some(&"http://dead.test/alive"));
+}
+
 #[test]
 fn rules_over_their_bound_are_asked_for_again_and_every_page_has_its_verdict() {
     for (ram_bytes_max, robots_fetched) in [(0, 60), (1 << 20, 20)] {
