@@ -126,6 +126,8 @@ impl Crawl {
         let user_agent = config.agent.user_agent();
         let all_seeds = dir.remember_seeds(&seeds)?;
         let scope = Scope::new(&config.scope, &all_seeds);
+        let mut config = config;
+        config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();

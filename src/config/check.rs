@@ -18,7 +18,7 @@ pub(super) struct Clash {
 }
 
 /// Bytes that a URL costs in a batch besides its own: length and depth. Generous, as the format is `exchange`'s.
-const URL_OVERHEAD_BYTES: usize = 64;
+pub(super) const URL_OVERHEAD_BYTES: usize = 64;
 
 /// All rules that need nothing but the configuration.
 pub(super) fn clashes(config: &Config) -> Vec<Clash> {

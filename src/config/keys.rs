@@ -268,9 +268,12 @@ tables! {
 
     /// URLs between shards.
     exchange: Exchange {
-        /// Size of the ring from one shard to another.
-        /// There are shards × (shards − 1) of them: 64 shards with 256KiB hold 1 GiB.
+        /// Size of the ring from one shard to another, at most.
+        /// There are shards × (shards − 1) of them, which rings_bytes_max bounds together.
         ring_bytes: usize = "256KiB", size("4KiB", "256MiB");
+        /// Size of all rings together: with many shards each ring is smaller.
+        /// None is smaller than four times scope.url_bytes_max, whatever their number.
+        rings_bytes_max: usize = "64MiB", size("64KiB", "64GiB");
         /// A batch is sent when it holds this many URLs.
         batch_urls_max: usize = "512", Kind::Number(1, 65_536);
         /// Batches are sent at every multiple of this, by all shards at once.

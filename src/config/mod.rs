@@ -44,6 +44,15 @@ pub fn read_duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Config {
+    /// Bytes of each ring when there are `shards` shards: a power of two, so that all of them keep within
+    /// `exchange.rings_bytes_max`, and in any case enough for the longest URL in a quarter of one.
+    pub fn ring_bytes(&self, shards: u16) -> usize {
+        let rings = usize::from(shards) * usize::from(shards.saturating_sub(1));
+        let share = 1 << (self.exchange.rings_bytes_max / rings.max(1)).max(1).ilog2();
+        let least = (4 * (self.scope.url_bytes_max + check::URL_OVERHEAD_BYTES)).next_power_of_two();
+        share.max(least).min(self.exchange.ring_bytes)
+    }
+
     /// Reads a configuration from `text`; `file_name` is for the errors. Pure: files that it names are not looked
     /// at.
     ///

@@ -309,3 +309,16 @@ fn hostile_text_is_refused_or_read_but_never_panics() {
     }
     assert!(Config::parse(&" ".repeat(super::parse::FILE_BYTES_MAX + 1), "").is_err());
 }
+
+#[test]
+fn rings_share_their_memory() {
+    let mut config = Config::default();
+    assert_eq!([1, 2, 8, 16].map(|shards| config.ring_bytes(shards)), [256 << 10; 4]);
+    assert_eq!([32, 64].map(|shards| config.ring_bytes(shards)), [64 << 10, 16 << 10]);
+    // The longest URL still fits a quarter of each.
+    assert_eq!(config.ring_bytes(1_024), 16 << 10);
+    config.scope.url_bytes_max = 20_000;
+    assert_eq!(config.ring_bytes(1_024), 128 << 10);
+    config.exchange.ring_bytes = 100_000;
+    assert_eq!(config.ring_bytes(2), 100_000);
+}

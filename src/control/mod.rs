@@ -2,7 +2,7 @@
 //!
 //! Decides: a shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets
 //! the other. A crawl ends by itself when every shard is quiet and every URL that was sent was received.
-//! Invariants: only a shard writes its [`Post`]; only the housekeeping thread moves the phase, and only forward.
+//! Invariants: only a shard writes its [`Post`], but for `mail`; only the housekeeping thread moves the phase, and only forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`drive`).
 
 mod census;
@@ -47,6 +47,8 @@ pub struct Post {
     pub received: AtomicU64,
     /// Whether the shard has nothing to do until something comes in.
     pub quiet: AtomicBool,
+    /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
+    pub mail: AtomicBool,
 }
 
 /// A crawl as the housekeeping thread sees it.
@@ -73,6 +75,7 @@ impl Control {
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),
                 quiet: AtomicBool::new(false),
+                mail: AtomicBool::new(false),
             }))
         };
         Ok(Control {

@@ -191,7 +191,12 @@ impl Loop {
         if self.is_disk_behind() {
             return;
         }
+        // With many shards most rings are empty, and to see that of each costs more than what is in the others.
+        if !self.post.mail.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let _stage = stage::enter(Stage::Exchange);
+        let mut more = false;
         for ring in &mut self.from {
             for _ in 0..BATCHES_PER_TURN {
                 if !ring.has_message() {
@@ -206,9 +211,11 @@ impl Loop {
                     self.message = batch.into_bytes();
                 }
             }
-            if ring.has_message() {
-                self.signal.notify();
-            }
+            more |= ring.has_message();
+        }
+        if more {
+            self.post.mail.store(true, Ordering::Release);
+            self.signal.notify();
         }
     }
 
@@ -271,9 +278,9 @@ impl Loop {
     /// is about to end. The others look by themselves (`next_look`): a wake-up costs more than a batch of some URLs.
     fn hand_over(&mut self) {
         let _stage = stage::enter(Stage::Exchange);
-        let (to, post) = (&mut self.to, &self.post);
+        let (to, post, control) = (&mut self.to, &self.post, &self.control);
         let exchange = &self.config.exchange;
-        let hurry = exchange.batch_age_max.is_zero() || self.control.phase() > Phase::Run;
+        let hurry = exchange.batch_age_max.is_zero() || control.phase() > Phase::Run;
         let mut woken: Vec<u16> = Vec::new();
         self.brain.flush_exchange(ring::now(), &mut |shard, batch| {
             let Some(ring) = to.get_mut(usize::from(shard)).and_then(Option::as_mut) else { return false };
@@ -283,14 +290,16 @@ impl Loop {
             if hurry || !room || batch.len() >= exchange.batch_urls_max {
                 woken.push(shard);
             }
-            if !room {
+            if room {
+                control.posts()[usize::from(shard)].mail.store(true, Ordering::Release);
+            } else {
                 add(&post.sent, (batch.len() as u64).wrapping_neg());
             }
             room
         });
         woken.dedup();
         for shard in woken {
-            self.control.posts()[usize::from(shard)].waker.wake();
+            control.posts()[usize::from(shard)].waker.wake();
         }
     }
 
@@ -332,13 +341,14 @@ impl Loop {
         stats.connections_open.set(self.bench.hands.open_connections() as u64);
         stats.disk_backlog_bytes.set(self.disk.backlog_bytes());
         stats.ring_operations.set(ring::operations());
-        let nothing_came = self.finished.borrow().is_empty() && self.from.iter_mut().all(|ring| !ring.has_message());
-        let quiet = nothing_came
-            && match phase {
-                Phase::Run => self.brain.is_idle(),
-                Phase::Drain => self.brain.in_flight() == 0 && self.brain.is_drained(),
-                Phase::Abort | Phase::Close => self.brain.is_drained(),
-            };
+        let nothing_to_do = match phase {
+            Phase::Run => self.brain.is_idle(),
+            Phase::Drain => self.brain.in_flight() == 0 && self.brain.is_drained(),
+            Phase::Abort | Phase::Close => self.brain.is_drained(),
+        };
+        // The rings last: a busy shard need not look at them.
+        let quiet =
+            nothing_to_do && self.finished.borrow().is_empty() && self.from.iter_mut().all(|ring| !ring.has_message());
         stats.idle.set(u64::from(quiet));
         self.post.quiet.store(quiet, Ordering::Release);
     }
@@ -346,6 +356,7 @@ impl Loop {
     /// Everything is handed over: what is left in memory goes to disk.
     async fn close(&mut self) -> Result<(), String> {
         while self.from.iter_mut().any(Consumer::has_message) {
+            self.post.mail.store(true, Ordering::Release);
             self.take_in();
             if self.is_disk_behind() {
                 self.signal.wait().await;

@@ -5,7 +5,8 @@
 //! in the shard's spool on disk. Nothing is dropped. Order between batches is not kept: none is needed.
 //! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
-//! Invariants: `waiting_bytes` is the sum of the closed batches in memory; a batch always fits the ring.
+//! Invariants: `waiting_bytes` is the sum of the closed batches in memory; while none is closed, a turn between two ticks
+//! looks at no lane; a batch always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`).
 
 use std::collections::VecDeque;
@@ -20,6 +21,8 @@ use crate::url::UrlBatch;
 pub struct Outbox {
     lanes: Vec<Lane>,
     waiting_bytes: usize,
+    /// Closed batches, in memory, in the spool, or on their way back.
+    closed: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
     /// The tick at which all open batches close; `None`: none is open.
@@ -51,6 +54,7 @@ impl Outbox {
         Outbox {
             lanes: (0..shards).map(|_| Lane::default()).collect(),
             waiting_bytes: 0,
+            closed: 0,
             urls: 0,
             tick: None,
             again: None,
@@ -93,6 +97,8 @@ impl Outbox {
         let is_tick = self.tick.is_some_and(|tick| tick <= now);
         if is_tick {
             self.tick = None;
+        } else if self.closed == 0 {
+            return 0;
         }
         for to in 0..self.lanes.len() as u16 {
             if is_tick && !self.lanes[usize::from(to)].open.is_empty() {
@@ -105,6 +111,7 @@ impl Outbox {
                     break;
                 }
                 self.waiting_bytes -= batch.as_bytes().len();
+                self.closed -= 1;
                 sent += batch.len() as u64;
                 lane.waiting.pop_front();
             }
@@ -137,7 +144,7 @@ impl Outbox {
     /// When there is something to do: open batches must be closed, a full ring is tried again, or a batch
     /// came back from disk (`Instant::ZERO`).
     pub fn next_due(&self) -> Option<Instant> {
-        if self.again.is_none() && self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
+        if self.again.is_none() && self.closed > 0 && self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
             return Some(Instant::ZERO);
         }
         self.tick.into_iter().chain(self.again).min()
@@ -146,6 +153,7 @@ impl Outbox {
     fn close(&mut self, to: u16, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
         let batch = std::mem::take(&mut lane.open);
+        self.closed += 1;
         let bytes = batch.as_bytes().len();
         if self.waiting_bytes + bytes > self.limits.waiting_bytes_max && !lane.waiting.is_empty() {
             lane.spooled.push_back(spool.write(batch.as_bytes(), batch.len() as u32));
@@ -175,6 +183,7 @@ mod tests {
     fn small() -> config::Exchange {
         config::Exchange {
             ring_bytes: 1 << 20,
+            rings_bytes_max: 1 << 24,
             batch_urls_max: 3,
             batch_age_max: Duration::from_millis(100),
             waiting_bytes_max: 100,

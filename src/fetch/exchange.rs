@@ -149,7 +149,8 @@ impl Fetch<'_> {
         self.timings.total = ring::now().since(self.begun);
         let result = self.conclude(&guard, answer, ended);
         let tls = connection.tls_info().cloned();
-        let keep = matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired() && connection.is_quiet();
+        // Whether it is quiet is looked at when it is to be used again: to look twice would be one system call more.
+        let keep = matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
         drop(guard);
         if keep {
             self.hands.pool.put(peer.clone(), connection);

@@ -5,8 +5,13 @@
 //! stopped midway, some drained and some killed, and go on two days later from their journals.
 //! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
 
+mod again;
+mod judge;
+
+pub use judge::Report;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Rng;
@@ -14,12 +19,12 @@ use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
 use crate::config::{Config, PartitionKey};
 use crate::frontier::Ledger;
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::route::Partition;
-use crate::shard::{Scope, Shard, journal};
+use crate::shard::{Scope, Shard};
 use crate::spool::{Block, ReadFor, SpoolOp};
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::UrlBatch;
 
 /// A crawl to be simulated.
 #[derive(Debug)]
@@ -82,39 +87,6 @@ impl Make {
         };
         (0..self.partition.shards).map(shard).collect()
     }
-}
-
-/// How a simulated crawl ended.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
-    /// Everything that must not be: empty for a good crawl.
-    pub complaints: Vec<String>,
-    /// Pages fetched with 200, distinct.
-    pub pages: usize,
-    /// Shards.
-    pub shards: usize,
-    /// A hash over every job and its end, in order.
-    pub trace: u64,
-    /// Virtual time.
-    pub took: Duration,
-    /// Blocks that went to disk.
-    pub spilled: u64,
-    /// Batches that a full ring refused.
-    pub refused: u64,
-    /// URLs exchanged.
-    pub exchanged: u64,
-    /// URLs that a full visited set had no room for; what is behind them is not asked for.
-    pub aside: u64,
-    /// Hosts forgotten.
-    pub forgotten: u64,
-    /// Blocks of URLs that came back to hosts that were not in memory.
-    pub outside: u64,
-    /// Whether the crawl was stopped and resumed.
-    pub resumed: bool,
-    /// Whether it was killed: what no journal had yet was done again.
-    pub killed: bool,
-    /// Pages fetched twice, because the first time was in no journal when the crawl was killed.
-    pub twice: usize,
 }
 
 #[derive(Debug)]
@@ -345,115 +317,6 @@ impl Simulation {
         self.stop_at.is_some_and(|at| at <= self.now)
     }
 
-    /// The process dies at once: jobs, batches, spools and what is in no journal yet are gone. A block that was
-    /// written within the last second may have been on its way to the file: gone, or torn.
-    fn kill(&mut self) {
-        self.killed = self.kill_at.take();
-        self.events.clear();
-        self.pending.clear();
-        self.lanes.clear();
-        self.in_flight.fill(0);
-        for (journal, (before, at)) in self.journals.iter_mut().zip(&self.last_blocks) {
-            if self.now.since(*at) < ON_ITS_WAY_MAX && self.rng.percent(50) {
-                let torn = self.rng.below((journal.len() - before) as u64 + 1) as usize;
-                journal.truncate(before + torn);
-                let whole = journal::blocks(journal).last().map_or(0, |(_, end)| end);
-                journal.truncate(whole);
-            }
-        }
-        self.begin_again();
-        self.sow();
-    }
-
-    /// All shards end, and others begin from their journals.
-    fn restart(&mut self) {
-        assert!(self.events.is_empty() && self.in_flight.iter().all(|count| *count == 0), "something is under way");
-        self.stop_at = None;
-        for (shard, journal) in self.shards.iter_mut().zip(&mut self.journals) {
-            while let Some(block) = shard.journal_block(self.now, true) {
-                journal.extend(block);
-            }
-        }
-        self.begin_again();
-    }
-
-    /// New shards begin from the journals, as `drive::recover` does it.
-    fn begin_again(&mut self) {
-        self.exchanged_before = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
-        self.forgotten_before = self.forgotten();
-        self.now = self.now + RESTART_PAUSE;
-        self.servers.crawler_restarts();
-        self.disks.iter_mut().for_each(BTreeMap::clear);
-        self.awake.fill(true);
-        self.shards = self.make.shards();
-        for (index, (shard, journal)) in self.shards.iter_mut().zip(&self.journals).enumerate() {
-            let blocks = || journal::blocks(journal).map(|(entries, _)| entries);
-            let over: HashSet<u64> = blocks().flat_map(|entries| entries.over).collect();
-            self.over_before[index] = over.len() as u64;
-            for (depth, text) in blocks().flat_map(|entries| owned(&entries.accepted)) {
-                let Ok(url) = Url::from_canonical(&text) else { continue };
-                let is_over = over.contains(&shard.fingerprint(&url));
-                shard.remember(self.now, &url, depth, is_over);
-            }
-            for entries in blocks() {
-                shard.reconsider(self.now, &entries, true);
-            }
-        }
-    }
-
-    fn judge(mut self, mut complaints: Vec<String>) -> Report {
-        let expected = self.web.reachable();
-        complaints.append(&mut self.servers.complaints);
-        let aside: u64 = self.shards.iter().map(|shard| shard.counts().aside).sum();
-        for url in expected.iter().filter(|url| aside == 0 && !self.servers.pages.contains_key(*url)) {
-            complaints.push(format!("{url} was never fetched"));
-        }
-        let mut twice = 0;
-        for (url, times) in &self.servers.pages {
-            let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
-            // What a kill may make a crawl do again: only what ended in its last moments, and only once.
-            let forgotten =
-                self.killed.zip(self.fetched_at.get(url)).is_some_and(|(killed, at)| killed <= *at + FORGOTTEN_MAX);
-            twice += usize::from(*times > 1);
-            if *times > 1 + u64::from(forgotten) || !expected.contains(url) && !dies {
-                complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
-            }
-        }
-        let out: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
-        let received: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_in).sum();
-        if out != received {
-            complaints.push(format!("{out} URLs were sent and {received} received"));
-        }
-        for (index, shard) in self.shards.iter().enumerate() {
-            let over = shard.counts().over + self.over_before[index];
-            let (queued, visited) = (shard.queued(), shard.visited());
-            if queued != 0 || over != visited {
-                complaints.push(format!("shard {index} ended with {queued} queued, {over} over of {visited} accepted"));
-            }
-        }
-        if !complaints.is_empty() {
-            let failures = self.shards.iter().flat_map(|shard| Failure::ALL.iter().zip(shard.counts().failures));
-            let failures = failures.filter(|(_, count)| *count > 0);
-            complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
-        }
-        Report {
-            forgotten: self.forgotten(),
-            outside: self.outside,
-            complaints,
-            pages: self.servers.pages.len(),
-            shards: self.shards.len(),
-            trace: self.trace,
-            took: self.now.since(Instant::ZERO),
-            spilled: self.spilled,
-            refused: self.refused,
-            exchanged: out + self.exchanged_before,
-            aside,
-            resumed: self.over_before.iter().any(|over| *over > 0),
-            killed: self.killed.is_some(),
-            twice,
-        }
-    }
-
     fn later(&mut self, wait: Duration, event: Event) {
         self.numbered += 1;
         self.pending.insert(self.numbered as usize, event);
@@ -476,19 +339,9 @@ impl Simulation {
         debug_assert!(shard.resolving() <= config.dns.in_flight_max, "{} names", shard.resolving());
     }
 
-    /// Hosts forgotten since the start or restart, and before.
-    fn forgotten(&self) -> u64 {
-        let forgotten = self.shards.iter().map(|shard| shard.hosts() - shard.hosts_in_memory() as u64);
-        forgotten.sum::<u64>() + self.forgotten_before
-    }
-
     fn queued(&self) -> u64 {
         self.shards.iter().map(Shard::queued).sum()
     }
-}
-
-fn owned(batch: &UrlBatch) -> Vec<(u16, String)> {
-    batch.iter().map(|(depth, text)| (depth, text.to_owned())).collect()
 }
 
 fn millis(millis: u64) -> Duration {
@@ -499,15 +352,9 @@ fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {
     choices[rng.below(choices.len() as u64) as usize]
 }
 
-/// From a block's end to its place in the file.
-const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
-/// The age of an open block, the way of a block to its file, and the turns between.
-const FORGOTTEN_MAX: Duration = Duration::from_secs(3);
 const TICK: Duration = Duration::from_micros(1);
 /// A shard that drains has URLs to fetch and does not: its loop looks no more often than this.
 const DRAINING_TICK: Duration = Duration::from_millis(1);
-/// Longer than any delay, which a crawl that begins anew does not know of.
-const RESTART_PAUSE: Duration = Duration::from_secs(2 * 86_400);
 const STUCK: Instant = Instant::from_nanos(30 * 86_400 * 1_000_000_000);
 /// Heads and short tails stay in memory whatever the bound.
 const RAM_SLACK: u64 = 256 << 10;
