@@ -6,12 +6,13 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ringcrawl::boot::{Crawl, Order};
 use ringcrawl::config::Config;
 use ringcrawl::control::Phase;
-use ringcrawl::ring::Sampler;
+use ringcrawl::ring::{Sampler, Thread};
 use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
@@ -273,4 +274,43 @@ fn the_cost_of_looking() {
     ratios.sort_by(f64::total_cmp);
     let at = |part: usize| ratios[TURNS * part / 4];
     println!("CPU of a page, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
+}
+
+/// The same of a thread that only counts: its work is so even that a thousandth can be told.
+#[test]
+#[ignore = "half a minute; it measures and judges nothing"]
+fn the_cost_of_looking_at_a_counter() {
+    const TURNS: usize = 100;
+    let (thread, counted, over) = (Thread::default(), AtomicU64::new(0), AtomicBool::new(false));
+    let mut ratios = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            thread.announce();
+            let mut sum = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                for number in 0..10_000_u64 {
+                    sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(number));
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let look = || (thread.cpu_time().expect("a thread"), counted.load(Ordering::Relaxed));
+        for turn in 0..TURNS {
+            let mut nanos = [0.0; 2];
+            for looked in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+                let sampler = (looked == 1).then(|| Sampler::start(&thread).expect("a sampler"));
+                let (cpu, count) = look();
+                std::thread::sleep(Duration::from_millis(150));
+                let (cpu_late, count_late) = look();
+                drop(sampler);
+                nanos[looked] = (cpu_late - cpu).as_secs_f64() * 1e9 / (count_late - count).max(1) as f64;
+            }
+            ratios.push(nanos[1] / nanos[0]);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: usize| ratios[TURNS * part / 4];
+    println!("CPU of a count, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
 }

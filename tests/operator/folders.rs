@@ -119,14 +119,14 @@ fn directories_without_permission() {
         std::fs::create_dir(place.at(name)).expect("a folder");
         open(&place.at(name), mode);
     }
+    // Where it was built other users may have no way to it: below root's home, say.
+    let program = place.at("ringcrawl");
+    std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
+    open(&program, 0o755);
     let as_nobody = |arguments: &[&str]| {
-        Process::start(Command::new(RINGCRAWL).args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/")).end()
+        Process::start(Command::new(&program).args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/")).end()
     };
-    let can_run = as_nobody(&["--version"]);
-    if can_run.code != 0 {
-        eprintln!("skipped: another user may not run the program where it lies: {}", can_run.err);
-        return;
-    }
+    as_nobody(&["--version"]).expect(0);
     for dir in ["closed", "closed/new", "read-only", "read-only/new"].map(|name| place.at(name)) {
         as_nobody(&["crawl", SEED, "--dir", &dir]).expect(1).says(&[&dir, "Permission denied"]);
     }
