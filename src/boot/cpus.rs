@@ -47,24 +47,11 @@ pub fn of_shard(cpus: &[CoreId], shard: u16) -> Option<CoreId> {
     cpus.get(usize::from(shard) % cpus.len().max(1)).copied()
 }
 
-/// How many of `shards` shards share a CPU, at most.
-pub fn shards_of_one(cpus: &[CoreId], shards: u16) -> u16 {
-    shards.div_ceil(cpus.len().clamp(1, usize::from(u16::MAX)) as u16)
-}
-
 const CPUS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shards_are_dealt_out_evenly() {
-        let cpus: Vec<CoreId> = (0..2).map(|id| CoreId { id }).collect();
-        assert_eq!([1, 2, 3, 64].map(|shards| shards_of_one(&cpus, shards)), [1, 1, 2, 32]);
-        assert_eq!(shards_of_one(&[], 3), 3);
-        assert_eq!(of_shard(&cpus, 5), Some(CoreId { id: 1 }));
-    }
 
     #[test]
     fn lists_are_read() {

@@ -134,7 +134,6 @@ impl Crawl {
         for index in 0..shards {
             tasks.push(drive::Task {
                 index,
-                shards_on_cpu: cpus::shards_of_one(cpus, shards),
                 partition,
                 scope: scope.clone(),
                 ledger: Arc::clone(&ledger),

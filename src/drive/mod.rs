@@ -7,8 +7,7 @@
 //!
 //! Invariants: the brain is touched by the loop alone; `quiet` and the counts of sent and received URLs move in the
 //! order that [`crate::control::Census`] relies on; a shard ends only in `Phase::Close`, after everything is written.
-//! Limits: a shard that shares its CPU naps between two turns, which its fetches' deadlines do, too; new fetches, and what
-//! other shards sent, wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
+//! Limits: new fetches, and what other shards sent, wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
 
 mod disk;
 mod page;
@@ -35,7 +34,7 @@ use crate::route::Partition;
 use crate::shard::{Scope, Shard};
 use crate::stage::{self, Stage};
 use crate::store;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::url::{Url, UrlBatch};
 use disk::{Disk, DiskOp};
 use page::Bench;
@@ -47,8 +46,6 @@ use signal::Signal;
 pub struct Task {
     /// Which shard.
     pub index: u16,
-    /// How many shards share its CPU, itself included.
-    pub shards_on_cpu: u16,
     /// Which sites are its own.
     pub partition: Partition,
     /// Which links are followed.
@@ -100,8 +97,6 @@ struct Loop {
     signal: Rc<Signal>,
     alarm: Rc<Alarm>,
     finished: Rc<RefCell<VecDeque<(FetchJob, Outcome)>>>,
-    /// How long it leaves the CPU to the other shards on it, after each of its turns.
-    nap: Duration,
     message: Vec<u8>,
 }
 
@@ -143,7 +138,6 @@ impl Loop {
             signal,
             alarm,
             finished: Rc::default(),
-            nap: (TURN_OF_ANOTHER * u32::from(task.shards_on_cpu.saturating_sub(1))).min(NAP_MAX),
             message: Vec::new(),
         };
         for seed in &task.seeds {
@@ -170,16 +164,7 @@ impl Loop {
                     self.alarm.set(at.max(now + PAUSE_MIN));
                 }
                 self.signal.wait().await;
-                self.leave_to_others();
             }
-        }
-    }
-
-    /// Where shards share a CPU, each gives the others their turns, so that several of its own fetches get on meanwhile.
-    /// Woken for each of them, it would find its memory out of the caches, and leave the next shard's so.
-    fn leave_to_others(&self) {
-        if !self.nap.is_zero() && self.brain.fetching() >= NAP_FETCHES_MIN {
-            ring::nap(self.nap);
         }
     }
 
@@ -443,13 +428,8 @@ const JOBS_PER_TURN: usize = 64;
 /// The disk may be this far behind before fetching waits for it.
 pub const BACKLOG_BYTES_MAX: u64 = 16 << 20;
 /// A shard looks at its rings at least this often.
-const LOOK_MAX: Duration = Duration::from_millis(100);
+const LOOK_MAX: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// How long after a failed wait for wake-ups the next one begins.
-const DEAF_PAUSE: Duration = Duration::from_millis(100);
+const DEAF_PAUSE: crate::time::Duration = crate::time::Duration::from_millis(100);
 /// The loop's clock is not finer than this.
-const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// A shard's turn where several share a CPU.
-const TURN_OF_ANOTHER: Duration = Duration::from_millis(1);
-const NAP_MAX: Duration = Duration::from_millis(50);
-/// With fewer fetches under way there is nothing to wait for.
-const NAP_FETCHES_MIN: usize = 4;
+const PAUSE_MIN: crate::time::Duration = crate::time::Duration::from_millis(1);

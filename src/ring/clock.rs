@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use crate::time::{Duration, Instant, UnixTime};
+use crate::time::{Instant, UnixTime};
 
 /// Time since the process's clock started, from CLOCK_MONOTONIC.
 pub fn now() -> Instant {
@@ -33,11 +33,6 @@ pub async fn sleep_until(at: Instant) {
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }
-}
-
-/// Puts the calling thread to sleep, with everything that runs on it: what completes meanwhile is found together.
-pub fn nap(length: Duration) {
-    std::thread::sleep(length);
 }
 
 #[cfg(test)]

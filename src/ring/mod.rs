@@ -29,7 +29,7 @@ mod wake;
 
 pub use alarm::Alarm;
 pub use buffer::{Buffer, BufferPool};
-pub use clock::{nap, now, process_start, sleep_until, unix_now};
+pub use clock::{now, process_start, sleep_until, unix_now};
 pub use deadlines::{Deadlines, Guard};
 pub use file::{File, remove, rename, sync_dir};
 pub use op::operations;
