@@ -2,7 +2,8 @@
 //!
 //! Decides: a shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets
 //! the other. A crawl ends by itself when every shard is quiet and every URL that was sent was received.
-//! Invariants: only a shard writes its [`Post`], but for `mail`; only the housekeeping thread moves the phase, and only forward.
+//! Invariants: only a shard writes its [`Post`], but for `mail`; only the housekeeping thread moves the phase, and only
+//! forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`drive`).
 
 mod census;

@@ -191,7 +191,7 @@ impl Loop {
         if self.is_disk_behind() {
             return;
         }
-        // With many shards most rings are empty, and to see that of each costs more than what is in the others.
+        // With many shards most rings are empty: one flag instead of a look at each.
         if !self.post.mail.swap(false, Ordering::AcqRel) {
             return;
         }

@@ -3,8 +3,8 @@
 //! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
 //! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle
 //! for longest is forgotten, and should a link lead to it again, it is met anew, with its robots.txt first; of one that
-//! failed something stays known ([`super::fallen`]). Where all hosts have something to do, URLs of further ones wait outside, in one queue that goes to disk, and come in first
-//! in, first out.
+//! failed something stays known ([`super::fallen`]). Where all hosts have something to do, URLs of further ones wait
+//! outside, in one queue that goes to disk, and come in first in, first out.
 //! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
 //! it; none that another one waits for; while URLs wait outside, no other host comes in before theirs.
 //! Limits: a host that is met only because another's robots.txt redirects to it comes in although there is no room.
