@@ -33,6 +33,8 @@ pub mod route;
 
 pub mod visited;
 
+pub mod ledger;
+
 pub mod frontier;
 
 pub mod robots;

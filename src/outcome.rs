@@ -37,6 +37,11 @@ pub struct FetchJob {
     pub url: Url,
     /// Where; `None` for `Resolve` alone.
     pub addr: Option<IpAddr>,
+    /// Of `Resolve`: both families are asked for, not the second only where the first has no address.
+    pub both_families: bool,
+    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty where an
+    /// address is known to work.
+    pub others: Vec<IpAddr>,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
     /// How many times this was tried before: 0 the first time.
@@ -55,6 +60,11 @@ pub enum Outcome {
         /// How long they may be used.
         ttl: Duration,
     },
+    /// A `Resolve` job learned that the name does not exist, or has no address (RFC 2308 section 2).
+    NoAddress {
+        /// How long that is to be believed.
+        ttl: Duration,
+    },
     /// A response came, whole or truncated.
     Fetched(Fetched),
     /// Nothing usable came.
@@ -66,6 +76,8 @@ pub enum Outcome {
 pub struct Fetched {
     /// HTTP status, 100–999.
     pub status: u16,
+    /// The address that answered: `addr` of the job, or one of its `others`.
+    pub addr: Option<IpAddr>,
     /// The body that is kept is not all that the server had to say.
     pub truncated: Option<Truncated>,
     /// Links found, canonical; a redirect's target is one of them.
@@ -133,6 +145,8 @@ blemishes! {
     BodyShort = "body-short";
     /// The deadline passed before the body's end.
     BodyTimeout = "body-timeout";
+    /// The body came more slowly than `fetch.rate_min` and was cut.
+    BodySlow = "body-slow";
     /// More bytes came than Content-Length or the last chunk announced.
     BodyExcess = "body-excess";
     /// A length above the limit was announced; the body was cut there.
@@ -141,6 +155,8 @@ blemishes! {
     BodyOverLimit = "body-over-limit";
     /// The body passed the limit when its content coding was undone, and was cut there.
     DecodedOverLimit = "decoded-over-limit";
+    /// Undoing the content coding made more than `fetch.decode_ratio_max` times the bytes, and was cut there.
+    DecodedOverRatio = "decoded-over-ratio";
     /// The chunked framing broke midway.
     ChunkBroken = "chunk-broken";
     /// The content coding is unknown, broken, or ended early.
@@ -196,6 +212,10 @@ failures! {
     ConnectTimeout = "connect-timeout", transient: true;
     /// The network said no (unreachable, no port left, …).
     ConnectFailed = "connect-failed", transient: true;
+    /// The proxy could not be reached, or did not speak as one.
+    ProxyFailed = "proxy-failed", transient: true;
+    /// The proxy would not: it wants other credentials, or its rules forbid the peer.
+    ProxyRefused = "proxy-refused", transient: false;
     /// The certificate was not acceptable under `tls.certificates = "verify"`, for another reason than the next three.
     TlsCertificate = "tls-certificate", transient: false;
     /// The certificate has expired.
@@ -204,6 +224,13 @@ failures! {
     TlsName = "tls-certificate-name", transient: false;
     /// The certificate is signed by nobody who is trusted, or by itself.
     TlsIssuer = "tls-certificate-issuer", transient: false;
+    /// The server speaks neither TLS 1.2 nor 1.3; older versions are broken (RFC 8996).
+    TlsVersion = "tls-version", transient: false;
+    /// The server speaks no HTTP/1.1 over TLS, as it says by ALPN (RFC 7301): HTTP/2 alone, mostly.
+    TlsNoHttp1 = "tls-no-http1", transient: false;
+    /// The server found no cipher suite, group or signature in common, or will not say what else it misses (the alerts
+    /// `handshake_failure` and `insufficient_security`, RFC 8446 section 6.2).
+    TlsNothingCommon = "tls-nothing-common", transient: false;
     /// The handshake broke for another reason.
     TlsFailed = "tls-failed", transient: true;
     /// No handshake within `fetch.tls_timeout`.
@@ -216,6 +243,8 @@ failures! {
     Reset = "reset", transient: true;
     /// The peer closed before a response head was complete.
     ClosedEarly = "closed-early", transient: true;
+    /// A document came without status line and fields, which is HTTP/0.9: nothing says what it is.
+    Http09 = "http-0.9", transient: false;
     /// What came is no HTTP/1.x response.
     Malformed = "http-malformed", transient: false;
     /// The head exceeds `fetch.header_bytes_max` or `fetch.header_count_max`.
@@ -234,9 +263,23 @@ failures! {
 }
 
 impl Failure {
-    /// Whether the peer's certificate was refused.
-    pub const fn is_of_certificate(self) -> bool {
-        matches!(self, Failure::TlsCertificate | Failure::TlsExpired | Failure::TlsName | Failure::TlsIssuer)
+    /// Whether there was no connection: another address may have one.
+    pub const fn is_of_connect(self) -> bool {
+        matches!(self, Failure::ConnectRefused | Failure::ConnectTimeout | Failure::ConnectFailed)
+    }
+
+    /// Whether the peer's TLS is what is wrong and will stay so: its certificate, its versions, what it can.
+    pub const fn is_of_tls(self) -> bool {
+        matches!(
+            self,
+            Failure::TlsCertificate
+                | Failure::TlsExpired
+                | Failure::TlsName
+                | Failure::TlsIssuer
+                | Failure::TlsVersion
+                | Failure::TlsNoHttp1
+                | Failure::TlsNothingCommon
+        )
     }
 }
 

@@ -160,12 +160,16 @@ counters! {
         robots_denied,
         /// Queries sent to name servers.
         dns_queries,
-        /// TCP connections established.
+        /// TCP connections tried, those to further addresses included.
         connections,
+        /// Those of them to a further address of a host, because the first did not answer at once (RFC 8305).
+        connections_further,
         /// TLS handshakes completed, resumed ones included.
         handshakes,
         /// TLS handshakes that resumed a session.
         resumed,
+        /// TLS handshakes that did not, with a chain of certificates that was remembered as verified.
+        chains_recognized,
         /// Tries of a URL after its first.
         retries,
         /// Operations given to the kernel by the ring.

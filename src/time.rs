@@ -103,6 +103,21 @@ impl UnixTime {
         )
     }
 
+    /// The time of a date in UTC (proleptic Gregorian calendar); a 60th second is the start of the next minute.
+    /// `None`: there is no such date, or it lies before 1970 or after 9999.
+    pub fn from_civil(year: u64, month: u64, day: u64, hour: u64, minute: u64, second: u64) -> Option<UnixTime> {
+        let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month) && day > 0;
+        if !is_date || day > days_in(month, year) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let before = year - 1;
+        let leap_days = before / 4 - before / 100 + before / 400;
+        let to_month: u64 = (1..month).map(|month| days_in(month, year)).sum();
+        // 719,162 days from 0001-01-01 to 1970-01-01.
+        let days = before * 365 + leap_days + to_month + day - 1 - 719_162;
+        Some(UnixTime((days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000))
+    }
+
     /// `2026-11-21T08:40:32.123456Z`: the form of WARC-Date (WARC 1.1 section 5.4, W3C-DTF).
     pub fn to_iso(self) -> String {
         let (year, month, day, hour, minute, second, micros) = self.civil();
@@ -113,6 +128,16 @@ impl UnixTime {
     pub fn to_digits(self) -> String {
         let (year, month, day, hour, minute, second, _) = self.civil();
         format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+    }
+}
+
+/// Days of a month, 1 to 12.
+fn days_in(month: u64, year: u64) -> u64 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
     }
 }
 

@@ -176,6 +176,14 @@ fn a_handshake_every_so_many_responses_resumed_or_not() {
         assert!((3.5..6.5).contains(&each), "{each}");
         let resumed = number(&figures, "/seen/resumed_share");
         assert!((least..=most).contains(&resumed), "{resumption}: {resumed}");
+        let full = number(&figures, "/counters/handshakes") - number(&figures, "/counters/resumed");
+        let known = number(&figures, "/counters/chains_recognized");
+        assert!((0.0..=full).contains(&known), "{known} of {full}");
+        if resumption == "off" {
+            // All hosts of a site have one certificate, and come again and again.
+            assert!(number(&figures, "/seen/chains_recognized_share") > 0.5);
+            assert!(number(&figures, "/tls_micros_per_handshake") > 20.0);
+        }
         assert!(number(&figures, "/latency_micros/tls/count") > 0.0);
     }
 }

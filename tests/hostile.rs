@@ -75,7 +75,7 @@ fn shows_as(fault: Fault) -> &'static str {
     }
 }
 
-fn crawl_and_check(rng_seed: u64, spec: &str, more: &str) -> serde_json::Value {
+fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> serde_json::Value {
     println!("rng_seed {rng_seed}");
     let faults: Faults = spec.parse().expect("faults");
     let folder = Folder::new(rng_seed);
@@ -83,6 +83,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, more: &str) -> serde_json::Value {
     let arguments = ["--faults", spec, "--sites", &SITES.to_string(), "--pages", &PAGES.to_string()];
     let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
     arguments.extend(["--rng-seed".to_owned(), rng_seed.to_string()]);
+    arguments.extend(["--https-share".to_owned(), https_share.to_string()]);
     let web = Web::start(&arguments, &ca_file);
     let config_file = folder.at("config.toml");
     let dns = web.ready["dns"].as_str().expect("an address");
@@ -96,6 +97,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, more: &str) -> serde_json::Value {
         http_port: web.port("http_port"),
         https_port: web.port("https_port"),
         faults,
+        https_share,
         ..ModelConfig::default()
     })
     .expect("a model");
@@ -160,14 +162,20 @@ fn crawl_and_check(rng_seed: u64, spec: &str, more: &str) -> serde_json::Value {
 
 #[test]
 fn a_crawl_of_every_fault_has_what_can_be_had() {
-    crawl_and_check(1, "all", "");
+    crawl_and_check(1, "all", 0.0, "");
+}
+
+/// The same faults below TLS, where a cut is one of records.
+#[test]
+fn a_crawl_of_every_fault_over_tls_has_what_can_be_had() {
+    crawl_and_check(3, "all", 1.0, "");
 }
 
 /// Whoever wants pages more than proof of who sent them has them, and is told.
 #[test]
 fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
     let spec = "certificate-expired=0.2,certificate-wrong-name=0.2,certificate-self-signed=0.2";
-    let summary = crawl_and_check(7, spec, "tls.certificates = \"record\"");
+    let summary = crawl_and_check(7, spec, 0.5, "tls.certificates = \"record\"");
     // A root, three pages and what they link to, and robots.txt, of each host at least.
     assert!(summary["blemishes"]["certificate"].as_u64() >= Some(3 * 8), "{summary:#}");
     for name in ["tls-certificate-expired", "tls-certificate-name", "tls-certificate-issuer"] {
@@ -179,10 +187,10 @@ fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
 #[ignore = "long: an hour of other webs, or RINGCRAWL_LONG_MINUTES"]
 fn crawls_of_other_faulty_webs() {
     let minutes = std::env::var("RINGCRAWL_LONG_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
-    let (begun, mut rng_seed) = (Instant::now(), 2);
+    let (begun, mut rng_seed) = (Instant::now(), 10);
     while begun.elapsed() < Duration::from_secs(60 * minutes) {
-        crawl_and_check(rng_seed, "all", "");
+        crawl_and_check(rng_seed, "all", 0.5, "");
         rng_seed += 1;
     }
-    println!("{} webs", rng_seed - 2);
+    println!("{} webs", rng_seed - 10);
 }

@@ -14,7 +14,7 @@ fn crawls() -> std::ops::Range<u64> {
 
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
-    let (mut pages, mut spilled, mut refused, mut exchanged) = (0, 0, 0, 0);
+    let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut resumed, mut killed, mut twice) = (0, 0, 0, 0);
     let (mut forgotten, mut outside) = (0, 0);
     for seed in crawls() {
@@ -29,6 +29,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         pages += report.pages;
         spilled += report.spilled;
         refused += report.refused;
+        further += report.further;
         exchanged += report.exchanged;
         aside += report.aside;
         resumed += u64::from(report.resumed);
@@ -38,11 +39,12 @@ fn every_crawl_covers_everything_once_and_politely() {
         outside += report.outside;
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
+    println!("{further} requests at a further address");
     println!("{resumed} crawls resumed, {killed} killed: {twice} pages fetched twice; {aside} URLs set aside");
     println!("{forgotten} hosts forgotten, {outside} blocks came back to hosts that were not in memory");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
-        assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000);
+        assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(resumed > 20 && killed > 20 && twice > 0 && aside > 100 && forgotten > 1_000 && outside > 100);
     }
 }

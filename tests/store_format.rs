@@ -118,7 +118,7 @@ impl Sample {
         let capture = Capture {
             url: &self.url,
             time: self.time,
-            ip: self.ip,
+            ip: Some(self.ip),
             request: &self.request,
             head_bytes: &self.head,
             body: &self.body,
@@ -246,7 +246,10 @@ fn what_is_written_is_read_back() {
 
     let report = verified(&segment.bytes, Some(&segment.index));
     assert_eq!((report.problems, report.notes), (vec![], vec![]));
-    assert_eq!((report.records, report.digests, report.index_lines), (1501, 2001, Some(500)));
+    // One digest a record, but two of a response without a body: of its block, and of the payload that is none.
+    let empty = segment.samples.iter().filter(|sample| sample.stored_body().is_empty()).count() as u64;
+    assert!(empty > 10);
+    assert_eq!((report.records, report.digests, report.index_lines), (1501, 1501 + empty, Some(500)));
 }
 
 #[test]
@@ -258,18 +261,25 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 #[test]
 fn every_flipped_byte_is_found_and_costs_one_record() {
     let segment = segment(12, 60);
+    let content = zstd::decode_all(&segment.bytes[..]).expect("frames");
     let mut random = Random(99);
+    let mut harmless = 0;
     for _ in 0..400 {
         let mut bytes = segment.bytes.clone();
         let at = random.below(bytes.len());
         bytes[at] ^= 1 << random.below(8);
         let report = verified(&bytes, Some(&segment.index));
-        assert!(report.problem_count > 0, "byte {at}");
+        if report.problem_count == 0 {
+            // A match may be named by another distance at which the same bytes lie.
+            assert_eq!(zstd::decode_all(&bytes[..]).ok(), Some(content.clone()), "byte {at}");
+            harmless += 1;
+        }
         // The first record is the dictionary's place, too: a flip there may make the file look like another kind.
         if at >= 4 {
             assert!(report.records >= 180 - 2, "byte {at}: {} records, {:?}", report.records, report.problems);
         }
     }
+    assert!(harmless < 8, "{harmless}");
 }
 
 #[test]

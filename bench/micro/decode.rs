@@ -61,10 +61,11 @@ fn decode_plain(coding: &str, body: &[u8], out: &mut Vec<u8>) -> usize {
 }
 
 fn main() {
+    let limits = http::Limits::default();
     let mut out = Vec::new();
     for coding in CODINGS {
         for (response, page) in responses(coding).iter().zip(input::pages()) {
-            let decoded = http::decode_content(&response.headers, &response.body, usize::MAX);
+            let decoded = http::decode_content(&response.headers, &response.body, &limits);
             assert_eq!((decoded.coding.as_deref(), decoded.problem), (Some(coding), None));
             assert!(*decoded.bytes == *page.html, "{coding}");
             decode_plain(coding, &response.body, &mut out);
@@ -78,8 +79,9 @@ fn main() {
 fn ours(bencher: Bencher, coding: &str) {
     let responses = responses(coding);
     bencher.counter(BytesCount::new(input::bytes())).bench(|| {
-        let decode =
-            |response: &http::Response| http::decode_content(&response.headers, &response.body, 16 << 20).bytes.len();
+        let decode = |response: &http::Response| {
+            http::decode_content(&response.headers, &response.body, &http::Limits::default()).bytes.len()
+        };
         responses.iter().map(decode).sum::<usize>()
     });
 }

@@ -32,7 +32,7 @@ fn fill(writer: &mut SegmentWriter, spare: Vec<u8>) -> Vec<u8> {
         let capture = Capture {
             url: &page.url,
             time,
-            ip: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+            ip: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))),
             request: b"GET / HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: bench/1.0 (+http://example.com/)\r\n\r\n",
             head_bytes: b"HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: text/html; charset=utf-8\r\n\r\n",
             body: &page.html,

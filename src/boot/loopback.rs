@@ -2,7 +2,7 @@
 //!
 //! Decides: without `agent.name`, `agent.url` and `agent.email`, every seed must lie on loopback, by its address or by
 //! `[dns.hosts]` or because all name servers are on loopback; and then nothing but loopback is ever connected to,
-//! whatever a name resolves to later.
+//! whatever a name resolves to later. Nor may it use a proxy: where that connects to is out of sight.
 
 use std::net::IpAddr;
 
@@ -13,6 +13,11 @@ use crate::url::Url;
 pub fn check(config: &mut Config, seeds: &[Url]) -> Result<(), String> {
     if config.agent.is_complete() {
         return Ok(());
+    }
+    if config.proxy.address().is_some() {
+        return Err("proxy.url leads away from this machine: a crawl that leaves it must say who it is; \
+                    set agent.name, agent.url and agent.email"
+            .to_owned());
     }
     let servers = &config.dns.servers;
     let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());
@@ -48,6 +53,14 @@ mod tests {
     fn checked(config: &Config, seed: &str) -> Result<PrivateAddresses, String> {
         let mut config = config.clone();
         check(&mut config, &[Url::parse(seed).unwrap()]).map(|()| config.fetch.private_addresses)
+    }
+
+    #[test]
+    fn nameless_crawls_use_no_proxy() {
+        let mut config = Config::default();
+        config.set("proxy.url", "http://127.0.0.1:3128").unwrap();
+        let error = checked(&config, "http://127.0.0.1/").unwrap_err();
+        assert!(error.contains("proxy.url") && error.contains("agent.name"), "{error}");
     }
 
     #[test]

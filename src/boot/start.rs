@@ -228,8 +228,9 @@ fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Ve
 /// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
 fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
     let files = super::raise_file_limit();
-    let (fetch, names) = (&config.fetch, config.dns.in_flight_max);
-    let per_shard = (fetch.in_flight_max + fetch.idle_connections_max + names) as u64 + FILES_PER_SHARD;
+    let (limits, names) = (&config.fetch, config.dns.in_flight_max);
+    let per_shard =
+        (limits.in_flight_max + limits.idle_connections_max + names + fetch::FURTHER_MAX) as u64 + FILES_PER_SHARD;
     let needed = per_shard * u64::from(shards) + FILES_BESIDES;
     if files >= needed {
         return Ok(());

@@ -152,10 +152,17 @@ impl Summary {
             totals.connections,
             ratio(totals.responses as f64, totals.connections as f64).map(|each| format!("{each:.1} responses each")),
         );
+        rows.some("  at another address", totals.connections_further, None);
         rows.some(
             "TLS handshakes",
             totals.handshakes,
             share(totals.resumed, totals.handshakes).map(|share| format!("{share} resumed")),
+        );
+        let full = totals.handshakes.saturating_sub(totals.resumed);
+        rows.some(
+            "  chains known",
+            totals.chains_recognized,
+            share(totals.chains_recognized, full).map(|share| format!("{share} of those not resumed")),
         );
         rows.some("DNS queries", totals.dns_queries, None);
         rows.some("URLs exchanged", totals.exchanged_out, None);
@@ -300,6 +307,9 @@ mod tests {
             exchanged_out: 20_000,
             exchanged_in: 20_000,
             connections: 1_300,
+            handshakes: 800,
+            resumed: 600,
+            chains_recognized: 50,
             retries: 7,
             statuses: [1, 0, 12_345, 300, 350, 4],
             ..Totals::default()
@@ -339,6 +349,8 @@ finished after 00:10
     robots-denied         70  70.0 %
   retries                  7
   connections          1,300  10.0 responses each
+  TLS handshakes         800  75.0 % resumed
+    chains known          50  25.0 % of those not resumed
   URLs exchanged      20,000
   on the wire       310.0 MB  31.0 MB/s
   decoded             1.2 GB
@@ -377,7 +389,7 @@ ended after 00:00
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
             bytes_wire bytes_decoded bytes_stored records coded links hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections handshakes resumed retries ring_operations links_too_deep links_too_long \
+            dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
             redirects_too_many queued in_flight connections_open disk_backlog_bytes idle statuses failures blemishes \
             stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();

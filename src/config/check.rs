@@ -47,6 +47,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     }
     for (low, low_value, high, high_value) in [
         ("dns.ttl_min", config.dns.ttl_min, "dns.ttl_max", config.dns.ttl_max),
+        ("dns.negative_ttl_min", config.dns.negative_ttl_min, "dns.negative_ttl_max", config.dns.negative_ttl_max),
         ("robots.retry_delay", config.robots.retry_delay, "robots.ttl", config.robots.ttl),
     ] {
         at_most((low, format_duration(low_value)), (high, format_duration(high_value)), low_value <= high_value);

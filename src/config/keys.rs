@@ -14,6 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::kind::{Kind, size, time};
+use super::login::Secret;
 use super::text::TextForm;
 use super::value::{Field, Value, choices};
 use crate::time::Duration;
@@ -212,11 +213,26 @@ tables! {
         /// Names asked for at once per shard, besides the fetches.
         /// Resolvers drop what comes faster than they can walk the tree.
         in_flight_max: usize = "256", Kind::Number(1, 65_536);
+        /// Which addresses of a name are asked for and tried, in which order.
+        /// Nearly every host has IPv4 and not every machine a way to IPv6: the second family is asked for only where
+        /// the first has no address, or none that connects.
+        families: Families = "ipv4-first", Kind::Choice(Families::CHOICES);
+        /// Queries a second, all shards together; 0: no cap.
+        /// A resolver that is shared with others should not feel the crawl.
+        rate_max: u32 = "0", Kind::Number(0, 10_000_000);
         /// Answers are used at least this long.
         /// Keeps names with a time to live of seconds from being asked for every page.
         ttl_min: Duration = "60s", time("0s", "24h");
         /// Answers are used at most this long.
         ttl_max: Duration = "24h", time("1s", "168h");
+        /// That a name has no address is believed at least this long, and when the answer does not say how long.
+        negative_ttl_min: Duration = "60s", time("0s", "24h");
+        /// That a name has no address is believed at most this long.
+        /// One to three hours work well, more than a day does not (RFC 2308 section 5).
+        negative_ttl_max: Duration = "3h", time("1s", "24h");
+        /// While no name server answers, addresses are used this much longer than their time to live.
+        /// An outage of the name servers need not be one of the crawl (RFC 8767).
+        stale_max: Duration = "1h", time("0s", "168h");
     }
 
     /// Limits on one exchange with a server.
@@ -224,6 +240,9 @@ tables! {
         /// From the first SYN to the established connection.
         /// Linux sends the SYN again after 1, 3 and 7 seconds: 10 s give three more chances.
         connect_timeout: Duration = "10s", time("10ms", "5m");
+        /// How long an address has to answer before a further one of the same host is tried beside it.
+        /// 250 ms are recommended, and never less than 100 (RFC 8305 section 5).
+        attempt_delay: Duration = "250ms", time("100ms", "5m");
         /// The TLS handshake.
         tls_timeout: Duration = "10s", time("10ms", "5m");
         /// From the last request byte to the first response byte.
@@ -231,15 +250,26 @@ tables! {
         /// The whole exchange from connect to the last body byte.
         /// A server that sends a byte a second holds a place no longer than this.
         deadline: Duration = "60s", time("10ms", "24h");
+        /// A body that comes more slowly is cut and marked; "0B": any rate will do. Bytes a second.
+        /// Apache asks as much of its own clients (mod_reqtimeout); a page of 16 KiB takes half a minute then.
+        rate_min: u64 = "500B", size("0B", "1GiB");
+        /// How long a body may be slower than that, at its beginning and after any pause.
+        rate_grace: Duration = "20s", time("100ms", "10m");
         /// Status line and fields together.
         header_bytes_max: usize = "64KiB", size("1KiB", "1MiB");
         /// Fields of a head.
         header_count_max: usize = "256", Kind::Number(8, 4_096);
+        /// Interim responses (1xx) before the final one.
+        /// A server that sends them for ever would never answer; one or two are usual (RFC 9110 section 15.2).
+        interim_count_max: usize = "16", Kind::Number(0, 1_000);
         /// Body before content decoding; the rest is cut and marked.
         body_wire_bytes_max: usize = "8MiB", size("1KiB", "1GiB");
         /// Body after content decoding; the rest is cut and marked.
         /// Bounds what a compression bomb can cost.
         body_bytes_max: usize = "16MiB", size("1KiB", "4GiB");
+        /// How many times longer content decoding may make a body; the rest is cut and marked. 1 MiB is always free.
+        /// Ends a bomb before it has cost body_bytes_max. Pages shrink to a tenth; Apache's mod_deflate draws the same line.
+        decode_ratio_max: usize = "200", Kind::Number(10, 1_000_000);
         /// Fetches under way per shard.
         in_flight_max: usize = "1024", Kind::Number(1, 65_536);
         /// Idle keep-alive connections per shard; 0: none are kept.
@@ -250,14 +280,59 @@ tables! {
         /// Whether private, link-local, loopback and other special addresses may be fetched.
         /// A link to 169.254.169.254 must not read your cloud's secrets.
         private_addresses: PrivateAddresses = "deny", Kind::Choice(PrivateAddresses::CHOICES);
+        /// Addresses of this machine that connections come from, one after another, each for peers of its family.
+        /// None: the system chooses. One address has some 28,000 ports for all connections to one peer.
+        source_addresses: Vec<IpAddr> = "[]", Kind::Addresses;
+        /// Ports that connections come from; "": the system's (net.ipv4.ip_local_port_range). Linux 6.3 or later.
+        /// Keeps a crawl's ports apart from those of other programs, for firewalls and for counting.
+        source_ports: String = "", Kind::Text(TextForm::Ports);
+        /// Receive buffer of a socket in the kernel, which doubles it; "0B": the kernel fits it to the connection.
+        /// A small one bounds what a flood can hold there before it is read: see net.ipv4.tcp_rmem.
+        receive_buffer_bytes: u32 = "0B", size("0B", "64MiB");
+        /// Send buffer of a socket in the kernel, which doubles it; "0B": the kernel's own. A request is below 16 KiB.
+        send_buffer_bytes: u32 = "0B", size("0B", "64MiB");
     }
 
-    /// Certificates.
+    /// A proxy between the crawler and the web. fetch.private_addresses judges the peer behind it, not the proxy.
+    proxy: Proxy {
+        /// Where it is; "": there is none. Its name is looked up once, at the start.
+        /// An HTTP proxy gets http pages by their whole URL and https by CONNECT (RFC 9112 section 3.2).
+        url: Secret = "", Kind::Text(TextForm::Proxy);
+        /// Who looks up the names of the web's hosts.
+        names: ProxyNames = "here", Kind::Choice(ProxyNames::CHOICES);
+    }
+
+    /// What requests carry besides the URL.
+    http: Http {
+        /// User name and password for Basic authentication, by origin: scheme, host and port.
+        /// Sent to that origin alone, also when a redirect leads elsewhere, and kept out of what is stored.
+        auth: BTreeMap<String, Secret> = "{}", Kind::Logins;
+        /// Whether cookies that servers set are sent back to them (RFC 6265).
+        /// A crawl has nobody to remember: cookies are for sites that show nothing without them.
+        cookies: Cookies = "off", Kind::Choice(Cookies::CHOICES);
+        /// Cookies of a site; the oldest make room.
+        /// Clients should keep 50 of a domain (RFC 6265 section 6.1).
+        cookie_count_max: usize = "50", Kind::Number(1, 1_000);
+        /// Bytes of one cookie: name, value, domain and path; a longer one is ignored.
+        /// Clients should take 4,096 (RFC 6265 section 6.1).
+        cookie_bytes_max: usize = "4KiB", size("64B", "64KiB");
+        /// Bytes of all cookies in memory, per shard; sites that were asked for nothing for longest are forgotten.
+        cookie_ram_bytes_max: usize = "16MiB", size("64KiB", "64GiB");
+    }
+
+    /// TLS: certificates, and what is remembered of hosts.
     tls: Tls {
         /// What a certificate error means.
         certificates: Certificates = "verify", Kind::Choice(Certificates::CHOICES);
         /// PEM files with more roots, besides those of Mozilla that are built in.
         ca_files: Vec<PathBuf> = "[]", Kind::Files;
+        /// Hosts whose TLS sessions are kept per shard, to be resumed; 0: none are.
+        /// Of each the newest two tickets are kept, with their certificates: 5 KB of two small ones, 256 KiB at worst.
+        sessions_max: usize = "4096", Kind::Number(0, 1_000_000);
+        /// Certificate chains remembered per shard as verified, until they expire; 0: none are.
+        /// About 150 bytes each. Another host with the same certificates, or the same host without a session, costs
+        /// only the key exchange and a signature then: with ECDSA a quarter to a half of the handshake.
+        chains_max: usize = "32768", Kind::Number(0, 10_000_000);
     }
 
     /// Link extraction.
@@ -329,6 +404,17 @@ choices! {
         /// the host name
         Host = "host",
     }
+    /// `dns.families`
+    Families {
+        /// IPv4, and IPv6 where that is not to be had
+        Ipv4First = "ipv4-first",
+        /// IPv6, and IPv4 where that is not to be had
+        Ipv6First = "ipv6-first",
+        /// IPv4 and nothing else
+        Ipv4Only = "ipv4-only",
+        /// IPv6 and nothing else
+        Ipv6Only = "ipv6-only",
+    }
     /// `fetch.private_addresses`
     PrivateAddresses {
         /// only globally reachable addresses
@@ -339,6 +425,20 @@ choices! {
         LoopbackOnly = "loopback-only",
         /// every address
         Allow = "allow",
+    }
+    /// `http.cookies`
+    Cookies {
+        /// cookies are ignored
+        Off = "off",
+        /// each site gets its own back, until the process ends
+        Site = "site",
+    }
+    /// `proxy.names`
+    ProxyNames {
+        /// the crawler; tunnels go to the address it found and judged
+        Here = "here",
+        /// the proxy; then politeness.ip_delay and fetch.private_addresses know addresses in URLs alone
+        Proxy = "proxy",
     }
     /// `tls.certificates`
     Certificates {

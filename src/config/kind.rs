@@ -3,10 +3,9 @@
 //! Decides: every refusal says what came and what would be right, from the same `Kind` that does the refusing,
 //! so the two cannot differ. A list tells all its wrong elements, not the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
-//! Limits: lists of `LIST_MAX` elements, `HOSTS_MAX` fixed names with `LIST_MAX` addresses each.
-//! Leaves to others: where in the file the value stands (`parse`), which key has which kind (`keys`).
+//! Limits: lists of `LIST_MAX` elements.
+//! Leaves to others: fixed names and credentials (`hosts`, `login`), where in the file the value stands (`parse`), which key has which kind (`keys`).
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -18,12 +17,11 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
+use super::{hosts, login};
 use crate::time::Duration;
 
 /// Most elements of a list.
-const LIST_MAX: usize = 64;
-/// Most fixed names; a larger zone belongs into a name server.
-const HOSTS_MAX: usize = 100_000;
+pub(super) const LIST_MAX: usize = 64;
 /// Port of a name server that names none (RFC 1035 section 4.2).
 const DNS_PORT: u16 = 53;
 
@@ -46,6 +44,10 @@ pub(super) enum Kind {
     Hosts,
     /// Paths.
     Files,
+    /// Origins and their credentials.
+    Logins,
+    /// IP addresses.
+    Addresses,
 }
 
 /// A duration from `min` to `max`; a mistake in either stops the compiler.
@@ -100,9 +102,11 @@ impl Kind {
             Kind::Servers => {
                 format!("a list of at most {LIST_MAX} addresses such as [\"127.0.0.1\", \"[::1]:5353\"]")
             }
-            Kind::Hosts => format!(
-                "names with an address or a list of at most {LIST_MAX}, such as \"www.example.test\" = \"127.0.0.1\""
-            ),
+            Kind::Hosts => hosts::expected(),
+            Kind::Logins => login::EXPECTED.to_owned(),
+            Kind::Addresses => {
+                format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
+            }
             Kind::Files => format!("a list of at most {LIST_MAX} paths such as [\"/etc/ssl/own-ca.pem\"]"),
         }
     }
@@ -123,10 +127,11 @@ impl Kind {
     /// Reads a value of the file.
     pub(super) fn read(self, item: &Item) -> Result<Value, Vec<Fault>> {
         match (self, item) {
-            (Kind::Hosts, _) => self.read_hosts(item),
-            (Kind::Servers | Kind::Files, Item::Value(Toml::Array(array))) => self.read_list(array),
+            (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
+            (Kind::Logins, _) => login::read(item).map(Value::Logins),
+            (Kind::Servers | Kind::Files | Kind::Addresses, Item::Value(Toml::Array(array))) => self.read_list(array),
             (Kind::Number(..), Item::Value(Toml::Integer(number))) => self.read_number((*number.value()).into()),
-            (Kind::Number(..) | Kind::Servers | Kind::Files, _) => Err(self.fault(&describe(item))),
+            (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Addresses, _) => Err(self.fault(&describe(item))),
             (Kind::Time(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
                 Err(self.fault(&format!("{} without a unit", describe(item))))
             }
@@ -140,9 +145,14 @@ impl Kind {
     pub(super) fn read_word(self, word: &str) -> Result<Value, Vec<Fault>> {
         let toml = || word.parse::<Toml>().map(Item::Value).map_err(|_| self.fault(&quote(word)));
         match self {
+            // Not a word of what came: it may be a password.
+            Kind::Logins => match word.parse::<Toml>() {
+                Ok(value) => self.read(&Item::Value(value)),
+                Err(_) => Err(self.fault("this is no TOML")),
+            },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
-            Kind::Servers | Kind::Files if word.trim_start().starts_with('[') => self.read(&toml()?),
-            Kind::Servers | Kind::Files => {
+            Kind::Servers | Kind::Files | Kind::Addresses if word.trim_start().starts_with('[') => self.read(&toml()?),
+            Kind::Servers | Kind::Files | Kind::Addresses => {
                 let words = word.split(',').map(str::trim).filter(|part| !part.is_empty());
                 self.read_list(&words.collect::<toml_edit::Array>())
             }
@@ -166,15 +176,13 @@ impl Kind {
                 DNS_PORT => server.ip().to_string(),
                 _ => server.to_string(),
             })),
+            Value::Addresses(addresses) => list(addresses.iter().map(IpAddr::to_string)),
             Value::Files(files) => list(files.iter().map(|file| file.to_string_lossy().into_owned())),
             Value::Hosts(hosts) => {
-                let mut text = String::from("{");
-                for (index, (name, addresses)) in hosts.iter().enumerate() {
-                    let joint = if index == 0 { " " } else { ", " };
-                    let _ = write!(text, "{joint}{} = {}", quote_all(name), format_addresses(addresses));
-                }
-                text.push_str(if hosts.is_empty() { "}" } else { " }" });
-                text
+                table(hosts.iter().map(|(name, addresses)| (name.as_str(), hosts::format_addresses(addresses))))
+            }
+            Value::Logins(logins) => {
+                table(logins.iter().map(|(origin, login)| (origin.as_str(), quote_all(login.reveal()))))
             }
         }
     }
@@ -219,7 +227,7 @@ impl Kind {
         if array.len() > LIST_MAX {
             return Err(self.fault(&format!("{} elements", array.len())));
         }
-        let (mut servers, mut files) = (Vec::new(), Vec::new());
+        let (mut servers, mut files, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         for element in array {
             let wrong = |what: String| Fault { span: element.span(), name: None, message: self.sentence(&what) };
             match (self, element.as_str()) {
@@ -229,6 +237,13 @@ impl Kind {
                     }
                     Some(server) => servers.push(server),
                     None => faults.push(wrong(format!("{} is no address of a server", quote(text)))),
+                },
+                (Kind::Addresses, Some(text)) => match text.parse::<IpAddr>() {
+                    Ok(address) if addresses.contains(&address) => {
+                        faults.push(wrong(format!("{} stands there twice", quote(text))));
+                    }
+                    Ok(address) if !address.is_unspecified() && !address.is_multicast() => addresses.push(address),
+                    _ => faults.push(wrong(format!("{} is no address of a machine", quote(text)))),
                 },
                 (_, Some(text)) if text.is_empty() || text.contains('\0') => {
                     faults.push(wrong(format!("{} is no path", quote(text))));
@@ -240,54 +255,9 @@ impl Kind {
         match self {
             _ if !faults.is_empty() => Err(faults),
             Kind::Servers => Ok(Value::Servers(servers)),
+            Kind::Addresses => Ok(Value::Addresses(addresses)),
             _ => Ok(Value::Files(files)),
         }
-    }
-
-    fn read_hosts(self, item: &Item) -> Result<Value, Vec<Fault>> {
-        let Some(table) = item.as_table_like() else { return Err(self.fault(&describe(item))) };
-        if table.len() > HOSTS_MAX {
-            return Err(self.fault(&format!("{} names", table.len())));
-        }
-        let mut hosts = BTreeMap::new();
-        let mut faults = Vec::new();
-        for (name, item) in table.iter() {
-            let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
-            let mut wrong = |span: Option<Range<usize>>, what: String| {
-                faults.push(Fault { span, name: Some(name.to_owned()), message: self.sentence(&what) });
-            };
-            let Some(host) = read_host(name) else {
-                wrong(span, "this is no host name".to_owned());
-                continue;
-            };
-            let elements: Vec<&Toml> = match item {
-                Item::Value(Toml::Array(array)) => array.iter().collect(),
-                Item::Value(value @ Toml::String(_)) => vec![value],
-                Item::Value(Toml::InlineTable(_)) | Item::Table(_) => {
-                    wrong(span, "a table (a name with dots needs quotes)".to_owned());
-                    continue;
-                }
-                _ => {
-                    wrong(span, describe(item));
-                    continue;
-                }
-            };
-            if elements.is_empty() || elements.len() > LIST_MAX {
-                wrong(span.clone(), format!("{} addresses", elements.len()));
-            }
-            let mut addresses: Vec<IpAddr> = Vec::new();
-            for element in elements.into_iter().take(LIST_MAX) {
-                match element.as_str().map(|text| (text, text.parse())) {
-                    Some((_, Ok(address))) => addresses.push(address),
-                    Some((text, Err(_))) => wrong(element.span(), format!("{} is no IP address", quote(text))),
-                    None => wrong(element.span(), describe(&Item::Value(element.clone()))),
-                }
-            }
-            if hosts.insert(host, addresses).is_some() {
-                wrong(span, "the same name stands there in other letters".to_owned());
-            }
-        }
-        if faults.is_empty() { Ok(Value::Hosts(hosts)) } else { Err(faults) }
     }
 
     fn fault(self, what: &str) -> Vec<Fault> {
@@ -299,16 +269,14 @@ impl Kind {
     }
 }
 
-/// Addresses of one fixed name: one alone, or a list.
-fn format_addresses(addresses: &[IpAddr]) -> String {
-    match addresses {
-        [address] => quote_all(&address.to_string()),
-        _ => list(addresses.iter().map(IpAddr::to_string)),
-    }
+/// An inline table of values that are TOML already.
+fn table<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
+    let entries: Vec<String> = entries.map(|(name, value)| format!("{} = {value}", quote_all(name))).collect();
+    if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
 }
 
 /// Text as a TOML string, whole.
-fn quote_all(text: &str) -> String {
+pub(super) fn quote_all(text: &str) -> String {
     Toml::from(text).to_string()
 }
 
@@ -325,7 +293,7 @@ fn format_number(number: i128) -> String {
     text
 }
 
-fn list(elements: impl Iterator<Item = String>) -> String {
+pub(super) fn list(elements: impl Iterator<Item = String>) -> String {
     format!("[{}]", elements.map(|element| quote_all(&element)).collect::<Vec<_>>().join(", "))
 }
 
@@ -333,17 +301,6 @@ fn list(elements: impl Iterator<Item = String>) -> String {
 fn read_server(text: &str) -> Option<SocketAddr> {
     let server = text.parse::<SocketAddr>().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, DNS_PORT)))?;
     (server.port() != 0 && !server.ip().is_unspecified() && !server.ip().is_multicast()).then_some(server)
-}
-
-/// A name as URLs have it: lower case, no dot at the end, labels of 1 to 63 bytes, 253 in all (RFC 1035
-/// section 2.3.4); `_` besides letters, digits and `-`, as the web has such names.
-fn read_host(name: &str) -> Option<String> {
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    (name.len() <= 253 && name.split('.').all(label)).then_some(name)
 }
 
 fn explain(why: Unreadable, shown: &str, units: &str) -> String {
@@ -371,7 +328,7 @@ pub(super) fn describe(item: &Item) -> String {
 }
 
 /// A piece of the file for a message: cut after 60 characters, control characters escaped.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 60;
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),

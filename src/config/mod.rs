@@ -13,10 +13,13 @@
 mod check;
 mod error;
 mod example;
+mod hosts;
 mod keys;
 mod kind;
+mod login;
 mod nearest;
 mod parse;
+mod proxy;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -28,11 +31,13 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use keys::{
-    Agent, Certificates, Config, Crawl, Dns, Exchange, Fetch, Follow, Frontier, Links, Partition, PartitionKey,
-    Politeness, PrivateAddresses, Robots, Scope, Store, Tls, Visited,
+    Agent, Certificates, Config, Cookies, Crawl, Dns, Exchange, Families, Fetch, Follow, Frontier, Http, Links,
+    Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope, Store, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
+pub use login::Secret;
+pub use proxy::{ProxyAddress, ProxyScheme};
 use value::Value;
 
 use crate::time::Duration;
@@ -181,6 +186,20 @@ impl Crawl {
     /// that no reader has seen, when it is no list.
     pub fn cpu_numbers(&self) -> Vec<u32> {
         text::read_cpus(&self.cpus).unwrap_or_default()
+    }
+}
+
+impl Fetch {
+    /// First and last port of `source_ports`; `None` for the system's.
+    pub fn source_port_range(&self) -> Option<(u16, u16)> {
+        text::read_ports(&self.source_ports).unwrap_or_default()
+    }
+}
+
+impl Proxy {
+    /// Where `url` says that the proxy is; `None`: there is none.
+    pub fn address(&self) -> Option<ProxyAddress> {
+        proxy::read(self.url.reveal()).unwrap_or_default()
     }
 }
 

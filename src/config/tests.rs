@@ -62,6 +62,10 @@ fn what_is_printed_reads_back() {
         ("store.zstd_level", "-7"),
         ("partition.key", "host"),
         ("tls.certificates", "record"),
+        ("fetch.source_addresses", "127.0.0.2, ::1"),
+        ("fetch.source_ports", "20000-60000"),
+        ("proxy.url", "socks5://user:password@127.0.0.1:1080"),
+        ("http.auth", "{ \"https://a.test\" = \"user:password\" }"),
     ] {
         config.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -69,6 +73,8 @@ fn what_is_printed_reads_back() {
     assert_eq!(config.dns.servers.iter().map(|server| server.port()).collect::<Vec<_>>(), [53, 5353]);
     assert_eq!(config.dns.hosts.get("www.example.test").map(Vec::len), Some(2));
     assert_eq!(config.politeness.host_delay, Duration::from_millis(1500));
+    assert_eq!(config.fetch.source_port_range(), Some((20_000, 60_000)));
+    assert_eq!(config.proxy.address().map(|proxy| proxy.port), Some(1_080));
     assert_eq!(Config::parse(&config.to_toml(), "a.toml").expect("valid"), config);
 }
 
@@ -86,12 +92,13 @@ fn every_range_fits_its_field_and_says_so_outside() {
             ),
             Kind::Time(min, max) => (vec![format!("{min}ms"), format!("{max}ms")], vec![format!("{}ms", max + 1)]),
             Kind::Size(min, max) => {
-                (vec![format!("{min}B"), format!("{max}B")], vec![format!("{}B", min - 1), format!("{}B", max + 1)])
+                let outside = min.checked_sub(1).into_iter().chain([max + 1]);
+                (vec![format!("{min}B"), format!("{max}B")], outside.map(|bytes| format!("{bytes}B")).collect())
             }
             Kind::Choice(choices) => {
                 (choices.iter().map(|(word, _)| (*word).to_owned()).collect(), vec!["other".into(), String::new()])
             }
-            Kind::Text(_) | Kind::Servers | Kind::Hosts | Kind::Files => continue,
+            Kind::Text(_) | Kind::Servers | Kind::Hosts | Kind::Files | Kind::Logins | Kind::Addresses => continue,
         };
         let mut config = Config::default();
         for value in inside {

@@ -1,4 +1,4 @@
-//! The forms that text values must have: product token, web address, mail address, list of CPUs.
+//! The forms that text values must have: product token, web address, mail address, list of CPUs, proxy, range of ports.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would,
 //! because a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of
@@ -6,6 +6,8 @@
 //! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
+
+use super::proxy;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +20,10 @@ pub(super) enum TextForm {
     MailAddress,
     /// `1-7,9`.
     Cpus,
+    /// `socks5://user:password@host:port`.
+    Proxy,
+    /// `20000-60000`.
+    Ports,
 }
 
 /// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
@@ -30,6 +36,10 @@ impl TextForm {
             TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
             TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
             TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
+            TextForm::Proxy => {
+                "an http:// or socks5:// address, such as \"socks5://user:password@127.0.0.1:1080\", or \"\""
+            }
+            TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::Cpus => "CPU numbers and rising ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
     }
@@ -41,6 +51,8 @@ impl TextForm {
             TextForm::WebAddress => check_web_address(text),
             TextForm::MailAddress => check_mail_address(text),
             TextForm::Cpus => read_cpus(text).map(|_| ()),
+            TextForm::Proxy => proxy::read(text).map(|_| ()).map_err(str::to_owned),
+            TextForm::Ports => read_ports(text).map(|_| ()),
         }
     }
 }
@@ -68,6 +80,21 @@ pub(super) fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
         }
     }
     Ok(cpus)
+}
+
+/// First and last port of a range such as `"20000-60000"`; `None` for the empty text.
+pub(super) fn read_ports(text: &str) -> Result<Option<(u16, u16)>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let port = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u16>().ok().filter(|port| digits && *port >= 1_024)
+    };
+    match text.split_once('-').map(|(first, last)| (port(first), port(last))) {
+        Some((Some(first), Some(last))) if first <= last => Ok(Some((first, last))),
+        _ => Err("this is no rising range of such ports".to_owned()),
+    }
 }
 
 fn read_cpu(text: &str) -> Result<u32, String> {
@@ -148,6 +175,18 @@ mod tests {
             assert!(read_cpus(wrong).is_err(), "{wrong}");
         }
         assert_eq!(read_cpus("0-8191").map(|cpus| cpus.len()), Ok(8192));
+    }
+
+    #[test]
+    fn port_ranges() {
+        assert_eq!(read_ports(""), Ok(None));
+        assert_eq!(read_ports("1024-65535"), Ok(Some((1_024, 65_535))));
+        assert_eq!(read_ports("5000-5000"), Ok(Some((5_000, 5_000))));
+        for wrong in
+            ["5000", "5000-", "-5000", "6000-5000", "80-90", "5000-65536", "+5000-6000", "5000-6000-7000", "a-b"]
+        {
+            assert!(read_ports(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

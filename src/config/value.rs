@@ -1,6 +1,6 @@
 //! A key's value between its text in the file and its field in the structs.
 //!
-//! Decides: seven shapes are enough for every key, so reading, writing and range checks exist once per shape and
+//! Decides: a few shapes are enough for every key, so reading, writing and range checks exist once per shape and
 //! not once per key. A `Field` says which shape a Rust type has.
 //! Invariants: `from_value(to_value(x)) == Some(x)` for every value a key's range admits.
 //! Leaves to others: which shape and range a key has (`keys`), the TOML side (`kind`).
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::login::Secret;
 use crate::time::Duration;
 
 /// A value that was read, or is to be written.
@@ -26,6 +27,10 @@ pub(super) enum Value {
     Hosts(BTreeMap<String, Vec<IpAddr>>),
     /// Paths of files.
     Files(Vec<PathBuf>),
+    /// IP addresses.
+    Addresses(Vec<IpAddr>),
+    /// Origins and their credentials.
+    Logins(BTreeMap<String, Secret>),
 }
 
 /// A type that a key's field may have.
@@ -77,6 +82,8 @@ plain_fields! {
     Vec<SocketAddr> = Servers;
     BTreeMap<String, Vec<IpAddr>> = Hosts;
     Vec<PathBuf> = Files;
+    Vec<IpAddr> = Addresses;
+    BTreeMap<String, Secret> = Logins;
 }
 
 /// Declares an enumeration that a key chooses from, with the word each choice has in the file; the first is the

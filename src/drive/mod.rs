@@ -28,7 +28,7 @@ use crate::control::{Control, Phase, Post};
 use crate::exchange::spsc::{Consumer, Producer};
 use crate::fetch::Hands;
 use crate::frontier::Ledger;
-use crate::outcome::{FetchJob, JobKind, Outcome};
+use crate::outcome::{FetchJob, Outcome};
 use crate::ring::{self, Alarm, WakeListener};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard};
@@ -105,6 +105,7 @@ impl Loop {
         let ReadBack { brain, journal_bytes, next_segment } = read_back(&task)?;
         let post = Arc::clone(&task.control.posts()[usize::from(task.index)]);
         let hands = Hands::new(&task.config, task.user_agent.clone()).map_err(|error| error.to_string())?;
+        let hands = hands.sharing(Arc::clone(&task.ledger), task.partition.shards);
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         let settings = store::Settings::new(
             &task.config.store,
@@ -252,9 +253,6 @@ impl Loop {
                 return self.brain.next_due().is_some_and(|due| due <= ring::now());
             };
             self.post.quiet.store(false, Ordering::Release);
-            if job.kind == JobKind::Resolve {
-                self.post.stats.dns_queries.add(1);
-            }
             let (bench, finished, signal) =
                 (Rc::clone(&self.bench), Rc::clone(&self.finished), Rc::clone(&self.signal));
             ring::spawn(async move {
@@ -336,8 +334,11 @@ impl Loop {
         stats.in_flight.set(self.brain.fetching() as u64);
         let hands = self.bench.hands.counters();
         stats.connections.set(hands.connects.get());
+        stats.connections_further.set(hands.further_connects.get());
+        stats.dns_queries.set(self.bench.hands.queries());
         stats.handshakes.set(hands.handshakes.get());
         stats.resumed.set(hands.resumed.get());
+        stats.chains_recognized.set(hands.chains_recognized.get());
         stats.connections_open.set(self.bench.hands.open_connections() as u64);
         stats.disk_backlog_bytes.set(self.disk.backlog_bytes());
         stats.ring_operations.set(ring::operations());

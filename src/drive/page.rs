@@ -42,7 +42,7 @@ impl Bench {
     pub async fn perform(&self, job: &FetchJob) -> Outcome {
         if job.kind == JobKind::Resolve {
             let begun = ring::now();
-            let outcome = stage::during(Stage::Dns, self.hands.resolve(job.url.host())).await;
+            let outcome = stage::during(Stage::Dns, self.hands.resolve(job.url.host(), job.both_families)).await;
             self.post.latencies.dns.record(ring::now().since(begun));
             return outcome;
         }
@@ -63,11 +63,12 @@ impl Bench {
         let response = &exchange.response;
         let decoded = {
             let _stage = stage::enter(Stage::Decode);
-            http::decode_content(&response.headers, &response.body, self.config.fetch.body_bytes_max)
+            http::decode_content(&response.headers, &response.body, &http::Limits::from(&self.config.fetch))
         };
         let body: &[u8] = &decoded.bytes;
         let mut fetched = Fetched {
             status: response.status,
+            addr: exchange.ip,
             truncated: response.truncated.or(decoded.truncated),
             redirect: redirect(job, response),
             retry_after: http::retry_after(&response.headers, exchange.started),
@@ -190,6 +191,7 @@ impl Bench {
         let response = &exchange.response;
         let cut = match response.truncated {
             None => None,
+            Some(Truncated::Time) if exchange.slow => Some(Blemish::BodySlow),
             Some(Truncated::Time) => Some(Blemish::BodyTimeout),
             Some(Truncated::Disconnect) if exchange.reset => Some(Blemish::BodyReset),
             Some(Truncated::Disconnect) => Some(Blemish::BodyShort),
@@ -198,6 +200,7 @@ impl Bench {
             Some(Truncated::Unspecified) => Some(Blemish::ChunkBroken),
         };
         let coding = match (&decoded.problem, decoded.truncated) {
+            (Some(CodingProblem::OverRatio), _) => Some(Blemish::DecodedOverRatio),
             (Some(CodingProblem::TooLarge), _) if decoded.coding.is_some() => Some(Blemish::DecodedOverLimit),
             // Uncoded content has two limits; it is cut at the lower one, and counted once.
             (Some(CodingProblem::TooLarge), _) => cut.is_none().then_some(Blemish::BodyOverLimit),

@@ -2,16 +2,15 @@
 //!
 //! Decides: TLS is rustls without a socket: what it wants to say is collected and sent, what arrives is
 //! handed to it and the plain bytes are passed on from where they lie.
-//! Invariants: at most one receive block is held, and only during `receive` and the handshake.
+//! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
 //! Limits: one direction at a time: the request is sent before the response is read.
 
-use std::io::{self, BufRead, Write};
-use std::net::SocketAddr;
+use std::io::{BufRead, Write};
 
 use rustls::ClientConnection;
 
 use super::tls::{TlsClient, TlsInfo};
-use crate::ring::{Buffer, BufferPool, Guard, Socket};
+use crate::ring::{BufferPool, Guard, Receive, Socket};
 use crate::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
@@ -39,16 +38,14 @@ pub(super) struct Connection {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
     info: Option<TlsInfo>,
+    /// While the connection is kept.
+    listening: Option<Receive>,
 }
 
 impl Connection {
-    /// Over a socket that is not connected yet.
+    /// Over a connected socket.
     pub(super) fn new(socket: Socket) -> Connection {
-        Connection { socket, tls: None, info: None }
-    }
-
-    pub(super) async fn connect(&self, addr: SocketAddr, guard: &Guard) -> io::Result<()> {
-        self.socket.connect(addr, guard).await
+        Connection { socket, tls: None, info: None, listening: None }
     }
 
     pub(super) fn socket(&self) -> &Socket {
@@ -79,28 +76,21 @@ impl Connection {
             let _stage = stage::enter(Stage::Tls);
             Some(Box::new(client.start(name.clone()).map_err(general)?))
         };
-        let mut buffer = None;
         loop {
             self.flush(guard).await?;
             match &self.tls {
                 Some(tls) if tls.is_handshaking() => {}
                 Some(tls) => {
                     let _stage = stage::enter(Stage::Tls);
-                    self.info = Some(client.describe(tls, &name));
+                    self.info = Some(client.describe(tls, &name).map_err(Broken::Tls)?);
                     return Ok(());
                 }
                 None => return Err(Broken::Stream),
             }
-            let held = match buffer.take() {
-                Some(held) => held,
-                None => buffers.take().await,
-            };
             // Bytes after the handshake are the peer's own fault: nothing was asked yet.
-            let (received, held) = self.receive(held, guard, &mut |_| ()).await;
-            if received? != Received::Some {
+            if self.receive(buffers, guard, &mut |_| ()).await? != Received::Some {
                 return Err(Broken::Stream);
             }
-            buffer = Some(held);
         }
     }
 
@@ -134,41 +124,45 @@ impl Connection {
         }
     }
 
-    /// Receives once into `buffer` and passes what plain bytes that gives to `take`.
+    /// Receives once and passes what plain bytes that gives to `take`.
     pub(super) async fn receive(
         &mut self,
-        buffer: Buffer,
+        buffers: &BufferPool,
         guard: &Guard,
         take: &mut dyn FnMut(&[u8]),
-    ) -> (Result<Received, Broken>, Buffer) {
-        let (result, buffer) = self.socket.recv(buffer, guard).await;
-        let result = match (result, &mut self.tls) {
-            (Err(_), _) => Err(Broken::Stream),
-            (Ok(0), None) => Ok(Received::End),
-            (Ok(0), Some(_)) => Ok(Received::TornEnd),
-            (Ok(_), None) => {
-                take(buffer.filled());
-                Ok(Received::Some)
-            }
-            (Ok(_), Some(tls)) => {
-                let result = decrypt(tls, buffer.filled(), take).map_err(Broken::Tls);
-                match (result, self.flush(guard).await) {
-                    // What TLS has to say to an error is an alert; the error itself is what counts.
-                    (Err(broken), _) => Err(broken),
-                    (Ok(Received::End), _) => Ok(Received::End),
-                    (Ok(received), flushed) => flushed.map(|()| received),
-                }
-            }
+    ) -> Result<Received, Broken> {
+        let begun = self.listening.take();
+        let Some(buffer) = self.socket.recv(begun, buffers, guard).await.map_err(|_| Broken::Stream)? else {
+            return Ok(if self.tls.is_some() { Received::TornEnd } else { Received::End });
         };
-        (result, buffer)
+        let Some(tls) = &mut self.tls else {
+            take(buffer.filled());
+            return Ok(Received::Some);
+        };
+        let result = decrypt(tls, buffer.filled(), take).map_err(Broken::Tls);
+        drop(buffer);
+        match (result, self.flush(guard).await) {
+            // What TLS has to say to an error is an alert; the error itself is what counts.
+            (Err(broken), _) => Err(broken),
+            (Ok(Received::End), _) => Ok(Received::End),
+            (Ok(received), flushed) => flushed.map(|()| received),
+        }
     }
 
-    /// Whether the connection can carry another request.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.tls.as_ref().is_none_or(|tls| !tls.wants_write()) && self.socket.is_quiet()
+    /// Begins to receive the answer to a request that is not made yet: so its end, or bytes that nobody asked for, are
+    /// known without a look at the socket.
+    pub(super) fn listen(&mut self, buffers: &BufferPool) {
+        self.listening.get_or_insert_with(|| self.socket.receive(buffers));
+    }
+
+    /// Whether the connection, which is being listened to, can carry another request.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
+            && self.listening.as_mut().is_some_and(Receive::is_waiting)
     }
 
     pub(super) fn close(self) {
+        drop(self.listening);
         self.socket.close();
     }
 

@@ -1,31 +1,35 @@
 //! One exchange: connect or reuse, handshake, send, receive.
 //!
 //! Decides: connect, handshake and first byte have their own timeouts, all under one whole deadline, all
-//! kept by one guard that moves from stage to stage. A response whose head is complete is kept as far as
-//! it came, and marked, whatever ends it; before that the exchange is a failure.
+//! kept by one guard that moves from stage to stage, and from byte to byte of a body that has a pace to keep.
 //! A kept connection that breaks before a response byte was closed by its peer meanwhile: the request goes
 //! out once more on a new connection and nothing is counted against the host (RFC 9112 section 9.3.1).
 //! Invariants: a connection is kept only after a whole response, with nothing behind it, under a deadline
 //! that has not passed.
 //! Limits: the retry happens under the same whole deadline.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::Rc;
 
+use super::answer::{Answer, Concluded, Silence};
 use super::connection::{Broken, Connection, Received};
+use super::dial::{Call, Line, Turn};
+use super::pace::Pace;
 use super::pool::Peer;
-use super::{Exchange, Hands, Timings, add, address, tls};
-use crate::http::{HttpError, Method, Progress, Request, ResponseReader};
-use crate::outcome::{Failure, FetchJob, Truncated};
-use crate::ring::{self, Guard, Socket};
+use super::{Exchange, Hands, Timings, add, address, dial, tls};
+use crate::config::PrivateAddresses;
+use crate::http::{self, Method, Request};
+use crate::outcome::{Failure, FetchJob};
+use crate::ring::{self, Guard};
 use crate::stage::{self, Stage};
 use crate::time::{Instant, UnixTime};
 use crate::url::Scheme;
 
 pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;
-    if !address::allowed(ip, hands.fetch.private_addresses) {
+    // A stand-in is no address: what the proxy finds for the name is the proxy's to judge.
+    let is_stand_in = hands.proxy.as_ref().is_some_and(|proxy| proxy.stand_in(job.url.host()) == Some(ip));
+    if !is_stand_in && !address::allowed(ip, hands.fetch.private_addresses) {
         return Err(Failure::AddressForbidden);
     }
     let begun = ring::now();
@@ -40,6 +44,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
         begun,
         deadline: job.deadline.min(begun + hands.fetch.deadline),
         timings: Timings::default(),
+        turn: None,
     };
     let peer = Peer::new(&job.url, ip);
     let mut request = fetch.request();
@@ -56,6 +61,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
         }
     }
     let (connection, guard) = fetch.open().await?;
+    let peer = Peer::new(&job.url, fetch.ip);
     fetch.talk(connection, guard, &peer, request, false).await.map_err(|ended| match ended {
         Ended::Failed(failure) => failure,
         Ended::Stale(_) => Failure::ClosedEarly,
@@ -78,6 +84,8 @@ struct Fetch<'a> {
     /// Of the whole exchange.
     deadline: Instant,
     timings: Timings,
+    /// The turn at `ip`, when it is not the job's own address.
+    turn: Option<Turn>,
 }
 
 impl Fetch<'_> {
@@ -85,22 +93,69 @@ impl Fetch<'_> {
         let _stage = stage::enter(Stage::Http);
         let Fetch { hands, job, .. } = self;
         let (user_agent, from) = (&hands.agent_ua, &hands.from);
-        Request { method: Method::Get, url: &job.url, user_agent, from, extra: &[] }.to_bytes()
+        let cookies = hands.jar.as_ref().and_then(|jar| jar.borrow_mut().field(&job.url, self.started));
+        let login = hands.logins.get(job.url.origin());
+        let proxy = hands.proxy.as_ref().filter(|proxy| proxy.takes_whole(&job.url));
+        let to_proxy = proxy.and_then(|proxy| proxy.authorization());
+        let fields = [
+            ("Authorization", login.map(String::as_bytes)),
+            ("Proxy-Authorization", to_proxy.map(str::as_bytes)),
+            ("Cookie", cookies.as_deref()),
+        ];
+        let extra: Vec<(&str, &[u8])> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let request = Request { method: Method::Get, url: &job.url, user_agent, from, extra: &extra };
+        if proxy.is_some() { request.to_proxy_bytes() } else { request.to_bytes() }
+    }
+
+    /// The request as it may be kept.
+    fn as_stored(&self, request: Vec<u8>) -> Vec<u8> {
+        match self.hands.logins.is_empty() && self.hands.proxy.is_none() {
+            true => request,
+            false => http::without_credentials(&request),
+        }
     }
 
     /// A new connection, TLS included.
     async fn open(&mut self) -> Result<(Connection, Guard), Failure> {
         let limits = &self.hands.fetch;
-        let socket = Socket::new(self.ip).map_err(|_| Failure::ConnectFailed)?;
+        let proxy = self.hands.proxy.as_ref();
+        let call = match proxy {
+            None => Call {
+                first: self.ip,
+                others: &self.job.others,
+                port: self.job.url.port(),
+                policy: limits.private_addresses,
+                deadline: self.deadline,
+            },
+            // The peer behind it was judged before.
+            Some(proxy) => Call {
+                first: proxy.addr.ip(),
+                others: &[],
+                port: proxy.addr.port(),
+                policy: PrivateAddresses::Allow,
+                deadline: self.deadline,
+            },
+        };
         let start = ring::now();
-        let guard = self.hands.deadlines.guard(&socket, self.deadline.min(start + limits.connect_timeout));
+        let dialed = dial::dial(self.hands, &call).await;
+        let Line { socket, guard, ip, turn } = dialed.map_err(|failure| match failure {
+            Failure::Deadline => failure,
+            _ if proxy.is_some() => Failure::ProxyFailed,
+            _ => failure,
+        })?;
+        if proxy.is_none() {
+            (self.ip, self.turn) = (ip, turn);
+        }
         let mut connection = Connection::new(socket);
-        add(&self.hands.counters.connects, 1);
-        if let Err(error) = connection.connect(SocketAddr::new(self.ip, self.job.url.port()), &guard).await {
-            let failure = self.expired(&guard, Failure::ConnectTimeout).unwrap_or_else(|| connect_failure(&error));
-            drop(guard);
-            connection.close();
-            return Err(failure);
+        if let Some(proxy) = proxy.filter(|proxy| !proxy.takes_whole(&self.job.url)) {
+            guard.set(self.deadline.min(ring::now() + limits.connect_timeout));
+            let to = (&self.job.url, self.ip);
+            if let Err(failure) = proxy.tunnel(&mut connection, to, self.hands, &guard).await {
+                let failure = self.expired(&guard, Failure::ConnectTimeout).unwrap_or(failure);
+                drop(guard);
+                connection.close();
+                return Err(failure);
+            }
         }
         let connected = ring::now();
         self.timings.connect = connected.since(start);
@@ -119,6 +174,7 @@ impl Fetch<'_> {
             }
             add(&hands.counters.handshakes, 1);
             add(&hands.counters.resumed, u64::from(connection.is_resumed()));
+            hands.counters.chains_recognized.set(hands.tls.chains_recognized());
             self.timings.tls = ring::now().since(connected);
         }
         guard.set(self.deadline);
@@ -136,7 +192,7 @@ impl Fetch<'_> {
     ) -> Result<Exchange, Ended> {
         let (sent, request) = connection.send(request, &guard).await;
         let asked = ring::now();
-        let mut answer = Answer::new(self.hands);
+        let mut answer = Answer::new(self.hands.limits);
         let ended = match sent {
             // A server may answer and close before it has read all: what it said is still there to read.
             Ok(()) | Err(Broken::Stream) if !guard.is_expired() => {
@@ -148,26 +204,30 @@ impl Fetch<'_> {
         };
         self.timings.total = ring::now().since(self.begun);
         let result = self.conclude(&guard, answer, ended);
+        if let (Some(jar), Ok(concluded)) = (&self.hands.jar, &result) {
+            jar.borrow_mut().store(&self.job.url, &concluded.response.headers, self.started);
+        }
         let tls = connection.tls_info().cloned();
-        // Whether it is quiet is looked at when it is to be used again: to look twice would be one system call more.
         let keep = matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
         drop(guard);
         if keep {
+            connection.listen(&self.hands.buffers);
             self.hands.pool.put(peer.clone(), connection);
         } else {
             connection.close();
         }
         match result {
-            Ok(Concluded { response, reset, excess, .. }) => Ok(Exchange {
+            Ok(Concluded { response, reset, slow, excess, .. }) => Ok(Exchange {
                 response,
-                request_bytes: request,
-                ip: self.ip,
+                request_bytes: self.as_stored(request),
+                ip: self.known_ip(),
                 started: self.started,
                 timings: self.timings,
                 reused,
                 secure: tls.is_some(),
                 tls,
                 reset,
+                slow,
                 excess,
             }),
             Err(Silence::Torn(_)) if reused => Err(Ended::Stale(request)),
@@ -183,14 +243,20 @@ impl Fetch<'_> {
         answer: &mut Answer,
         asked: Instant,
     ) -> Option<Broken> {
-        let mut buffer = self.hands.buffers.take().await;
+        let limits = &self.hands.fetch;
+        let mut pace = Pace::new(limits.rate_min, limits.rate_grace);
         loop {
             let before = answer.bytes;
-            let received;
-            (received, buffer) = connection.receive(buffer, guard, &mut |bytes| answer.take(bytes)).await;
-            if before == 0 && answer.bytes > 0 {
-                self.timings.first_byte = ring::now().since(asked);
-                guard.set(self.deadline);
+            let received = connection.receive(&self.hands.buffers, guard, &mut |bytes| answer.take(bytes)).await;
+            let came = answer.bytes - before;
+            if came > 0 {
+                let now = ring::now();
+                if before == 0 {
+                    self.timings.first_byte = now.since(asked);
+                }
+                // The head may take until the deadline, its body has a pace to keep.
+                let too_slow = if answer.has_head() { pace.came(now, came) } else { Instant::NEVER };
+                guard.set(self.deadline.min(too_slow));
             }
             if answer.is_over() {
                 return None;
@@ -210,44 +276,23 @@ impl Fetch<'_> {
         }
     }
 
-    /// The response, and how it stands with the connection; or why there is none.
-    fn conclude(&self, guard: &Guard, mut answer: Answer, ended: Option<Broken>) -> Result<Concluded, Silence> {
+    fn conclude(&self, guard: &Guard, answer: Answer, ended: Option<Broken>) -> Result<Concluded, Silence> {
         let _stage = stage::enter(Stage::Http);
         add(&self.hands.counters.received_bytes, answer.bytes);
-        let expired = self.expired(guard, Failure::FirstByteTimeout);
-        let over = matches!(answer.state, Ok(Progress::Done));
-        // An error of the reader is one that leaves nothing worth keeping; all others it marks by itself.
-        if answer.state.is_err() || !over && !answer.reader.has_head() {
-            return Err(self.silence(&answer, expired, ended));
+        let concluded = answer.conclude(self.expired(guard, Failure::FirstByteTimeout), ended)?;
+        // RFC 9110 section 15.5.8: this is the proxy's own answer, whatever the page is.
+        match concluded.response.status {
+            407 if self.hands.proxy.as_ref().is_some_and(|proxy| proxy.takes_whole(&self.job.url)) => {
+                Err(Silence::Final(Failure::ProxyRefused))
+            }
+            _ => Ok(concluded),
         }
-        if !over {
-            answer.reader.cut(if expired.is_some() { Truncated::Time } else { Truncated::Disconnect });
-        }
-        let bytes = answer.bytes;
-        let reset = !over && expired.is_none() && ended.is_some();
-        let closing = answer.ended || answer.torn || ended.is_some();
-        let response = answer.reader.into_response().ok_or(Silence::Final(Failure::Malformed))?;
-        let keep =
-            over && !closing && response.keep_alive && response.truncated.is_none() && response.wire_bytes == bytes;
-        let excess = response.truncated.is_none() && response.wire_bytes < bytes;
-        Ok(Concluded { response, keep, reset, excess })
     }
 
-    /// Why no head came.
-    fn silence(&self, answer: &Answer, expired: Option<Failure>, ended: Option<Broken>) -> Silence {
-        if let Some(failure) = expired {
-            // After the first byte only the whole deadline can pass.
-            return Silence::Final(if answer.bytes > 0 { Failure::Deadline } else { failure });
-        }
-        let failure = match (&answer.state, ended) {
-            // An end in the middle of the head is what the reader calls closed early; nothing at all is too.
-            (Err(HttpError::ClosedEarly), _) => Failure::ClosedEarly,
-            (Err(error), _) => return Silence::Final(error.failure()),
-            (_, Some(Broken::Tls(_))) => Failure::TlsFailed,
-            (_, Some(Broken::Stream)) => Failure::Reset,
-            (_, None) => Failure::ClosedEarly,
-        };
-        if answer.bytes == 0 { Silence::Torn(failure) } else { Silence::Final(failure) }
+    /// The peer's address, unless the proxy found it.
+    fn known_ip(&self) -> Option<IpAddr> {
+        let hidden = self.hands.proxy.as_ref().is_some_and(|proxy| proxy.hides_address(&self.job.url));
+        (!hidden).then_some(self.ip)
     }
 
     /// `stage` when the guard's deadline has passed, or `Deadline` when it was the whole exchange's.
@@ -257,70 +302,5 @@ impl Fetch<'_> {
             true => Some(stage),
             false => None,
         }
-    }
-}
-
-/// A response, whole or not.
-struct Concluded {
-    response: crate::http::Response,
-    /// The connection may be kept.
-    keep: bool,
-    /// It broke before the response's end.
-    reset: bool,
-    /// More came than the response.
-    excess: bool,
-}
-
-/// Why there is no response.
-enum Silence {
-    /// The connection broke before a byte came.
-    Torn(Failure),
-    /// Anything else.
-    Final(Failure),
-}
-
-/// What has come of the response.
-struct Answer {
-    reader: ResponseReader,
-    state: Result<Progress, HttpError>,
-    /// Plain bytes received, those behind the response included.
-    bytes: u64,
-    /// The stream ended as it should.
-    ended: bool,
-    /// The stream ended below TLS.
-    torn: bool,
-}
-
-impl Answer {
-    fn new(hands: &Hands) -> Answer {
-        let reader = ResponseReader::new(Method::Get, hands.limits);
-        Answer { reader, state: Ok(Progress::More), bytes: 0, ended: false, torn: false }
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        let _stage = stage::enter(Stage::Http);
-        self.bytes += bytes.len() as u64;
-        if !self.is_over() {
-            self.state = self.reader.feed(bytes);
-        }
-    }
-
-    fn end(&mut self) {
-        self.ended = true;
-        if !self.is_over() {
-            self.state = self.reader.end_of_stream();
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        !matches!(self.state, Ok(Progress::More))
-    }
-}
-
-fn connect_failure(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => Failure::ConnectRefused,
-        io::ErrorKind::TimedOut => Failure::ConnectTimeout,
-        _ => Failure::ConnectFailed,
     }
 }

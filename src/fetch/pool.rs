@@ -45,7 +45,7 @@ impl Pool {
     /// An idle connection to `peer` that may be used.
     pub(super) fn take(&self, peer: &Peer) -> Option<Connection> {
         loop {
-            let (since, connection) = self.shelf.borrow_mut().take(peer)?;
+            let (since, mut connection) = self.shelf.borrow_mut().take(peer)?;
             if ring::now().since(since) < self.idle_max && connection.is_quiet() {
                 return Some(connection);
             }

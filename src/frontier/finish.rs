@@ -7,10 +7,11 @@
 
 use std::rc::Rc;
 
+use super::addrs::Addrs;
 use super::host::{Dns, Entry, Origin, RETRIES_MAX, Robots, State};
-use super::step::HOLD_SLACK;
 use super::{Frontier, host_key};
 use crate::config::PartitionKey;
+use crate::ledger::HOLD_SLACK;
 use crate::outcome::{Failure, FetchJob, Fetched, HostId, JobKind, Outcome, Truncated};
 use crate::robots::{self, Rules};
 use crate::time::{Duration, Instant};
@@ -38,7 +39,7 @@ impl Frontier {
         let end = match job.kind {
             JobKind::Resolve => {
                 self.resolving -= 1;
-                self.resolved(now, id, outcome);
+                self.resolved(now, job, outcome);
                 End::Errand
             }
             JobKind::Robots => {
@@ -57,33 +58,44 @@ impl Frontier {
             self.ready.push_front(id);
         } else {
             // A host that waits for its delay need not be asked before.
-            let at = self.hosts[id as usize].not_before;
+            let at = self.hosts[id as usize].next_turn(self.rules.resolve_lead);
             self.schedule(id, now, at);
         }
         self.trim_rules();
         end
     }
 
-    fn resolved(&mut self, now: Instant, id: HostId, outcome: &Outcome) {
-        let retries_max = self.rules.politeness.retries_max;
-        let wait = self.backoff(self.hosts[id as usize].dns_attempts);
-        let host = &mut self.hosts[id as usize];
+    fn resolved(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+        let (retries_max, stale_max) = (self.rules.politeness.retries_max, self.rules.stale_max);
+        let wait = self.backoff(self.hosts[job.host as usize].dns_attempts);
+        let host = &mut self.hosts[job.host as usize];
+        let needed_at = now.max(host.not_before);
         match outcome {
             Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
+                let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
+                let before = std::mem::replace(&mut host.dns, Dns::Unknown).answer();
+                let known = Addrs::new(addrs, self.rules.families, now, ttl, before.as_ref());
+                host.dns = Dns::Known(known.of_both(job.both_families));
                 host.dns_attempts = 0;
-                host.dns = Dns::Known { addrs: addrs.clone(), used: 0, until: now + (*ttl).max(ANSWER_HOLDS_MIN) };
             }
             Outcome::Failed(Failure::Aborted) => host.dns = Dns::Unknown,
+            Outcome::Failed(failure)
+                if failure.is_transient() && host.addrs().is_some_and(|known| known.stretch(needed_at, stale_max)) => {}
             Outcome::Failed(failure) if failure.is_transient() && host.dns_attempts < retries_max => {
                 host.dns_attempts += 1;
-                host.dns = Dns::Retry(now + wait);
+                let before = std::mem::replace(&mut host.dns, Dns::Unknown).answer();
+                host.dns = Dns::Retry(now + wait, before);
             }
             Outcome::Failed(failure) => {
                 host.dns = Dns::Unknown;
-                host.given_up = Some((*failure, now + GIVEN_UP_FOR));
+                host.given_up = Some((*failure, now + UNANSWERED_FOR));
+            }
+            Outcome::NoAddress { ttl } => {
+                host.dns = Dns::Unknown;
+                host.given_up = Some((Failure::DnsNotFound, now + (*ttl).max(ANSWER_HOLDS_MIN)));
             }
             Outcome::Resolved { .. } | Outcome::Fetched(_) => {
-                host.given_up = Some((Failure::DnsNotFound, now + GIVEN_UP_FOR));
+                host.given_up = Some((Failure::DnsNotFound, now + UNANSWERED_FOR));
             }
         }
     }
@@ -97,15 +109,24 @@ impl Frontier {
         match outcome {
             Outcome::Fetched(fetched) => {
                 host.failures_in_row = 0;
+                if let (Some(addr), Some(known)) = (fetched.addr, host.addrs()) {
+                    known.answered(addr);
+                }
                 if is_overload(fetched.status) {
                     let asked = fetched.retry_after.unwrap_or(politeness.retry_delay);
                     pause = pause.max(asked.min(politeness.retry_after_max));
                 }
             }
             Outcome::Failed(Failure::Aborted) => {}
+            // Says nothing of the host: when the proxy is there again, all hosts must be.
+            Outcome::Failed(Failure::ProxyFailed) => pause = pause.max(politeness.retry_delay),
             Outcome::Failed(failure) => {
                 host.failures_in_row += 1;
-                host.next_addr();
+                match host.addrs() {
+                    Some(known) if failure.is_of_connect() => host.wants_both_families |= known.unconnected(),
+                    Some(known) => known.failed(),
+                    None => {}
+                }
                 if *failure == Failure::AddressForbidden {
                     host.given_up = Some((*failure, now + GIVEN_UP_FOR));
                 } else if host.failures_in_row >= politeness.host_failures_max.max(1) {
@@ -114,7 +135,7 @@ impl Frontier {
                     pause = pause.max(politeness.retry_delay * (1 << doublings.min(6)));
                 }
             }
-            Outcome::Resolved { .. } => {}
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
         host.not_before = now + pause;
     }
@@ -123,7 +144,7 @@ impl Frontier {
         let again = match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
             Outcome::Failed(failure) => failure.is_transient(),
-            Outcome::Fetched(_) | Outcome::Resolved { .. } => false,
+            Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
         let aborted = matches!(outcome, Outcome::Failed(Failure::Aborted));
         let host = &self.hosts[job.host as usize];
@@ -164,11 +185,13 @@ impl Frontier {
             },
             Outcome::Failed(Failure::Aborted) => {}
             Outcome::Failed(failure) => {
-                // A certificate does not mend from one try to the next, and says more than that robots.txt is missing.
-                let why = if failure.is_of_certificate() { *failure } else { Failure::RobotsUnreachable };
+                // A server's TLS does not mend from one try to the next, and says more than that robots.txt is missing.
+                let why = if failure.is_of_tls() { *failure } else { Failure::RobotsUnreachable };
                 self.robots_unreachable(now, id, index, None, why);
             }
-            Outcome::Resolved { .. } => self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable),
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {
+                self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
+            }
         }
     }
 
@@ -197,7 +220,7 @@ impl Frontier {
         let origin = &mut host.origins[index];
         let wait = retry_after.unwrap_or_default().min(rules.politeness.retry_after_max).max(rules.robots.retry_delay);
         (origin.moved, origin.redirects) = (None, 0);
-        if origin.attempts >= rules.robots.retries_max || why.is_of_certificate() {
+        if origin.attempts >= rules.robots.retries_max || why.is_of_tls() {
             origin.robots = Robots::Refused { until: may_act + rules.robots.ttl, why };
         } else {
             origin.attempts += 1;
@@ -295,8 +318,8 @@ impl Frontier {
                 Robots::Known { rules, until, .. } => {
                     Robots::Known { rules: Rc::clone(rules), until: *until, used: false }
                 }
-                // Another host's certificate is not what is wrong with those that wait.
-                Robots::Refused { until, why } if why.is_of_certificate() => {
+                // Another host's TLS is not what is wrong with those that wait.
+                Robots::Refused { until, why } if why.is_of_tls() => {
                     Robots::Refused { until: *until, why: Failure::RobotsUnreachable }
                 }
                 Robots::Refused { until, why } => Robots::Refused { until: *until, why: *why },
@@ -363,5 +386,7 @@ fn is_hiccup(status: u16) -> bool {
 const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
 /// How long a host stays given up.
 const GIVEN_UP_FOR: Duration = Duration::from_secs(3_600);
+/// How long a host stays given up because no name server answered (RFC 2308 section 7: five minutes at most).
+const UNANSWERED_FOR: Duration = Duration::from_secs(300);
 /// Failures in a row before a host rests longer than its delay.
 const FAILURES_BEFORE_REST: u32 = 3;

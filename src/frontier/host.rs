@@ -10,6 +10,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use super::addrs::Addrs;
 use super::queue::{Fifo, HostQueue};
 use super::shelf::Kept;
 use crate::outcome::{Failure, HostId};
@@ -29,6 +30,8 @@ pub struct Host {
     pub(super) origins: Vec<Origin>,
     pub(super) dns: Dns,
     pub(super) dns_attempts: u8,
+    /// No address of the first family connected: from then on both are asked for.
+    pub(super) wants_both_families: bool,
     /// No request before this.
     pub(super) not_before: Instant,
     /// When the last request ended.
@@ -73,10 +76,22 @@ pub struct Entry {
 pub enum Dns {
     /// Not asked yet, or too long ago.
     Unknown,
-    /// Asked in vain; again at the instant given.
-    Retry(Instant),
-    /// Addresses, the one in use, and until when they hold.
-    Known { addrs: Vec<IpAddr>, used: usize, until: Instant },
+    /// Asked in vain; again at the instant given. With the answer before that, too old to be used: which of its
+    /// addresses did not connect is still known.
+    Retry(Instant, Option<Addrs>),
+    /// Asked, and answered.
+    Known(Addrs),
+}
+
+impl Dns {
+    /// What was answered last.
+    pub(super) fn answer(self) -> Option<Addrs> {
+        match self {
+            Dns::Unknown => None,
+            Dns::Retry(_, before) => before,
+            Dns::Known(addrs) => Some(addrs),
+        }
+    }
 }
 
 /// One origin of a host and what its robots.txt says.
@@ -120,12 +135,9 @@ impl Host {
             hand: None,
             retries: Vec::new(),
             origins: Vec::new(),
-            dns: literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known {
-                addrs: vec![addr],
-                used: 0,
-                until: Instant::NEVER,
-            }),
+            dns: literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addrs::literal(addr))),
             dns_attempts: 0,
+            wants_both_families: false,
             not_before: Instant::ZERO,
             last_end: Instant::ZERO,
             crawl_delay: Duration::ZERO,
@@ -160,19 +172,30 @@ impl Host {
         Some(self.origins.len() - 1)
     }
 
-    /// The address in use.
-    pub(super) fn addr(&self, now: Instant) -> Option<IpAddr> {
-        match &self.dns {
-            Dns::Known { addrs, used, until } if *until > now => addrs.get(used % addrs.len().max(1)).copied(),
+    /// What is known of its addresses, also when that is too old to be used.
+    pub(super) fn addrs(&mut self) -> Option<&mut Addrs> {
+        match &mut self.dns {
+            Dns::Known(addrs) => Some(addrs),
             _ => None,
         }
     }
 
-    /// Takes the next address after this one failed.
-    pub(super) fn next_addr(&mut self) {
-        if let Dns::Known { used, .. } = &mut self.dns {
-            *used = used.wrapping_add(1);
+    /// The address to ask at `at`, and others for when it does not answer.
+    pub(super) fn addr(&self, at: Instant) -> Option<(IpAddr, &Addrs)> {
+        match &self.dns {
+            Dns::Known(addrs) => addrs.current(at).map(|addr| (addr, addrs)),
+            _ => None,
         }
+    }
+
+    /// When there is something to do for the next request: `not_before`, or `lead` earlier where an address must be
+    /// asked for first. Not so where names live so short that the answer would be too old again.
+    pub(super) fn next_turn(&self, lead: Duration) -> Instant {
+        let asks_early = match &self.dns {
+            Dns::Known(addrs) => addrs.current(self.not_before).is_none() && addrs.outlive(lead),
+            Dns::Unknown | Dns::Retry(..) => true,
+        };
+        if asks_early { self.not_before - lead } else { self.not_before }
     }
 
     /// An origin's robots.txt is known: its Crawl-delay holds from the last request on, and also after the rules

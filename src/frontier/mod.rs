@@ -11,12 +11,12 @@
 //! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
 //! ([`door`]), their rules by `robots.ram_bytes_max` ([`shelf`]); names asked for at once by `dns.in_flight_max`.
 
+mod addrs;
 mod door;
 mod due;
 mod fallen;
 mod finish;
 mod host;
-mod ledger;
 mod queue;
 mod shelf;
 mod step;
@@ -27,8 +27,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+pub use crate::ledger::Ledger;
 pub use finish::End;
-pub use ledger::Ledger;
 
 use crate::config::{self, Config};
 use crate::outcome::{Failure, FetchJob, HostId};
@@ -92,6 +92,11 @@ pub struct Rulebook {
     hosts_max: usize,
     rules_bytes_max: u64,
     resolving_max: usize,
+    families: config::Families,
+    /// So long before a request its address is asked for.
+    resolve_lead: Duration,
+    /// Addresses are used so long past their time while no name server answers.
+    stale_max: Duration,
 }
 
 impl Rulebook {
@@ -109,6 +114,9 @@ impl Rulebook {
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
             rules_bytes_max: config.robots.ram_bytes_max / shards,
             resolving_max: config.dns.in_flight_max.max(1),
+            families: config.dns.families,
+            resolve_lead: config.dns.timeout,
+            stale_max: config.dns.stale_max,
         }
     }
 }

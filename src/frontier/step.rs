@@ -8,6 +8,7 @@ use super::host::{
 };
 use super::queue::Refill;
 use super::{Frontier, STEPS_MAX};
+use crate::ledger::HOLD_SLACK;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
@@ -62,7 +63,7 @@ impl Frontier {
                     return None;
                 }
                 Next::Idle => {
-                    self.set_state(id, State::Idle);
+                    self.retire(id, now);
                     return None;
                 }
             }
@@ -195,9 +196,18 @@ impl Frontier {
                 false
             }
             Next::Wait(_) | Next::Idle => {
-                self.set_state(id, State::Idle);
+                self.retire(id, now);
                 false
             }
+        }
+    }
+
+    /// A host has nothing to do. It was woken before its delay was over if its address was to be asked for: then it
+    /// sleeps that out, for one that is idle may be forgotten.
+    fn retire(&mut self, id: HostId, now: Instant) {
+        match self.hosts[id as usize].not_before {
+            at if at > now => self.schedule(id, now, at),
+            _ => self.set_state(id, State::Idle),
         }
     }
 
@@ -231,8 +241,13 @@ impl Frontier {
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
         let host = &self.hosts[id as usize];
         let deadline = now + self.rules.deadline;
-        let Some(addr) = host.addr(now) else {
-            if let Dns::Retry(at) = host.dns
+        let turn = host.next_turn(self.rules.resolve_lead);
+        if turn > now {
+            self.schedule(id, now, turn);
+            return None;
+        }
+        let Some((addr, addrs)) = host.addr(now.max(host.not_before)) else {
+            if let Dns::Retry(at, _) = host.dns
                 && at > now
             {
                 self.schedule(id, now, at);
@@ -244,20 +259,17 @@ impl Frontier {
                 return None;
             }
             self.resolving += 1;
-            return Some(self.job(id, JobKind::Resolve, url, None, deadline));
+            let both_families = host.wants_both_families;
+            return Some(FetchJob { both_families, ..self.job(id, JobKind::Resolve, url, None, deadline) });
         };
-        if host.not_before > now {
-            let at = host.not_before;
-            self.schedule(id, now, at);
-            return None;
-        }
+        let others = addrs.others();
         if self.rules.politeness.ip_delay > Duration::ZERO
             && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
         {
             self.park(id, addr, now, free_from);
             return None;
         }
-        Some(self.job(id, kind, url, Some(addr), deadline))
+        Some(FetchJob { others, ..self.job(id, kind, url, Some(addr), deadline) })
     }
 
     fn job(
@@ -270,7 +282,18 @@ impl Frontier {
     ) -> FetchJob {
         self.set_state(id, State::Busy);
         self.next_job += 1;
-        FetchJob { id: self.next_job, host: id, kind, url, addr, depth: 0, attempt: 0, deadline }
+        FetchJob {
+            id: self.next_job,
+            host: id,
+            kind,
+            url,
+            addr,
+            both_families: false,
+            others: Vec::new(),
+            depth: 0,
+            attempt: 0,
+            deadline,
+        }
     }
 }
 
@@ -281,7 +304,7 @@ impl Host {
         let was_dead = self.given_up.take().is_some_and(|(failure, _)| failure == Failure::HostDead);
         self.failures_in_row = if was_dead { failures_max.saturating_sub(1) } else { 0 };
         self.dns_attempts = 0;
-        if let Dns::Retry(_) = self.dns {
+        if let Dns::Retry(..) = self.dns {
             self.dns = Dns::Unknown;
         }
         for origin in &mut self.origins {
@@ -344,8 +367,6 @@ impl Origin {
     }
 }
 
-/// A claim on an address outlasts the job's deadline by this, so that only a lost job's claim lapses.
-pub(super) const HOLD_SLACK: Duration = Duration::from_secs(5);
 /// How long rules that were not used yet outlast their time: the longest delay that can be configured.
 const UNUSED_FOR: Duration = Duration::from_secs(86_400);
 /// How long a host rests whose robots.txt another host is fetching.

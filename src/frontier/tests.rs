@@ -1,6 +1,8 @@
 //! The frontier alone, against servers and name servers that do their worst.
 
+mod blame;
 mod bounds;
+mod names;
 
 use std::collections::BTreeMap;
 
@@ -252,7 +254,7 @@ fn a_dead_host_takes_no_other_with_it_for_ever() {
     for round in 0..2 {
         bed.offer(&format!("http://www.site.test/{round}"));
         bed.run(HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
-            (JobKind::Resolve, "dead.site.test") if dead => Outcome::Failed(Failure::DnsNotFound),
+            (JobKind::Resolve, "dead.site.test") if dead => Outcome::NoAddress { ttl: Duration::from_secs(HOUR) },
             (JobKind::Robots, "www.site.test") => moved("http://dead.site.test/robots.txt"),
             _ => well(job),
         });
@@ -372,7 +374,7 @@ fn parked_urls_count_as_memory() {
     assert_eq!((bed.settled.len(), bed.frontier.queued(), bed.frontier.ram_bytes()), (40_000, 0, 0));
 }
 
-/// URLs that nobody may ask for end under the name of the reason, and a certificate is not asked for again.
+/// URLs that nobody may ask for end under the name of the reason, and what TLS will not have is not asked for again.
 #[test]
 fn what_keeps_robots_txt_away_has_a_name() {
     for (host, answer, why, tries) in [
@@ -380,6 +382,8 @@ fn what_keeps_robots_txt_away_has_a_name() {
         ("b", status(429), Failure::RobotsServerError, 3),
         ("c", Outcome::Failed(Failure::FirstByteTimeout), Failure::RobotsUnreachable, 3),
         ("d", Outcome::Failed(Failure::TlsExpired), Failure::TlsExpired, 1),
+        ("f", Outcome::Failed(Failure::TlsVersion), Failure::TlsVersion, 1),
+        ("g", Outcome::Failed(Failure::TlsFailed), Failure::RobotsUnreachable, 3),
     ] {
         let mut bed = Bed::new(|config| config.robots.retries_max = 2);
         // `e` has its robots.txt from the other: for it, that one is out of reach whatever the reason.
@@ -394,7 +398,7 @@ fn what_keeps_robots_txt_away_has_a_name() {
         let asked = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == name);
         assert_eq!((bed.count(JobKind::Page), asked.count()), (0, tries), "{host}");
         let ends: BTreeMap<&str, Failure> = bed.settled.iter().map(|end| (end.url.host(), end.failure)).collect();
-        let of_other = if why == Failure::TlsExpired { Failure::RobotsUnreachable } else { why };
+        let of_other = if why.is_of_tls() { Failure::RobotsUnreachable } else { why };
         assert_eq!(ends, BTreeMap::from([(name.as_str(), why), ("e.site.test", of_other)]));
     }
 }

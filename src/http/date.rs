@@ -67,11 +67,7 @@ pub fn http_date(value: &[u8], now: UnixTime) -> Option<UnixTime> {
         return None;
     }
     // A leap second is the start of the next (RFC 9110 section 5.6.7 allows 60).
-    if year < 1970 || day == 0 || day > days_in(month, year) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let seconds = days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some(UnixTime::from_micros(seconds * 1_000_000))
+    UnixTime::from_civil(year, month, day, hour, minute, second)
 }
 
 /// No date is longer: `Wednesday, 06-Nov-94 08:49:37 GMT` has 33, the rest is whitespace.
@@ -103,28 +99,6 @@ fn century(year: u64, now: UnixTime) -> u64 {
     } else {
         year
     }
-}
-
-fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-fn days_in(month: u64, year: u64) -> u64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
-    let before = year - 1;
-    let leap_days = before / 4 - before / 100 + before / 400;
-    let to_year = before * 365 + leap_days;
-    let to_month: u64 = (1..month).map(|month| days_in(month, year)).sum();
-    // 719,162 days from 0001-01-01 to 1970-01-01.
-    to_year + to_month + day - 1 - 719_162
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How long a body is, and whether the connection outlives it (RFC 9112 sections 6.3 and 9.3).
 //!
 //! Decides, in the RFC's order:
-//! 1. HEAD, 1xx, 204, 304: no body, whatever the fields say.
+//! 1. HEAD, 1xx, 204, 304, 2xx to CONNECT: no body, whatever the fields say.
 //! 2. Transfer-Encoding: `chunked` last → chunks; no `chunked` → up to the close. It overrides any
 //!    Content-Length, and then the connection is not used again (section 6.1: request smuggling).
 //!    `gzip`, `x-gzip` and `deflate` before it are undone; another coding, or `chunked` before the end, is
@@ -43,7 +43,8 @@ pub(super) struct Plan {
 /// Reads the plan off a final response's head.
 pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Headers) -> Result<Plan, HttpError> {
     let mut persistent = persists(minor_version, headers);
-    if method == Method::Head || matches!(status, 100..=199 | 204 | 304) {
+    let is_tunnel = method == Method::Connect && matches!(status, 200..=299);
+    if is_tunnel || method == Method::Head || matches!(status, 100..=199 | 204 | 304) {
         return Ok(Plan { extent: Extent::Nothing, codings: Vec::new(), persistent });
     }
     let transfer = TransferEncoding::read(headers)?;

@@ -5,7 +5,9 @@
 //! | what servers send | what becomes of it | after |
 //! |---|---|---|
 //! | one CRLF before the status line | dropped | RFC 9112 section 2.2 grants it to servers; late CRLFs on reused connections |
-//! | anything else before it | refused at its first byte | HTTP/0.9 has no head to tell us anything |
+//! | other junk before it, up to 4 bytes without whitespace | dropped, and the connection is not used again | Chromium skips 4 bytes; a byte order mark has 3 |
+//! | a document without a head | refused as HTTP/0.9 | RFC 9110 knows no such response; nothing tells what it is |
+//! | anything else | refused | another protocol |
 //! | LF for CRLF | a line end | RFC 9112 section 2.2 |
 //! | tabs, several spaces, CR in the status line | separators | RFC 9112 section 4 |
 //! | no reason | an empty one | RFC 9112 section 4 |
@@ -20,6 +22,7 @@
 //! Leaves to others: the fields (`headers`).
 
 use super::headers::split_line;
+use super::opening::{MAGIC, Opening};
 use super::{Headers, HttpError};
 
 /// What a head says.
@@ -44,35 +47,20 @@ impl Head {
 /// Gathers a head's bytes until its empty line.
 #[derive(Default)]
 pub(super) struct HeadBuffer {
+    /// From `HTTP/` on.
     bytes: Vec<u8>,
     line_start: usize,
-    blank: Blank,
+    opening: Opening,
 }
-
-/// The one empty line that may precede a head.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Blank {
-    #[default]
-    None,
-    Cr,
-    Line,
-}
-
-/// What every response starts with (RFC 9112 section 2.3).
-const MAGIC: &[u8] = b"HTTP/";
 
 impl HeadBuffer {
     /// Takes bytes from `input`, at most to the head's end; whether that was reached.
     pub(super) fn take(&mut self, input: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
-        while let Some(expected) = MAGIC.get(self.bytes.len()) {
+        while self.bytes.is_empty() {
             let Some((byte, rest)) = input.split_first() else { return Ok(false) };
             *input = rest;
-            match (self.blank, byte) {
-                (Blank::None, b'\r') if self.bytes.is_empty() => self.blank = Blank::Cr,
-                (Blank::Cr, b'\n') => self.blank = Blank::Line,
-                (Blank::Cr, _) => return Err(HttpError::NotHttp),
-                _ if byte == expected => self.bytes.push(*byte),
-                _ => return Err(HttpError::NotHttp),
+            if self.opening.take(*byte)? {
+                self.bytes.extend_from_slice(MAGIC);
             }
         }
         while !input.is_empty() {
@@ -94,10 +82,25 @@ impl HeadBuffer {
         Ok(false)
     }
 
+    /// Whether bytes were dropped that nobody may send before a head.
+    pub(super) fn had_junk(&self) -> bool {
+        self.opening.had_junk()
+    }
+
+    /// What it means that the connection ends here.
+    pub(super) fn ended(&self) -> HttpError {
+        if self.bytes.is_empty() { self.opening.ended() } else { HttpError::ClosedEarly }
+    }
+
     /// The bytes gathered; the buffer is ready for the next head.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(self).bytes
     }
+}
+
+/// The status of a response whose head was kept whole, as it was read when it came.
+pub fn status_of_head(head: &[u8]) -> Option<u16> {
+    status_line(split_line(head).0).ok().map(|(_, status, _)| status)
 }
 
 /// Minor version, status and reason. A version and three digits are not negotiable.
@@ -193,8 +196,5 @@ mod tests {
             assert_eq!(buffer.finish(), &whole[2..whole.len() - 4]);
         }
         assert_eq!(HeadBuffer::default().take(&mut &whole[..], 20), Err(HttpError::HeadTooLarge));
-        for junk in [&b"<"[..], b"\n", b"\rH", b"\r\n\r", b"HTTPS", b"http/1.1"] {
-            assert_eq!(HeadBuffer::default().take(&mut &junk[..], 99), Err(HttpError::NotHttp));
-        }
     }
 }

@@ -49,6 +49,12 @@ impl Headers {
         Ok(headers)
     }
 
+    /// The fields of a head that was kept whole, its first line included, as they were read when it came; none where
+    /// they cannot be read.
+    pub fn of_head(head: &[u8]) -> Headers {
+        Headers::parse(split_line(head).1, usize::MAX).unwrap_or_default()
+    }
+
     /// The first field of that name, without whitespace around it.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)

@@ -1,8 +1,10 @@
 //! HTTP/1.1 as a client speaks it, without a socket: bytes in, facts out.
 //!
-//! Decides: what a request looks like on the wire (`request`), where a response's head ends and what its
-//! lines mean (`head`, `headers`), how long its body is (`framing`, `chunked`), how one is read piece by piece
-//! (`response`), how content codings are undone within limits (`coding`), when to come again (`date`).
+//! Decides: what a request looks like on the wire (`request`), where a response's head begins and ends and
+//! what its lines mean (`opening`, `head`, `headers`), how long its body is (`framing`, `chunked`), how one is read piece by piece
+//! (`response`), how content codings are undone within limits (`coding`), when to come again (`date`), what to ask by
+//! then (`validators`), how to log in (`credentials`),
+//! what a server wants to hear again (`cookie`).
 //!
 //! Why so: a parser without a socket is tested and simulated without one. What browsers and curl read, a
 //! crawler must read too, so the head is parsed leniently; what decides where a message *ends* is strict,
@@ -17,18 +19,28 @@
 
 mod chunked;
 mod coding;
+mod cookie;
+mod credentials;
 mod date;
 mod framing;
 mod head;
 mod headers;
+mod opening;
 mod request;
 mod response;
+mod validators;
+
+use crate::config;
 
 pub use coding::{CodingProblem, Decoded, decode_content};
+pub use cookie::{CookieLimits, Jar};
+pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};
+pub use head::status_of_head;
 pub use headers::Headers;
-pub use request::{Method, Request};
+pub use request::{Method, Request, connect_request};
 pub use response::{Framing, HttpError, Progress, Response, ResponseReader};
+pub use validators::Validators;
 
 /// Limits on one response.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +53,28 @@ pub struct Limits {
     pub body_wire_bytes_max: usize,
     /// Bytes of the body after content decoding.
     pub body_bytes_max: usize,
+    /// How many times longer decoding may make a body; what stays below 1 MiB is free of it.
+    pub decode_ratio_max: usize,
+    /// Number of interim (1xx) responses before the final one.
+    pub interim_count_max: usize,
+}
+
+impl From<&config::Fetch> for Limits {
+    fn from(fetch: &config::Fetch) -> Limits {
+        Limits {
+            header_bytes_max: fetch.header_bytes_max,
+            header_count_max: fetch.header_count_max,
+            body_wire_bytes_max: fetch.body_wire_bytes_max,
+            body_bytes_max: fetch.body_bytes_max,
+            decode_ratio_max: fetch.decode_ratio_max,
+            interim_count_max: fetch.interim_count_max,
+        }
+    }
 }
 
 impl Default for Limits {
     /// The defaults of the configuration's `[fetch]` table.
     fn default() -> Limits {
-        Limits {
-            header_bytes_max: 64 << 10,
-            header_count_max: 256,
-            body_wire_bytes_max: 8 << 20,
-            body_bytes_max: 16 << 20,
-        }
+        Limits::from(&config::Fetch::default())
     }
 }

@@ -9,7 +9,7 @@
 //! target, and a field whose name is no token (RFC 9110 section 5.6.2) is left out. No body, so no framing
 //! field; a caller cannot add one.
 //!
-//! Limits: GET and HEAD, origin-form targets (RFC 9112 section 3.2.1).
+//! Limits: GET and HEAD with origin-form or absolute-form targets, CONNECT (RFC 9112 section 3.2).
 
 use crate::url::Url;
 
@@ -20,6 +20,8 @@ pub enum Method {
     Get,
     /// Its head alone; the response has no body whatever its fields say.
     Head,
+    /// A tunnel to it, of a proxy; a 2xx response has no body whatever its fields say (RFC 9110 section 9.3.6).
+    Connect,
 }
 
 impl Method {
@@ -28,6 +30,7 @@ impl Method {
         match self {
             Method::Get => "GET",
             Method::Head => "HEAD",
+            Method::Connect => "CONNECT",
         }
     }
 }
@@ -43,27 +46,36 @@ pub struct Request<'a> {
     pub user_agent: &'a str,
     /// From, the operator's mail address (RFC 9110 section 10.1.2); empty: not sent.
     pub from: &'a str,
-    /// More fields, such as If-None-Match. `Accept` and `Accept-Encoding` replace the default; Host,
+    /// More fields, such as those of `Validators`. `Accept` and `Accept-Encoding` replace the default; Host,
     /// User-Agent, From, Connection and what frames a body are not the caller's and are left out.
-    pub extra: &'a [(&'a str, &'a str)],
+    pub extra: &'a [(&'a str, &'a [u8])],
 }
 
 impl Request<'_> {
-    /// The request, ready to send.
+    /// The request, ready to send to the server itself.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.with_target(self.url.path_and_query())
+    }
+
+    /// The request, ready to send to a proxy: with the whole URL (RFC 9112 section 3.2.2).
+    pub fn to_proxy_bytes(&self) -> Vec<u8> {
+        self.with_target(self.url.as_str())
+    }
+
+    fn with_target(&self, target: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(512);
         bytes.extend_from_slice(self.method.as_str().as_bytes());
         bytes.push(b' ');
-        push_target(&mut bytes, self.url.path_and_query());
+        push_target(&mut bytes, target);
         bytes.extend_from_slice(b" HTTP/1.1\r\n");
-        push_field(&mut bytes, "Host", self.url.authority());
-        push_field(&mut bytes, "User-Agent", self.user_agent);
+        push_field(&mut bytes, "Host", self.url.authority().as_bytes());
+        push_field(&mut bytes, "User-Agent", self.user_agent.as_bytes());
         if !self.from.is_empty() {
-            push_field(&mut bytes, "From", self.from);
+            push_field(&mut bytes, "From", self.from.as_bytes());
         }
         for (name, value) in DEFAULTS {
             if !self.extra.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
-                push_field(&mut bytes, name, value);
+                push_field(&mut bytes, name, value.as_bytes());
             }
         }
         for (name, value) in self.extra {
@@ -72,10 +84,25 @@ impl Request<'_> {
             }
         }
         // The default of HTTP/1.1, said aloud for servers that answer 1.0 (RFC 9112 section 9.3).
-        push_field(&mut bytes, "Connection", "keep-alive");
+        push_field(&mut bytes, "Connection", b"keep-alive");
         bytes.extend_from_slice(b"\r\n");
         bytes
     }
+}
+
+/// Asks a proxy for a tunnel to `authority`, which is a host and a port (RFC 9110 section 9.3.6).
+pub fn connect_request(authority: &str, user_agent: &str, authorization: Option<&str>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend_from_slice(b"CONNECT ");
+    push_target(&mut bytes, authority);
+    bytes.extend_from_slice(b" HTTP/1.1\r\n");
+    push_field(&mut bytes, "Host", authority.as_bytes());
+    push_field(&mut bytes, "User-Agent", user_agent.as_bytes());
+    if let Some(authorization) = authorization {
+        push_field(&mut bytes, "Proxy-Authorization", authorization.as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
 }
 
 /// Sent unless the caller has its own. Pages first; anything is taken. The codings by preference.
@@ -108,10 +135,10 @@ fn push_target(bytes: &mut Vec<u8>, target: &str) {
     }
 }
 
-fn push_field(bytes: &mut Vec<u8>, name: &str, value: &str) {
+fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(name.as_bytes());
     bytes.extend_from_slice(b": ");
-    bytes.extend(value.trim().bytes().filter(|byte| !byte.is_ascii_control() || *byte == b'\t'));
+    bytes.extend(value.trim_ascii().iter().filter(|byte| !byte.is_ascii_control() || **byte == b'\t'));
     bytes.extend_from_slice(b"\r\n");
 }
 
@@ -140,16 +167,35 @@ mod tests {
     }
 
     #[test]
+    fn requests_to_a_proxy() {
+        let url = Url::parse("http://www.example.test:8080/a b?c=d#e").expect("valid");
+        let request = Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &[] };
+        let (direct, proxied) = (request.to_bytes(), request.to_proxy_bytes());
+        let proxied = String::from_utf8(proxied).expect("text");
+        assert!(
+            proxied
+                .starts_with("GET http://www.example.test:8080/a%20b?c=d HTTP/1.1\r\nHost: www.example.test:8080\r\n")
+        );
+        assert_eq!(proxied.replacen("http://www.example.test:8080", "", 1).as_bytes(), direct);
+        assert_eq!(
+            String::from_utf8(connect_request("[::1]:443\r\nX", "bot\r\n", Some("Basic x\n"))).expect("text"),
+            "CONNECT [::1]:443%0D%0AX HTTP/1.1\r\nHost: [::1]:443X\r\nUser-Agent: bot\r\nProxy-Authorization: Basic x\r\n\r\n"
+        );
+    }
+
+    #[test]
     fn nothing_can_be_injected() {
         let url = Url::parse("https://example.test/?q=\u{e9}\r\nX: y").expect("valid");
-        let extra = [
-            ("If-None-Match", "\"a\"\r\nEvil: 1"),
-            ("Bad Name", "x"),
-            ("Bad\r\nName", "x"),
-            ("", "x"),
-            ("content-length", "5"),
-            ("Transfer-Encoding", "chunked"),
-            ("accept", "text/plain"),
+        let extra: [(&str, &[u8]); 9] = [
+            ("Expect", b"100-continue"),
+            ("upgrade", b"h2c"),
+            ("If-None-Match", b"\"a\"\r\nEvil: 1"),
+            ("Bad Name", b"x"),
+            ("Bad\r\nName", b"x"),
+            ("", b"x"),
+            ("content-length", b"5"),
+            ("Transfer-Encoding", b"chunked"),
+            ("accept", b"text/plain"),
         ];
         let user_agent = "bot\r\n\r\nGET /evil HTTP/1.1\0";
         let request = Request { method: Method::Head, url: &url, user_agent, from: "", extra: &extra };

@@ -7,10 +7,10 @@
 //! body byte gives a truncated response (`Unspecified`), and only what breaks before gives an error.
 //!
 //! Invariants: every byte is looked at once; the result is the same for every split of the bytes; the body
-//! holds at most `body_wire_bytes_max` bytes, and no length that a peer announces reserves more than 64 KiB;
+//! holds at most `body_wire_bytes_max` bytes, and a length that a peer announces reserves eight times what has come, or 2 KiB;
 //! whatever is truncated, followed by stray bytes or ended by the close is not `keep_alive`.
 //!
-//! Limits: `Limits`; interim heads share `header_bytes_max` with the final one, so they are few.
+//! Limits: `Limits`; interim heads share `header_bytes_max` with the final one, and their number is bounded.
 //!
 //! Leaves to others: clocks and sockets (`fetch` calls `cut` and `end_of_stream`); content codings
 //! (`decode_content`).
@@ -78,13 +78,16 @@ pub enum HttpError {
     /// The peer closed before the head was complete.
     #[error("connection closed before the response head was complete")]
     ClosedEarly,
-    /// No status line: HTTP/0.9, another protocol, or junk.
+    /// No status line: another protocol, or junk.
     #[error("not an HTTP/1.x response")]
     NotHttp,
+    /// No status line, but a document: HTTP/0.9.
+    #[error("HTTP/0.9 response: a document without status line and fields")]
+    Version09,
     /// A head that cannot be read.
     #[error("malformed response head: {0}")]
     Malformed(&'static str),
-    /// More bytes or fields than `Limits` allows.
+    /// More bytes, fields or interim heads than `Limits` allows.
     #[error("response head too large")]
     HeadTooLarge,
     /// Content-Length is no number, too large a number or several numbers.
@@ -107,6 +110,7 @@ impl HttpError {
         match self {
             HttpError::ClosedEarly => Failure::ClosedEarly,
             HttpError::HeadTooLarge => Failure::HeadTooLarge,
+            HttpError::Version09 => Failure::Http09,
             HttpError::NotHttp
             | HttpError::Malformed(_)
             | HttpError::ContentLength
@@ -133,6 +137,7 @@ pub struct ResponseReader {
     state: State,
     gathering: HeadBuffer,
     interim_bytes: usize,
+    interim_count: usize,
     head: Option<FinalHead>,
     body: Vec<u8>,
     truncated: Option<Truncated>,
@@ -159,8 +164,10 @@ enum State {
     Failed(HttpError),
 }
 
-/// What a Content-Length may reserve before a byte has come.
-const RESERVE_BYTES_MAX: usize = 64 << 10;
+/// What a Content-Length may reserve when next to nothing of the body has come: a server that drips holds no more.
+const RESERVE_BYTES_MIN: usize = 2 << 10;
+/// How many times what has come with the head a Content-Length may reserve: a page that is sent at once is copied once.
+const RESERVE_RATIO: usize = 8;
 
 impl ResponseReader {
     /// For the response to one request of that method.
@@ -171,6 +178,7 @@ impl ResponseReader {
             state: State::Head,
             gathering: HeadBuffer::default(),
             interim_bytes: 0,
+            interim_count: 0,
             head: None,
             body: Vec::new(),
             truncated: None,
@@ -211,8 +219,9 @@ impl ResponseReader {
         match &self.state {
             State::Failed(error) => return Err(*error),
             State::Head => {
-                self.state = State::Failed(HttpError::ClosedEarly);
-                return Err(HttpError::ClosedEarly);
+                let error = self.gathering.ended();
+                self.state = State::Failed(error);
+                return Err(error);
             }
             State::Length { .. } | State::Chunked(_) => self.stop(Some(Truncated::Disconnect)),
             State::Close | State::Done => self.stop(None),
@@ -233,6 +242,16 @@ impl ResponseReader {
         self.head.is_some() && !matches!(self.state, State::Failed(_))
     }
 
+    /// The final response's status, once its head is complete and readable.
+    pub fn status(&self) -> Option<u16> {
+        self.head.as_ref().filter(|_| self.has_head()).map(|head| head.head.status)
+    }
+
+    /// Whether nothing came besides one sound response, so far.
+    pub fn is_clean(&self) -> bool {
+        !self.spent
+    }
+
     /// Whether any byte has come.
     pub fn started(&self) -> bool {
         self.started
@@ -249,7 +268,7 @@ impl ResponseReader {
         let (mut body, mut truncated) = (self.body, self.truncated);
         if !codings.is_empty() {
             let undone;
-            (body, undone) = undo_transfer_codings(&codings, body, self.limits.body_wire_bytes_max);
+            (body, undone) = undo_transfer_codings(&codings, body, &self.limits);
             truncated = truncated.or(undone);
         }
         Some(Response {
@@ -273,8 +292,10 @@ impl ResponseReader {
             State::Head => {
                 let bytes_max = self.limits.header_bytes_max.saturating_sub(self.interim_bytes);
                 if self.gathering.take(rest, bytes_max)? {
+                    // Who sends junk may have sent it of another message: nothing more is taken from there.
+                    self.spent |= self.gathering.had_junk();
                     let head_bytes = self.gathering.finish();
-                    self.head_complete(head_bytes)?;
+                    self.head_complete(head_bytes, rest.len())?;
                 }
             }
             State::Length { left } => {
@@ -307,13 +328,18 @@ impl ResponseReader {
         Ok(())
     }
 
-    fn head_complete(&mut self, head_bytes: Vec<u8>) -> Result<(), HttpError> {
+    /// `more_bytes` came with the head.
+    fn head_complete(&mut self, head_bytes: Vec<u8>, more_bytes: usize) -> Result<(), HttpError> {
         let head = Head::parse(&head_bytes, self.limits.header_count_max)?;
         match head.status {
             101 => return Err(HttpError::Upgrade),
             100..=199 => {
                 self.interim_bytes += head_bytes.len();
-                return Ok(());
+                self.interim_count += 1;
+                return match self.interim_count > self.limits.interim_count_max {
+                    true => Err(HttpError::HeadTooLarge),
+                    false => Ok(()),
+                };
             }
             _ => {}
         }
@@ -329,7 +355,8 @@ impl ResponseReader {
             Extent::Nothing => self.stop(None),
             Extent::Bytes(left) => {
                 let announced = usize::try_from(left).unwrap_or(usize::MAX);
-                self.body.reserve_exact(announced.min(RESERVE_BYTES_MAX).min(self.limits.body_wire_bytes_max));
+                let backed = more_bytes.saturating_mul(RESERVE_RATIO).max(RESERVE_BYTES_MIN);
+                self.body.reserve_exact(announced.min(backed).min(self.limits.body_wire_bytes_max));
                 self.state = State::Length { left };
                 self.stop_at_length(left);
             }

@@ -17,6 +17,7 @@ pub struct FakeServers {
     web: FakeWeb,
     host_delay: Duration,
     ip_delay: Duration,
+    stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<IpAddr, Meter>,
@@ -41,12 +42,13 @@ struct Meter {
 }
 
 impl FakeServers {
-    /// Servers that expect these delays to be kept.
-    pub fn new(web: FakeWeb, host_delay: Duration, ip_delay: Duration) -> FakeServers {
+    /// Servers that expect these delays to be kept, and addresses to be used no longer than `stale_max` after their time.
+    pub fn new(web: FakeWeb, host_delay: Duration, ip_delay: Duration, stale_max: Duration) -> FakeServers {
         FakeServers {
             web,
             host_delay,
             ip_delay,
+            stale_max,
             tries: HashMap::new(),
             hosts: BTreeMap::new(),
             addrs: BTreeMap::new(),
@@ -62,7 +64,8 @@ impl FakeServers {
     pub fn arrive(&mut self, at: Instant, job: &FetchJob) {
         let Some(addr) = job.addr else { return };
         let host = job.url.host();
-        let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + ON_ITS_WAY_MAX;
+        let past_its_time = self.stale_max + ON_ITS_WAY_MAX;
+        let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + past_its_time;
         if !self.answers.get(host).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
@@ -102,20 +105,21 @@ impl FakeServers {
                 return Outcome::Failed(Failure::ConnectRefused);
             }
         }
-        if tries <= failing {
+        // Name servers fail now and then, too, when an address is asked for again.
+        if tries <= failing || job.kind == JobKind::Resolve && failing > 0 && tries.is_multiple_of(5) {
             return self.fault(at, tries, job);
         }
         match job.kind {
             JobKind::Resolve => {
-                let (addrs, ttl) = (self.web.addrs(host, at), self.web.ttl(host));
+                let (addrs, ttl) = (self.web.addrs(host, at, job.both_families), self.web.ttl(host));
                 if addrs.is_empty() {
-                    return Outcome::Failed(Failure::DnsNotFound);
+                    return Outcome::NoAddress { ttl: self.web.ttl(host) };
                 }
                 self.answers.insert(host.to_owned(), (addrs.clone(), at + ttl.max(ANSWER_HOLDS_MIN)));
                 Outcome::Resolved { addrs, ttl }
             }
-            JobKind::Robots => Outcome::Fetched(self.robots(&job.url, tries)),
-            JobKind::Page => Outcome::Fetched(self.page(job)),
+            JobKind::Robots => Outcome::Fetched(Fetched { addr: job.addr, ..self.robots(&job.url, tries) }),
+            JobKind::Page => Outcome::Fetched(Fetched { addr: job.addr, ..self.page(job) }),
         }
     }
 

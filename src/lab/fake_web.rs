@@ -86,8 +86,27 @@ impl FakeWeb {
         })
     }
 
-    /// The addresses of a host at `at`; none for a name that does not exist.
-    pub fn addrs(&self, host: &str, at: Instant) -> Vec<IpAddr> {
+    /// The addresses of a host at `at`, of both families or of the first that has any; none for a name that does not
+    /// exist. Some hosts have an address where nobody listens, and some of them live at one of the other family alone.
+    pub fn addrs(&self, host: &str, at: Instant, both_families: bool) -> Vec<IpAddr> {
+        let mut addrs = self.living_addrs(host, at);
+        let dead = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
+        match self.hash(&["dead", host]) % 8 {
+            _ if addrs.is_empty() => {}
+            0 => addrs.insert(0, dead),
+            1 if both_families => addrs = vec![dead, sixth(addrs[0])],
+            1 => addrs = vec![dead],
+            _ => {}
+        }
+        addrs
+    }
+
+    /// Whether nobody listens at `addr`.
+    pub fn is_dead(addr: IpAddr) -> bool {
+        matches!(addr, IpAddr::V4(addr) if addr.octets()[0] == 198)
+    }
+
+    fn living_addrs(&self, host: &str, at: Instant) -> Vec<IpAddr> {
         if !self.exists(host) {
             return Vec::new();
         }
@@ -255,6 +274,14 @@ impl FakeWeb {
 
 /// How often addresses that change do.
 const MOVE_NANOS: u64 = 600 * 1_000_000_000;
+
+/// The address of the other family that stands for `addr`.
+fn sixth(addr: IpAddr) -> IpAddr {
+    match addr {
+        IpAddr::V4(addr) => IpAddr::V6(addr.to_ipv6_mapped().segments().map(|it| it ^ 0x2001).into()),
+        six => six,
+    }
+}
 
 fn host_name(site: u64, host: u64) -> String {
     format!("h{host}.s{site}.test")

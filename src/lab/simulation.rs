@@ -12,14 +12,15 @@ pub use judge::Report;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Rng;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
 use crate::config::{Config, PartitionKey};
-use crate::frontier::Ledger;
-use crate::outcome::{FetchJob, JobKind, Outcome};
+use crate::ledger::{HOLD_SLACK, Ledger};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard};
 use crate::spool::{Block, ReadFor, SpoolOp};
@@ -32,6 +33,7 @@ pub struct Simulation {
     rng: Rng,
     now: Instant,
     shards: Vec<Shard>,
+    ledger: Arc<Ledger>,
     servers: FakeServers,
     web: FakeWeb,
     events: BinaryHeap<Reverse<(Instant, u64, usize)>>,
@@ -67,6 +69,8 @@ pub struct Simulation {
     trace: u64,
     spilled: u64,
     refused: u64,
+    /// Requests at a further address because the first was dead.
+    further: u64,
 }
 
 /// What all shards are made of.
@@ -79,10 +83,9 @@ struct Make {
 }
 
 impl Make {
-    fn shards(&self) -> Vec<Shard> {
-        let ledger = Arc::new(Ledger::new(1 << 12));
+    fn shards(&self, ledger: &Arc<Ledger>) -> Vec<Shard> {
         let shard = |index| {
-            let (scope, ledger) = (self.scope.clone(), Arc::clone(&ledger));
+            let (scope, ledger) = (self.scope.clone(), Arc::clone(ledger));
             Shard::new(index, self.partition, scope, self.rng_seed, &self.config, ledger)
         };
         (0..self.partition.shards).map(shard).collect()
@@ -92,7 +95,8 @@ impl Make {
 #[derive(Debug)]
 enum Event {
     Arrive(usize, FetchJob),
-    Finish(usize, FetchJob),
+    /// With the address that answered.
+    Finish(usize, FetchJob, Option<IpAddr>),
     SpoolRead(usize, Block, ReadFor),
     Deliver(u16, u16),
 }
@@ -128,6 +132,8 @@ impl Simulation {
         // Bounds so small that hosts are forgotten, wait outside, and lose their rules.
         config.frontier.hosts_max = pick(&mut rng, &[1, 4, 16, 1 << 20]);
         config.robots.ram_bytes_max = pick(&mut rng, &[0, 1_500, 1 << 30]);
+        config.dns.stale_max = Duration::from_secs(pick(&mut rng, &[0, 10, 3_600]));
+        config.dns.timeout = millis(pick(&mut rng, &[10, 5_000]));
         config.dns.in_flight_max = 1 + rng.below(4) as usize;
         config.agent.name = "simulated".to_owned();
         config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
@@ -136,12 +142,18 @@ impl Simulation {
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
         let scope = Scope::new(&config.scope, &web.seeds());
         let make = Make { config, partition, scope, rng_seed };
-        let (config, shards) = (&make.config, make.shards());
+        let ledger = Arc::new(Ledger::new(1 << 12));
+        let (config, shards) = (&make.config, make.shards(&ledger));
         let stop_at = rng.percent(50).then(|| Instant::ZERO + millis(rng.below(600_000)));
         // A third of all crawls are killed, many of them while everything is under way.
         let kill_at = rng.percent(33).then(|| Instant::ZERO + millis(1 << rng.below(20)) + millis(rng.below(5_000)));
         Simulation {
-            servers: FakeServers::new(web.clone(), config.politeness.host_delay, config.politeness.ip_delay),
+            servers: FakeServers::new(
+                web.clone(),
+                config.politeness.host_delay,
+                config.politeness.ip_delay,
+                config.dns.stale_max,
+            ),
             web,
             now: Instant::ZERO,
             events: BinaryHeap::new(),
@@ -165,11 +177,13 @@ impl Simulation {
             over_before: vec![0; shards.len()],
             exchanged_before: 0,
             shards,
+            ledger,
             make,
             rng,
             trace: 0,
             spilled: 0,
             refused: 0,
+            further: 0,
         }
     }
 
@@ -223,13 +237,23 @@ impl Simulation {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive(shard, job) => {
-                self.servers.arrive(self.now, &job);
+                let addr = self.dial(&job);
+                if job.addr.is_none() || addr.is_some() {
+                    self.servers.arrive(self.now, &FetchJob { addr, ..job.clone() });
+                }
                 let service = millis(self.rng.below(400));
-                self.later(service, Event::Finish(shard, job));
+                self.later(service, Event::Finish(shard, job, addr));
             }
-            Event::Finish(shard, job) => {
+            Event::Finish(shard, job, addr) => {
                 self.awake[shard] = true;
-                let outcome = self.servers.answer(self.now, &job);
+                let outcome = match (job.addr, addr) {
+                    (Some(_), None) => Outcome::Failed(Failure::ConnectTimeout),
+                    _ => self.servers.answer(self.now, &FetchJob { addr, ..job.clone() }),
+                };
+                if let Some(further) = addr.filter(|_| addr != job.addr) {
+                    let free_from = self.now + self.make.config.politeness.ip_delay;
+                    self.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+                }
                 self.note(shard, &job, &outcome);
                 self.in_flight[shard] -= usize::from(job.kind != JobKind::Resolve);
                 self.shards[shard].finish(self.now, &job, &outcome);
@@ -246,6 +270,20 @@ impl Simulation {
                 self.shards[usize::from(to)].receive(self.now, &batch);
             }
         }
+    }
+
+    /// The address that answers: that of the job, or as `fetch::dial` has it, another one whose turn is free.
+    fn dial(&mut self, job: &FetchJob) -> Option<IpAddr> {
+        let first = job.addr?;
+        if !FakeWeb::is_dead(first) {
+            return Some(first);
+        }
+        let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
+        let keeps_turns = self.make.config.politeness.ip_delay > Duration::ZERO;
+        let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
+        let further = others.find(|addr| !keeps_turns || self.ledger.claim(*addr, now, hold_until).is_ok());
+        self.further += u64::from(further.is_some());
+        further
     }
 
     /// Gives every shard that is awake its turn, in an order that the seed chooses. The others sleep, as their

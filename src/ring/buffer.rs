@@ -1,149 +1,343 @@
-//! The shard's receive buffers: a fixed number of equal blocks, lent and given back.
+//! The shard's receive blocks: a bounded number of equal ones, lent to the kernel and to who reads what came.
 //!
-//! Decides: blocks are made when first needed and kept; who finds none waits. So the memory for reading
-//! is `count_max` × `bytes` and no more, however many peers send.
-//! Invariants: a block is in the pool, with a holder, or with an operation, never in two places; the bytes
-//! shown are those that the last operation wrote.
-//! Limits: waiters are all woken when a block comes back; running dry is the exception.
+//! Decides: blocks are provided to the kernel as a group (io_uring_provide_buffers(3)). A receive that waits holds no
+//! memory: the kernel takes a block when there is something to put into it. So memory follows what arrives at one time,
+//! not how many connections are open, and few blocks are in use again and again, which keeps them in the caches.
+//! There are as many blocks as were ever needed at once: where the kernel finds none (ENOBUFS), their number doubles up
+//! to `count_max`; beyond it, who finds none waits.
+//!
+//! Invariants: a block is with the kernel or with one holder; the bytes shown are those that the last operation wrote;
+//! a block outlives every receive that may take it, since each holds the pool. The number of a group is used once by a
+//! ring, so the blocks of a pool that is gone are never taken for another's.
+//! Limits: 65,535 blocks; waiters are all woken when a block comes back: running dry is the exception.
 //! Leaves to others: bytes to send are plain vectors, sized by what is said.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use io_uring::opcode;
+
+use super::{op, runtime};
+
+/// Blocks that a pool begins with.
+const COUNT_MIN: usize = 4;
+
 /// A bounded pool of equal blocks. Cheap to clone; one thread's.
 #[derive(Clone)]
 pub struct BufferPool {
-    shared: Rc<RefCell<Shared>>,
-    bytes: usize,
-    count_max: usize,
+    shared: Rc<Shared>,
 }
 
 struct Shared {
-    free: Vec<Box<[u8]>>,
-    made: usize,
-    waiting: Vec<Waker>,
+    group: u16,
+    block_bytes: u32,
+    count_max: usize,
+    /// By number; `None`: with a holder.
+    blocks: RefCell<Vec<Option<Box<[u8]>>>>,
+    /// Numbers of blocks here that the kernel does not know to be there.
+    unprovided: RefCell<Vec<u16>>,
+    lent: Cell<usize>,
+    /// How many times a block came back.
+    returned: Cell<u64>,
+    waiting: RefCell<Vec<Waker>>,
 }
 
 impl BufferPool {
-    /// A pool of at most `count_max` blocks (at least one) of `bytes` bytes each (at least one).
+    /// A pool of at most `count_max` blocks (1 to 65,535) of `bytes` bytes each (at least one).
     pub fn new(count_max: usize, bytes: usize) -> BufferPool {
-        let shared = Shared { free: Vec::new(), made: 0, waiting: Vec::new() };
-        BufferPool { shared: Rc::new(RefCell::new(shared)), bytes: bytes.max(1), count_max: count_max.max(1) }
+        let group = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
+        BufferPool {
+            shared: Rc::new(Shared {
+                group,
+                block_bytes: u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, BLOCK_BYTES_MAX),
+                count_max: count_max.clamp(1, usize::from(u16::MAX)),
+                blocks: RefCell::default(),
+                unprovided: RefCell::default(),
+                lent: Cell::new(0),
+                returned: Cell::new(0),
+                waiting: RefCell::default(),
+            }),
+        }
     }
 
-    /// A block, as soon as there is one.
-    pub async fn take(&self) -> Buffer {
-        poll_fn(|context| match self.try_take() {
-            Some(buffer) => Poll::Ready(buffer),
-            None => {
-                self.shared.borrow_mut().waiting.push(context.waker().clone());
-                Poll::Pending
-            }
-        })
-        .await
-    }
-
-    /// A block, when there is one now.
-    pub fn try_take(&self) -> Option<Buffer> {
-        let mut shared = self.shared.borrow_mut();
-        let block = match shared.free.pop() {
-            Some(block) => block,
-            None if shared.made < self.count_max => {
-                shared.made += 1;
-                vec![0; self.bytes].into_boxed_slice()
-            }
-            None => return None,
-        };
-        Some(Buffer { block, filled: 0, home: self.shared.clone() })
-    }
-
-    /// Blocks that are lent now: held by someone or by the kernel.
+    /// Blocks that are held by someone now.
     pub fn lent(&self) -> usize {
-        let shared = self.shared.borrow();
-        shared.made - shared.free.len()
+        self.shared.lent.get()
+    }
+
+    /// Blocks that there are, held or not.
+    pub fn made(&self) -> usize {
+        self.shared.blocks.borrow().len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn holders(&self) -> usize {
+        Rc::strong_count(&self.shared)
+    }
+
+    /// The most that one receive brings, in bytes.
+    pub(super) fn block_bytes(&self) -> u32 {
+        self.shared.block_bytes
+    }
+
+    /// What a receive names as its group; it holds the pool until its completion.
+    pub(super) fn group(&self) -> u16 {
+        self.shared.group
+    }
+
+    /// Sees that the kernel has blocks, as far as there may be any.
+    pub(super) fn provide(&self) {
+        if self.made() == 0 {
+            self.grow();
+        }
+        for number in self.shared.unprovided.take() {
+            self.shared.provide(number);
+        }
+    }
+
+    /// After the kernel found no block: makes more, or waits until one comes back.
+    pub(super) async fn replenish(&self) {
+        if !self.grow() {
+            let returned = self.shared.returned.get();
+            poll_fn(|context| {
+                // Where nobody holds one, all are in completions that wait to be read: they are, by and by.
+                if self.lent() == 0 || self.shared.returned.get() != returned {
+                    return Poll::Ready(());
+                }
+                self.shared.waiting.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+
+    /// The block that the kernel took, with its first `filled` bytes; `None` for a number that is none.
+    pub(super) fn picked(&self, number: u16, filled: usize) -> Option<Buffer> {
+        let block = self.shared.blocks.borrow_mut().get_mut(usize::from(number))?.take()?;
+        self.shared.lent.set(self.shared.lent.get() + 1);
+        Some(Buffer { filled: filled.min(block.len()), block, number, home: self.shared.clone() })
+    }
+
+    /// Twice as many blocks; whether there may be more.
+    fn grow(&self) -> bool {
+        let made = self.made();
+        let more = made.max(COUNT_MIN).min(self.shared.count_max - made);
+        for _ in 0..more {
+            let mut blocks = self.shared.blocks.borrow_mut();
+            let Ok(number) = u16::try_from(blocks.len()) else { return false };
+            blocks.push(Some(vec![0; self.shared.block_bytes as usize].into_boxed_slice()));
+            drop(blocks);
+            self.shared.provide(number);
+        }
+        more > 0
     }
 }
 
-/// One block, exclusively the holder's; goes back to its pool when dropped.
+impl Shared {
+    /// Tells the kernel of a block that is here.
+    fn provide(self: &Rc<Self>, number: u16) {
+        if !runtime::is_running() {
+            self.unprovided.borrow_mut().push(number);
+            return;
+        }
+        let mut blocks = self.blocks.borrow_mut();
+        if let Some(Some(block)) = blocks.get_mut(usize::from(number)) {
+            // The block stays on the heap and untouched until the kernel says that it has filled it.
+            let bytes = self.block_bytes as i32;
+            let entry = opcode::ProvideBuffers::new(block.as_mut_ptr(), bytes, 1, self.group, number);
+            drop(op::submit(entry.build(), self.clone()));
+        }
+    }
+}
+
+/// One block, exclusively the holder's; goes back when dropped.
 pub struct Buffer {
     block: Box<[u8]>,
     filled: usize,
-    home: Rc<RefCell<Shared>>,
+    number: u16,
+    home: Rc<Shared>,
 }
 
 impl Buffer {
-    /// The bytes that the last operation wrote.
+    /// The bytes that came.
     pub fn filled(&self) -> &[u8] {
         self.block.get(..self.filled).unwrap_or_default()
-    }
-
-    /// Size of the block in bytes.
-    pub fn capacity(&self) -> usize {
-        self.block.len()
-    }
-
-    /// Where the kernel writes: on the heap, unmoved when `self` moves.
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.block.as_mut_ptr()
-    }
-
-    pub(super) fn set_filled(&mut self, bytes: usize) {
-        self.filled = bytes.min(self.block.len());
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut shared = self.home.borrow_mut();
         let block = std::mem::take(&mut self.block);
-        shared.free.push(block);
-        let waiting = std::mem::take(&mut shared.waiting);
-        drop(shared);
-        waiting.into_iter().for_each(Waker::wake);
+        if let Some(place) = self.home.blocks.borrow_mut().get_mut(usize::from(self.number)) {
+            *place = Some(block);
+        }
+        self.home.lent.set(self.home.lent.get() - 1);
+        self.home.returned.set(self.home.returned.get().wrapping_add(1));
+        self.home.provide(self.number);
+        self.home.waiting.take().into_iter().for_each(Waker::wake);
     }
+}
+
+/// The most that a block may hold: more than a socket's receive buffer brings at once serves nobody.
+const BLOCK_BYTES_MAX: u32 = 1 << 30;
+
+thread_local! {
+    static NEXT_GROUP: Cell<u16> = const { Cell::new(0) };
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Deadlines, Runtime, Socket, now, spawn, turn};
     use super::*;
+    use crate::time::Duration;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
 
-    #[test]
-    fn lends_no_more_than_it_has() {
-        let pool = BufferPool::new(2, 64);
-        let first = pool.try_take().expect("first");
-        let second = pool.try_take().expect("second");
-        assert!(pool.try_take().is_none());
-        assert_eq!(pool.lent(), 2);
-        drop(first);
-        assert_eq!(pool.lent(), 1);
-        assert_eq!(pool.try_take().expect("again").filled(), b"");
-        drop(second);
-        assert_eq!(pool.lent(), 0);
+    /// Sockets of ours and, of each, the other end.
+    async fn connected(count: usize) -> (Vec<Socket>, Vec<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let addr = listener.local_addr().expect("address");
+        let deadlines = Deadlines::new();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let socket = Socket::new(addr.ip()).expect("socket");
+            let guard = deadlines.guard(&socket, now() + Duration::from_secs(10));
+            socket.connect(addr, &guard).await.expect("connect");
+            ours.push(socket);
+            theirs.push(listener.accept().expect("accept").0);
+        }
+        (ours, theirs)
     }
 
     #[test]
-    fn who_waits_is_served() {
-        let runtime = super::super::Runtime::new(8).expect("io_uring");
-        runtime.block_on(async {
-            let pool = BufferPool::new(1, 64);
-            let held = pool.take().await;
-            let tasks: Vec<_> = (0..10)
-                .map(|_| {
-                    let pool = pool.clone();
-                    super::super::spawn(async move {
-                        let _buffer = pool.take().await;
-                        tokio::task::yield_now().await;
+    fn who_waits_holds_no_memory_and_what_comes_at_once_sets_the_number_of_blocks() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(40).await;
+            let (pool, deadlines) = (BufferPool::new(64, 100), Deadlines::new());
+            let came = Rc::new(Cell::new(0));
+            let tasks: Vec<_> = sockets
+                .into_iter()
+                .map(|socket| {
+                    let (pool, deadlines, came) = (pool.clone(), deadlines.clone(), came.clone());
+                    spawn(async move {
+                        let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
+                        let mut bytes = Vec::new();
+                        while let Some(buffer) = socket.recv(None, &pool, &guard).await.expect("a receive") {
+                            bytes.extend_from_slice(buffer.filled());
+                            came.set(came.get() + buffer.filled().len());
+                        }
+                        bytes
                     })
                 })
                 .collect();
-            tokio::task::yield_now().await;
-            drop(held);
-            for task in tasks {
-                task.await.expect("task");
+            turn().await;
+            for (at, peer) in peers.iter_mut().enumerate() {
+                peer.write_all(&[at as u8; 10]).expect("write");
+                while came.get() < 10 * (at + 1) {
+                    turn().await;
+                }
             }
+            assert_eq!(pool.made(), COUNT_MIN);
+            for (at, peer) in peers.iter_mut().enumerate() {
+                peer.write_all(&[at as u8; 1_000]).expect("write");
+            }
+            drop(peers);
+            for (at, task) in tasks.into_iter().enumerate() {
+                assert_eq!(task.await.expect("a task"), [at as u8; 1_010]);
+            }
+            assert!((COUNT_MIN..=64).contains(&pool.made()), "{}", pool.made());
             assert_eq!(pool.lent(), 0);
         });
+    }
+
+    #[test]
+    fn no_more_blocks_than_there_may_be_and_who_finds_none_waits() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(30).await;
+            let (pool, deadlines) = (BufferPool::new(2, 100), Deadlines::new());
+            peers.iter_mut().for_each(|peer| peer.write_all(b"something").expect("write"));
+            let held = Rc::new(Cell::new(0));
+            let tasks: Vec<_> = sockets
+                .into_iter()
+                .map(|socket| {
+                    let (pool, deadlines, held) = (pool.clone(), deadlines.clone(), held.clone());
+                    spawn(async move {
+                        let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
+                        let buffer = socket.recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+                        held.set(held.get() + 1);
+                        assert!(held.get() <= 2);
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                        held.set(held.get() - 1);
+                        assert_eq!(buffer.filled(), b"something");
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.expect("a task");
+            }
+            assert_eq!((pool.made(), pool.lent()), (2, 0));
+        });
+    }
+
+    /// Tasks are dropped at every moment of a receive: what the kernel took comes back.
+    #[test]
+    fn dropped_receives_lose_no_block() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (pool, deadlines) = (BufferPool::new(8, 100), Deadlines::new());
+            for round in 0..60 {
+                let (sockets, mut peers) = connected(8).await;
+                let tasks: Vec<_> = sockets
+                    .into_iter()
+                    .map(|socket| {
+                        let (pool, deadlines) = (pool.clone(), deadlines.clone());
+                        spawn(async move {
+                            let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
+                            while let Ok(Some(_)) = socket.recv(None, &pool, &guard).await {}
+                        })
+                    })
+                    .collect();
+                for (at, (task, peer)) in tasks.iter().zip(&mut peers).enumerate() {
+                    if (at + round) % 3 > 0 {
+                        peer.write_all(b"something").expect("write");
+                    }
+                    if (at + round) % 4 > 1 {
+                        turn().await;
+                    }
+                    task.abort();
+                }
+                for task in tasks {
+                    let _ = task.await;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(pool.lent(), 0);
+            // All of them are there still: as many receives at once find one each.
+            let made = pool.made();
+            let (sockets, mut peers) = connected(made).await;
+            peers.iter_mut().for_each(|peer| peer.write_all(b"something").expect("write"));
+            let mut buffers = Vec::new();
+            for socket in &sockets {
+                let guard = deadlines.guard(socket, now() + Duration::from_secs(20));
+                buffers.push(socket.recv(None, &pool, &guard).await.expect("a receive").expect("bytes"));
+            }
+            assert_eq!((pool.made(), pool.lent()), (made, made));
+        });
+    }
+
+    #[test]
+    fn blocks_given_back_outside_of_a_runtime_are_used_again() {
+        let pool = BufferPool::new(1, 100);
+        for _ in 0..3 {
+            let buffer = Runtime::new(8).expect("io_uring").block_on(async {
+                let (sockets, mut peers) = connected(1).await;
+                peers[0].write_all(b"something").expect("write");
+                let deadlines = Deadlines::new();
+                let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
+                sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes")
+            });
+            assert_eq!((buffer.filled(), pool.lent(), pool.made()), (&b"something"[..], 1, 1));
+        }
     }
 }

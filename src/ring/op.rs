@@ -24,8 +24,7 @@ use super::runtime::is_running;
 
 /// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
-    SUBMITTED.with(|submitted| submitted.set(submitted.get().wrapping_add(1)));
-    Op { in_flight: UnsubmittedOnce::new(data, Completion(PhantomData), entry).submit(), cancel: None }
+    Op::new(entry, data, Completion(PhantomData))
 }
 
 /// Operations that this thread has submitted so far.
@@ -45,6 +44,13 @@ pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd
     op
 }
 
+/// The same for an operation that takes its memory from a group of provided buffers: which one it took comes back.
+pub(super) fn submit_picking<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd, data: D) -> Op<D, Picking<D>> {
+    let mut op = Op::new(entry.flags(squeue::Flags::BUFFER_SELECT), data, Picking(PhantomData));
+    op.cancel = Some(fd);
+    op
+}
+
 /// Asks the kernel to end every operation under way on `fd`; they complete with ECANCELED. Nobody waits for
 /// the answer: what was cancelled has a completion of its own. Nothing happens outside of a runtime.
 pub(super) fn cancel(fd: RawFd) {
@@ -54,6 +60,11 @@ pub(super) fn cancel(fd: RawFd) {
     }
 }
 
+/// Ends every operation of this thread's ring; when it returns, their completions are there to be read.
+pub(super) async fn cancel_all() {
+    let _ = submit(opcode::AsyncCancel2::new(types::CancelBuilder::any().all()).build(), ()).await;
+}
+
 /// Closes `fd` behind every entry that was submitted before; at once, by system call, outside of a runtime.
 pub(super) fn close(fd: OwnedFd) {
     if is_running() {
@@ -61,17 +72,29 @@ pub(super) fn close(fd: OwnedFd) {
     }
 }
 
-type UnsubmittedOnce<D> = UnsubmittedOneshot<D, Completion<D>>;
-
 /// An operation under way.
-pub(super) struct Op<D: Unpin + 'static> {
-    in_flight: InFlightOneshot<D, Completion<D>>,
+pub(super) struct Op<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D> = Completion<D>> {
+    in_flight: InFlightOneshot<D, T>,
     /// What to cancel on when dropped before the end.
     cancel: Option<RawFd>,
 }
 
-impl<D: Unpin + 'static> Future for Op<D> {
-    type Output = (io::Result<u32>, D);
+impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D>> Op<D, T> {
+    fn new(entry: squeue::Entry, data: D, transform: T) -> Op<D, T> {
+        SUBMITTED.with(|submitted| submitted.set(submitted.get().wrapping_add(1)));
+        Op { in_flight: UnsubmittedOneshot::new(data, transform, entry).submit(), cancel: None }
+    }
+
+    /// Asks the kernel to end it, which its completion then says.
+    pub(super) fn cancel(&self) {
+        if let Some(fd) = self.cancel {
+            cancel(fd);
+        }
+    }
+}
+
+impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D> + Unpin> Future for Op<D, T> {
+    type Output = T::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = Pin::new(&mut self.in_flight).poll(context);
@@ -82,7 +105,7 @@ impl<D: Unpin + 'static> Future for Op<D> {
     }
 }
 
-impl<D: Unpin + 'static> Drop for Op<D> {
+impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D>> Drop for Op<D, T> {
     fn drop(&mut self) {
         // The descriptor is still open here: the field below, dropped after this, holds it.
         if let Some(fd) = self.cancel {
@@ -99,9 +122,24 @@ impl<D: 'static> OneshotOutputTransform for Completion<D> {
     type StoredData = D;
 
     fn transform_oneshot_output(self, data: D, entry: cqueue::Entry) -> Self::Output {
-        let result = u32::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
-        (result, data)
+        (result_of(&entry), data)
     }
+}
+
+/// Turns a completion's number into a result with the number of the provided buffer that was taken.
+pub(super) struct Picking<D>(PhantomData<D>);
+
+impl<D: 'static> OneshotOutputTransform for Picking<D> {
+    type Output = (io::Result<u32>, Option<u16>, D);
+    type StoredData = D;
+
+    fn transform_oneshot_output(self, data: D, entry: cqueue::Entry) -> Self::Output {
+        (result_of(&entry), cqueue::buffer_select(entry.flags()), data)
+    }
+}
+
+fn result_of(entry: &cqueue::Entry) -> io::Result<u32> {
+    u32::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()))
 }
 
 /// The error of an operation that a deadline ended.

@@ -82,6 +82,24 @@ impl Runtime {
     }
 }
 
+impl Drop for Runtime {
+    /// Ends what is under way while its memory is still there: the driver, when it is dropped, lets go of the memory of
+    /// operations first and asks the kernel to end them then.
+    fn drop(&mut self) {
+        // Inside of another runtime, or while the thread unwinds, none can be run; the process ends with its fault.
+        if is_running() || std::thread::panicking() {
+            return;
+        }
+        self.block_on(async {
+            // Tasks that an end wakes may begin one thing more, such as to close a file.
+            for _ in 0..3 {
+                op::cancel_all().await;
+                turn().await;
+            }
+        });
+    }
+}
+
 /// Starts a task on the shard's runtime. Only inside `Runtime::block_on`.
 pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
     tokio_uring::spawn(future)

@@ -4,8 +4,8 @@
 //! connect, receive, send and shutdown are ring operations under a deadline's guard.
 //! The descriptor is left in blocking mode: the ring itself tries without waiting and then polls, while a
 //! nonblocking descriptor may answer EAGAIN to the operation instead.
-//! Invariants: the buffer of an operation comes back with its completion and never before; a passed
-//! deadline lets no operation begin; sends raise no signal.
+//! Invariants: the memory of an operation comes back with its completion and never before; a receive holds none until
+//! something has come, so one may be under way for as long as a connection is open; a passed deadline lets no operation begin; sends raise no signal.
 //! Limits: one operation at a time on a socket: a cancel meets all of them.
 //! Leaves to others: which addresses are allowed, what is said.
 
@@ -16,7 +16,18 @@ use std::rc::Rc;
 
 use io_uring::{opcode, types};
 
-use super::{Buffer, Guard, op};
+use super::{Buffer, BufferPool, Guard, Receive, op};
+
+/// What a socket is told before it connects; zero and `None` leave the system's way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SocketOptions {
+    /// SO_RCVBUF, in bytes.
+    pub receive_bytes: u32,
+    /// SO_SNDBUF, in bytes.
+    pub send_bytes: u32,
+    /// The first and last local port (IP_LOCAL_PORT_RANGE, Linux 6.3).
+    pub ports: Option<(u16, u16)>,
+}
 
 /// A TCP socket of this shard. Closed when dropped.
 pub struct Socket {
@@ -41,6 +52,25 @@ impl Socket {
         Ok(socket)
     }
 
+    /// Sets what must be set before connecting; `from` is the local address.
+    pub fn prepare(&self, options: &SocketOptions, from: Option<IpAddr>) -> io::Result<()> {
+        let sizes = [(libc::SO_RCVBUF, options.receive_bytes), (libc::SO_SNDBUF, options.send_bytes)];
+        for (name, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            self.set_option(libc::SOL_SOCKET, name, libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX))?;
+        }
+        if let Some((first, last)) = options.ports {
+            let range = u32::from(last) << 16 | u32::from(first);
+            self.set_option(libc::IPPROTO_IP, IP_LOCAL_PORT_RANGE, range.cast_signed())?;
+        }
+        let Some(from) = from else { return Ok(()) };
+        // The port is left to connect, which may give one to several peers.
+        self.set_option(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+        let (address, length) = Address::new(SocketAddr::new(from, 0));
+        // SAFETY: the pointer is to a socket address of `length` bytes that lives across the call.
+        let result = unsafe { libc::bind(self.fd.as_raw_fd(), address.as_ptr(), length) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Connects to `addr`.
     pub async fn connect(&self, addr: SocketAddr, guard: &Guard) -> io::Result<()> {
         guard.check()?;
@@ -50,21 +80,28 @@ impl Socket {
         op::submit_waiting(entry, fd, (address, self.fd.clone())).await.0.map(drop)
     }
 
-    /// Receives what is there, or waits for it: the number of bytes, now the buffer's `filled`; 0 at the end.
-    pub async fn recv(&self, mut buffer: Buffer, guard: &Guard) -> (io::Result<usize>, Buffer) {
-        buffer.set_filled(0);
-        if let Err(error) = guard.check() {
-            return (Err(error), buffer);
+    /// Begins to receive: what is there, or what will come.
+    pub fn receive(&self, pool: &BufferPool) -> Receive {
+        Receive::new(&self.fd, pool)
+    }
+
+    /// Ends what was begun, or else begins, to receive: a block of `pool` with what came; `None` at the end.
+    pub async fn recv(
+        &self,
+        mut begun: Option<Receive>,
+        pool: &BufferPool,
+        guard: &Guard,
+    ) -> io::Result<Option<Buffer>> {
+        loop {
+            guard.check()?;
+            let (result, buffer) = begun.take().unwrap_or_else(|| self.receive(pool)).await;
+            match result {
+                Ok(0) => return Ok(None),
+                Ok(_) => return buffer.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => pool.replenish().await,
+                Err(error) => return Err(error),
+            }
         }
-        let fd = self.fd.as_raw_fd();
-        let length = u32::try_from(buffer.capacity()).unwrap_or(u32::MAX);
-        let entry = opcode::Recv::new(types::Fd(fd), buffer.as_mut_ptr(), length).build();
-        let (result, (mut buffer, _)) = op::submit_waiting(entry, fd, (buffer, self.fd.clone())).await;
-        let result = result.map(|bytes| bytes as usize);
-        if let Ok(bytes) = result {
-            buffer.set_filled(bytes);
-        }
-        (result, buffer)
     }
 
     /// Sends all of `bytes`, which come back.
@@ -99,18 +136,6 @@ impl Socket {
         op::submit_waiting(entry, fd, self.fd.clone()).await.0.map(drop)
     }
 
-    /// Whether the connection is open and nothing has arrived: what may be used for another request.
-    /// Bytes that nobody asked for would be taken for the next answer.
-    pub fn is_quiet(&self) -> bool {
-        let mut byte = 0u8;
-        // SAFETY: one writable byte that lives across the call; MSG_DONTWAIT makes it return at once.
-        let peeked = unsafe {
-            let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-            libc::recv(self.fd.as_raw_fd(), (&raw mut byte).cast(), 1, flags)
-        };
-        peeked < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
-    }
-
     /// Closes by the ring, behind what was submitted before.
     pub fn close(self) {
         if let Ok(fd) = Rc::try_unwrap(self.fd) {
@@ -129,6 +154,9 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
+
+/// include/uapi/linux/in.h; the libc crate does not have it.
+const IP_LOCAL_PORT_RANGE: libc::c_int = 51;
 
 /// A socket address as the kernel reads it; on the heap, so that it stays while it is read.
 enum Address {
@@ -171,7 +199,7 @@ impl Address {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BufferPool, Deadlines, Runtime, now, spawn};
+    use super::super::{BufferPool, Deadlines, Runtime, now, spawn, turn};
     use super::*;
     use crate::time::Duration;
     use std::io::{Read, Write};
@@ -186,37 +214,69 @@ mod tests {
         (socket, guard, peer)
     }
 
+    fn option(socket: &Socket, level: libc::c_int, name: libc::c_int) -> libc::c_int {
+        let (mut value, mut length) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: an int and its size, both of which live across the call.
+        let result =
+            unsafe { libc::getsockopt(socket.fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
+        assert_eq!(result, 0);
+        value
+    }
+
+    #[test]
+    fn options_are_set_before_connecting() {
+        for ip in [IpAddr::from([127, 0, 0, 1]), "::1".parse().expect("address")] {
+            let options = SocketOptions { receive_bytes: 40_000, send_bytes: 20_000, ports: Some((40_100, 40_199)) };
+            let socket = Socket::new(ip).expect("socket");
+            let before = option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF);
+            socket.prepare(&SocketOptions::default(), None).expect("nothing to do");
+            assert_eq!(option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF), before);
+            socket.prepare(&options, Some(ip)).expect("options");
+            // The kernel doubles them.
+            assert_eq!(option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF), 80_000);
+            assert_eq!(option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF), 40_000);
+            assert_eq!(option(&socket, libc::IPPROTO_IP, IP_LOCAL_PORT_RANGE), 40_199 << 16 | 40_100);
+        }
+        let elsewhere = "192.0.2.1".parse().expect("address");
+        let socket = Socket::new(elsewhere).expect("socket");
+        assert!(socket.prepare(&SocketOptions::default(), Some(elsewhere)).is_err(), "not an address of this machine");
+    }
+
     #[test]
     fn bytes_go_both_ways() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let (deadlines, pool) = (Deadlines::new(), BufferPool::new(2, 16));
             let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
-            assert!(socket.is_quiet());
+            let mut begun = socket.receive(&pool);
+            turn().await;
+            assert!(begun.is_waiting());
             let (result, bytes) = socket.send_all(b"hello".to_vec(), &guard).await;
             result.expect("send");
             let mut got = [0; 5];
             peer.read_exact(&mut got).expect("read");
             assert_eq!(got.as_slice(), bytes);
             peer.write_all(b"and back").expect("write");
-            let (result, buffer) = socket.recv(pool.take().await, &guard).await;
-            assert_eq!(result.expect("recv"), 8);
+            let buffer = socket.recv(Some(begun), &pool, &guard).await.expect("recv").expect("bytes");
             assert_eq!(buffer.filled(), b"and back");
+            drop(buffer);
+            let mut begun = socket.receive(&pool);
             peer.write_all(b"unasked").expect("write");
-            std::thread::sleep(Duration::from_millis(20));
-            assert!(!socket.is_quiet());
-            let (_, buffer) = socket.recv(buffer, &guard).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(!begun.is_waiting());
+            assert_eq!((begun.is_waiting(), pool.lent()), (false, 0));
+            let mut begun = socket.receive(&pool);
             drop(peer);
-            let (result, buffer) = socket.recv(buffer, &guard).await;
-            assert_eq!(result.expect("end"), 0);
-            assert!(!socket.is_quiet());
-            drop((guard, buffer));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(!begun.is_waiting());
+            assert!(socket.recv(None, &pool, &guard).await.expect("the end").is_none());
+            drop(guard);
             socket.close();
         });
     }
 
     #[test]
-    fn a_deadline_ends_a_receive_and_gives_the_buffer_back() {
+    fn a_deadline_ends_a_receive() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let (deadlines, pool) = (Deadlines::new(), BufferPool::new(1, 4_096));
@@ -224,14 +284,13 @@ mod tests {
                 let (socket, guard, _peer) = connected(&listener, &deadlines).await;
                 let start = now();
                 guard.set(start + Duration::from_millis(50));
-                let (result, buffer) = socket.recv(pool.take().await, &guard).await;
-                assert_eq!(result.expect_err("nothing came").raw_os_error(), Some(libc::ECANCELED));
+                let error = socket.recv(None, &pool, &guard).await.err().expect("nothing came");
+                assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
                 let took = now().since(start);
                 assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(400), "{took:?}");
                 assert!(guard.is_expired());
-                let (result, buffer) = socket.recv(buffer, &guard).await;
-                assert_eq!(result.expect_err("no more").raw_os_error(), Some(libc::ECANCELED));
-                drop(buffer);
+                let error = socket.recv(None, &pool, &guard).await.err().expect("no more");
+                assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
                 assert_eq!(pool.lent(), 0);
                 drop(guard);
                 assert_eq!(deadlines.live(), 0);
@@ -240,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_task_leaves_its_buffer_with_the_kernel_until_the_completion() {
+    fn a_dropped_task_leaves_memory_and_descriptor_with_the_kernel_until_the_completion() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 4_096));
@@ -248,23 +307,23 @@ mod tests {
             let task = spawn({
                 let pool = pool.clone();
                 async move {
-                    let buffer = pool.take().await;
-                    let _ = socket.recv(buffer, &guard).await;
+                    let _ = socket.recv(None, &pool, &guard).await;
                 }
             });
             tokio::time::sleep(Duration::from_millis(20)).await;
-            assert_eq!(pool.lent(), 1);
+            // The task's, the test's and the operation's.
+            assert_eq!(pool.holders(), 3);
             task.abort();
             let _ = task.await;
-            // Dropped, but the kernel has not answered yet: the memory is still its own.
-            assert_eq!(pool.lent(), 1);
+            // Dropped, but the kernel has not answered yet: the operation is seen to its end.
+            assert_eq!(pool.holders(), 2);
             for _ in 0..200 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
-                if pool.lent() == 0 {
+                if pool.holders() == 1 {
                     break;
                 }
             }
-            assert_eq!(pool.lent(), 0, "the cancel gives it back");
+            assert_eq!(pool.holders(), 1, "the cancel ends it");
             // The descriptor went with the operation: the peer sees the end.
             assert_eq!(peer.read(&mut [0; 8]).unwrap_or(0), 0);
         });
@@ -278,16 +337,15 @@ mod tests {
         runtime.block_on(async {
             let deadlines = Deadlines::new();
             let (socket, guard, peer) = connected(&listener, &deadlines).await;
-            let buffer = pool.take().await;
+            let pool = pool.clone();
             spawn(async move {
-                let _ = socket.recv(buffer, &guard).await;
+                let _ = socket.recv(None, &pool, &guard).await;
                 drop(peer);
             });
             tokio::time::sleep(Duration::from_millis(20)).await;
-            assert_eq!(pool.lent(), 1);
         });
-        assert_eq!(pool.lent(), 1);
+        assert_eq!(pool.holders(), 3);
         drop(runtime);
-        assert_eq!(pool.lent(), 0);
+        assert_eq!(pool.holders(), 1);
     }
 }

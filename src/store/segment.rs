@@ -4,6 +4,8 @@
 //! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The
 //! stored body is the decoded one where decoding worked, and the head is true about it (`head`).
 //! Why bytes out: the hands write through the ring, and the simulator writes to memory.
+//! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
+//! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
 //!
 //! Invariants: `append` adds all frames of a capture or none; offsets count from the segment's first byte, over all
 //! buffers handed out; the same calls with the same seed give the same bytes.
@@ -60,7 +62,7 @@ pub struct Capture<'a> {
     /// When the request was sent.
     pub time: UnixTime,
     /// Who answered.
-    pub ip: IpAddr,
+    pub ip: Option<IpAddr>,
     /// The request as sent; empty: no request record.
     pub request: &'a [u8],
     /// Status line and fields as received.
@@ -224,7 +226,7 @@ impl SegmentWriter {
     }
 
     fn try_append(&mut self, capture: &Capture<'_>, warcinfo_id: &RecordId) -> Result<Placed, StoreError> {
-        let ip = capture.ip.to_canonical().to_string();
+        let ip = capture.ip.map(|ip| ip.to_canonical().to_string());
         let stored = capture.decoded.unwrap_or(capture.body);
         let offset = self.segment_bytes();
 
@@ -233,7 +235,9 @@ impl SegmentWriter {
         write_stored_head(&mut self.block, capture.head_bytes, stored.len(), undone);
         let response_id = self.ids.next_id();
         self.start_capture_head("response", &response_id, warcinfo_id, capture);
-        write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+        if let Some(ip) = &ip {
+            write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+        }
         if let Some(truncated) = capture.truncated {
             write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
         }
@@ -253,7 +257,9 @@ impl SegmentWriter {
             let id = self.ids.next_id();
             self.start_capture_head("request", &id, warcinfo_id, capture);
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
-            write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+            if let Some(ip) = &ip {
+                write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+            }
             write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
             self.put_record(&[])?;
         }
@@ -299,12 +305,13 @@ impl SegmentWriter {
 
     /// Compresses the record that `head` starts, with `block` and then `body` as its block; gives the frame's length.
     fn put_record(&mut self, body: &[u8]) -> Result<u64, StoreError> {
-        let mut block_digest = Sha256::default();
-        block_digest.update(&self.block);
-        block_digest.update(body);
-        self.label.clear();
-        block_digest.write_label(&mut self.label);
-        write_field(&mut self.head, "WARC-Block-Digest", &self.label);
+        if body.is_empty() {
+            let mut digest = Sha256::default();
+            digest.update(&self.block);
+            self.label.clear();
+            digest.write_label(&mut self.label);
+            write_field(&mut self.head, "WARC-Block-Digest", &self.label);
+        }
         write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
         self.head.extend_from_slice(b"\r\n");
         self.frames.compress(&[&self.head, &self.block, body, b"\r\n\r\n"], &mut self.buffer)
@@ -322,7 +329,7 @@ mod tests {
         Capture {
             url,
             time: UnixTime::from_micros(1),
-            ip: IpAddr::from([127, 0, 0, 1]),
+            ip: Some(IpAddr::from([127, 0, 0, 1])),
             request: b"",
             head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
             body,

@@ -6,6 +6,7 @@
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
 use super::fault::Fault;
+use crate::http::{self, Headers};
 
 /// Bytes of the longest record head that is read.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;
@@ -105,24 +106,20 @@ pub struct HttpHead {
 }
 
 impl HttpHead {
-    /// The status of a response; 0 when there is none.
+    /// The status of a response; 0 when there is none. What no HTTP/1 server sends (`HTTP/2 200`) is written by
+    /// crawlers that speak more, and read here.
     pub fn status(&self) -> u16 {
-        let line = self.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        let status = words.nth(1).unwrap_or_default().trim_ascii();
-        std::str::from_utf8(status).ok().and_then(|status| status.parse().ok()).unwrap_or(0)
+        http::status_of_head(&self.bytes).unwrap_or_else(|| {
+            let line = self.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+            let status = words.nth(1).unwrap_or_default().trim_ascii();
+            std::str::from_utf8(status).ok().and_then(|status| status.parse().ok()).unwrap_or(0)
+        })
     }
 
-    /// The first field of that name.
+    /// The first field of that name, as it was read when the head came: an index made anew says what the first one said.
     pub fn get(&self, name: &str) -> Option<String> {
-        self.bytes.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
-            let colon = memchr::memchr(b':', line)?;
-            let (known, value) = line.split_at_checked(colon)?;
-            known
-                .trim_ascii()
-                .eq_ignore_ascii_case(name.as_bytes())
-                .then(|| String::from_utf8_lossy(value.get(1..).unwrap_or_default().trim_ascii()).into_owned())
-        })
+        Headers::of_head(&self.bytes).get(name).map(|value| String::from_utf8_lossy(value).into_owned())
     }
 }
 
@@ -145,6 +142,17 @@ mod tests {
         assert_eq!(head.get("x"), None);
     }
 
+    /// An index that recovery makes anew must say what the one that was lost said.
+    #[test]
+    fn http_fields_are_folded_as_when_they_came() {
+        let head = |text: &[u8]| HttpHead { bytes: text.to_vec() };
+        let folded = head(b"HTTP/1.1 200 OK\r\nA: 1\r\n Content-Type: none\r\nContent-Type :\r\n\ttext/html\r\n \r\n ;a=b\r\nB: 2\r\n\r\n");
+        assert_eq!(folded.get("content-type").as_deref(), Some("text/html ;a=b"));
+        assert_eq!(folded.get("a").as_deref(), Some("1 Content-Type: none"));
+        assert_eq!((folded.get("b").as_deref(), folded.get("c")), (Some("2"), None));
+        assert_eq!(head(b"HTTP/1.1 200 OK\nA:\n").get("a").as_deref(), Some(""));
+    }
+
     #[test]
     fn every_truncation_is_a_head_or_a_fault() {
         let whole = b"WARC/1.1\r\nWARC-Type: response\r\n folded\r\nContent-Length: 99999999999999999999\r\n\r\n";
@@ -162,6 +170,11 @@ mod tests {
     fn http_heads() {
         let head = HttpHead { bytes: b"HTTP/1.1  404 Not\r\nContent-type : text/html \r\n\r\n".to_vec() };
         assert_eq!((head.status(), head.get("Content-Type").as_deref()), (404, Some("text/html")));
+        let odd =
+            HttpHead { bytes: b"HTTP/1.1 200\rOK\r\nno colon\r\n folded away\r\nContent-Type: a\rb\r\n\r\n".to_vec() };
+        assert_eq!((odd.status(), odd.get("content-type").as_deref()), (200, Some("a b")));
+        let foreign = HttpHead { bytes: b"HTTP/2 200 \r\ncontent-type: text/html\r\n\r\n".to_vec() };
+        assert_eq!((foreign.status(), foreign.get("Content-Type").as_deref()), (200, Some("text/html")));
         assert_eq!((HttpHead::default().status(), HttpHead::default().get("a")), (0, None));
     }
 }

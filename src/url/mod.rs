@@ -25,7 +25,7 @@ pub use absolute::Absolute;
 pub use address::{AddressClass, address_class};
 pub use base::Base;
 pub use batch::UrlBatch;
-pub use site::site_of;
+pub use site::{is_public_suffix, site_of};
 pub use surt::surt;
 
 /// A crawlable (http or https) URL in WHATWG canonical form, without fragment.

@@ -17,6 +17,12 @@ pub fn site_of(host: &str) -> &str {
     psl::domain_str(host).unwrap_or(host)
 }
 
+/// Whether `host` is a suffix under which names are given to anyone, such as `co.uk`, or a single label.
+pub fn is_public_suffix(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    !host.starts_with('[') && !is_ipv4(host) && psl::domain_str(host).is_none()
+}
+
 fn is_ipv4(host: &str) -> bool {
     // A host whose last label is a number is an IPv4 address after the WHATWG host parser.
     host.ends_with(|last: char| last.is_ascii_digit()) && host.parse::<std::net::Ipv4Addr>().is_ok()
@@ -25,6 +31,16 @@ fn is_ipv4(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn public_suffixes() {
+        for suffix in ["com", "co.uk", "github.io", "localhost", "CO.UK.", "unlisted"] {
+            assert!(is_public_suffix(&suffix.to_ascii_lowercase()), "{suffix}");
+        }
+        for host in ["example.com", "a.co.uk", "x.github.io", "127.0.0.1", "[::1]", "b.unlisted"] {
+            assert!(!is_public_suffix(host), "{host}");
+        }
+    }
 
     #[test]
     fn sites() {

@@ -92,6 +92,7 @@ fn the_summary_is_there_in_full() {
         "connections",
         "handshakes",
         "resumed",
+        "chains_recognized",
         "retries",
         "queued",
         "in_flight",

@@ -51,6 +51,8 @@ pub struct Figures {
     pub busy: Busy,
     /// A second.
     pub megabytes_per_second: Megabytes,
+    /// CPU time of TLS, ciphers included, by handshakes; null: none, or not sampled.
+    pub tls_micros_per_handshake: Option<f64>,
     /// CPU time by stage; null: not sampled.
     pub stages: Option<Stages>,
     /// Percentiles of the parts of fetches; null: none in the window.
@@ -231,6 +233,8 @@ pub struct Seen {
     pub responses_per_handshake: Option<f64>,
     /// Handshakes that resumed a session.
     pub resumed_share: Option<f64>,
+    /// Handshakes that did not, with a chain of certificates that was remembered as verified.
+    pub chains_recognized_share: Option<f64>,
 }
 
 impl Machine {

@@ -80,11 +80,17 @@ impl Measured {
             responses_per_connection: ratio(counted.responses as f64, counted.connections as f64),
             responses_per_handshake: ratio(counted.responses as f64, counted.handshakes as f64),
             resumed_share: ratio(counted.resumed as f64, counted.handshakes as f64),
+            chains_recognized_share: ratio(
+                counted.chains_recognized as f64,
+                counted.handshakes.saturating_sub(counted.resumed) as f64,
+            ),
         };
         let system_calls = late.system_calls.clone().and_then(|late| Ok(late - early.system_calls.clone()?));
         // What robots.txt forbids is no failure; the counters have it.
         let failures = counted.failures_by_name().filter(|(failure, _)| *failure != Failure::RobotsDenied);
         let [rss_bytes_before, rss_bytes, rss_bytes_max] = self.rss_bytes;
+        let stages = stages(&early.sampled, &late.sampled, shards, pages);
+        let tls = stages.as_ref().and_then(|stages| stages.by_stage.get(Stage::Tls.as_str())?.micros_per_page);
         let mut figures = Figures {
             format: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -112,7 +118,8 @@ impl Measured {
                 decoded: megabytes(counted.bytes_decoded),
                 stored: megabytes(counted.bytes_stored),
             },
-            stages: stages(&early.sampled, &late.sampled, shards, pages),
+            tls_micros_per_handshake: tls.and_then(|micros| ratio(micros * pages, counted.handshakes as f64)),
+            stages,
             latency_micros: latencies(&early.latencies, &late.latencies),
             memory: Memory {
                 rss_bytes_before,

@@ -64,6 +64,7 @@ pub fn of(figures: &Figures) -> String {
     );
     let operations = figures.ring_operations_per_page.map_or("–".to_owned(), |each| format!("{each:.2}"));
     rows.text("ring operations a page", operations, None);
+    tls(figures, &mut rows);
     for (name, count) in &figures.failures {
         rows.text(&format!("failed: {name}"), grouped(*count), None);
     }
@@ -85,6 +86,21 @@ pub fn of(figures: &Figures) -> String {
     }
     text.push_str(&rows.align());
     text
+}
+
+/// Rows of what TLS came to, where there was any.
+fn tls(figures: &Figures, rows: &mut Rows) {
+    let count = |name: &str| figures.counters.get(name).copied().unwrap_or(0);
+    let (all, resumed, known) = (count("handshakes"), count("resumed"), count("chains_recognized"));
+    if all == 0 {
+        return;
+    }
+    let share = |part: u64, whole: u64| format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64);
+    let full = all.saturating_sub(resumed);
+    let each = figures.tls_micros_per_handshake.map(|micros| format!("{micros:.0} µs of TLS each, ciphers included"));
+    rows.text("TLS handshakes", grouped(all), each);
+    rows.text("  resumed", grouped(resumed), Some(share(resumed, all)));
+    rows.text("  full", grouped(full), Some(format!("{} with a chain that was known", share(known, full))));
 }
 
 fn stages(figures: &Figures) -> String {

@@ -97,7 +97,7 @@ fn describe(response: Result<http::Response, HttpError>, decode: bool, limits: L
     let mut body = std::borrow::Cow::Borrowed(&response.body[..]);
     let mut problem = None;
     if decode {
-        let decoded = http::decode_content(&response.headers, &response.body, limits.body_bytes_max);
+        let decoded = http::decode_content(&response.headers, &response.body, &limits);
         truncated = truncated.or(decoded.truncated);
         problem = decoded.problem;
         body = decoded.bytes;
@@ -150,11 +150,18 @@ mod tests {
             "{\"status\":200,\"reason\":\"\",\"headers\":[[\"Content-Length\",\"3\"]],\"body_base64\":\"YQ==\",\
              \"framing\":\"length\",\"outcome\":\"truncated\",\"error\":\"disconnect\"}"
         );
-        assert_eq!(
-            inspect(b"<html>", false),
-            "{\"status\":null,\"reason\":null,\"headers\":[],\"body_base64\":\"\",\"framing\":\"none\",\
-             \"outcome\":\"error\",\"error\":\"not an HTTP/1.x response\"}"
-        );
+        for (bytes, error) in [
+            (&b"220 smtp.example.test"[..], "not an HTTP/1.x response"),
+            (b"<html>", "HTTP/0.9 response: a document without status line and fields"),
+        ] {
+            assert_eq!(
+                inspect(bytes, false),
+                format!(
+                    "{{\"status\":null,\"reason\":null,\"headers\":[],\"body_base64\":\"\",\"framing\":\"none\",\
+                     \"outcome\":\"error\",\"error\":\"{error}\"}}"
+                )
+            );
+        }
     }
 
     #[test]

@@ -197,7 +197,7 @@ fn names_in_a_tarpit_hold_up_no_one_else() {
         assert!(order.is_empty() || others.is_empty());
         for job in names {
             order.push(job.url.host().to_owned());
-            bed.frontier.finish(bed.now, &job, &Outcome::Failed(Failure::DnsNotFound));
+            bed.frontier.finish(bed.now, &job, &Outcome::NoAddress { ttl: Duration::from_secs(HOUR) });
         }
         jobs = start(&mut bed).1;
     }

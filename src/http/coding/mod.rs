@@ -7,7 +7,7 @@
 //!
 //! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
 //! uncoded ones being cut at the limit; no stage makes more than
-//! `bytes_max` bytes, nor allocates for bytes it has not made, but for the decoders' own windows (deflate
+//! `body_bytes_max` bytes, nor more than `decode_ratio_max` times those that came (from 1 MiB on), nor allocates for bytes it has not made, but for the decoders' own windows (deflate
 //! 32 KiB, zstd 8 MiB, brotli 16 MiB).
 //!
 //! Limits: `CODINGS_MAX` codings.
@@ -18,7 +18,7 @@ mod zstd;
 
 use std::borrow::Cow;
 
-use super::Headers;
+use super::{Headers, Limits};
 use crate::outcome::Truncated;
 
 /// A body after its content codings were undone, as far as that went.
@@ -50,10 +50,16 @@ pub enum CodingProblem {
     /// The content is longer than the limit; it was cut there.
     #[error("decoded body exceeds the limit")]
     TooLarge,
+    /// The content is so many times longer than what came that it is a bomb; it was cut there.
+    #[error("decoded body exceeds the ratio")]
+    OverRatio,
 }
 
 /// Codings on one body, at most. Two happen by accident; more are an attack.
 pub(super) const CODINGS_MAX: usize = 3;
+
+/// Decoded bytes that no ratio forbids: a short page of one repeated line is no attack, and costs little.
+const RATIO_FREE_BYTES: usize = 1 << 20;
 
 /// A coding that can be undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,8 +102,16 @@ impl Coding {
     }
 }
 
-/// Undoes the codings that Content-Encoding names; the content has at most `bytes_max` bytes.
-pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -> Decoded<'a> {
+/// What undoing a body of `wire_bytes` bytes may make, whatever the number of codings.
+fn ratio_bytes_max(wire_bytes: usize, limits: &Limits) -> usize {
+    wire_bytes.saturating_mul(limits.decode_ratio_max).max(RATIO_FREE_BYTES)
+}
+
+/// Undoes the codings that Content-Encoding names; the content has at most `body_bytes_max` bytes, and at most
+/// `decode_ratio_max` times those of `body`.
+pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], limits: &Limits) -> Decoded<'a> {
+    let ratio_bytes_max = ratio_bytes_max(body.len(), limits);
+    let bytes_max = limits.body_bytes_max.min(ratio_bytes_max);
     let as_it_came = |problem| Decoded { bytes: body.into(), coding: None, problem, truncated: None };
     if body.is_empty() {
         return as_it_came(None);
@@ -126,9 +140,9 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -
     }
     let mut decoded = as_it_came(None);
     if codings.is_empty() {
-        if body.len() > bytes_max {
+        if body.len() > limits.body_bytes_max {
             // Uncoded content has the same limit; only its end is missing.
-            decoded.bytes = body.get(..bytes_max).unwrap_or(body).into();
+            decoded.bytes = body.get(..limits.body_bytes_max).unwrap_or(body).into();
             decoded.truncated = Some(Truncated::Length);
             decoded.problem = Some(CodingProblem::TooLarge);
         }
@@ -136,7 +150,10 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -
     }
     let names: Vec<&str> = codings.iter().map(|coding| coding.as_str()).collect();
     decoded.coding = Some(names.join(", "));
-    decoded.problem = (truncated == Some(Truncated::Length)).then_some(CodingProblem::TooLarge);
+    decoded.problem = (truncated == Some(Truncated::Length)).then_some(match ratio_bytes_max < limits.body_bytes_max {
+        true => CodingProblem::OverRatio,
+        false => CodingProblem::TooLarge,
+    });
     decoded.bytes = bytes;
     decoded.truncated = truncated;
     decoded
@@ -146,8 +163,9 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], bytes_max: usize) -
 pub(super) fn undo_transfer_codings(
     codings: &[Coding],
     body: Vec<u8>,
-    bytes_max: usize,
+    limits: &Limits,
 ) -> (Vec<u8>, Option<Truncated>) {
+    let bytes_max = limits.body_wire_bytes_max.min(ratio_bytes_max(body.len(), limits));
     let mut bytes = body;
     let mut truncated = None;
     for coding in codings.iter().rev() {

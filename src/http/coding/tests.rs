@@ -14,10 +14,14 @@ fn headers(coding: &str) -> Headers {
 }
 
 fn decode<'a>(coding: &str, body: &'a [u8]) -> Decoded<'a> {
-    decode_content(&headers(coding), body, BYTES_MAX)
+    decode_content(&headers(coding), body, &limits(BYTES_MAX))
 }
 
 const BYTES_MAX: usize = 1 << 20;
+
+fn limits(body_bytes_max: usize) -> Limits {
+    Limits { body_bytes_max, ..Limits::default() }
+}
 
 /// Text that compresses, but not to nothing: longer than two pieces.
 fn text() -> Vec<u8> {
@@ -95,7 +99,7 @@ fn what_is_not_coded_stays() {
         let decoded = decode(coding, b"");
         assert_eq!((decoded.bytes.len(), decoded.problem, decoded.truncated), (0, None, None), "{coding}");
     }
-    let plain = decode_content(&Headers::default(), b"hello", 2);
+    let plain = decode_content(&Headers::default(), b"hello", &limits(2));
     assert_eq!((&plain.bytes[..], plain.truncated), (&b"he"[..], Some(Truncated::Length)));
 }
 
@@ -165,6 +169,35 @@ fn bombs_stop_at_the_limit() {
     assert_eq!(decode("gzip, gzip", &nested).truncated, Some(Truncated::Length));
 }
 
+/// Behind the bytes that are free, a bomb ends by its ratio; what merely compresses well does not.
+#[test]
+fn bombs_end_by_their_ratio_before_the_limit() {
+    let limits = Limits { body_bytes_max: 64 << 20, decode_ratio_max: 200, ..Limits::default() };
+    let zeros = vec![0; 8 << 20];
+    for (made, named) in ALL {
+        let body = encode(made, &zeros);
+        let allowed = (body.len() * 200).max(RATIO_FREE_BYTES);
+        assert!(allowed < zeros.len() / 4, "{made} makes {} bytes of it", body.len());
+        let decoded = decode_content(&headers(named), &body, &limits);
+        assert_eq!((decoded.bytes.len(), decoded.truncated), (allowed, Some(Truncated::Length)), "{made}");
+        assert_eq!((decoded.problem, decoded.coding.as_deref()), (Some(CodingProblem::OverRatio), Some(named)));
+        // The same ratio, but short.
+        let short = encode(made, &zeros[..RATIO_FREE_BYTES]);
+        assert!(short.len() * 200 < RATIO_FREE_BYTES);
+        let decoded = decode_content(&headers(named), &short, &limits);
+        assert_eq!((decoded.bytes.len(), decoded.truncated), (RATIO_FREE_BYTES, None), "{made}");
+    }
+    // Stacked codings share one ratio: that of the bytes on the wire.
+    let nested = encode("gzip", &encode("gzip", &zeros));
+    let decoded = decode_content(&headers("gzip, gzip"), &nested, &limits);
+    assert_eq!((decoded.bytes.len(), decoded.problem), (RATIO_FREE_BYTES, Some(CodingProblem::OverRatio)));
+    let long: Vec<u8> = (0..400_000_u32).flat_map(|number| (number / 8).to_le_bytes()).collect();
+    for (made, named) in ALL {
+        let decoded = decode_content(&headers(named), &encode(made, &long), &limits).truncated;
+        assert_eq!(decoded, None, "{made}");
+    }
+}
+
 #[test]
 fn every_truncation_keeps_a_prefix() {
     let text = &text()[..2_000];
@@ -203,7 +236,7 @@ fn damage_never_panics_nor_exceeds_the_limit() {
             }
             body.truncate(1 + next(body.len()));
             let bytes_max = next(4_000);
-            let decoded = decode_content(&headers(named), &body, bytes_max);
+            let decoded = decode_content(&headers(named), &body, &limits(bytes_max));
             match decoded.coding {
                 Some(_) => assert!(decoded.bytes.len() <= bytes_max),
                 None => assert_eq!(&decoded.bytes[..], &body[..]),

@@ -2,8 +2,14 @@
 
 use super::*;
 
-const LIMITS: Limits =
-    Limits { header_bytes_max: 300, header_count_max: 10, body_wire_bytes_max: 40, body_bytes_max: 1_000 };
+const LIMITS: Limits = Limits {
+    header_bytes_max: 300,
+    header_count_max: 10,
+    body_wire_bytes_max: 40,
+    body_bytes_max: 1_000,
+    decode_ratio_max: 200,
+    interim_count_max: 5,
+};
 
 /// Reads `pieces`, then the close.
 fn read<'a>(method: Method, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Response, HttpError> {
@@ -54,7 +60,9 @@ fn framings() {
 fn refusals() {
     assert_eq!(get(""), Err(HttpError::ClosedEarly));
     assert_eq!(get("HTTP/1.1 200 OK\r\nA: b\r\n"), Err(HttpError::ClosedEarly));
-    assert_eq!(get("<html>"), Err(HttpError::NotHttp));
+    assert_eq!(get("<html>"), Err(HttpError::Version09));
+    assert_eq!(get("<p"), Err(HttpError::Version09));
+    assert_eq!(get("ok"), Err(HttpError::NotHttp));
     assert_eq!(get("\n\nHTTP/1.1 200 OK\r\n\r\n"), Err(HttpError::NotHttp));
     assert_eq!(get("\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), Err(HttpError::NotHttp));
     assert_eq!(get("HTTP/1.1 101 Up\r\n\r\n"), Err(HttpError::Upgrade));
@@ -63,6 +71,61 @@ fn refusals() {
     assert_eq!(get(&format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "x".repeat(300))), Err(HttpError::HeadTooLarge));
     assert_eq!(get(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(11))), Err(HttpError::HeadTooLarge));
     assert_eq!(get(&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20)), Err(HttpError::HeadTooLarge));
+    let after = |interim: usize| get(&("HTTP/1.1 100\r\n\r\n".repeat(interim) + "HTTP/1.1 200 OK\r\n\r\n"));
+    assert_eq!(after(5).map(|response| response.status), Ok(200));
+    assert_eq!(after(6), Err(HttpError::HeadTooLarge));
+}
+
+/// What servers get wrong and browsers read anyway, each with what is made of it.
+#[test]
+fn leniency() {
+    for text in [
+        "HTTP/1.1 200 OK\nContent-Length: 2\n\nab",
+        "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 \r\nContent-Length:2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nBad Name\u{1}: \u{7f}\u{e9}\r\nno colon\r\nContent-Length : 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nContent-Length:\r\n 2\r\n\r\nab",
+        "\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nContent-Length: 9\r\nX: y\r\n\r\n",
+    ] {
+        assert_eq!(body(text), ("ab".into(), None, true), "{text:?}");
+    }
+    let folded = get("HTTP/1.1 200 OK\r\nA: b\r\n\t c\r\nContent-Length: 0\r\n\r\n").expect("fine");
+    assert_eq!(folded.headers.get("a"), Some(&b"b c"[..]));
+    let trailers = get("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n").expect("fine");
+    assert_eq!((trailers.headers.get("x"), trailers.headers.len()), (None, 1));
+}
+
+/// Junk before the status line is skipped within its limit, and the connection is not used again.
+#[test]
+fn junk_before_the_status_line() {
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+    for junk in ["\u{feff}", "x", "</p>"] {
+        let read = get(&format!("{junk}{response}")).expect("fine");
+        assert_eq!((&read.body[..], read.truncated, read.keep_alive), (&b"ab"[..], None, false), "{junk:?}");
+        assert_eq!(read.head_bytes.len() + read.body.len() + junk.len(), read.wire_bytes as usize);
+    }
+    assert_eq!(get(&format!("12345{response}")), Err(HttpError::NotHttp));
+    assert_eq!(get(&format!("    {response}")), Err(HttpError::NotHttp));
+}
+
+/// Where being lenient would hand one response's bytes to another URL.
+#[test]
+fn strictness() {
+    for lengths in ["Content-Length: 2\r\nContent-Length: 3", "Content-Length: 2, 3", "Content-Length: -2"] {
+        assert_eq!(get(&format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nab")), Err(HttpError::ContentLength), "{lengths}");
+    }
+    let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
+    let read = get(both).expect("fine");
+    assert_eq!((&read.body[..], read.framing, read.keep_alive), (&b"ab"[..], Framing::Chunked, false));
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for size in ["-1", "ffffffffffffffffffff", "8000000000000000", "+2", "0x2", "2 2"] {
+        assert_eq!(get(&format!("{chunked}{size}\r\nab")), Err(HttpError::Chunk), "{size}");
+        let cut = body(&format!("{chunked}2\r\nab\r\n{size}\r\nab"));
+        assert_eq!(cut, ("ab".into(), Some(Truncated::Unspecified), false), "{size}");
+    }
 }
 
 #[test]
@@ -107,7 +170,7 @@ fn a_length_reserves_little() {
     let limits = Limits { body_wire_bytes_max: usize::MAX, ..LIMITS };
     let mut reader = ResponseReader::new(Method::Get, limits);
     assert_eq!(reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 9000000000000000000\r\n\r\na"), Ok(Progress::More));
-    assert!(reader.body.capacity() <= RESERVE_BYTES_MAX);
+    assert!(reader.body.capacity() <= RESERVE_BYTES_MIN);
 }
 
 #[test]

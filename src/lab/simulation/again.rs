@@ -4,8 +4,10 @@
 //! are gone, and the last block of a journal may be torn.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use super::Simulation;
+use crate::ledger::Ledger;
 use crate::shard::journal;
 use crate::time::Duration;
 use crate::url::{Url, UrlBatch};
@@ -51,7 +53,8 @@ impl Simulation {
         self.servers.crawler_restarts();
         self.disks.iter_mut().for_each(BTreeMap::clear);
         self.awake.fill(true);
-        self.shards = self.make.shards();
+        self.ledger = Arc::new(Ledger::new(1 << 12));
+        self.shards = self.make.shards(&self.ledger);
         for (index, (shard, journal)) in self.shards.iter_mut().zip(&self.journals).enumerate() {
             let blocks = || journal::blocks(journal).map(|(entries, _)| entries);
             let over: HashSet<u64> = blocks().flat_map(|entries| entries.over).collect();

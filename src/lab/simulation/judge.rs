@@ -25,6 +25,8 @@ pub struct Report {
     pub spilled: u64,
     /// Batches that a full ring refused.
     pub refused: u64,
+    /// Requests at a further address because the first was dead.
+    pub further: u64,
     /// URLs exchanged.
     pub exchanged: u64,
     /// URLs that a full visited set had no room for; what is behind them is not asked for.
@@ -87,6 +89,7 @@ impl Simulation {
             took: self.now.since(Instant::ZERO),
             spilled: self.spilled,
             refused: self.refused,
+            further: self.further,
             exchanged: out + self.exchanged_before,
             aside,
             resumed: self.over_before.iter().any(|over| *over > 0),

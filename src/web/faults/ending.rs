@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Fault;
 use super::pages::{LATE_RULE_BYTES, Parts, filler};
-use super::script::{BOMB_BYTES, DRIPS, HUGE_BYTES, LATE, LATER};
+use super::script::{BOMB_BYTES, DRIPS, HUGE_BYTES, LATE, LATER, bomb};
 use super::spot::{CHAIN, Spot};
 use crate::config::{Certificates, Config};
 use crate::outcome::{Failure, Truncated};
@@ -95,8 +95,12 @@ pub(in crate::web) fn ending(fault: Fault, spot: Spot, config: &Config) -> Optio
         (Fault::HugePage, true) if wire_bytes_max.min(body_bytes_max) < HUGE_BYTES => {
             cut(Truncated::Length, expected(&first(), &filler(), wire_bytes_max.min(body_bytes_max)))
         }
-        (Fault::GzipBomb, true) if body_bytes_max < BOMB_BYTES => {
-            cut(Truncated::Length, expected(&first(), &[0; 4_096], body_bytes_max))
+        (Fault::GzipBomb, true) => {
+            let ratio_bytes_max = bomb(&first()).len().saturating_mul(config.fetch.decode_ratio_max) as u64;
+            let kept_bytes_max = body_bytes_max.min(ratio_bytes_max);
+            (kept_bytes_max < BOMB_BYTES)
+                .then(|| cut(Truncated::Length, expected(&first(), &[0; 4_096], kept_bytes_max)))
+                .flatten()
         }
         _ => None,
     }
@@ -174,12 +178,7 @@ mod tests {
         let mut config = Config::default();
         config.fetch.body_wire_bytes_max = 300_000;
         config.fetch.body_bytes_max = 500_000;
-        let limits = Limits {
-            header_bytes_max: config.fetch.header_bytes_max,
-            header_count_max: config.fetch.header_count_max,
-            body_wire_bytes_max: config.fetch.body_wire_bytes_max,
-            body_bytes_max: config.fetch.body_bytes_max,
-        };
+        let limits = Limits::from(&config.fetch);
         let question = Question { asked_before: 0, if_none_match: None, now: UnixTime::from_micros(0) };
         let mut checked = 0;
         for fault in Fault::ALL.iter().copied().filter(|fault| *fault != Fault::RetryAfter) {
@@ -218,7 +217,7 @@ mod tests {
                     reader.cut(why);
                 }
                 let response = reader.into_response().expect("a head");
-                let decoded = decode_content(&response.headers, &response.body, limits.body_bytes_max);
+                let decoded = decode_content(&response.headers, &response.body, &limits);
                 let found = Expected {
                     status: response.status,
                     body_bytes: decoded.bytes.len() as u64,

@@ -239,7 +239,7 @@ fn chunk(data: &[u8]) -> Vec<u8> {
 }
 
 /// `first`, and zeros up to `BOMB_BYTES`, as gzip: some 100 KB.
-fn bomb(first: &[u8]) -> Vec<u8> {
+pub(in crate::web) fn bomb(first: &[u8]) -> Vec<u8> {
     let zeros = Piece::new(vec![0; 1 << 20]);
     let mut body = Vec::new();
     let mut sink = Sink::new(&mut body, true);

@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// The array.
 #[derive(Debug)]
@@ -57,10 +57,12 @@ impl Ledger {
 
 const HELD: u64 = 1;
 
+/// A claim outlasts the deadline of what it is for by this, so that only one whose owner is lost lapses.
+pub const HOLD_SLACK: Duration = Duration::from_secs(5);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Duration;
 
     #[test]
     fn one_at_a_time_and_not_before_its_time() {

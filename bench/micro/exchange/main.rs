@@ -1,0 +1,251 @@
+//! What an exchange costs over sockets: the crawler's hands beside bare rings, and what open connections cost.
+//!
+//! The server is this program again, in a process and on a CPU of its own. Three tables:
+//! CPU time of the client's thread for a GET of 16 KiB over kept connections, by the number of connections, each client
+//! in turn, medians of ROUNDS (default 5) and of the rounds' ratios to the best bare ring; memory of an idle connection;
+//! and SLOW (default 19,000, less where fewer files may be open) connections to a server that drips: memory of each,
+//! and the latency of another host beside them and without them.
+//! Checked: every body whole, by its length; the slow ones all open at once.
+//! Limits: the bare rings look at lengths alone: no head is read, no limit is kept, no deadline.
+
+mod bare;
+mod server;
+
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use ringcrawl::config::{Config, PrivateAddresses};
+use ringcrawl::fetch::Hands;
+use ringcrawl::outcome::{FetchJob, JobKind};
+use ringcrawl::ring::{self, Runtime, Thread};
+use ringcrawl::time::Instant;
+use ringcrawl::url::Url;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The body of the server's answers.
+const BODY_BYTES: usize = 16 << 10;
+
+fn main() {
+    let cpus = core_affinity::get_core_ids().unwrap_or_default();
+    if std::env::var_os("SERVE").is_some() {
+        cpus.last().map(|cpu| core_affinity::set_for_current(*cpu));
+        return server::serve();
+    }
+    let in_test = !std::env::args().any(|argument| argument == "--bench");
+    cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
+    let files = ring::raise_file_limit();
+    let (server, port) = start_server();
+    if let Ok(client) = std::env::var("ONLY") {
+        // One client alone, for a profiler.
+        let client = CLIENTS.iter().find(|(name, _)| *name == client).expect("a client").1;
+        let (connections, requests) = (number("CONNECTIONS", 512), number("REQUESTS", 600_000));
+        println!("{:.2}", client(port, connections, requests).as_secs_f64() * 1e6 / requests as f64);
+        return;
+    }
+    let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(200);
+    idle(port, if in_test { 50 } else { 10_000.min(most) });
+    slow(port, if in_test { 50 } else { number("SLOW", 19_000).min(most) }, if in_test { 20 } else { 2_000 });
+    // The last, as it leaves the allocator with memory that the others would count as there before.
+    costs(port, if in_test { 1 } else { number("ROUNDS", 5) }, if in_test { 300 } else { 60_000 }, in_test);
+    drop(server);
+}
+
+fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The server's process, which ends with this value.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start_server() -> (Server, u16) {
+    let program = std::env::current_exe().expect("a path");
+    let mut child = Command::new(program).env("SERVE", "1").stdout(Stdio::piped()).spawn().expect("a process");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    (Server(child), line.trim().parse().expect("a port"))
+}
+
+/// Sends so many requests to a port over so many connections; the CPU time that it took.
+type Client = fn(u16, usize, usize) -> Duration;
+
+const CLIENTS: [(&str, Client); 3] = [("bare", bare::single), ("multishot", bare::multishot), ("hands", hands)];
+
+/// CPU time of a request, by client and number of connections.
+fn costs(port: u16, rounds: usize, requests: usize, in_test: bool) {
+    println!("\n{:<12} {:<18} {:>12} {:>10}", "connections", "client", "CPU us", "to best");
+    for connections in if in_test { vec![8] } else { vec![64, 512, 4_096] } {
+        let mut micros = vec![Vec::new(); CLIENTS.len()];
+        for _ in 0..rounds {
+            for ((_, client), micros) in CLIENTS.iter().zip(&mut micros) {
+                micros.push(client(port, connections, requests).as_secs_f64() * 1e6 / requests as f64);
+            }
+        }
+        for ((name, _), own) in CLIENTS.iter().zip(&micros) {
+            let ratios =
+                own.iter().zip(micros[0].iter().zip(&micros[1])).map(|(own, (one, other))| own / one.min(*other));
+            println!("{connections:<12} {name:<18} {:>12.2} {:>10.3}", median(own.clone()), median(ratios.collect()));
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// CPU time of this thread so far.
+fn cpu_time() -> Duration {
+    let thread = Thread::default();
+    thread.announce();
+    thread.cpu_time().expect("a clock")
+}
+
+fn config(connections: usize) -> Config {
+    let mut config = Config::default();
+    config.fetch.in_flight_max = connections + 64;
+    config.fetch.idle_connections_max = connections + 64;
+    config.fetch.idle_timeout = Duration::from_secs(600);
+    config.fetch.deadline = Duration::from_secs(600);
+    config.fetch.first_byte_timeout = Duration::from_secs(600);
+    config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
+    config
+}
+
+async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
+    let job = FetchJob {
+        id: 0,
+        host: 0,
+        kind: JobKind::Page,
+        url: url.clone(),
+        addr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        both_families: false,
+        others: Vec::new(),
+        depth: 0,
+        attempt: 0,
+        deadline: Instant::NEVER,
+    };
+    hands.exchange(&job).await.expect("a response").response.body.len()
+}
+
+fn with_hands<T>(connections: usize, test: impl AsyncFnOnce(Rc<Hands>) -> T) -> T {
+    let runtime = Runtime::new(connections).expect("io_uring");
+    runtime.block_on(async {
+        test(Rc::new(Hands::new(&config(connections), "bench/1.0".to_owned()).expect("hands"))).await
+    })
+}
+
+/// The crawler's own way: `connections` tasks that ask one after another.
+fn hands(port: u16, connections: usize, requests: usize) -> Duration {
+    with_hands(connections, async |hands| {
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/page")).expect("a URL");
+        // The first request of each makes its connection, and is not counted.
+        let mut used = Duration::ZERO;
+        for each in [1, requests.div_ceil(connections)] {
+            let before = cpu_time();
+            let tasks: Vec<_> = (0..connections)
+                .map(|_| {
+                    let (hands, url) = (hands.clone(), url.clone());
+                    ring::spawn(async move {
+                        for _ in 0..each {
+                            assert_eq!(get(&hands, &url).await, BODY_BYTES);
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.expect("a task");
+            }
+            used = cpu_time() - before;
+        }
+        used.mul_f64(requests as f64 / (requests.div_ceil(connections) * connections) as f64)
+    })
+}
+
+fn resident_kib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+    line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
+}
+
+/// Memory of connections that are kept and not used.
+fn idle(port: u16, connections: usize) {
+    with_hands(connections, async |hands| {
+        let before = resident_kib();
+        for at in 0..connections {
+            // Another name each time: no connection is used twice.
+            let url = Url::parse(&format!("http://h{at}.example:{port}/page")).expect("a URL");
+            assert_eq!(get(&hands, &url).await, BODY_BYTES);
+        }
+        assert_eq!(hands.idle_connections(), connections);
+        let each = (resident_kib() - before) * 1024.0 / connections as f64;
+        println!("\n{connections} idle connections: {each:.0} bytes of resident memory each");
+    });
+}
+
+/// Connections to a server that drips, and what another host's requests take beside them.
+fn slow(port: u16, connections: usize, requests: usize) {
+    with_hands(connections, async |hands| {
+        let page = Url::parse(&format!("http://127.0.0.2:{port}/page")).expect("a URL");
+        let drip = Url::parse(&format!("http://127.0.0.1:{port}/drip")).expect("a URL");
+        let alone = latencies(&hands, &page, requests).await;
+        let before = resident_kib();
+        let tasks: Vec<_> = (0..connections)
+            .map(|_| {
+                let (hands, drip) = (hands.clone(), drip.clone());
+                ring::spawn(async move { get(&hands, &drip).await })
+            })
+            .collect();
+        while hands.counters().connects.get() < connections as u64 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(hands.open_connections() >= connections);
+        let each = (resident_kib() - before) * 1024.0 / connections as f64;
+        let beside = latencies(&hands, &page, requests).await;
+        println!(
+            "\n{connections} connections to a server that drips a byte a second: {each:.0} bytes of resident memory each"
+        );
+        println!("{:<28} {:>10} {:>10}", "another host's latency, us", "p50", "p99");
+        for (name, of) in [("alone", alone), ("beside them", beside)] {
+            println!("{name:<28} {:>10.0} {:>10.0}", of.0, of.1);
+        }
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    });
+}
+
+/// Median and 99th percentile of `requests` requests, 16 at a time, in µs.
+async fn latencies(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let (hands, url) = (hands.clone(), url.clone());
+            ring::spawn(async move {
+                let mut micros = Vec::new();
+                for _ in 0..requests.div_ceil(16) {
+                    let begun = std::time::Instant::now();
+                    assert_eq!(get(&hands, &url).await, BODY_BYTES);
+                    micros.push(begun.elapsed().as_secs_f64() * 1e6);
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+                micros
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.expect("a task"));
+    }
+    all.sort_by(f64::total_cmp);
+    (all[all.len() / 2], all[all.len() * 99 / 100])
+}

@@ -1,0 +1,55 @@
+//! The server: `/page` is 16 KiB, `/drip` gives a byte a second.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::BODY_BYTES;
+
+/// Serves until it is killed; prints its port.
+pub fn serve() {
+    ringcrawl::ring::raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let tasks = tokio::task::LocalSet::new();
+    runtime.block_on(tasks.run_until(async {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("0.0.0.0:0".parse().expect("an address")).expect("a port");
+        let listener: TcpListener = socket.listen(32_768).expect("a listener");
+        println!("{}", listener.local_addr().expect("an address").port());
+        let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
+        let page: Rc<[u8]> = [page.as_bytes(), &[b'x'; BODY_BYTES]].concat().into();
+        loop {
+            let Ok((stream, _)) = listener.accept().await else { continue };
+            tokio::task::spawn_local(answer(stream, page.clone()));
+        }
+    }));
+}
+
+async fn answer(mut stream: TcpStream, page: Rc<[u8]>) {
+    let _ = stream.set_nodelay(true);
+    let mut request = Vec::with_capacity(512);
+    loop {
+        request.clear();
+        while !request.ends_with(b"\r\n\r\n") {
+            if !matches!(stream.read_buf(&mut request).await, Ok(1..)) {
+                return;
+            }
+        }
+        if request.starts_with(b"GET /page") {
+            if stream.write_all(&page).await.is_err() {
+                return;
+            }
+        } else {
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+            if stream.write_all(head).await.is_err() {
+                return;
+            }
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            return;
+        }
+    }
+}

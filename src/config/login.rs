@@ -1,0 +1,158 @@
+//! Secrets in the configuration, and credentials by origin.
+//!
+//! Decides: credentials belong to an origin, scheme and port included, so that what was meant for https is never sent
+//! in clear. A mistake is told without the text it stands in: a log is read by more people than the file.
+//! Invariants: `Debug` of a `Secret` shows nothing of it, nor does any error.
+//! Limits: `LOGINS_MAX` origins, credentials of `LOGIN_BYTES_MAX` bytes.
+//! Leaves to others: when credentials are sent (`fetch`). What `check-config --print` writes is the whole file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use toml_edit::{Item, Value as Toml};
+
+use super::kind::Fault;
+use super::value::{Field, Value};
+
+/// Most origins with credentials.
+const LOGINS_MAX: usize = 1_000;
+/// Longest `user:password`.
+const LOGIN_BYTES_MAX: usize = 1_024;
+
+/// Text that is not to be shown.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "Secret(\"\")" } else { "Secret(…)" })
+    }
+}
+
+impl Field for Secret {
+    fn from_value(value: Value) -> Option<Secret> {
+        match value {
+            Value::Text(text) => Some(Secret(text)),
+            _ => None,
+        }
+    }
+    fn to_value(&self) -> Value {
+        Value::Text(self.0.clone())
+    }
+}
+
+pub(super) const EXPECTED: &str =
+    "origins with user name and password, such as \"https://intranet.example.org\" = \"user:password\"";
+
+/// Reads a table of credentials.
+pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<Fault>> {
+    let fault = |span, name: Option<&str>, what: &str| Fault {
+        span,
+        name: name.map(str::to_owned),
+        message: format!("{what}; expected {EXPECTED}"),
+    };
+    let Some(table) = item.as_table_like() else { return Err(vec![fault(item.span(), None, "no table")]) };
+    if table.len() > LOGINS_MAX {
+        return Err(vec![fault(item.span(), None, &format!("{} origins", table.len()))]);
+    }
+    let mut logins = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (name, item) in table.iter() {
+        let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
+        let read = origin(name).and_then(|origin| match item {
+            Item::Value(Toml::String(text)) => check(text.value()).map(|()| (origin, text.value().clone())),
+            _ => Err("this is no text"),
+        });
+        match read {
+            Ok((origin, login)) => {
+                if logins.insert(origin, Secret(login)).is_some() {
+                    faults.push(fault(span, Some(name), "the same origin stands there twice"));
+                }
+            }
+            Err(what) => faults.push(fault(span, Some(name), what)),
+        }
+    }
+    if faults.is_empty() { Ok(logins) } else { Err(faults) }
+}
+
+/// `scheme://host[:port]` as URLs have it, without the scheme's default port.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let url = ::url::Url::parse(text).map_err(|_| "the name is no origin")?;
+    let is_bare = matches!(url.path(), "" | "/")
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    match url.scheme() {
+        "http" | "https" if is_bare => Ok(url.origin().ascii_serialization()),
+        "http" | "https" => Err("the name is more than an origin"),
+        _ => Err("the name is no origin of http or https"),
+    }
+}
+
+/// RFC 7617 section 2: no colon in the user name, no control characters.
+pub(super) fn check(login: &str) -> Result<(), &'static str> {
+    match login.split_once(':') {
+        _ if login.len() > LOGIN_BYTES_MAX => Err("credentials of more than 1024 bytes"),
+        _ if login.chars().any(char::is_control) => Err("credentials with control characters"),
+        None => Err("credentials without a colon"),
+        Some(("", _)) => Err("credentials without a user name"),
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        Config::parse(&format!("[http]\nauth = {text}\n"), "test").map_err(|errors| format!("{errors:?}"))
+    }
+
+    #[test]
+    fn origins_and_their_credentials() {
+        let config = parsed(
+            "{ \"https://EXAMPLE.org:443/\" = \"user:pass:word\", \"http://[::1]:8080\" = \"u:\", \"https://b\u{fc}cher.example\" = \"\u{fc}:x\" }",
+        )
+        .expect("right");
+        let logins: Vec<_> = config.http.auth.iter().map(|(origin, login)| (origin.as_str(), login.reveal())).collect();
+        assert_eq!(
+            logins,
+            [
+                ("http://[::1]:8080", "u:"),
+                ("https://example.org", "user:pass:word"),
+                ("https://xn--bcher-kva.example", "\u{fc}:x"),
+            ]
+        );
+        assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config.clone()));
+        assert!(!format!("{config:?}").contains("pass:word"));
+    }
+
+    #[test]
+    fn no_error_shows_a_secret() {
+        for wrong in [
+            "\"user:hunter2\"",
+            "[\"user:hunter2\"]",
+            "{ \"https://a.test\" = \"hunter2\" }",
+            "{ \"https://a.test\" = \":hunter2\" }",
+            "{ \"https://a.test\" = \"user:hunter2\\u0001\" }",
+            "{ \"https://a.test\" = [\"user:hunter2\"] }",
+            "{ \"https://a.test/path\" = \"user:hunter2\" }",
+            "{ \"ftp://a.test\" = \"user:hunter2\" }",
+            "{ \"a.test\" = \"user:hunter2\" }",
+            "{ \"https://a.test\" = \"user:hunter2\", \"https://A.test/\" = \"user:hunter2\" }",
+        ] {
+            let error = parsed(wrong).expect_err(wrong);
+            assert!(error.contains("http.auth") && !error.contains("hunter2"), "{error}");
+            let error = Config::default().set("http.auth", wrong).expect_err(wrong);
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+}

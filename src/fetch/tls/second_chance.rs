@@ -1,0 +1,120 @@
+//! A map of bounded size that lets go of what was not asked for.
+//!
+//! Decides: entries stand in a row in the order of their coming. When there is no more room, the first of the row goes,
+//! but if it was asked for since it came there it goes to the row's end instead, once. What is used stays, and what a
+//! crawl meets once leaves first; one entry leaves for one that comes, so there is never a pause.
+//! Invariants: no more than `max` entries; every key stands in the row exactly once.
+//! Limits: keys are kept twice; there is no taking out.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+/// See the module.
+pub(super) struct SecondChance<K, V> {
+    entries: HashMap<K, Entry<V>>,
+    row: VecDeque<K>,
+    max: usize,
+}
+
+struct Entry<V> {
+    value: V,
+    /// Asked for since it went to the row's end.
+    used: bool,
+}
+
+impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
+    /// Room for `max` entries; takes memory as they come.
+    pub(super) fn new(max: usize) -> SecondChance<K, V> {
+        SecondChance { entries: HashMap::new(), row: VecDeque::new(), max }
+    }
+
+    /// The value of `key`, which counts as asked for.
+    pub(super) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let entry = self.entries.get_mut(key)?;
+        entry.used = true;
+        Some(&mut entry.value)
+    }
+
+    /// Keeps `value` in the place of what `key` had.
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.value = value;
+            return;
+        }
+        if self.max == 0 {
+            return;
+        }
+        while self.entries.len() >= self.max {
+            self.let_go();
+        }
+        self.row.push_back(key.clone());
+        self.entries.insert(key, Entry { value, used: false });
+    }
+
+    /// Moves the first of the row to its end, or out.
+    fn let_go(&mut self) {
+        let Some(first) = self.row.pop_front() else { return };
+        match self.entries.get_mut(&first) {
+            Some(entry) if entry.used => {
+                entry.used = false;
+                self.row.push_back(first);
+            }
+            _ => {
+                self.entries.remove(&first);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert_eq!(self.entries.len(), self.row.len());
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays() {
+        let mut map = SecondChance::new(3);
+        for key in [1, 2, 3] {
+            map.insert(key, key * 10);
+        }
+        assert_eq!(map.get(&1), Some(&mut 10));
+        map.insert(4, 40);
+        assert_eq!((map.get(&1).copied(), map.get(&2).copied(), map.len()), (Some(10), None, 3));
+        // A second chance is one: 3, then 4, and 1 only after it was not asked for again.
+        map.insert(5, 50);
+        assert_eq!(map.get(&3), None);
+        map.insert(6, 60);
+        map.insert(7, 70);
+        map.insert(8, 80);
+        assert_eq!(map.get(&1), None);
+        map.insert(8, 88);
+        assert_eq!((map.get(&8).copied(), map.len()), (Some(88), 3));
+    }
+
+    #[test]
+    fn no_more_than_the_bound_and_nothing_with_none() {
+        for max in [0, 1, 2, 7, 100] {
+            let mut map = SecondChance::new(max);
+            let mut state = 0x2545_f491_4f6c_dd1d_u64;
+            for _ in 0..5_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let key = (state >> 33) % 150;
+                match map.get(&key) {
+                    Some(value) => assert_eq!(*value, key),
+                    None => map.insert(key, key),
+                }
+                assert!(map.len() <= max);
+            }
+            assert_eq!(map.len(), max);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The verifier: what rustls asks when a server shows its certificates.
+//!
+//! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is taken,
+//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong.
+//! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+
+use super::chains::Chains;
+use crate::config::Certificates;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    pub(super) policy: Certificates,
+    pub(super) chains: Chains,
+    pub(super) algorithms: WebPkiSupportedAlgorithms,
+    /// Full handshakes with a good chain that was remembered.
+    pub(super) recognized: AtomicU64,
+}
+
+impl Verifier {
+    /// Judges what a server showed in a full handshake.
+    pub(super) fn judge(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let remembered = self.chains.judge(end_entity, intermediates, name, now)?;
+        self.recognized.fetch_add(u64::from(remembered), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.policy == Certificates::Verify {
+            self.judge(end_entity, intermediates, name, now)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,171 @@
+//! Text from servers: robots.txt, pages, URLs.
+
+use ringcrawl::links::{Kinds, Page, scan, scan_raw};
+use ringcrawl::robots::Rules;
+use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
+
+use crate::steered;
+
+/// Rules need memory in proportion, do not depend on line ends or on what lies behind the limit, and never forbid
+/// robots.txt itself.
+pub fn robots(data: &[u8]) {
+    let (steer, body) = steered(data);
+    let rules = Rules::parse(body, "ringcrawl", usize::MAX);
+    let lines = body.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
+    assert!(rules.len() <= lines && rules.sitemaps().len() <= lines);
+    assert!(rules.ram_bytes() <= 1_024 + 32 * body.len(), "{} bytes of {}", rules.ram_bytes(), body.len());
+    assert_eq!(rules, Rules::parse(body, "RingCrawl", body.len()), "the limit is the length");
+    assert!(rules.allows("/robots.txt"));
+    assert!(!rules.is_empty() || rules.allows("/anything"));
+    // A line that the limit cuts is none; of whole lines, what lies behind is ignored.
+    let end = body.len() * usize::from(steer) / 256;
+    let whole = body[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    assert_eq!(Rules::parse(body, "ringcrawl", whole), Rules::parse(&body[..whole], "ringcrawl", whole));
+    if !body.contains(&b'\r') {
+        let crlf: Vec<u8> =
+            body.iter().flat_map(|byte| if *byte == b'\n' { vec![b'\r', b'\n'] } else { vec![*byte] }).collect();
+        assert_eq!(rules, Rules::parse(&crlf, "ringcrawl", usize::MAX), "line ends");
+    }
+    let mut plain = body.split(|byte| *byte == b'\n').map(|line| -> String {
+        let is_plain = |byte: &&u8| matches!(byte, b'a'..=b'z' | b'/' | b'*' | b'$' | b'-');
+        "/".chars().chain(line.iter().filter(is_plain).take(60).map(|byte| char::from(*byte))).collect()
+    });
+    if let (Some(pattern), Some(path)) = (plain.next(), plain.next()) {
+        let rules = Rules::parse(format!("User-agent: *\nDisallow: {pattern}\n").as_bytes(), "ringcrawl", usize::MAX);
+        assert_eq!(rules.allows(&path), !matches(pattern.as_bytes(), path.as_bytes()), "{pattern} {path}");
+    }
+}
+
+/// Whether a path starts with a pattern (RFC 9309 section 2.2.3), by the plainest way: a table of what matches so far.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    let (pattern, anchored) = match pattern {
+        [start @ .., b'$'] => (start, true),
+        _ => (pattern, false),
+    };
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    for byte in pattern {
+        if *byte == b'*' {
+            (1..reached.len()).for_each(|at| reached[at] |= reached[at - 1]);
+        } else {
+            (1..reached.len()).rev().for_each(|at| reached[at] = reached[at - 1] && path[at - 1] == *byte);
+            reached[0] = false;
+        }
+    }
+    if anchored { reached[path.len()] } else { reached.contains(&true) }
+}
+
+pub fn robots_seeds() -> Vec<Vec<u8>> {
+    [
+        &b"xUser-agent: *\nDisallow: /a\nAllow: /a/b$\nCrawl-delay: 2.5\nSitemap: http://example.com/s.xml\n"[..],
+        b"x\xef\xbb\xbfuser-agent:ringcrawl\r\nuser-agent: other # words\r\ndisallow:/*.php*?x=*&y\r\n\r\nUser-agent: *\nDisallow:/",
+        b"xDisallow: /before\nUser-agent: ringcrawl/1.0\nDissallow: /typo\nDisallow: %2f%C3%A9\xc3\xa9*$",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
+}
+
+/// Every link is canonical, there are no more than asked for, and the raw references are the same.
+pub fn links(data: &[u8]) {
+    const LINKS_MAX: usize = 100;
+    let (steer, body) = steered(data);
+    let url = Url::parse("https://www.example.com:8443/dir/page.html?q=1").expect("a URL");
+    let content_type =
+        [None, Some("text/html"), Some("text/html; charset=utf-16le"), Some("text/html;charset=shift_jis")]
+            [usize::from(steer & 3)];
+    let page = Page { body, content_type, url: &url };
+    let mut found = Vec::new();
+    let summary = scan(&page, &Kinds::FOLLOW, LINKS_MAX, &mut |link| {
+        assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(&link.url));
+        found.push(link.url);
+    });
+    assert_eq!(found.len(), summary.links);
+    assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
+    assert!(summary.links + summary.dropped + summary.bad + summary.other_scheme <= body.len());
+    if summary.dropped > 0 {
+        return;
+    }
+    let document = Absolute::parse(url.as_str()).expect("a URL");
+    let (mut again, mut others) = (Vec::new(), 0);
+    scan_raw(body, content_type, &document, &Kinds::FOLLOW, &mut |raw| match raw.url {
+        Ok(absolute) => match Url::try_from(absolute.clone()) {
+            Ok(url) => again.push(url),
+            Err(_) => others += 1,
+        },
+        Err(_) => others += 1,
+    });
+    assert_eq!((found, summary.bad + summary.other_scheme), (again, others));
+}
+
+pub fn links_seeds() -> Vec<Vec<u8>> {
+    [
+        &b"x<!doctype html><base href=/b/><a href=x>y</a><img srcset='a 1x, b 2x'><link rel='a b' href=c>"[..],
+        b"\x01<meta charset=windows-1252><a href='?\xe9&amp;x=&notit;'><!--<a href=no>--><script><a href=no></script><form action=f>",
+        b"\x02<\0a\0 \0h\0r\0e\0f\0=\0x\0>\0",
+        b"\0<svg><a xlink:href=x></a><style><a href=no></style></svg><meta http-equiv=refresh content='0;url=z'><meta name=robots content=nofollow>",
+        b"\x03<a href=\"javascript:0\"><a href='http://[::1'><iframe src=//h/x></iframe><textarea><a href=no></textarea>",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
+}
+
+/// A URL is canonical once and for ever, its parts make it up, and every place that keeps one gives it back.
+pub fn url(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let base = Url::parse("http://example.com/a/b?c").expect("a URL");
+    let (reference, absolute) = (base.join(&text), Url::parse(&text));
+    // "http:x" is no absolute URL where the base has the same scheme (WHATWG URL, "special relative or authority").
+    if let Ok(absolute) = &absolute
+        && ["http://", "https://"].iter().any(|start| text.starts_with(start))
+    {
+        assert_eq!(reference.as_ref(), Ok(absolute), "an absolute URL needs no base");
+    }
+    for url in [reference, absolute].into_iter().flatten() {
+        let text = url.as_str();
+        assert!(text.is_ascii() && !text.contains(['#', ' ', '\n', '\t']), "{text}");
+        assert_eq!(Url::parse(text).as_ref(), Ok(&url), "canonical is canonical");
+        assert_eq!(Url::from_canonical(text).as_ref(), Ok(&url));
+        assert_eq!(base.join(text).as_ref(), Ok(&url));
+        assert_eq!(url.join("").as_ref(), Ok(&url));
+        assert_eq!(
+            url.join(url.path_and_query().strip_prefix("//").map_or(url.path_and_query(), |_| text)).as_ref(),
+            Ok(&url)
+        );
+        assert_eq!(format!("{}{}", url.origin(), url.path_and_query()), text);
+        assert_eq!(
+            format!("{}://{}", if url.scheme() == Scheme::Http { "http" } else { "https" }, url.authority()),
+            url.origin()
+        );
+        assert!(url.path_and_query().starts_with('/') && !url.host().is_empty() && !url.authority().contains('@'));
+        // Dots at the end belong to the host and not to its site.
+        let host = url.host().trim_end_matches('.');
+        assert!(host.ends_with(url.site().trim_end_matches('.')), "{text} {}", url.site());
+        assert!(host.is_empty() || !url.site().is_empty(), "{text}");
+        assert!(!surt(&url).contains(['\n', ' ']), "{}", surt(&url));
+        let mut batch = UrlBatch::new();
+        assert!(batch.push(3, text));
+        let batch = UrlBatch::from_bytes(batch.into_bytes()).expect("a batch");
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [(3, text)]);
+    }
+    // Bytes of a disk that lies.
+    if let Some(batch) = UrlBatch::from_bytes(data.to_vec()) {
+        assert_eq!(batch.iter().count(), batch.len());
+        assert!(batch.iter().map(|(_, url)| url.len()).sum::<usize>() <= data.len());
+    }
+}
+
+pub fn url_seeds() -> Vec<Vec<u8>> {
+    [
+        &b"http://user:word@EXAMPLE.com:80/a/../b/%7e?q=%zz#frag"[..],
+        "https://b\u{fc}cher.example/\u{e9}?\u{e9}".as_bytes(),
+        b"//[::1]:8080/x",
+        b"http://0x7f.1/",
+        b"?a=b&c",
+        b"../../x;y=1",
+        b"http:example.org",
+        b"https://xn--bcher-kva.co.uk./",
+        b"\x03\0\x05\0http:",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
+}
