@@ -3,14 +3,14 @@
 //! Decides: TLS is rustls without a socket: what it wants to say is collected and sent, what arrives is
 //! handed to it and the plain bytes are passed on from where they lie.
 //! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
-//! Limits: one direction at a time: the request is sent before the response is read.
+//! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
 
 use std::io::{BufRead, Write};
 
 use rustls::ClientConnection;
 
 use super::tls::{TlsClient, TlsInfo};
-use crate::ring::{BufferPool, Guard, Receive, Socket};
+use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
@@ -40,12 +40,14 @@ pub(super) struct Connection {
     info: Option<TlsInfo>,
     /// While the connection is kept.
     listening: Option<Receive>,
+    /// The request that is on its way.
+    sending: Option<Sending>,
 }
 
 impl Connection {
     /// Over a connected socket.
     pub(super) fn new(socket: Socket) -> Connection {
-        Connection { socket, tls: None, info: None, listening: None }
+        Connection { socket, tls: None, info: None, listening: None, sending: None }
     }
 
     pub(super) fn socket(&self) -> &Socket {
@@ -94,34 +96,27 @@ impl Connection {
         }
     }
 
-    /// Sends all of `bytes`, which come back.
-    pub(super) async fn send(&mut self, bytes: Vec<u8>, guard: &Guard) -> (Result<(), Broken>, Vec<u8>) {
-        if self.tls.is_none() {
-            let (result, bytes) = self.socket.send_all(bytes, guard).await;
-            return (result.map_err(|_| Broken::Stream), bytes);
+    /// Begins to send `bytes`, all of them; what answers them can be received at once.
+    pub(super) fn ask(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let Some(tls) = &mut self.tls else {
+            self.sending = Some(self.socket.send(bytes.to_vec()));
+            return Ok(());
+        };
+        let _stage = stage::enter(Stage::Tls);
+        let mut rest = bytes;
+        let mut sealed = Vec::new();
+        while !rest.is_empty() {
+            let taken = tls.writer().write(rest).map_err(|_| Broken::Stream)?;
+            rest = rest.get(taken..).filter(|_| taken > 0).ok_or(Broken::Stream)?;
+            seal(tls, &mut sealed)?;
         }
-        let mut taken = 0;
-        loop {
-            let rest = bytes.get(taken..).unwrap_or_default();
-            if rest.is_empty() {
-                return (Ok(()), bytes);
-            }
-            let written = match &mut self.tls {
-                Some(tls) => {
-                    let _stage = stage::enter(Stage::Tls);
-                    tls.writer().write(rest)
-                }
-                None => Ok(0),
-            };
-            match written {
-                Ok(0) => return (Err(Broken::Stream), bytes),
-                Ok(more) => taken += more,
-                Err(_) => return (Err(Broken::Stream), bytes),
-            }
-            if let Err(broken) = self.flush(guard).await {
-                return (Err(broken), bytes);
-            }
-        }
+        self.sending = Some(self.socket.send(sealed));
+        Ok(())
+    }
+
+    /// Whether what was asked last was sent whole. To be asked once, at the end.
+    pub(super) fn has_asked(&mut self) -> bool {
+        self.sending.take().is_none_or(|mut sending| sending.is_through())
     }
 
     /// Receives once and passes what plain bytes that gives to `take`.
@@ -170,15 +165,26 @@ impl Connection {
     async fn flush(&mut self, guard: &Guard) -> Result<(), Broken> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         let mut bytes = Vec::new();
-        while tls.wants_write() {
+        if tls.wants_write() {
             let _stage = stage::enter(Stage::Tls);
-            tls.write_tls(&mut bytes).map_err(|_| Broken::Stream)?;
+            seal(tls, &mut bytes)?;
         }
         if bytes.is_empty() {
             return Ok(());
         }
+        if let Some(sending) = self.sending.take() {
+            sending.await.map_err(|_| Broken::Stream)?;
+        }
         self.socket.send_all(bytes, guard).await.0.map_err(|_| Broken::Stream)
     }
+}
+
+/// Moves what TLS wants to say to the end of `bytes`.
+fn seal(tls: &mut ClientConnection, bytes: &mut Vec<u8>) -> Result<(), Broken> {
+    while tls.wants_write() {
+        tls.write_tls(bytes).map_err(|_| Broken::Stream)?;
+    }
+    Ok(())
 }
 
 /// Hands `bytes` to TLS and the plain bytes in them to `take`.

@@ -190,16 +190,13 @@ impl Fetch<'_> {
         request: Vec<u8>,
         reused: bool,
     ) -> Result<Exchange, Ended> {
-        let (sent, request) = connection.send(request, &guard).await;
         let asked = ring::now();
         let mut answer = Answer::new(self.hands.limits);
-        let ended = match sent {
-            // A server may answer and close before it has read all: what it said is still there to read.
-            Ok(()) | Err(Broken::Stream) if !guard.is_expired() => {
+        let ended = match connection.ask(&request) {
+            Ok(()) => {
                 guard.set(self.deadline.min(asked + self.hands.fetch.first_byte_timeout));
                 self.listen(&mut connection, &guard, &mut answer, asked).await
             }
-            Ok(()) => Some(Broken::Stream),
             Err(broken) => Some(broken),
         };
         self.timings.total = ring::now().since(self.begun);
@@ -208,7 +205,9 @@ impl Fetch<'_> {
             jar.borrow_mut().store(&self.job.url, &concluded.response.headers, self.started);
         }
         let tls = connection.tls_info().cloned();
-        let keep = matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
+        // A server may answer before it has read all, and close then: what it said counts.
+        let asked = connection.has_asked();
+        let keep = asked && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
         drop(guard);
         if keep {
             connection.listen(&self.hands.buffers);

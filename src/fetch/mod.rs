@@ -124,7 +124,7 @@ pub struct Timings {
     pub connect: Duration,
     /// TLS handshake; zero when reused or plain.
     pub tls: Duration,
-    /// From the last request byte to the first response byte.
+    /// From the request to the first byte of the response.
     pub first_byte: Duration,
     /// From the beginning to the last byte.
     pub total: Duration,
@@ -148,6 +148,9 @@ pub enum HandsError {
     /// `fetch.source_addresses`, `fetch.source_ports`
     #[error("fetch.{0}")]
     Source(String),
+    /// The kernel does not register memory for what is received, or this thread has no ring.
+    #[error("blocks to receive into: {0}")]
+    Blocks(std::io::Error),
 }
 
 /// Tries what the configuration names and hands cannot do without: the files of `tls.ca_files`, the addresses of
@@ -159,7 +162,7 @@ pub fn check(config: &Config) -> Result<(), HandsError> {
 }
 
 impl Hands {
-    /// One shard's hands; `agent_ua` is the User-Agent that requests carry.
+    /// One shard's hands, inside of its runtime; `agent_ua` is the User-Agent that requests carry.
     pub fn new(config: &Config, agent_ua: String) -> Result<Hands, HandsError> {
         let fetch = config.fetch.clone();
         Ok(Hands {
@@ -179,7 +182,7 @@ impl Hands {
             tls: tls::TlsClient::new(&config.tls)?,
             resolver: dns::Resolver::new(&config.dns)?,
             pool: pool::Pool::new(fetch.idle_connections_max, fetch.idle_timeout),
-            buffers: BufferPool::new(fetch.in_flight_max, BLOCK_BYTES),
+            buffers: BufferPool::new(fetch.in_flight_max, BLOCK_BYTES).map_err(HandsError::Blocks)?,
             deadlines: Deadlines::new(),
             turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
             counters: Rc::default(),

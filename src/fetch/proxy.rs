@@ -107,15 +107,14 @@ impl Proxy {
             }
         };
         loop {
-            // One that closes may have said why.
-            let sent = connection.send(words, guard).await.0;
+            connection.ask(&words).map_err(|_| Failure::ProxyFailed)?;
             loop {
                 let mut next = Ok(Next::Listen);
                 let received =
                     connection.receive(&hands.buffers, guard, &mut |bytes| next = dialogue.hear(bytes)).await;
                 match (next?, received) {
-                    (Next::Open, Ok(Received::Some)) if sent.is_ok() => return Ok(()),
-                    (Next::Say(more), Ok(Received::Some)) if sent.is_ok() => {
+                    (Next::Open, Ok(Received::Some)) if connection.has_asked() => return Ok(()),
+                    (Next::Say(more), Ok(Received::Some)) if connection.has_asked() => {
                         words = more;
                         break;
                     }

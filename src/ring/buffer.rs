@@ -1,25 +1,26 @@
 //! The shard's receive blocks: a bounded number of equal ones, lent to the kernel and to who reads what came.
 //!
-//! Decides: blocks are provided to the kernel as a group (io_uring_provide_buffers(3)). A receive that waits holds no
-//! memory: the kernel takes a block when there is something to put into it. So memory follows what arrives at one time,
-//! not how many connections are open, and few blocks are in use again and again, which keeps them in the caches.
+//! Decides: blocks are given to the kernel as a group (`group`). A receive that waits holds no memory: the kernel takes a
+//! block when there is something to put into it. So memory follows what arrives at one time, not how many connections are
+//! open, and few blocks are in use again and again, which keeps them in the caches.
 //! There are as many blocks as were ever needed at once: where the kernel finds none (ENOBUFS), their number doubles up
 //! to `count_max`; beyond it, who finds none waits.
 //!
 //! Invariants: a block is with the kernel or with one holder; the bytes shown are those that the last operation wrote;
 //! a block outlives every receive that may take it, since each holds the pool. The number of a group is used once by a
-//! ring, so the blocks of a pool that is gone are never taken for another's.
-//! Limits: 65,535 blocks; waiters are all woken when a block comes back: running dry is the exception.
+//! thread, so the blocks of a pool that is gone are never taken for another's.
+//! Limits: 32,768 blocks; a pool is of the runtime in which it was made; waiters are all woken when a block comes back:
+//! running dry is the exception.
 //! Leaves to others: bytes to send are plain vectors, sized by what is said.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use io_uring::opcode;
-
-use super::{op, runtime};
+use super::group::{ENTRIES_MAX, Group};
+use super::runtime;
 
 /// Blocks that a pool begins with.
 const COUNT_MIN: usize = 4;
@@ -31,13 +32,11 @@ pub struct BufferPool {
 }
 
 struct Shared {
-    group: u16,
+    group: Group,
     block_bytes: u32,
     count_max: usize,
     /// By number; `None`: with a holder.
     blocks: RefCell<Vec<Option<Box<[u8]>>>>,
-    /// Numbers of blocks here that the kernel does not know to be there.
-    unprovided: RefCell<Vec<u16>>,
     lent: Cell<usize>,
     /// How many times a block came back.
     returned: Cell<u64>,
@@ -45,21 +44,25 @@ struct Shared {
 }
 
 impl BufferPool {
-    /// A pool of at most `count_max` blocks (1 to 65,535) of `bytes` bytes each (at least one).
-    pub fn new(count_max: usize, bytes: usize) -> BufferPool {
-        let group = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
-        BufferPool {
+    /// A pool of at most `count_max` blocks (1 to 32,768) of `bytes` bytes each (at least one). Inside the runtime only;
+    /// an error when the kernel has no memory to know them by.
+    pub fn new(count_max: usize, bytes: usize) -> io::Result<BufferPool> {
+        let ring = runtime::current().ok_or_else(|| io::Error::other("no ring on this thread"))?;
+        let number = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
+        let count_max = u16::try_from(count_max).unwrap_or(u16::MAX).clamp(1, ENTRIES_MAX);
+        let pool = BufferPool {
             shared: Rc::new(Shared {
-                group,
+                group: Group::new(&ring, number, count_max)?,
                 block_bytes: u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, BLOCK_BYTES_MAX),
-                count_max: count_max.clamp(1, usize::from(u16::MAX)),
+                count_max: usize::from(count_max),
                 blocks: RefCell::default(),
-                unprovided: RefCell::default(),
                 lent: Cell::new(0),
                 returned: Cell::new(0),
                 waiting: RefCell::default(),
             }),
-        }
+        };
+        pool.grow();
+        Ok(pool)
     }
 
     /// Blocks that are held by someone now.
@@ -84,17 +87,12 @@ impl BufferPool {
 
     /// What a receive names as its group; it holds the pool until its completion.
     pub(super) fn group(&self) -> u16 {
-        self.shared.group
-    }
-
-    /// Sees that the kernel has blocks, as far as there may be any.
-    pub(super) fn provide(&self) {
-        if self.made() == 0 {
-            self.grow();
-        }
-        for number in self.shared.unprovided.take() {
-            self.shared.provide(number);
-        }
+        // Another ring would find no blocks, and its receives wait for ever.
+        debug_assert!(
+            runtime::current().is_none_or(|ring| self.shared.group.is_of(&ring)),
+            "the pool is another ring's"
+        );
+        self.shared.group.number()
     }
 
     /// After the kernel found no block: makes more, or waits until one comes back.
@@ -122,33 +120,15 @@ impl BufferPool {
 
     /// Twice as many blocks; whether there may be more.
     fn grow(&self) -> bool {
-        let made = self.made();
-        let more = made.max(COUNT_MIN).min(self.shared.count_max - made);
+        let mut blocks = self.shared.blocks.borrow_mut();
+        let more = blocks.len().max(COUNT_MIN).min(self.shared.count_max - blocks.len());
         for _ in 0..more {
-            let mut blocks = self.shared.blocks.borrow_mut();
             let Ok(number) = u16::try_from(blocks.len()) else { return false };
-            blocks.push(Some(vec![0; self.shared.block_bytes as usize].into_boxed_slice()));
-            drop(blocks);
-            self.shared.provide(number);
+            let mut block = vec![0; self.shared.block_bytes as usize].into_boxed_slice();
+            self.shared.group.put(&mut block, number);
+            blocks.push(Some(block));
         }
         more > 0
-    }
-}
-
-impl Shared {
-    /// Tells the kernel of a block that is here.
-    fn provide(self: &Rc<Self>, number: u16) {
-        if !runtime::is_running() {
-            self.unprovided.borrow_mut().push(number);
-            return;
-        }
-        let mut blocks = self.blocks.borrow_mut();
-        if let Some(Some(block)) = blocks.get_mut(usize::from(number)) {
-            // The block stays on the heap and untouched until the kernel says that it has filled it.
-            let bytes = self.block_bytes as i32;
-            let entry = opcode::ProvideBuffers::new(block.as_mut_ptr(), bytes, 1, self.group, number);
-            drop(op::submit(entry.build(), self.clone()));
-        }
     }
 }
 
@@ -169,13 +149,14 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let block = std::mem::take(&mut self.block);
+        let mut block = std::mem::take(&mut self.block);
+        // On the heap it stays untouched from here, until the kernel says that it has filled it.
+        self.home.group.put(&mut block, self.number);
         if let Some(place) = self.home.blocks.borrow_mut().get_mut(usize::from(self.number)) {
             *place = Some(block);
         }
         self.home.lent.set(self.home.lent.get() - 1);
         self.home.returned.set(self.home.returned.get().wrapping_add(1));
-        self.home.provide(self.number);
         self.home.waiting.take().into_iter().for_each(Waker::wake);
     }
 }
@@ -215,7 +196,7 @@ mod tests {
     fn who_waits_holds_no_memory_and_what_comes_at_once_sets_the_number_of_blocks() {
         Runtime::new(64).expect("io_uring").block_on(async {
             let (sockets, mut peers) = connected(40).await;
-            let (pool, deadlines) = (BufferPool::new(64, 100), Deadlines::new());
+            let (pool, deadlines) = (BufferPool::new(64, 100).expect("a pool"), Deadlines::new());
             let came = Rc::new(Cell::new(0));
             let tasks: Vec<_> = sockets
                 .into_iter()
@@ -256,7 +237,7 @@ mod tests {
     fn no_more_blocks_than_there_may_be_and_who_finds_none_waits() {
         Runtime::new(64).expect("io_uring").block_on(async {
             let (sockets, mut peers) = connected(30).await;
-            let (pool, deadlines) = (BufferPool::new(2, 100), Deadlines::new());
+            let (pool, deadlines) = (BufferPool::new(2, 100).expect("a pool"), Deadlines::new());
             peers.iter_mut().for_each(|peer| peer.write_all(b"something").expect("write"));
             let held = Rc::new(Cell::new(0));
             let tasks: Vec<_> = sockets
@@ -285,7 +266,7 @@ mod tests {
     #[test]
     fn dropped_receives_lose_no_block() {
         Runtime::new(64).expect("io_uring").block_on(async {
-            let (pool, deadlines) = (BufferPool::new(8, 100), Deadlines::new());
+            let (pool, deadlines) = (BufferPool::new(8, 100).expect("a pool"), Deadlines::new());
             for round in 0..60 {
                 let (sockets, mut peers) = connected(8).await;
                 let tasks: Vec<_> = sockets
@@ -327,17 +308,42 @@ mod tests {
     }
 
     #[test]
-    fn blocks_given_back_outside_of_a_runtime_are_used_again() {
-        let pool = BufferPool::new(1, 100);
-        for _ in 0..3 {
-            let buffer = Runtime::new(8).expect("io_uring").block_on(async {
-                let (sockets, mut peers) = connected(1).await;
-                peers[0].write_all(b"something").expect("write");
-                let deadlines = Deadlines::new();
-                let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
-                sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes")
-            });
-            assert_eq!((buffer.filled(), pool.lent(), pool.made()), (&b"something"[..], 1, 1));
-        }
+    fn a_pool_may_outlive_its_runtime_and_has_no_other() {
+        assert!(BufferPool::new(1, 100).is_err(), "no runtime");
+        let (pool, buffer) = Runtime::new(8).expect("io_uring").block_on(async {
+            let pool = BufferPool::new(1, 100).expect("a pool");
+            let (sockets, mut peers) = connected(1).await;
+            peers[0].write_all(b"something").expect("write");
+            let deadlines = Deadlines::new();
+            let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
+            let buffer = sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+            (pool, buffer)
+        });
+        assert_eq!((buffer.filled(), pool.lent(), pool.made()), (&b"something"[..], 1, 1));
+        drop(buffer);
+        assert_eq!(pool.lent(), 0);
+    }
+
+    /// The entries that the kernel reads are used again and again, and more blocks than a group can have are not made.
+    #[test]
+    fn entries_go_round() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(1).await;
+            let (pool, deadlines) = (BufferPool::new(3, 8).expect("a pool"), Deadlines::new());
+            let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
+            for round in 0..70_u8 {
+                peers[0].write_all(&[round; 20]).expect("write");
+                let mut came = Vec::new();
+                while came.len() < 20 {
+                    let buffer = sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+                    came.extend_from_slice(buffer.filled());
+                }
+                assert_eq!(came, [round; 20]);
+            }
+            assert_eq!((pool.made(), pool.lent()), (3, 0));
+            let largest = BufferPool::new(usize::MAX, 1).expect("a pool");
+            while largest.grow() {}
+            assert_eq!(largest.made(), usize::from(ENTRIES_MAX));
+        });
     }
 }

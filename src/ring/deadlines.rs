@@ -1,11 +1,11 @@
 //! The shard's deadlines: one timer for all fetches, that ends operations rather than forgetting them.
 //!
 //! Decides: a fetch holds one guard and moves it from stage to stage; one alarm at the earliest entry looks for
-//! guards whose time has come, raises their flag and cancels what is under way on their descriptor, so that the
-//! pending operation completes with ECANCELED and its memory comes back. One timer entry a guard that is
+//! guards whose time has come, raises their flag and ends the connection of their descriptor, so that the pending
+//! operation completes and its memory comes back. One timer entry a guard that is
 //! corrected when it falls due (a deadline nearly always moves later), so moving costs nothing.
 //! Invariants: nothing expires before its time, everything within two ticks of 16 ms after it; while a guard stays
-//! expired, the cancel is repeated, should an operation have slipped by; the heap holds at most two entries
+//! expired, what is under way is cancelled again and again, should an operation have slipped by; the heap holds at most two entries
 //! a guard and some. The alarm goes off at most once a tick, and only when an entry falls due.
 //! Limits: 16 ms; deadlines of a fetch are seconds.
 
@@ -133,8 +133,10 @@ async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
         let targets = shared.targets.borrow();
         for slot in expired {
             if let Some(Some(target)) = targets.get(slot) {
-                target.expired.set(true);
-                op::cancel(target.fd.as_raw_fd());
+                match target.expired.replace(true) {
+                    false => op::shut(&target.fd),
+                    true => op::cancel(target.fd.as_raw_fd()),
+                }
             }
         }
         if live == 0 {

@@ -8,7 +8,7 @@
 //! Invariants: memory handed to the kernel stays with its operation until the completion, also when a task
 //! is dropped or the runtime ends; a descriptor stays open as long as an operation on it is under way, so
 //! its number cannot be given to another connection meanwhile; `unsafe` occurs in this folder alone.
-//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running).
+//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks).
 //! Leaves to others: what to connect to and what to say (`fetch`), when to write which file (`store`).
 
 #![allow(unsafe_code)]
@@ -17,13 +17,16 @@ mod alarm;
 mod buffer;
 mod clock;
 mod deadlines;
+mod descriptor;
 mod file;
+mod group;
 mod op;
 mod perf;
 mod process;
 mod receive;
 mod runtime;
 mod sampler;
+mod sending;
 mod socket;
 mod thread;
 mod wake;
@@ -39,6 +42,7 @@ pub use process::{cpu_time, raise_file_limit};
 pub use receive::Receive;
 pub use runtime::{RingError, Runtime, spawn, turn};
 pub use sampler::{Sampled, Sampler};
+pub use sending::Sending;
 pub use socket::{Socket, SocketOptions};
 pub use thread::{Thread, process_cpu_time};
 pub use wake::{WakeListener, Waker};

@@ -13,8 +13,9 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use io_uring::{cqueue, opcode, squeue, types};
@@ -44,11 +45,10 @@ pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd
     op
 }
 
-/// The same for an operation that takes its memory from a group of provided buffers: which one it took comes back.
-pub(super) fn submit_picking<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd, data: D) -> Op<D, Picking<D>> {
-    let mut op = Op::new(entry.flags(squeue::Flags::BUFFER_SELECT), data, Picking(PhantomData));
-    op.cancel = Some(fd);
-    op
+/// The same for an operation that takes its memory from a group of blocks: which one it took comes back. It must be seen
+/// to its end.
+pub(super) fn submit_picking<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D, Picking<D>> {
+    Op::new(entry.flags(squeue::Flags::BUFFER_SELECT), data, Picking(PhantomData))
 }
 
 /// Asks the kernel to end every operation under way on `fd`; they complete with ECANCELED. Nobody waits for
@@ -57,6 +57,16 @@ pub(super) fn cancel(fd: RawFd) {
     if is_running() {
         let builder = types::CancelBuilder::fd(types::Fd(fd)).all();
         drop(submit(opcode::AsyncCancel2::new(builder).build(), ()));
+    }
+}
+
+/// Ends the connection of `fd` both ways: receives under way see its end, sends and connects fail. A cancel looks at
+/// every operation of the ring, of which connections that are kept have one each; this costs the same however many there
+/// are. `fd` stays open until it is done. Nothing happens outside of a runtime.
+pub(super) fn shut(fd: &Rc<OwnedFd>) {
+    if is_running() {
+        let entry = opcode::Shutdown::new(types::Fd(fd.as_raw_fd()), libc::SHUT_RDWR).build();
+        drop(submit(entry, fd.clone()));
     }
 }
 
@@ -83,13 +93,6 @@ impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D>> Op<D, T> {
     fn new(entry: squeue::Entry, data: D, transform: T) -> Op<D, T> {
         SUBMITTED.with(|submitted| submitted.set(submitted.get().wrapping_add(1)));
         Op { in_flight: UnsubmittedOneshot::new(data, transform, entry).submit(), cancel: None }
-    }
-
-    /// Asks the kernel to end it, which its completion then says.
-    pub(super) fn cancel(&self) {
-        if let Some(fd) = self.cancel {
-            cancel(fd);
-        }
     }
 }
 

@@ -19,18 +19,18 @@ use super::{Buffer, BufferPool, op, runtime};
 /// What a receive holds until its completion.
 type Held = (BufferPool, Rc<OwnedFd>);
 
-/// A receive under way. Dropped before its end, it is cancelled and seen to its end all the same: the kernel may have
-/// taken a block already, and only the completion says which.
+/// A receive under way. Dropped before its end, it ends its connection, and is seen to its end all the same: the kernel
+/// may have taken a block already, and only the completion says which.
 pub struct Receive {
     op: Option<op::Op<Held, op::Picking<Held>>>,
+    fd: Rc<OwnedFd>,
 }
 
 impl Receive {
     pub(super) fn new(fd: &Rc<OwnedFd>, pool: &BufferPool) -> Receive {
-        pool.provide();
         let target = types::Fd(fd.as_raw_fd());
         let entry = opcode::Recv::new(target, std::ptr::null_mut(), pool.block_bytes()).buf_group(pool.group());
-        Receive { op: Some(op::submit_picking(entry.build(), fd.as_raw_fd(), (pool.clone(), fd.clone()))) }
+        Receive { op: Some(op::submit_picking(entry.build(), (pool.clone(), fd.clone()))), fd: fd.clone() }
     }
 
     /// Whether nothing has come yet, and no end. Of a connection that is kept: whether it may be used for another
@@ -65,7 +65,7 @@ impl Drop for Receive {
         if let Some(op) = self.op.take()
             && runtime::is_running()
         {
-            op.cancel();
+            op::shut(&self.fd);
             runtime::spawn(async move {
                 let (_, number, (pool, _)) = op.await;
                 drop(number.and_then(|number| pool.picked(number, 0)));

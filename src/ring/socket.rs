@@ -5,8 +5,9 @@
 //! The descriptor is left in blocking mode: the ring itself tries without waiting and then polls, while a
 //! nonblocking descriptor may answer EAGAIN to the operation instead.
 //! Invariants: the memory of an operation comes back with its completion and never before; a receive holds none until
-//! something has come, so one may be under way for as long as a connection is open; a passed deadline lets no operation begin; sends raise no signal.
-//! Limits: one operation at a time on a socket: a cancel meets all of them.
+//! something has come, so one may be under way for as long as a connection is open; a passed deadline lets no operation
+//! begin, and what ends by it ends with ECANCELED; sends raise no signal.
+//! Limits: one operation a direction at a time: a cancel meets both.
 //! Leaves to others: which addresses are allowed, what is said.
 
 use std::io;
@@ -16,7 +17,7 @@ use std::rc::Rc;
 
 use io_uring::{opcode, types};
 
-use super::{Buffer, BufferPool, Guard, Receive, op};
+use super::{Buffer, BufferPool, Guard, Receive, Sending, op};
 
 /// What a socket is told before it connects; zero and `None` leave the system's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,6 +96,8 @@ impl Socket {
         loop {
             guard.check()?;
             let (result, buffer) = begun.take().unwrap_or_else(|| self.receive(pool)).await;
+            // The deadline ends the connection: that end is not the peer's.
+            guard.check()?;
             match result {
                 Ok(0) => return Ok(None),
                 Ok(_) => return buffer.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
@@ -102,6 +105,11 @@ impl Socket {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Begins to send all of `bytes`, by the socket's deadline. Nothing else may be sent until it is through.
+    pub fn send(&self, bytes: Vec<u8>) -> Sending {
+        Sending::new(&self.fd, bytes)
     }
 
     /// Sends all of `bytes`, which come back.
@@ -246,7 +254,7 @@ mod tests {
     fn bytes_go_both_ways() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(2, 16));
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(2, 16).expect("a pool"));
             let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
             let mut begun = socket.receive(&pool);
             turn().await;
@@ -265,6 +273,19 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert!(!begun.is_waiting());
             assert_eq!((begun.is_waiting(), pool.lent()), (false, 0));
+            // More than the socket takes at once: it is through when the peer has read, and not before.
+            let mut sending = socket.send(vec![b'x'; 8 << 20]);
+            turn().await;
+            assert!(!sending.is_through());
+            let reader = std::thread::spawn(move || {
+                let mut all = vec![0; 8 << 20];
+                peer.read_exact(&mut all).expect("read");
+                assert!(all.iter().all(|byte| *byte == b'x'));
+                peer
+            });
+            (&mut sending).await.expect("sent");
+            assert!(!sending.is_through(), "it says so once");
+            let peer = reader.join().expect("a thread");
             let mut begun = socket.receive(&pool);
             drop(peer);
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -279,7 +300,7 @@ mod tests {
     fn a_deadline_ends_a_receive() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(1, 4_096));
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(1, 4_096).expect("a pool"));
             for _ in 0..5 {
                 let (socket, guard, _peer) = connected(&listener, &deadlines).await;
                 let start = now();
@@ -302,7 +323,7 @@ mod tests {
     fn a_dropped_task_leaves_memory_and_descriptor_with_the_kernel_until_the_completion() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 4_096));
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 4_096).expect("a pool"));
             let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
             let task = spawn({
                 let pool = pool.clone();
@@ -331,18 +352,18 @@ mod tests {
 
     #[test]
     fn a_runtime_that_ends_waits_for_its_operations() {
-        let pool = BufferPool::new(4, 4_096);
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let runtime = Runtime::new(8).expect("io_uring");
-        runtime.block_on(async {
-            let deadlines = Deadlines::new();
+        let pool = runtime.block_on(async {
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 4_096).expect("a pool"));
             let (socket, guard, peer) = connected(&listener, &deadlines).await;
-            let pool = pool.clone();
+            let lent = pool.clone();
             spawn(async move {
-                let _ = socket.recv(None, &pool, &guard).await;
+                let _ = socket.recv(None, &lent, &guard).await;
                 drop(peer);
             });
             tokio::time::sleep(Duration::from_millis(20)).await;
+            pool
         });
         assert_eq!(pool.holders(), 3);
         drop(runtime);

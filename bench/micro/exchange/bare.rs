@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::{BODY_BYTES, cpu_time};
+use super::{BODY_BYTES, Used, cpu_time};
 
 const REQUEST: &[u8] =
     b"GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench/1.0\r\nAccept-Encoding: gzip\r\n\r\n";
@@ -21,6 +21,11 @@ const GROUP: u16 = 7;
 /// What a completion is of.
 const SENT: u64 = 1 << 32;
 const PROVIDED: u64 = 1 << 33;
+
+/// A bare ring does nothing else.
+fn all_ring(all: Duration) -> Used {
+    Used { ring: all, all }
+}
 
 struct Client {
     ring: IoUring,
@@ -82,7 +87,7 @@ impl Client {
 }
 
 /// A block for each connection, one receive at a time.
-pub fn single(port: u16, connections: usize, requests: usize) -> Duration {
+pub fn single(port: u16, connections: usize, requests: usize) -> Used {
     let mut client = Client::new(port, connections, requests);
     let mut blocks: Vec<Box<[u8]>> = (0..connections).map(|_| vec![0; BLOCK_BYTES].into_boxed_slice()).collect();
     let before = cpu_time();
@@ -111,11 +116,11 @@ pub fn single(port: u16, connections: usize, requests: usize) -> Duration {
             receive(&mut client, at);
         }
     }
-    cpu_time() - before
+    all_ring(cpu_time() - before)
 }
 
 /// Receives that stay armed, with blocks that the kernel takes when something has come.
-pub fn multishot(port: u16, connections: usize, requests: usize) -> Duration {
+pub fn multishot(port: u16, connections: usize, requests: usize) -> Used {
     let mut client = Client::new(port, connections, requests);
     let mut blocks = vec![0_u8; BLOCK_BYTES * usize::from(BLOCKS)];
     let before = cpu_time();
@@ -149,5 +154,5 @@ pub fn multishot(port: u16, connections: usize, requests: usize) -> Duration {
             }
         }
     }
-    cpu_time() - before
+    all_ring(cpu_time() - before)
 }

@@ -2,7 +2,8 @@
 //!
 //! The server is this program again, in a process and on a CPU of its own. Three tables:
 //! CPU time of the client's thread for a GET of 16 KiB over kept connections, by the number of connections, each client
-//! in turn, medians of ROUNDS (default 5) and of the rounds' ratios to the best bare ring; memory of an idle connection;
+//! in turn, medians of ROUNDS (default 5) and of the rounds' ratios to the best bare ring: of the kernel's and the
+//! runtime's part (the hands' is sampled; a bare ring does nothing else) and of all; memory of an idle connection;
 //! and SLOW (default 19,000, less where fewer files may be open) connections to a server that drips: memory of each,
 //! and the latency of another host beside them and without them.
 //! Checked: every body whole, by its length; the slow ones all open at once.
@@ -20,7 +21,8 @@ use std::time::Duration;
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{FetchJob, JobKind};
-use ringcrawl::ring::{self, Runtime, Thread};
+use ringcrawl::ring::{self, Runtime, Sampler, Thread};
+use ringcrawl::stage::Stage;
 use ringcrawl::time::Instant;
 use ringcrawl::url::Url;
 
@@ -37,14 +39,16 @@ fn main() {
         return server::serve();
     }
     let in_test = !std::env::args().any(|argument| argument == "--bench");
-    cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
     let files = ring::raise_file_limit();
+    // Before this thread has its CPU, which the server would inherit.
     let (server, port) = start_server();
-    if let Ok(client) = std::env::var("ONLY") {
+    cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
+    if let Ok(client_name) = std::env::var("ONLY") {
         // One client alone, for a profiler.
-        let client = CLIENTS.iter().find(|(name, _)| *name == client).expect("a client").1;
+        let client = CLIENTS.iter().find(|(name, _)| *name == client_name).expect("a client").1;
         let (connections, requests) = (number("CONNECTIONS", 512), number("REQUESTS", 600_000));
-        println!("{:.2}", client(port, connections, requests).as_secs_f64() * 1e6 / requests as f64);
+        let (ring, all) = client(port, connections, requests).micros(requests);
+        println!("{client_name}: {ring:.2} of {all:.2}");
         return;
     }
     let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(200);
@@ -77,25 +81,48 @@ fn start_server() -> (Server, u16) {
     (Server(child), line.trim().parse().expect("a port"))
 }
 
-/// Sends so many requests to a port over so many connections; the CPU time that it took.
-type Client = fn(u16, usize, usize) -> Duration;
+/// CPU time of the client's thread.
+#[derive(Clone, Copy)]
+struct Used {
+    /// Of the kernel, the runtime and the steps between: stage `ring`.
+    ring: Duration,
+    all: Duration,
+}
+
+impl Used {
+    /// Microseconds a request.
+    fn micros(self, requests: usize) -> (f64, f64) {
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
+        (each(self.ring), each(self.all))
+    }
+}
+
+/// Sends so many requests to a port over so many connections.
+type Client = fn(u16, usize, usize) -> Used;
 
 const CLIENTS: [(&str, Client); 3] = [("bare", bare::single), ("multishot", bare::multishot), ("hands", hands)];
 
 /// CPU time of a request, by client and number of connections.
 fn costs(port: u16, rounds: usize, requests: usize, in_test: bool) {
-    println!("\n{:<12} {:<18} {:>12} {:>10}", "connections", "client", "CPU us", "to best");
+    let heads = ["kernel+ring us", "to best", "all us", "to best"];
+    print!("\n{:<12} {:<10}", "connections", "client");
+    heads.iter().for_each(|head| print!(" {head:>15}"));
+    println!();
     for connections in if in_test { vec![8] } else { vec![64, 512, 4_096] } {
         let mut micros = vec![Vec::new(); CLIENTS.len()];
         for _ in 0..rounds {
             for ((_, client), micros) in CLIENTS.iter().zip(&mut micros) {
-                micros.push(client(port, connections, requests).as_secs_f64() * 1e6 / requests as f64);
+                micros.push(client(port, connections, requests).micros(requests));
             }
         }
         for ((name, _), own) in CLIENTS.iter().zip(&micros) {
-            let ratios =
-                own.iter().zip(micros[0].iter().zip(&micros[1])).map(|(own, (one, other))| own / one.min(*other));
-            println!("{connections:<12} {name:<18} {:>12.2} {:>10.3}", median(own.clone()), median(ratios.collect()));
+            print!("{connections:<12} {name:<10}");
+            for part in [|used: &(f64, f64)| used.0, |used: &(f64, f64)| used.1] {
+                let bare = micros[0].iter().zip(&micros[1]).map(|(one, other)| one.1.min(other.1));
+                let ratios = own.iter().map(part).zip(bare).map(|(own, bare)| own / bare).collect();
+                print!(" {:>15.2} {:>15.3}", median(own.iter().map(part).collect()), median(ratios));
+            }
+            println!();
         }
     }
 }
@@ -105,11 +132,15 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// CPU time of this thread so far.
-fn cpu_time() -> Duration {
+fn this_thread() -> Thread {
     let thread = Thread::default();
     thread.announce();
-    thread.cpu_time().expect("a clock")
+    thread
+}
+
+/// CPU time of this thread so far.
+fn cpu_time() -> Duration {
+    this_thread().cpu_time().expect("a clock")
 }
 
 fn config(connections: usize) -> Config {
@@ -147,12 +178,13 @@ fn with_hands<T>(connections: usize, test: impl AsyncFnOnce(Rc<Hands>) -> T) -> 
 }
 
 /// The crawler's own way: `connections` tasks that ask one after another.
-fn hands(port: u16, connections: usize, requests: usize) -> Duration {
+fn hands(port: u16, connections: usize, requests: usize) -> Used {
     with_hands(connections, async |hands| {
         let url = Url::parse(&format!("http://127.0.0.1:{port}/page")).expect("a URL");
         // The first request of each makes its connection, and is not counted.
-        let mut used = Duration::ZERO;
+        let mut used = Used { ring: Duration::ZERO, all: Duration::ZERO };
         for each in [1, requests.div_ceil(connections)] {
+            let sampler = Sampler::start(&this_thread()).expect("a sampler");
             let before = cpu_time();
             let tasks: Vec<_> = (0..connections)
                 .map(|_| {
@@ -167,9 +199,14 @@ fn hands(port: u16, connections: usize, requests: usize) -> Duration {
             for task in tasks {
                 task.await.expect("a task");
             }
-            used = cpu_time() - before;
+            let part = requests as f64 / (requests.div_ceil(connections) * connections) as f64;
+            let all = (cpu_time() - before).mul_f64(part);
+            let seen = sampler.sampled();
+            let sum: Duration = seen.user.iter().chain(&seen.kernel).sum();
+            let ring: Duration = seen.kernel.iter().chain([&seen.user[Stage::Ring as usize]]).sum();
+            used = Used { ring: all.mul_f64(ring.as_secs_f64() / sum.as_secs_f64().max(1e-9)), all };
         }
-        used.mul_f64(requests as f64 / (requests.div_ceil(connections) * connections) as f64)
+        used
     })
 }
 
