@@ -8,6 +8,7 @@
 #![no_main]
 
 mod coding;
+mod dns;
 mod http;
 mod store;
 mod text;
@@ -18,7 +19,7 @@ use std::sync::OnceLock;
 /// A target: its name, what it does with bytes, its seeds.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 12] = [
+const TARGETS: [Target; 13] = [
     ("head", http::head, http::head_seeds),
     ("chunked", http::chunked, http::chunked_seeds),
     ("response", http::response, http::response_seeds),
@@ -26,6 +27,7 @@ const TARGETS: [Target; 12] = [
     ("deflate", |data| coding::decode("deflate", data), || coding::seeds("deflate")),
     ("br", |data| coding::decode("br", data), || coding::seeds("br")),
     ("zstd", |data| coding::decode("zstd", data), || coding::seeds("zstd")),
+    ("dns", dns::dns, dns::dns_seeds),
     ("robots", text::robots, text::robots_seeds),
     ("links", text::links, text::links_seeds),
     ("url", text::url, text::url_seeds),
