@@ -1,12 +1,14 @@
-//! Hands, jobs and servers that say what they were asked.
+//! Hands, jobs and servers.
 //!
 //! Decides: servers are plain threads of the standard library, so that nothing of the crawler's own is on both sides.
 
 use std::future::Future;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::fetch::{Exchange, Hands};
@@ -17,19 +19,49 @@ use ringcrawl::url::Url;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// Held for reading by each test, for writing by the one that counts the process's descriptors.
+pub static ALONE: RwLock<()> = RwLock::new(());
+
+/// Short times.
+pub fn config() -> Config {
+    let mut config = Config::default();
+    config.fetch.connect_timeout = Duration::from_secs(2);
+    config.fetch.tls_timeout = Duration::from_secs(2);
+    config.fetch.first_byte_timeout = Duration::from_secs(2);
+    config.fetch.deadline = Duration::from_secs(5);
+    config.fetch.header_bytes_max = 64 << 10;
+    config.fetch.header_count_max = 256;
+    config.fetch.body_wire_bytes_max = 8 << 20;
+    config.fetch.body_bytes_max = 16 << 20;
+    config.fetch.in_flight_max = 256;
+    config.fetch.idle_connections_max = 16;
+    config.fetch.idle_timeout = Duration::from_secs(5);
+    config.fetch.private_addresses = PrivateAddresses::Loopback;
+    config.dns.timeout = Duration::from_secs(1);
+    config.dns.in_flight_max = 8;
+    config.dns.ttl_min = Duration::from_secs(60);
+    config.dns.ttl_max = Duration::from_secs(86_400);
+    config.dns.servers = vec![SocketAddr::new(LOOPBACK, 9)];
+    config
+}
+
 /// The defaults, fit for loopback, and `more`.
-pub fn config(more: &str) -> Config {
+pub fn config_with(more: &str) -> Config {
     let mut config = Config::parse(more, "test").unwrap_or_else(|errors| panic!("{errors:?}"));
     config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
     config.fetch.in_flight_max = 16;
     config
 }
 
+/// Runs a test that is not the one which counts descriptors.
 pub fn with_hands<F: Future<Output = ()>>(config: &Config, test: impl FnOnce(Rc<Hands>) -> F) {
-    Runtime::new(64).expect("io_uring").block_on(async {
+    let _shared = ALONE.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let runtime = Runtime::new(256).expect("io_uring");
+    runtime.block_on(async {
         let hands = Rc::new(Hands::new(config, "testcrawl/1.0".to_owned()).expect("hands"));
         test(hands.clone()).await;
-        assert_eq!((hands.buffers_lent(), hands.deadlines().live()), (0, 0), "what was lent is back");
+        assert_eq!(hands.buffers_lent(), 0, "blocks are still lent");
+        assert_eq!(hands.deadlines().live(), 0, "deadlines are still set");
     });
 }
 
@@ -40,8 +72,8 @@ pub fn job(url: &str) -> FetchJob {
         kind: JobKind::Page,
         url: Url::parse(url).expect("url"),
         addr: Some(LOOPBACK),
-        others: Vec::new(),
         both_families: false,
+        others: Vec::new(),
         depth: 0,
         attempt: 0,
         deadline: Instant::NEVER,
@@ -50,6 +82,22 @@ pub fn job(url: &str) -> FetchJob {
 
 pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Exchange, Failure> {
     hands.exchange(&job(url)).await
+}
+
+/// A server that gives each connection, with its number, to a thread that runs `serve`.
+pub fn server(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
+    let addr = listener.local_addr().expect("address");
+    let count = Arc::new(AtomicUsize::new(0));
+    let (counter, serve) = (count.clone(), Arc::new(serve));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (serve, number) = (serve.clone(), counter.fetch_add(1, Ordering::SeqCst));
+            let Ok(stream) = stream else { return };
+            std::thread::spawn(move || serve(stream, number));
+        }
+    });
+    (addr, count)
 }
 
 /// Reads one request's head; `None` when the peer closed.
@@ -65,11 +113,26 @@ pub fn read_request(stream: &mut impl Read) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
+pub fn respond(stream: &mut impl Write, body: &str) {
+    let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+}
+
+/// Closes with a request unread, which makes the kernel reset the connection.
+pub fn reset_after(mut stream: TcpStream, answer: &[u8]) {
+    let _ = stream.read(&mut [0]);
+    let _ = stream.write_all(answer);
+    std::thread::sleep(Duration::from_millis(30));
+}
+
+pub fn url(addr: SocketAddr, path: &str) -> String {
+    format!("http://www.example.test:{}{path}", addr.port())
+}
+
 /// What a server was asked, in order.
 pub type Asked = Arc<Mutex<Vec<String>>>;
 
 /// A server that answers each request, after noting it, with the fields that `fields` gives for its path.
-pub fn server(fields: impl Fn(&str) -> String + Send + Sync + 'static) -> (SocketAddr, Asked) {
+pub fn noting_server(fields: impl Fn(&str) -> String + Send + Sync + 'static) -> (SocketAddr, Asked) {
     let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
     let addr = listener.local_addr().expect("address");
     let asked: Asked = Arc::default();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::outcome::{Failure, Outcome};
 
-use super::rig::{self, LOOPBACK, config, get, job, last, server, with_hands};
+use super::rig::*;
 
 /// A program that ends with the test.
 struct Running {
@@ -69,7 +69,7 @@ fn microsocks(login: &[&str]) -> Option<Running> {
 fn through(scheme: &str, login: &str, addr: SocketAddr, more: &str) -> Config {
     let at = if login.is_empty() { String::new() } else { format!("{login}@") };
     let mut config =
-        config(&format!("[proxy]\nurl = \"{scheme}://{at}{addr}\"\n{more}\n[tls]\ncertificates = \"record\"\n"));
+        config_with(&format!("[proxy]\nurl = \"{scheme}://{at}{addr}\"\n{more}\n[tls]\ncertificates = \"record\"\n"));
     config.fetch.connect_timeout = Duration::from_secs(2);
     config.fetch.tls_timeout = Duration::from_secs(5);
     config
@@ -77,8 +77,8 @@ fn through(scheme: &str, login: &str, addr: SocketAddr, more: &str) -> Config {
 
 #[test]
 fn an_http_proxy_gets_pages_whole_and_tunnels_https() {
-    let (plain, asked) = server(|_| String::new());
-    let (secure, asked_securely) = rig::secure_server();
+    let (plain, asked) = noting_server(|_| String::new());
+    let (secure, asked_securely) = secure_server();
     let Some(proxy) = tinyproxy("BasicAuth crawler sesame\n") else { return };
     let http = format!("http://localhost:{}/a?b", plain.port());
     let https = format!("https://www.example.test:{}/c", secure.port());
@@ -122,8 +122,8 @@ fn an_http_proxy_gets_pages_whole_and_tunnels_https() {
 
 #[test]
 fn a_socks_proxy_tunnels_everything() {
-    let (plain, asked) = server(|_| String::new());
-    let (secure, _) = rig::secure_server();
+    let (plain, asked) = noting_server(|_| String::new());
+    let (secure, _) = secure_server();
     let Some(proxy) = microsocks(&["-u", "crawler", "-P", "sesame"]) else { return };
     let at =
         move |host: &str| [format!("http://{host}:{}/a", plain.port()), format!("https://{host}:{}/a", secure.port())];
@@ -150,7 +150,7 @@ fn a_socks_proxy_tunnels_everything() {
 
 #[test]
 fn a_proxy_may_look_names_up() {
-    let (plain, _) = server(|_| String::new());
+    let (plain, _) = noting_server(|_| String::new());
     let Some(proxy) = microsocks(&[]) else { return };
     let by_name = format!("http://localhost:{}/", plain.port());
     let by_address = format!("http://127.0.0.1:{}/", plain.port());
@@ -176,7 +176,7 @@ fn a_proxy_may_look_names_up() {
 /// The policy judges the peer, wherever the proxy is.
 #[test]
 fn forbidden_addresses_stay_forbidden_behind_a_proxy() {
-    let (proxy, _) = server(|_| String::new());
+    let (proxy, _) = noting_server(|_| String::new());
     let mut config = through("http", "", proxy, "");
     config.fetch.private_addresses = PrivateAddresses::Deny;
     with_hands(&config, |hands| async move {

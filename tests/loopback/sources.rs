@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::rig::{config, get, last, server, with_hands};
+use super::rig::*;
 
 #[test]
 fn addresses_take_turns_and_ports_keep_to_their_range() {
-    let (addr, asked) = server(|_| String::new());
-    let config = config(
+    let (addr, asked) = noting_server(|_| String::new());
+    let config = config_with(
         "[fetch]\nsource_addresses = [\"127.0.0.2\", \"::1\", \"127.0.0.3\"]\nsource_ports = \"40000-40099\"\n\
          receive_buffer_bytes = \"64KiB\"\nsend_buffer_bytes = \"32KiB\"\n",
     );

@@ -1,21 +1,13 @@
-//! What requests carry and which way they go, against real sockets on loopback: credentials, cookies, proxies, source
-//! addresses.
+//! What requests carry, and to whom.
 
-#[path = "requests/proxies.rs"]
-mod proxies;
-#[path = "requests/rig.rs"]
-mod rig;
-#[path = "requests/sources.rs"]
-mod sources;
-
-use rig::{config, get, last, server, with_hands};
+use super::rig::*;
 
 #[test]
 fn credentials_go_to_their_origin_and_nowhere_else() {
-    let (addr, asked) = server(|_| String::new());
-    let (other, asked_other) = server(|_| String::new());
+    let (addr, asked) = noting_server(|_| String::new());
+    let (other, asked_other) = noting_server(|_| String::new());
     let origin = format!("http://intranet.example.test:{}", addr.port());
-    let config = config(&format!("[http]\nauth = {{ \"{origin}\" = \"crawler:open sesame\" }}\n"));
+    let config = config_with(&format!("[http]\nauth = {{ \"{origin}\" = \"crawler:open sesame\" }}\n"));
     with_hands(&config, |hands| async move {
         for _ in 0..2 {
             let exchange = get(&hands, &format!("{origin}/a")).await.expect("exchange");
@@ -36,7 +28,7 @@ fn credentials_go_to_their_origin_and_nowhere_else() {
 
 #[test]
 fn cookies_come_back_when_they_are_wanted() {
-    let (addr, asked) = server(|path| match path {
+    let (addr, asked) = noting_server(|path| match path {
         "/login" => "Set-Cookie: session=1; Path=/\r\nSet-Cookie: wide=2; Domain=site.test; Path=/\r\n".to_owned(),
         "/logout" => "Set-Cookie: session=; Path=/; Max-Age=0\r\n".to_owned(),
         _ => String::new(),
@@ -46,7 +38,7 @@ fn cookies_come_back_when_they_are_wanted() {
         [("off", [None; 4]), ("site", [Some("session=1; wide=2"), Some("wide=2"), None, Some("wide=2")])]
     {
         let asked = asked.clone();
-        with_hands(&config(&format!("[http]\ncookies = \"{cookies}\"\n")), |hands| async move {
+        with_hands(&config_with(&format!("[http]\ncookies = \"{cookies}\"\n")), |hands| async move {
             let mut seen = Vec::new();
             for (host, path, is_noted) in [
                 ("www.site.test", "/login", false),
