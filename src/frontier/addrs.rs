@@ -32,6 +32,17 @@ pub struct Addrs {
     ttl: Duration,
 }
 
+/// What is left of an answer after no connection came about to the address in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// Another address.
+    Another,
+    /// None of this answer, but the other family was not asked for.
+    OtherFamily,
+    /// None: all get another chance.
+    Nothing,
+}
+
 impl Addrs {
     /// The answer `list`, which is not empty, as it came at `now`; `before` is the one that it replaces.
     pub fn new(list: &[IpAddr], families: Families, now: Instant, ttl: Duration, before: Option<&Addrs>) -> Addrs {
@@ -45,6 +56,7 @@ impl Addrs {
             let kept = before.in_use().filter(|_| before.works);
             match kept.and_then(|kept| addrs.place_of(kept)) {
                 Some(place) => (addrs.used, addrs.works) = (place, true),
+                None if addrs.dead.count_ones() as usize == addrs.list.len() => addrs.dead = 0,
                 None if addrs.dead & 1 != 0 => addrs.failed(),
                 None => {}
             }
@@ -91,19 +103,19 @@ impl Addrs {
     }
 
     /// No connection came about to the address in use: the next one. When all have had their chance, they get
-    /// another one; but where another family was not asked for, it is to be asked for now, and the answer is `true`.
-    pub fn unconnected(&mut self) -> bool {
+    /// another one; but where another family was not asked for, it is to be asked for now.
+    pub fn unconnected(&mut self) -> Left {
         self.dead |= 1 << self.used;
         let next = self.behind().next();
         if next.is_none() && !self.both {
             (self.works, self.until) = (false, Instant::ZERO);
-            return true;
+            return Left::OtherFamily;
         }
         if next.is_none() {
             self.dead = 0;
         }
         self.failed();
-        false
+        if next.is_some() { Left::Another } else { Left::Nothing }
     }
 
     /// Whether to ask again pays, `lead` before the address is used: the answer may be too old again by then.
@@ -220,17 +232,20 @@ mod tests {
     #[test]
     fn the_other_family_is_asked_for_when_all_have_failed() {
         let mut known = answer("192.0.2.1 192.0.2.2", None);
-        assert!(!known.unconnected());
+        assert_eq!(known.unconnected(), Left::Another);
         assert_eq!((known.current(at(0)), known.others()), (Some(addrs("192.0.2.2")[0]), Vec::new()));
-        assert!(known.unconnected());
+        assert_eq!(known.unconnected(), Left::OtherFamily);
         assert_eq!(known.current(at(0)), None, "the name is asked for again");
         let mut both = answer("192.0.2.1 192.0.2.2 2001:db8::1", Some(&known)).of_both(true);
         assert_eq!(both.current(at(0)), Some(addrs("2001:db8::1")[0]), "the others have had their chance");
-        assert!(!both.unconnected());
+        assert_eq!(both.unconnected(), Left::Nothing);
         assert_eq!((both.current(at(0)), both.others().len()), (Some(addrs("192.0.2.2")[0]), 2), "and get another");
-        assert!(!Addrs::literal(addrs("::1")[0]).unconnected());
+        // No other family brought another address: these get another chance, all of them.
+        let same = answer("192.0.2.1 192.0.2.2", Some(&known)).of_both(true);
+        assert_eq!((same.current(at(0)), same.others()), (Some(addrs("192.0.2.1")[0]), addrs("192.0.2.2")));
+        assert_eq!(Addrs::literal(addrs("::1")[0]).unconnected(), Left::Nothing);
         let mut only = Addrs::new(&addrs("192.0.2.1"), Families::Ipv4Only, at(0), Duration::from_secs(60), None);
-        assert!(!only.unconnected());
+        assert_eq!(only.unconnected(), Left::Nothing);
         // Who did not answer while another did is dead, too.
         let mut raced = answer("192.0.2.1 192.0.2.2 192.0.2.3", None);
         raced.answered(addrs("192.0.2.2")[0]);
@@ -249,6 +264,6 @@ mod tests {
         assert!(!known.stretch(at(160), grace) && known.current(at(160)).is_none());
         assert!(!answer("192.0.2.1", None).stretch(at(60), Duration::ZERO));
         let mut dead = answer("192.0.2.1", None);
-        assert!(dead.unconnected() && !dead.stretch(at(60), grace));
+        assert!(dead.unconnected() == Left::OtherFamily && !dead.stretch(at(60), grace));
     }
 }

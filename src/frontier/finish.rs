@@ -3,11 +3,13 @@
 //! Decides: the next request to a host starts no earlier than its delay after the *end* of this one, because
 //! only then is the gap kept as the server measures it, however long the way. Transient failures are tried
 //! again, each time after twice the wait; a host that fails in a row rests longer each time and is then
-//! given up. robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4).
+//! given up. An address that no connection comes about to is no try of the URL or its host while there are others: these
+//! may be as good as ever. robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4).
+//! Limits: `SPARED_MAX` such tries in a row.
 
 use std::rc::Rc;
 
-use super::addrs::Addrs;
+use super::addrs::{Addrs, Left};
 use super::host::{Dns, Entry, Origin, RETRIES_MAX, Robots, State};
 use super::{Frontier, host_key};
 use crate::config::PartitionKey;
@@ -16,6 +18,14 @@ use crate::outcome::{Failure, FetchJob, Fetched, HostId, JobKind, Outcome, Trunc
 use crate::robots::{self, Rules};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
+
+/// Whether a try is one of those that a URL and its host have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Try {
+    Counts,
+    /// It was aborted, or an address's fault.
+    Spared,
+}
 
 /// What became of a job's URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,13 +53,14 @@ impl Frontier {
                 End::Errand
             }
             JobKind::Robots => {
-                self.paused(now, id, outcome);
-                self.robots_fetched(now, job, outcome);
+                if self.paused(now, id, outcome) == Try::Counts {
+                    self.robots_fetched(now, job, outcome);
+                }
                 End::Errand
             }
             JobKind::Page => {
-                self.paused(now, id, outcome);
-                self.page_fetched(now, job, outcome)
+                let counts = self.paused(now, id, outcome);
+                self.page_fetched(now, job, outcome, counts)
             }
         };
         if job.kind == JobKind::Resolve {
@@ -101,14 +112,15 @@ impl Frontier {
     }
 
     /// Sets the instant of the next request, and gives a host up that fails too often in a row.
-    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) {
+    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> Try {
         let politeness = &self.rules.politeness;
         let host = &mut self.hosts[id as usize];
         host.last_end = now;
         let mut pause = host.delay(politeness.host_delay);
+        let mut counts = Try::Counts;
         match outcome {
             Outcome::Fetched(fetched) => {
-                host.failures_in_row = 0;
+                (host.failures_in_row, host.spared) = (0, 0);
                 if let (Some(addr), Some(known)) = (fetched.addr, host.addrs()) {
                     known.answered(addr);
                 }
@@ -117,15 +129,24 @@ impl Frontier {
                     pause = pause.max(asked.min(politeness.retry_after_max));
                 }
             }
-            Outcome::Failed(Failure::Aborted) => {}
+            Outcome::Failed(Failure::Aborted) => counts = Try::Spared,
             // Says nothing of the host: when the proxy is there again, all hosts must be.
             Outcome::Failed(Failure::ProxyFailed) => pause = pause.max(politeness.retry_delay),
             Outcome::Failed(failure) => {
-                host.failures_in_row += 1;
-                match host.addrs() {
-                    Some(known) if failure.is_of_connect() => host.wants_both_families |= known.unconnected(),
-                    Some(known) => known.failed(),
-                    None => {}
+                let left = match host.addrs() {
+                    Some(known) if failure.is_of_connect() => known.unconnected(),
+                    Some(known) => {
+                        known.failed();
+                        Left::Nothing
+                    }
+                    None => Left::Nothing,
+                };
+                host.wants_both_families |= left == Left::OtherFamily;
+                if left == Left::Another && host.spared < SPARED_MAX {
+                    host.spared += 1;
+                    counts = Try::Spared;
+                } else {
+                    host.failures_in_row += 1;
                 }
                 if *failure == Failure::AddressForbidden {
                     host.given_up = Some((*failure, now + GIVEN_UP_FOR));
@@ -138,23 +159,24 @@ impl Frontier {
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
         host.not_before = now + pause;
+        counts
     }
 
-    fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
+    fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
         let again = match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
             Outcome::Failed(failure) => failure.is_transient(),
             Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
-        let aborted = matches!(outcome, Outcome::Failed(Failure::Aborted));
+        let spared = counts == Try::Spared;
         let host = &self.hosts[job.host as usize];
         debug_assert!(host.retries.len() < RETRIES_MAX, "a URL was taken while too many wait for another try");
-        if !again || !(job.attempt < self.rules.politeness.retries_max || aborted) {
+        if !again || !(job.attempt < self.rules.politeness.retries_max || spared) {
             self.queued -= 1;
             return End::Over;
         }
         let wait = self.backoff(job.attempt).max(self.hosts[job.host as usize].not_before.since(now));
-        let attempt = if aborted { job.attempt } else { job.attempt + 1 };
+        let attempt = if spared { job.attempt } else { job.attempt + 1 };
         let entry = Entry { url: job.url.clone(), depth: job.depth, attempt };
         self.ram_bytes += entry.ram_bytes();
         self.hosts[job.host as usize].retries.push((now + wait, entry));
@@ -183,7 +205,6 @@ impl Frontier {
                     self.robots_unreachable(now, id, index, fetched.retry_after, Failure::RobotsServerError);
                 }
             },
-            Outcome::Failed(Failure::Aborted) => {}
             Outcome::Failed(failure) => {
                 // A server's TLS does not mend from one try to the next, and says more than that robots.txt is missing.
                 let why = if failure.is_of_tls() { *failure } else { Failure::RobotsUnreachable };
@@ -390,3 +411,5 @@ const GIVEN_UP_FOR: Duration = Duration::from_secs(3_600);
 const UNANSWERED_FOR: Duration = Duration::from_secs(300);
 /// Failures in a row before a host rests longer than its delay.
 const FAILURES_BEFORE_REST: u32 = 3;
+/// Tries in a row that are not counted because other addresses are left: name servers can name new ones for ever.
+const SPARED_MAX: u8 = 3;

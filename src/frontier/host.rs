@@ -32,6 +32,8 @@ pub struct Host {
     pub(super) dns_attempts: u8,
     /// No address of the first family connected: from then on both are asked for.
     pub(super) wants_both_families: bool,
+    /// Tries in a row that were an address's fault, of which others were left.
+    pub(super) spared: u8,
     /// No request before this.
     pub(super) not_before: Instant,
     /// When the last request ended.
@@ -138,6 +140,7 @@ impl Host {
             dns: literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addrs::literal(addr))),
             dns_attempts: 0,
             wants_both_families: false,
+            spared: 0,
             not_before: Instant::ZERO,
             last_end: Instant::ZERO,
             crawl_delay: Duration::ZERO,
