@@ -3,8 +3,9 @@
 //! Decides: a body is stored without transfer coding, and without content coding when that could be undone; then
 //! the fields that speak of the body as it was sent are renamed `X-Crawl-…` (as Common Crawl does) and a true
 //! Content-Length is added. Nothing is renamed when nothing was undone. Line ends become CRLF; control bytes that
-//! no parser agrees on (NUL, a CR inside a line) become spaces.
-//! Why: a reader that takes head and body at their word must get the page.
+//! no parser agrees on (NUL, a CR inside a line) become spaces, and at the start of a line, where a space would make it
+//! a fold of the line before, `_`. A line of such bytes alone is no end of the head, and becomes `_` as well.
+//! Why: a reader that takes head and body at their word must get the page; and what the fields said when they came.
 //!
 //! Invariants: the result ends with an empty line and holds no other; a clean head of an undecoded body comes out
 //! byte for byte; the output is at most the input's length plus 64 bytes and 9 for each renamed field and 1 for
@@ -22,11 +23,11 @@ pub struct Undone {
 
 /// Adds the head of a response to `out`: `head_bytes` made true for a stored body of `body_bytes` bytes.
 pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize, undone: Undone) {
-    let mut lines = lines(head_bytes).skip_while(|line| line.is_empty());
+    let mut lines = head_bytes.split(|byte| *byte == b'\n').skip_while(|line| without_end(line).is_empty());
     if let Some(status_line) = lines.next() {
-        write_line(out, status_line);
+        write_line(out, without_end(status_line));
     }
-    for line in lines.take_while(|line| !line.is_empty()) {
+    for line in lines.take_while(|line| !matches!(*line, b"" | b"\r")).map(without_end) {
         if renamed(line, undone) {
             out.extend_from_slice(b"X-Crawl-");
         }
@@ -45,16 +46,20 @@ pub fn write_request_head(out: &mut Vec<u8>, request: &[u8]) {
     write_stored_head(out, request, 0, Undone::default());
 }
 
-/// Lines without their ends; CRs directly before the LF belong to the end.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == b'\n').map(|line| {
-        let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
-        line.get(..end).unwrap_or_default()
-    })
+/// A line without its end, to which CRs directly before the LF belong.
+fn without_end(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    line.get(..end).unwrap_or_default()
 }
 
 fn write_line(out: &mut Vec<u8>, line: &[u8]) {
-    out.extend(line.iter().map(|byte| if matches!(byte, 0 | b'\r') { b' ' } else { *byte }));
+    let is_odd = |byte: &u8| matches!(byte, 0 | b'\r');
+    let mut rest = line;
+    if line.first().is_none_or(is_odd) {
+        out.push(b'_');
+        rest = line.get(1..).unwrap_or_default();
+    }
+    out.extend(rest.iter().map(|byte| if is_odd(byte) { b' ' } else { *byte }));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -106,6 +111,11 @@ mod tests {
         assert_eq!(
             stored(b"HTTP/1.0 200\nA: b\r\r\nC:\rd\0\n\nrest", 0, false, false),
             "HTTP/1.0 200\r\nA: b\r\nC: d \r\n\r\n"
+        );
+        // Not a fold, and not the end, as they were neither when they came.
+        assert_eq!(
+            stored(b"HTTP/1.0 200\nA: b\n\rc\n\r\r\nD: e\n\r\nrest", 0, false, false),
+            "HTTP/1.0 200\r\nA: b\r\n_c\r\n_\r\nD: e\r\n\r\n"
         );
         assert_eq!(stored(b"\r\n\r\nHTTP/1.0 200", 0, false, false), "HTTP/1.0 200\r\n\r\n");
         assert_eq!(stored(b"", 0, false, false), "\r\n");
