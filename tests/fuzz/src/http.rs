@@ -66,7 +66,8 @@ pub fn head(data: &[u8]) {
             );
             let mut stored = Vec::new();
             write_stored_head(&mut stored, &response.head_bytes, 5, Undone { transfer: true, content: true });
-            let limits = Limits { header_bytes_max: 1 << 20, header_count_max: 64, ..LIMITS };
+            // Lines that were no fields may be some, under names that nobody asks for.
+            let limits = Limits { header_bytes_max: 1 << 20, header_count_max: 1 << 16, ..LIMITS };
             let mut reader = ResponseReader::new(Method::Head, limits);
             assert_eq!(reader.feed(&stored), Ok(Progress::Done), "{:?}", String::from_utf8_lossy(&stored));
             let again = reader.into_response().expect("a head");
