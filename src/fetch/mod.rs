@@ -46,6 +46,9 @@ pub use tls::{TlsClient, TlsInfo};
 /// One receive block: two TLS records at their largest (RFC 8446 section 5.1), most pages in a few reads.
 const BLOCK_BYTES: usize = 32 * 1024;
 
+/// As many as are filled between two looks of a busy shard; more peers than that who send at one time take turns.
+const BLOCKS_MAX: usize = 1_024;
+
 /// What one shard fetches with. Made on the shard's thread, used inside its runtime.
 pub struct Hands {
     fetch: config::Fetch,
@@ -165,6 +168,10 @@ impl Hands {
     /// One shard's hands, inside of its runtime; `agent_ua` is the User-Agent that requests carry.
     pub fn new(config: &Config, agent_ua: String) -> Result<Hands, HandsError> {
         let fetch = config.fetch.clone();
+        let pool = pool::Pool::new(fetch.idle_connections_max, fetch.idle_timeout);
+        let blocks_max = fetch.in_flight_max.min(BLOCKS_MAX);
+        let buffers = BufferPool::new(blocks_max, BLOCK_BYTES).map_err(HandsError::Blocks)?;
+        buffers.when_dry(pool.closing_noisy());
         Ok(Hands {
             limits: http::Limits::from(&fetch),
             agent_ua,
@@ -181,8 +188,8 @@ impl Hands {
             ttl_max: config.dns.ttl_max,
             tls: tls::TlsClient::new(&config.tls)?,
             resolver: dns::Resolver::new(&config.dns)?,
-            pool: pool::Pool::new(fetch.idle_connections_max, fetch.idle_timeout),
-            buffers: BufferPool::new(fetch.in_flight_max, BLOCK_BYTES).map_err(HandsError::Blocks)?,
+            pool,
+            buffers,
             deadlines: Deadlines::new(),
             turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
             counters: Rc::default(),

@@ -67,6 +67,16 @@ impl Pool {
         }
     }
 
+    /// What to do when receive blocks run out: a kept connection on which something came holds one, and serves nobody.
+    pub(super) fn closing_noisy(&self) -> impl Fn() + 'static {
+        let shelf = Rc::downgrade(&self.shelf);
+        move || {
+            let Some(shelf) = shelf.upgrade() else { return };
+            let noisy = shelf.borrow_mut().take_where(|connection| !connection.is_quiet());
+            noisy.into_iter().for_each(Connection::close);
+        }
+    }
+
     /// Connections kept now.
     pub(super) fn len(&self) -> usize {
         self.shelf.borrow().by_age.len()
@@ -143,7 +153,18 @@ impl<C> Shelf<C> {
     }
 
     fn pop_oldest(&mut self) -> Option<C> {
-        let (number, (peer, _, kept)) = self.by_age.pop_first()?;
+        let number = *self.by_age.first_key_value()?.0;
+        self.remove(number)
+    }
+
+    fn take_where(&mut self, mut is_wanted: impl FnMut(&mut C) -> bool) -> Vec<C> {
+        let wanted = self.by_age.iter_mut().filter_map(|(number, (_, _, kept))| is_wanted(kept).then_some(*number));
+        let numbers: Vec<u64> = wanted.collect();
+        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<C> {
+        let (peer, _, kept) = self.by_age.remove(&number)?;
         if let Some(numbers) = self.by_peer.get_mut(&peer) {
             numbers.retain(|other| *other != number);
             if numbers.is_empty() {
@@ -177,6 +198,12 @@ mod tests {
         assert_eq!(shelf.take(&two), None);
         assert_eq!(shelf.take(&one), Some((at(3), 'c')));
         assert!(shelf.is_empty() && shelf.by_peer.is_empty());
-        assert_eq!(Shelf::new(0).put(one, at(1), 'x'), Some('x'));
+        assert_eq!(Shelf::new(0).put(one.clone(), at(1), 'x'), Some('x'));
+        for (peer, kept) in [(&one, 'e'), (&two, 'f'), (&one, 'g')] {
+            assert_eq!(shelf.put(peer.clone(), at(5), kept), None);
+        }
+        assert_eq!(shelf.take_where(|kept| *kept > 'e'), ['f', 'g']);
+        assert_eq!((shelf.take(&two), shelf.take(&one)), (None, Some((at(5), 'e'))));
+        assert!(shelf.is_empty() && shelf.by_peer.is_empty());
     }
 }

@@ -4,23 +4,26 @@
 //! block when there is something to put into it. So memory follows what arrives at one time, not how many connections are
 //! open, and few blocks are in use again and again, which keeps them in the caches.
 //! There are as many blocks as were ever needed at once: where the kernel finds none (ENOBUFS), their number doubles up
-//! to `count_max`; beyond it, who finds none waits.
+//! to `count_max`; beyond it, who finds none waits, and each block that comes back lets one of them try again. Only
+//! guesses say how many blocks the kernel has: so some who wait are let try now and then as well.
 //!
 //! Invariants: a block is with the kernel or with one holder; the bytes shown are those that the last operation wrote;
 //! a block outlives every receive that may take it, since each holds the pool. The number of a group is used once by a
 //! thread, so the blocks of a pool that is gone are never taken for another's.
-//! Limits: 32,768 blocks; a pool is of the runtime in which it was made; waiters are all woken when a block comes back:
-//! running dry is the exception.
+//! Limits: 32,768 blocks; a pool is of the runtime in which it was made; a wake-up that is lost, as its task has ended,
+//! costs the others `RETRY` at most.
 //! Leaves to others: bytes to send are plain vectors, sized by what is said.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use super::group::{ENTRIES_MAX, Group};
 use super::runtime;
+use crate::time::Duration;
 
 /// Blocks that a pool begins with.
 const COUNT_MIN: usize = 4;
@@ -38,9 +41,13 @@ struct Shared {
     /// By number; `None`: with a holder.
     blocks: RefCell<Vec<Option<Box<[u8]>>>>,
     lent: Cell<usize>,
-    /// How many times a block came back.
-    returned: Cell<u64>,
-    waiting: RefCell<Vec<Waker>>,
+    /// Blocks that came to the kernel and nobody is known to have taken: it may have used some, and not said so yet.
+    spare: Cell<usize>,
+    /// The longest waiting first.
+    waiting: RefCell<VecDeque<Waker>>,
+    /// Whether `watch` runs.
+    watched: Cell<bool>,
+    when_dry: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl BufferPool {
@@ -57,8 +64,10 @@ impl BufferPool {
                 count_max: usize::from(count_max),
                 blocks: RefCell::default(),
                 lent: Cell::new(0),
-                returned: Cell::new(0),
+                spare: Cell::new(0),
                 waiting: RefCell::default(),
+                watched: Cell::new(false),
+                when_dry: RefCell::default(),
             }),
         };
         pool.grow();
@@ -95,42 +104,92 @@ impl BufferPool {
         self.shared.group.number()
     }
 
-    /// After the kernel found no block: makes more, or waits until one comes back.
+    /// What to do when someone waits for a block, and again while it lasts: give back those that serve nobody.
+    pub fn when_dry(&self, give_back: impl Fn() + 'static) {
+        self.shared.when_dry.replace(Some(Box::new(give_back)));
+    }
+
+    /// After the kernel found no block: makes more, or waits until another try may find one.
     pub(super) async fn replenish(&self) {
-        if !self.grow() {
-            let returned = self.shared.returned.get();
-            poll_fn(|context| {
-                // Where nobody holds one, all are in completions that wait to be read: they are, by and by.
-                if self.lent() == 0 || self.shared.returned.get() != returned {
-                    return Poll::Ready(());
-                }
-                self.shared.waiting.borrow_mut().push(context.waker().clone());
-                Poll::Pending
-            })
-            .await;
-        }
+        self.grow();
+        let mut asked = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut asked, true) || self.shared.take_spare() {
+                return Poll::Ready(());
+            }
+            self.shared.waiting.borrow_mut().push_back(context.waker().clone());
+            if !self.shared.watched.replace(true) {
+                runtime::spawn(watch(Rc::downgrade(&self.shared)));
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// The block that the kernel took, with its first `filled` bytes; `None` for a number that is none.
     pub(super) fn picked(&self, number: u16, filled: usize) -> Option<Buffer> {
         let block = self.shared.blocks.borrow_mut().get_mut(usize::from(number))?.take()?;
         self.shared.lent.set(self.shared.lent.get() + 1);
+        self.shared.take_spare();
         Some(Buffer { filled: filled.min(block.len()), block, number, home: self.shared.clone() })
     }
 
-    /// Twice as many blocks; whether there may be more.
-    fn grow(&self) -> bool {
+    /// Twice as many blocks, if there may be more.
+    fn grow(&self) {
         let mut blocks = self.shared.blocks.borrow_mut();
         let more = blocks.len().max(COUNT_MIN).min(self.shared.count_max - blocks.len());
         for _ in 0..more {
-            let Ok(number) = u16::try_from(blocks.len()) else { return false };
+            let Ok(number) = u16::try_from(blocks.len()) else { return };
             let mut block = vec![0; self.shared.block_bytes as usize].into_boxed_slice();
             self.shared.group.put(&mut block, number);
             blocks.push(Some(block));
+            self.shared.one_more();
         }
-        more > 0
     }
 }
+
+impl Shared {
+    /// The kernel has a block more: for who waits longest, if anyone does.
+    fn one_more(&self) {
+        let next = self.waiting.borrow_mut().pop_front();
+        match next {
+            Some(waker) => waker.wake(),
+            None => self.spare.set(self.spare.get() + 1),
+        }
+    }
+
+    fn take_spare(&self) -> bool {
+        let spare = self.spare.get();
+        self.spare.set(spare.saturating_sub(1));
+        spare > 0
+    }
+}
+
+/// While someone waits: asks for blocks back, and lets some try.
+async fn watch(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(RETRY).await;
+        let Some(shared) = shared.upgrade() else { return };
+        if shared.waiting.borrow().is_empty() {
+            shared.watched.set(false);
+            return;
+        }
+        if let Some(give_back) = &*shared.when_dry.borrow() {
+            give_back();
+        }
+        let some: Vec<Waker> = {
+            let mut waiting = shared.waiting.borrow_mut();
+            let count = waiting.len().min(RETRY_COUNT);
+            waiting.drain(..count).collect()
+        };
+        some.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// How often those who wait are looked after.
+const RETRY: Duration = Duration::from_millis(5);
+/// How many of them may try then, though no block is known to have come back.
+const RETRY_COUNT: usize = 16;
 
 /// One block, exclusively the holder's; goes back when dropped.
 pub struct Buffer {
@@ -156,8 +215,7 @@ impl Drop for Buffer {
             *place = Some(block);
         }
         self.home.lent.set(self.home.lent.get() - 1);
-        self.home.returned.set(self.home.returned.get().wrapping_add(1));
-        self.home.waiting.take().into_iter().for_each(Waker::wake);
+        self.home.one_more();
     }
 }
 
@@ -172,7 +230,6 @@ thread_local! {
 mod tests {
     use super::super::{Deadlines, Runtime, Socket, now, spawn, turn};
     use super::*;
-    use crate::time::Duration;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
 
@@ -262,6 +319,73 @@ mod tests {
         });
     }
 
+    /// Of many who wait for a block some give up, just before it or just when it is theirs: the others get theirs.
+    #[test]
+    fn who_gives_up_waiting_holds_nobody_up() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(40).await;
+            let (pool, deadlines) = (BufferPool::new(1, 100).expect("a pool"), Deadlines::new());
+            let came = Rc::new(Cell::new(0));
+            let tasks: Vec<_> = sockets
+                .into_iter()
+                .map(|socket| {
+                    let (pool, deadlines, came) = (pool.clone(), deadlines.clone(), came.clone());
+                    spawn(async move {
+                        let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
+                        let mut bytes = 0;
+                        while let Some(buffer) = socket.recv(None, &pool, &guard).await.expect("a receive") {
+                            bytes += buffer.filled().len();
+                            turn().await;
+                        }
+                        came.set(came.get() + 1);
+                        bytes
+                    })
+                })
+                .collect();
+            peers.iter_mut().for_each(|peer| peer.write_all(&[1; 1_000]).expect("write"));
+            drop(peers);
+            for task in tasks.iter().step_by(3) {
+                let before = came.get();
+                while came.get() == before {
+                    turn().await;
+                }
+                task.abort();
+            }
+            for task in tasks {
+                assert!(task.await.is_ok_and(|bytes| bytes == 1_000) || came.get() >= 13);
+            }
+            assert!(came.get() >= 26, "{} of 40", came.get());
+            tokio::time::sleep(RETRY * 3).await;
+            assert_eq!((pool.made(), pool.lent()), (1, 0));
+        });
+    }
+
+    #[test]
+    fn blocks_that_serve_nobody_are_asked_back() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(3).await;
+            let (pool, deadlines) = (BufferPool::new(2, 100).expect("a pool"), Deadlines::new());
+            let idle = Rc::new(RefCell::new(vec![sockets[0].receive(&pool), sockets[1].receive(&pool)]));
+            turn().await;
+            peers.iter_mut().for_each(|peer| peer.write_all(b"something").expect("write"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let asked = Rc::new(Cell::new(0));
+            pool.when_dry({
+                let (idle, asked) = (idle.clone(), asked.clone());
+                move || {
+                    asked.set(asked.get() + 1);
+                    idle.borrow_mut().retain_mut(|receive| receive.is_waiting());
+                }
+            });
+            let guard = deadlines.guard(&sockets[2], now() + Duration::from_secs(20));
+            let buffer = sockets[2].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+            assert_eq!(buffer.filled(), b"something");
+            assert!(asked.get() >= 1 && idle.borrow().is_empty());
+            drop(buffer);
+            assert_eq!((pool.made(), pool.lent()), (2, 0));
+        });
+    }
+
     /// Tasks are dropped at every moment of a receive: what the kernel took comes back.
     #[test]
     fn dropped_receives_lose_no_block() {
@@ -342,7 +466,7 @@ mod tests {
             }
             assert_eq!((pool.made(), pool.lent()), (3, 0));
             let largest = BufferPool::new(usize::MAX, 1).expect("a pool");
-            while largest.grow() {}
+            (0..16).for_each(|_| largest.grow());
             assert_eq!(largest.made(), usize::from(ENTRIES_MAX));
         });
     }

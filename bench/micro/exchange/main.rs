@@ -41,7 +41,7 @@ fn main() {
     let in_test = !std::env::args().any(|argument| argument == "--bench");
     let files = ring::raise_file_limit();
     // Before this thread has its CPU, which the server would inherit.
-    let (server, port) = start_server();
+    let ((server, port), (other, other_port)) = (start_server(), start_server());
     cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
     if let Ok(client_name) = std::env::var("ONLY") {
         // One client alone, for a profiler.
@@ -53,7 +53,13 @@ fn main() {
     }
     let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(200);
     idle(port, if in_test { 50 } else { 10_000.min(most) });
-    slow(port, if in_test { 50 } else { number("SLOW", 19_000).min(most) }, if in_test { 20 } else { 2_000 });
+    slow(
+        port,
+        other_port,
+        if in_test { 50 } else { number("SLOW", 19_000).min(most) },
+        if in_test { 20 } else { 2_000 },
+    );
+    drop(other);
     // The last, as it leaves the allocator with memory that the others would count as there before.
     costs(port, if in_test { 1 } else { number("ROUNDS", 5) }, if in_test { 300 } else { 60_000 }, in_test);
     drop(server);
@@ -231,10 +237,10 @@ fn idle(port: u16, connections: usize) {
     });
 }
 
-/// Connections to a server that drips, and what another host's requests take beside them.
-fn slow(port: u16, connections: usize, requests: usize) {
+/// Connections to a server that drips, and what requests to another, a process of its own, take beside them.
+fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
     with_hands(connections, async |hands| {
-        let page = Url::parse(&format!("http://127.0.0.2:{port}/page")).expect("a URL");
+        let page = Url::parse(&format!("http://127.0.0.2:{other_port}/page")).expect("a URL");
         let drip = Url::parse(&format!("http://127.0.0.1:{port}/drip")).expect("a URL");
         let alone = latencies(&hands, &page, requests).await;
         let before = resident_kib();
