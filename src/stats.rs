@@ -148,6 +148,12 @@ counters! {
         coded,
         /// Links found in pages, whether they are followed or not.
         links,
+        /// Sitemaps, feeds and lists that links were looked for in.
+        listings,
+        /// PDF documents, which are not looked through for links.
+        pdfs,
+        /// Responses that were not stored because of their type (`store.types`).
+        not_stored,
         /// Hosts ever seen.
         hosts,
         /// URLs ever seen, each once.

@@ -12,6 +12,8 @@ mod folders;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 #[path = "operator/harvest.rs"]
 mod harvest;
+#[path = "operator/listings.rs"]
+mod listings;
 #[path = "operator/mistakes.rs"]
 mod mistakes;
 #[path = "operator/peer.rs"]

@@ -143,6 +143,9 @@ impl Summary {
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
             ("redirects too many", totals.redirects_too_many),
+            ("sitemaps, feeds, lists", totals.listings),
+            ("PDFs not looked into", totals.pdfs),
+            ("not stored by type", totals.not_stored),
         ] {
             rows.some(name, count, None);
         }
@@ -388,7 +391,7 @@ ended after 00:00
         let json = serde_json::to_value(summary().json()).expect("plain numbers");
         let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
-            bytes_wire bytes_decoded bytes_stored records coded links hosts visited exchanged_out exchanged_in robots_denied \
+            bytes_wire bytes_decoded bytes_stored records coded links listings pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied \
             dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
             redirects_too_many queued in_flight connections_open disk_backlog_bytes idle statuses failures blemishes \
             stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";

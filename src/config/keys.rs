@@ -339,6 +339,12 @@ tables! {
     links: Links {
         /// Links taken from one page; more are counted and dropped.
         page_links_max: usize = "10000", Kind::Number(0, 1_000_000);
+        /// What is looked through for links.
+        /// Feeds and sitemaps name pages that no page links to yet.
+        documents: Documents = "all", Kind::Choice(Documents::CHOICES);
+        /// Which sitemaps are fetched, besides those that a page links to.
+        /// They make a crawl broader: most name all that a site has, and none of it is near a seed.
+        sitemaps: Sitemaps = "off", Kind::Choice(Sitemaps::CHOICES);
     }
 
     /// URLs between shards.
@@ -384,6 +390,9 @@ tables! {
         /// zstd level of the records.
         /// Higher levels save disk at the price of CPU time that the shard's fetches need.
         zstd_level: i32 = "1", Kind::Number(-7, 19);
+        /// Media types of the bodies that are stored, separated by commas; robots.txt always is.
+        /// Other responses are fetched, looked through and counted (not_stored), but there is no record of them.
+        types: String = "*/*", Kind::Text(TextForm::MediaTypes);
     }
 }
 
@@ -396,6 +405,22 @@ choices! {
         SeedSites = "seed-sites",
         /// links to hosts of the seeds
         SeedHosts = "seed-hosts",
+    }
+    /// `links.documents`
+    Documents {
+        /// HTML, feeds, XML sitemaps, and lines of text that are URLs
+        All = "all",
+        /// HTML, feeds and XML sitemaps
+        Xml = "xml",
+        /// HTML alone
+        Html = "html",
+    }
+    /// `links.sitemaps`
+    Sitemaps {
+        /// none
+        Off = "off",
+        /// those that robots.txt names
+        Robots = "robots",
     }
     /// `partition.key`
     PartitionKey {

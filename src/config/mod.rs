@@ -31,8 +31,9 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use keys::{
-    Agent, Certificates, Config, Cookies, Crawl, Dns, Exchange, Families, Fetch, Follow, Frontier, Http, Links,
-    Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope, Store, Tls, Visited,
+    Agent, Certificates, Config, Cookies, Crawl, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http,
+    Links, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope, Sitemaps, Store,
+    Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

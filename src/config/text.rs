@@ -1,4 +1,5 @@
-//! The forms that text values must have: product token, web address, mail address, list of CPUs, proxy, range of ports.
+//! The forms that text values must have: product token, web address, mail address, list of CPUs, proxy, range of ports,
+//! media types.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would,
 //! because a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of
@@ -24,6 +25,8 @@ pub(super) enum TextForm {
     Proxy,
     /// `20000-60000`.
     Ports,
+    /// `text/*,application/pdf`.
+    MediaTypes,
 }
 
 /// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
@@ -40,6 +43,7 @@ impl TextForm {
                 "an http:// or socks5:// address, such as \"socks5://user:password@127.0.0.1:1080\", or \"\""
             }
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
+            TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
             TextForm::Cpus => "CPU numbers and rising ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
     }
@@ -53,6 +57,7 @@ impl TextForm {
             TextForm::Cpus => read_cpus(text).map(|_| ()),
             TextForm::Proxy => proxy::read(text).map(|_| ()).map_err(str::to_owned),
             TextForm::Ports => read_ports(text).map(|_| ()),
+            TextForm::MediaTypes => check_media_types(text),
         }
     }
 }
@@ -94,6 +99,16 @@ pub(super) fn read_ports(text: &str) -> Result<Option<(u16, u16)>, String> {
     match text.split_once('-').map(|(first, last)| (port(first), port(last))) {
         Some((Some(first), Some(last))) if first <= last => Ok(Some((first, last))),
         _ => Err("this is no rising range of such ports".to_owned()),
+    }
+}
+
+fn check_media_types(text: &str) -> Result<(), String> {
+    if text.len() > 1_024 {
+        return Err("a list of more than 1024 bytes".to_owned());
+    }
+    match text.split(',').find(|range| !crate::links::is_media_range(range.trim())) {
+        Some(wrong) => Err(format!("{:?} is no media type", wrong.trim())),
+        None => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@
 //! Limits: new fetches, and what other shards sent, wait while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
 
 mod disk;
+mod gather;
 mod page;
 mod recent;
 pub mod recover;

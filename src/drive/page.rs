@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::gather;
 use super::recent::Recent;
 use super::segments::Segments;
 use crate::config::Config;
@@ -14,7 +15,7 @@ use crate::control::Post;
 use crate::fetch::{Exchange, Hands};
 use crate::hops::Hops;
 use crate::http::{self, CodingProblem, Decoded, Framing};
-use crate::links::{self, Kinds, Page};
+use crate::links;
 use crate::outcome::{Blemish, FetchJob, Fetched, JobKind, Outcome, Truncated};
 use crate::ring;
 use crate::stage::{self, Stage};
@@ -76,16 +77,19 @@ impl Bench {
             body_bytes: body.len() as u64,
             ..Fetched::default()
         };
-        let content_type = response.headers.get("content-type");
+        let (hops, ok) = (Hops::from_bits(job.depth), (200..300).contains(&response.status));
+        if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
+            self.keep(&mut fetched.links, hops.redirect(), target.as_str());
+        }
         let mut found = None;
-        if job.kind == JobKind::Page {
-            if let Some(target) = &fetched.redirect {
-                self.keep(&mut fetched.links, Hops::from_bits(job.depth).redirect(), target.as_str());
-            }
-            if (200..300).contains(&response.status) && links::is_html(content_type, body) {
-                let content_type = content_type.map(String::from_utf8_lossy);
-                let page = Page { body, content_type: content_type.as_deref(), url: &job.url };
-                found = Some(self.scan(&page, Hops::from_bits(job.depth).link(), &mut fetched.links));
+        if ok {
+            let _stage = stage::enter(Stage::Scan);
+            let (config, links) = (&self.config, &mut fetched.links);
+            let mut keep = |url: &str| self.keep(links, hops.link(), url);
+            if job.kind == JobKind::Page {
+                found = gather::page(job, &response.headers, body, config, &self.post.stats, &mut keep);
+            } else {
+                gather::robots(job, body, config, &mut keep);
             }
         }
         self.store(job, exchange, &decoded, &fetched, found);
@@ -95,15 +99,6 @@ impl Bench {
         self.count(job, exchange, decoded.coding.is_some(), &fetched);
         self.blemishes(job, exchange, &decoded, &fetched);
         fetched
-    }
-
-    fn scan(&self, page: &Page<'_>, hops: Hops, batch: &mut UrlBatch) -> links::Summary {
-        let _stage = stage::enter(Stage::Scan);
-        let summary = links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
-            self.keep(batch, hops, found.url.as_str());
-        });
-        self.post.stats.links.add(summary.links as u64);
-        summary
     }
 
     /// Adds a link, but none that is too long to be followed: a long base and ten thousand short references would
@@ -126,6 +121,11 @@ impl Bench {
     ) {
         let _stage = stage::enter(Stage::Store);
         let response = &exchange.response;
+        let content_type = response.headers.get("content-type");
+        if job.kind == JobKind::Page && !links::is_in_ranges(content_type, &self.config.store.types) {
+            self.post.stats.not_stored.add(1);
+            return;
+        }
         // Names as Heritrix writes them where it has them, so that tools know them.
         let mut fields: Vec<(&str, String)> = vec![
             ("hopsFromSeed", Hops::from_bits(job.depth).links().to_string()),
@@ -153,7 +153,7 @@ impl Bench {
             }
         }
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+        let mime = content_type.map(String::from_utf8_lossy).unwrap_or_default();
         let capture = Capture {
             url: &job.url,
             time: exchange.started,

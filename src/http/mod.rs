@@ -32,7 +32,7 @@ mod validators;
 
 use crate::config;
 
-pub use coding::{CodingProblem, Decoded, decode_content};
+pub use coding::{CodingProblem, Decoded, decode_content, gunzip};
 pub use cookie::{CookieLimits, Jar};
 pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};

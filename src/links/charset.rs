@@ -22,12 +22,16 @@ pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> (&'static Encod
     if let Some(found) = Encoding::for_bom(body) {
         return found;
     }
-    let named = content_type
-        .and_then(|header| mime::parameter(header, "charset"))
-        .and_then(|label| Encoding::for_label(label.as_bytes()));
     let head = body.get(..PRESCAN_BYTES).unwrap_or(body);
-    let encoding = named.or_else(|| prescan(head)).or_else(|| xml_declaration(head)).unwrap_or(WINDOWS_1252);
+    let encoding =
+        named(content_type).or_else(|| prescan(head)).or_else(|| xml_declaration(head)).unwrap_or(WINDOWS_1252);
     (encoding, 0)
+}
+
+/// The encoding that the Content-Type header names.
+pub(super) fn named(content_type: Option<&str>) -> Option<&'static Encoding> {
+    let label = mime::parameter(content_type?, "charset")?;
+    Encoding::for_label(label.as_bytes())
 }
 
 /// "Prescan a byte stream to determine its encoding."
@@ -172,7 +176,7 @@ fn trim_start(bytes: &[u8]) -> &[u8] {
 }
 
 /// "Get an XML encoding": `<?xml … encoding="…"` at the very start.
-fn xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
+pub(super) fn xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     const NAME: &[u8] = b"encoding";
     let declaration = head.strip_prefix(b"<?xml")?;
     let declaration = declaration.get(..memchr::memchr(b'>', declaration)?)?;

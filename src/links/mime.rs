@@ -1,7 +1,8 @@
 //! The Content-Type header's value, and whether a body is HTML.
 //!
-//! Decides: only HTML is scanned. The header is believed when it names a type; without a type the first bytes tell,
-//! by the rows of the sniffing table that yield `text/html`. A body of `text/plain` that looks like HTML stays text.
+//! Decides: what is HTML, before other looks are taken (`document`). The header is believed when it names a type; without
+//! a type the first bytes tell, by the rows of the sniffing table that yield `text/html`. A body of `text/plain` that
+//! looks like HTML stays text.
 //!
 //! Source: WHATWG MIME Sniffing sections 4.4 (parsing), 7 and 7.1 (unknown type); RFC 9110 section 8.3.
 //!
@@ -11,7 +12,7 @@
 use super::tokenizer::is_space;
 
 /// Bytes that sniffing looks at (section 5.2: the resource header).
-const SNIFF_BYTES: usize = 1445;
+pub(super) const SNIFF_BYTES: usize = 1445;
 
 /// Whether to look for links: the header says HTML or XHTML, or says nothing and the first bytes look like HTML.
 pub fn is_html(content_type: Option<&[u8]>, body: &[u8]) -> bool {
@@ -43,6 +44,22 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
 
 /// Bytes of a body that are looked at for those of no text.
 const BINARY_BYTES: usize = 256;
+
+/// Whether `range` is a media type, `type/*` or `*/*` (RFC 9110 section 12.5.1, without parameters).
+pub fn is_media_range(range: &str) -> bool {
+    let type_is_named = range.strip_suffix("/*").unwrap_or(range);
+    range == "*/*" || names_type(range.as_bytes()) && !type_is_named.contains('*')
+}
+
+/// Whether the header's type is in one of the ranges, a list with commas. No type at all is in `*/*` alone.
+pub fn is_in_ranges(content_type: Option<&[u8]>, ranges: &str) -> bool {
+    let essence = content_type.map(essence).filter(|essence| names_type(essence)).unwrap_or_default();
+    ranges.split(',').map(str::trim).any(|range| match range.strip_suffix('*') {
+        Some("*/") => true,
+        Some(start) => essence.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start.as_bytes())),
+        None => essence.eq_ignore_ascii_case(range.as_bytes()),
+    })
+}
 
 /// The value of parameter `name`, the first one if there are more; quotes removed.
 pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
@@ -87,12 +104,12 @@ fn is_http_space(one: char) -> bool {
     matches!(one, '\t' | '\n' | '\r' | ' ')
 }
 
-fn essence(header: &[u8]) -> &[u8] {
+pub(super) fn essence(header: &[u8]) -> &[u8] {
     header.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
 /// `type/subtype`, both tokens.
-fn names_type(essence: &[u8]) -> bool {
+pub(super) fn names_type(essence: &[u8]) -> bool {
     let mut parts = essence.split(|byte| *byte == b'/');
     let mut token = || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(is_token));
     token() && token() && parts.next().is_none()
@@ -162,6 +179,29 @@ mod tests {
             assert!(!is_html(header, b"<html"));
             assert!(!is_html(header, b"<?xml version='1.0'?>"));
             assert!(!is_html(header, b""));
+        }
+    }
+
+    #[test]
+    fn ranges() {
+        for range in ["*/*", "text/*", "text/html", "application/vnd.x+json"] {
+            assert!(is_media_range(range), "{range}");
+        }
+        for range in ["", "*", "text", "*/html", "text/", "text/html;q=1", "a/b/c", "te xt/html"] {
+            assert!(!is_media_range(range), "{range}");
+        }
+        let html = Some(&b" Text/HTML; charset=x"[..]);
+        for (content_type, ranges, expected) in [
+            (html, "*/*", true),
+            (None, "*/*", true),
+            (html, "image/*, text/*", true),
+            (html, "application/pdf,text/html", true),
+            (html, "text/htm", false),
+            (html, "image/*", false),
+            (None, "text/*,text/html", false),
+            (Some(&b"text"[..]), "text/*", false),
+        ] {
+            assert_eq!(is_in_ranges(content_type, ranges), expected, "{ranges}");
         }
     }
 

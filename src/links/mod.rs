@@ -1,21 +1,26 @@
-//! Links: all places where a URL hides in HTML, found as an HTML tokenizer finds them.
+//! Links: all places where a URL hides in HTML, found as an HTML tokenizer finds them; and in sitemaps, feeds, lists and
+//! header fields.
 //!
 //! Decides: one pass over the bytes and no tree. What is a tag, an attribute, a comment, a script is read exactly as
 //! the HTML standard's tokenizer reads it; of the tree there is only what changes how bytes are read (SVG, MathML and
 //! templates). Scripts are not run, so `<noscript>` holds markup.
 //!
 //! The way of a page: `charset` finds the encoding; `tokenizer` finds tags; `foreign` tells the namespace; `scan`
-//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `url` makes them absolute.
+//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `url` makes them absolute. `document` tells
+//! HTML from what goes another way: `listing`. `header` reads the fields before the body.
 //!
 //! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
 //! Limits: `links_max` for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
 //! Leaves to others: fetching, content decoding, whether a link may be followed.
 
 mod charset;
+mod document;
 mod entities;
 mod foreign;
+mod header;
 mod kinds;
 mod listed;
+mod listing;
 mod mime;
 mod scan;
 pub(crate) mod tokenizer;
@@ -26,8 +31,11 @@ mod tests;
 
 use encoding_rs::Encoding;
 
+pub use document::Document;
+pub use header::{hear_robots_tag, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
-pub use mime::{is_html, is_misnamed};
+pub use listing::{Xml, scan_lines, scan_xml};
+pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed};
 
 use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};
@@ -90,6 +98,22 @@ pub struct Summary {
     pub noindex: bool,
     /// What references were resolved against, when `<base>` says so.
     pub base: Option<Absolute>,
+}
+
+impl Summary {
+    /// Of a document in which no links were found.
+    pub fn none(encoding: &'static Encoding) -> Summary {
+        Summary {
+            encoding,
+            links: 0,
+            dropped: 0,
+            bad: 0,
+            other_scheme: 0,
+            nofollow_page: false,
+            noindex: false,
+            base: None,
+        }
+    }
 }
 
 /// Finds the crawlable links of `page` in document order, duplicates included, and gives at most `links_max` to `out`.

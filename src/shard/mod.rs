@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::exchange::Outbox;
 use crate::frontier::{End, Frontier, Ledger, Rulebook};
 use crate::hops::Hops;
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::outcome::{Failure, FetchJob, Outcome};
 use crate::route::Partition;
 use crate::spool::{Block, ReadFor, Spool, SpoolOp};
 use crate::stage::{self, Stage};
@@ -178,7 +178,8 @@ impl Shard {
     /// A job ended.
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         self.in_flight -= 1;
-        if let (JobKind::Page, Outcome::Fetched(fetched)) = (job.kind, outcome) {
+        // Those of robots.txt are its sitemaps.
+        if let Outcome::Fetched(fetched) = outcome {
             let _stage = stage::enter(Stage::Url);
             for (depth, text) in fetched.links.iter() {
                 if let Ok(url) = Url::from_canonical(text) {

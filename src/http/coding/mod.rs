@@ -102,6 +102,12 @@ impl Coding {
     }
 }
 
+/// What a gzip file holds, as far as it is whole and within the limits that decoded content has.
+pub fn gunzip(file: &[u8], limits: &Limits) -> Vec<u8> {
+    let bytes_max = limits.body_bytes_max.min(ratio_bytes_max(file.len(), limits));
+    Coding::Gzip.undo(file, bytes_max).0
+}
+
 /// What undoing a body of `wire_bytes` bytes may make, whatever the number of codings.
 fn ratio_bytes_max(wire_bytes: usize, limits: &Limits) -> usize {
     wire_bytes.saturating_mul(limits.decode_ratio_max).max(RATIO_FREE_BYTES)

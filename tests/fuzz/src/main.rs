@@ -30,6 +30,7 @@ const TARGETS: [Target; 13] = [
     ("dns", dns::dns, dns::dns_seeds),
     ("robots", text::robots, text::robots_seeds),
     ("links", text::links, text::links_seeds),
+    ("listing", text::listing, text::listing_seeds),
     ("url", text::url, text::url_seeds),
     ("warc", store::warc, store::warc_seeds),
     ("cdxj", store::cdxj, store::cdxj_seeds),

@@ -1,6 +1,6 @@
 //! Text from servers: robots.txt, pages, URLs.
 
-use ringcrawl::links::{Kinds, Page, scan, scan_raw};
+use ringcrawl::links::{self, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::robots::Rules;
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 
@@ -105,6 +105,67 @@ pub fn links_seeds() -> Vec<Vec<u8>> {
         b"\x02<\0a\0 \0h\0r\0e\0f\0=\0x\0>\0",
         b"\0<svg><a xlink:href=x></a><style><a href=no></style></svg><meta http-equiv=refresh content='0;url=z'><meta name=robots content=nofollow>",
         b"\x03<a href=\"javascript:0\"><a href='http://[::1'><iframe src=//h/x></iframe><textarea><a href=no></textarea>",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
+}
+
+/// A sitemap, a feed, a list, a header field: no more links than bytes and than there may be, and a list has the same
+/// ones with other line ends.
+pub fn listing(data: &[u8]) {
+    const LINKS_MAX: usize = 5;
+    let (steer, body) = steered(data);
+    let url = Url::parse("http://example.com/a/b?c").expect("a URL");
+    let content_type = match steer {
+        0 => Some("application/xml; charset=windows-1252"),
+        1 => Some("text/plain"),
+        2 => Some("text/html"),
+        _ => None,
+    };
+    let document = Document::of(content_type.map(str::as_bytes), body);
+    assert!(steer != 0 || document == Document::Xml);
+    let page = Page { body, content_type, url: &url };
+    let check = |summary: &Summary, found: &[String]| {
+        assert_eq!(summary.links, found.len());
+        assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
+        assert!(summary.links + summary.dropped + summary.bad + summary.other_scheme <= body.len());
+    };
+    let mut found = Vec::new();
+    if let Xml::Listing(summary) = links::scan_xml(&page, LINKS_MAX, &mut |url| found.push(url.as_str().to_owned())) {
+        check(&summary, &found);
+    } else {
+        assert!(found.is_empty());
+    }
+    let lines = |body: &[u8]| {
+        let mut found = Vec::new();
+        let page = Page { body, ..page };
+        let summary = links::scan_lines(&page, LINKS_MAX, &mut |url| found.push(url.as_str().to_owned()));
+        (summary, found)
+    };
+    let (summary, found) = lines(body);
+    check(&summary, &found);
+    // In UTF-16, which a mark begins, one byte is no line end.
+    if !body.contains(&b'\r') && !body.starts_with(b"\xff\xfe") && !body.starts_with(b"\xfe\xff") {
+        let returned: Vec<u8> = body.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte }).collect();
+        assert_eq!(lines(&returned).1, found, "line ends");
+    }
+    let (mut found, mut summary) = (Vec::new(), Summary::none(summary.encoding));
+    let mut keep = |url: Url| found.push(url.as_str().to_owned());
+    links::scan_link_fields([body].into_iter(), &url, &Kinds::FOLLOW, LINKS_MAX, &mut summary, &mut keep);
+    check(&summary, &found);
+    links::hear_robots_tag(body, "ringcrawl", &mut summary);
+    assert!(!(summary.noindex || summary.nofollow_page) || body.len() >= 4);
+}
+
+pub fn listing_seeds() -> Vec<Vec<u8>> {
+    [
+        &b"x<?xml version='1.0' encoding='latin1'?><urlset><url><loc> http://a.test/?a&amp;b&#x41; </loc></url></urlset>"[..],
+        b"\x02<rss><channel><item><link>/a</link><guid isPermaLink='true'><![CDATA[/b]]></guid></item></channel></rss>",
+        b"\0<feed xml:base='/x/'><entry><link rel='next' href='y'/><!-- c --></entry></feed>",
+        b"\x01http://a.test/1\nHTTPS://b.test/\n no\n",
+        b"x</a>; rel=\"next prev\"; title=\"a, <b>\", <c>;rel=canonical",
+        b"xringcrawl: noindex, nofollow, unavailable_after: 1",
+        b"\x02%PDF-1.7",
     ]
     .map(<[u8]>::to_vec)
     .to_vec()

@@ -1,0 +1,84 @@
+//! The links of a response.
+//!
+//! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
+//! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps.
+//! Invariants: no more than `links.page_links_max` links a response.
+//! Leaves to others: which links are followed (`shard`), what is said about indexing (found and kept, not acted on).
+
+use std::borrow::Cow;
+
+use crate::config::{Config, Documents, Sitemaps};
+use crate::http;
+use crate::links::{self, Document, Kinds, Page, Summary, Xml};
+use crate::outcome::FetchJob;
+use crate::robots::Rules;
+use crate::stats::ShardStats;
+
+/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no
+/// document that is looked through.
+pub fn page(
+    job: &FetchJob,
+    headers: &http::Headers,
+    body: &[u8],
+    config: &Config,
+    stats: &ShardStats,
+    out: &mut dyn FnMut(&str),
+) -> Option<Summary> {
+    let content_type = headers.get("content-type");
+    let header = content_type.map(String::from_utf8_lossy);
+    let links_max = config.links.page_links_max;
+    let page = |body| Page { body, content_type: header.as_deref(), url: &job.url };
+    let mut found = None;
+    let mut document = Document::of(content_type, body);
+    let unpacked: Cow<[u8]> = if document == Document::Gzip && config.links.documents != Documents::Html {
+        let unpacked = http::gunzip(body, &http::Limits::from(&config.fetch));
+        document = Document::of(None, &unpacked);
+        unpacked.into()
+    } else {
+        body.into()
+    };
+    if document == Document::Xml && config.links.documents != Documents::Html {
+        match links::scan_xml(&page(&unpacked), links_max, &mut |url| out(url.as_str())) {
+            Xml::Listing(summary) => {
+                stats.listings.add(1);
+                found = Some(*summary);
+            }
+            Xml::Html => document = Document::Html,
+            Xml::Other => {}
+        }
+    }
+    match document {
+        Document::Html => {
+            let summary =
+                links::scan(&page(&unpacked), &Kinds::FOLLOW, links_max, &mut |found| out(found.url.as_str()));
+            found = Some(summary);
+        }
+        Document::Text if config.links.documents == Documents::All => {
+            let summary = links::scan_lines(&page(&unpacked), links_max, &mut |url| out(url.as_str()));
+            stats.listings.add(u64::from(summary.links > 0));
+            found = Some(summary);
+        }
+        Document::Pdf => stats.pdfs.add(1),
+        _ => {}
+    }
+    // Most responses have neither field.
+    let mut links = headers.all("link").peekable();
+    if links.peek().is_some() {
+        let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
+        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, links_max, summary, &mut |url| out(url.as_str()));
+    }
+    for tag in headers.all("x-robots-tag") {
+        let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
+        links::hear_robots_tag(tag, &config.agent.name, summary);
+    }
+    stats.links.add(found.as_ref().map_or(0, |summary| summary.links as u64));
+    found
+}
+
+/// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
+pub fn robots(job: &FetchJob, body: &[u8], config: &Config, out: &mut dyn FnMut(&str)) {
+    if config.links.sitemaps == Sitemaps::Robots {
+        let rules = Rules::parse(body, &config.agent.name, config.robots.body_bytes_max);
+        rules.sitemaps().iter().filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
+    }
+}

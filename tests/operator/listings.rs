@@ -1,0 +1,111 @@
+//! What a crawl finds in other things than HTML, and what it leaves out of the store when told so.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
+
+use super::harvest::stored;
+use super::rig::{Place, run};
+
+/// Path, type, further header fields, body.
+const PAGES: [(&str, &str, &str, &str); 12] = [
+    ("/", "text/html", "Link: </by-header>; rel=next\r\n", "<link rel=alternate href=/feed><a href=/lie.pdf>x</a>"),
+    ("/feed", "text/html", "", "<?xml version='1.0'?><rss><channel><item><link>/by-feed</link></item></channel></rss>"),
+    ("/lie.pdf", "text/html", "", "%PDF-1.7 <a href=/not-a-link>"),
+    ("/by-header", "text/plain", "", "http://HOST/by-list\nsee http://HOST/not-a-line\n"),
+    ("/by-feed", "text/html", "", "a page"),
+    ("/by-list", "application/pdf", "", "%PDF-1.7 the real one"),
+    (
+        "/index.xml",
+        "application/xml",
+        "",
+        "<sitemapindex><sitemap><loc>http://HOST/map.xml.gz</loc></sitemap></sitemapindex>",
+    ),
+    (
+        "/map.xml.gz",
+        "application/octet-stream",
+        "",
+        "gz <urlset><url><loc>http://HOST/by-map?a=1&amp;b=2</loc></url></urlset>",
+    ),
+    ("/by-map?a=1&b=2", "text/html", "", "<a href=/by-page>x</a>"),
+    ("/by-page", "image/png", "", "<a href=/not-a-link>"),
+    ("/not-a-link", "text/html", "", ""),
+    ("/not-a-line", "text/html", "", ""),
+];
+
+fn serve() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let port = listener.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().expect("a clone")).lines();
+                while let Some(Ok(request)) = lines.next() {
+                    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                    let path = request.split(' ').nth(1).unwrap_or_default();
+                    let host = format!("127.0.0.1:{port}");
+                    let robots = ("/robots.txt", "text/plain", "", "Sitemap: http://HOST/index.xml\n");
+                    let page = PAGES.iter().chain([&robots]).find(|page| page.0 == path);
+                    let (_, content_type, fields, body) = page.unwrap_or(&("", "text/html", "", "missing"));
+                    let status = if page.is_some() { "200 OK" } else { "404 Not Found" };
+                    let mut body = body.replace("HOST", &host).into_bytes();
+                    if let Some(text) = body.strip_prefix(b"gz ") {
+                        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                        file.write_all(text).expect("in memory");
+                        body = file.finish().expect("in memory");
+                    }
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{fields}Content-Length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    if stream.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// The paths stored, and the summary.
+fn crawl(place: &Place, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
+    let (dir, seed) = (place.at(name), format!("http://127.0.0.1:{port}/"));
+    let mut arguments = vec!["crawl", &seed, "--dir", &dir, "--json", "-", "--set", "politeness.host_delay=0s"];
+    arguments.extend(["--set", "politeness.ip_delay=0s"]);
+    more.iter().for_each(|set| arguments.extend(["--set", set]));
+    let json = run(&arguments).expect(0).json();
+    let paths = stored(&dir).into_keys().map(|url| url.split_once(&format!(":{port}")).expect("ours").1.to_owned());
+    (paths.filter(|path| path != "/robots.txt").collect(), json)
+}
+
+fn paths(text: &str) -> BTreeSet<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn links_are_found_in_what_is_no_html() {
+    let (place, port) = (Place::new("listings"), serve());
+    let (found, json) = crawl(&place, "all", port, &["links.sitemaps=robots"]);
+    assert_eq!(
+        found,
+        paths("/ /feed /lie.pdf /by-header /by-feed /by-list /index.xml /map.xml.gz /by-map?a=1&b=2 /by-page")
+    );
+    let count = |name: &str| json[name].as_u64().expect("a number");
+    // The feed, the index, the map and the list; the PDF that says so and the one that does not.
+    assert_eq!((count("listings"), count("pdfs"), count("not_stored")), (4, 2, 0), "{json}");
+    let (found, json) = crawl(&place, "html", port, &["links.documents=html", "links.sitemaps=robots"]);
+    assert_eq!(found, paths("/ /feed /lie.pdf /by-header /index.xml"));
+    assert_eq!(json["listings"], 0);
+    let (found, _) = crawl(&place, "xml", port, &["links.documents=xml"]);
+    assert_eq!(found, paths("/ /feed /lie.pdf /by-header /by-feed"));
+}
+
+#[test]
+fn what_is_stored_goes_by_type() {
+    let (place, port) = (Place::new("types"), serve());
+    let (found, json) = crawl(&place, "crawl", port, &["store.types=application/*, text/plain"]);
+    assert_eq!(found, paths("/by-header /by-list"));
+    assert_eq!((&json["not_stored"], &json["responses"]), (&4.into(), &7.into()), "{json}");
+}
