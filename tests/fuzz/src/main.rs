@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// A target: its name, what it does with bytes, its seeds.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 13] = [
+const TARGETS: [Target; 14] = [
     ("head", http::head, http::head_seeds),
     ("chunked", http::chunked, http::chunked_seeds),
     ("response", http::response, http::response_seeds),
