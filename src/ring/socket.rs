@@ -78,7 +78,10 @@ impl Socket {
         let (address, length) = Address::new(addr);
         let fd = self.fd.as_raw_fd();
         let entry = opcode::Connect::new(types::Fd(fd), address.as_ptr(), length).build();
-        op::submit_waiting(entry, fd, (address, self.fd.clone())).await.0.map(drop)
+        let (result, _) = op::submit_waiting(entry, fd, (address, self.fd.clone())).await;
+        // A connection that came just when its time was over has been ended already, though nobody saw it.
+        guard.check()?;
+        result.map(drop)
     }
 
     /// Begins to receive: what is there, or what will come.

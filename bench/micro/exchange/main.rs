@@ -156,6 +156,8 @@ fn config(connections: usize) -> Config {
     config.fetch.idle_timeout = Duration::from_secs(600);
     config.fetch.deadline = Duration::from_secs(600);
     config.fetch.first_byte_timeout = Duration::from_secs(600);
+    // What drips is to stay.
+    config.fetch.rate_min = 0;
     config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
     config
 }
@@ -173,7 +175,11 @@ async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
         attempt: 0,
         deadline: Instant::NEVER,
     };
-    hands.exchange(&job).await.expect("a response").response.body.len()
+    let begun = std::time::Instant::now();
+    match hands.exchange(&job).await {
+        Ok(exchange) => exchange.response.body.len(),
+        Err(failure) => panic!("{url}: {failure:?} after {:?}", begun.elapsed()),
+    }
 }
 
 fn with_hands<T>(connections: usize, test: impl AsyncFnOnce(Rc<Hands>) -> T) -> T {
@@ -244,14 +250,16 @@ fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
         let drip = Url::parse(&format!("http://127.0.0.1:{port}/drip")).expect("a URL");
         let alone = latencies(&hands, &page, requests).await;
         let before = resident_kib();
-        let tasks: Vec<_> = (0..connections)
-            .map(|_| {
+        let mut tasks = Vec::new();
+        while tasks.len() < connections {
+            // No more at once than a server's queue of connections takes in (net.core.somaxconn).
+            tasks.extend((tasks.len()..connections.min(tasks.len() + 2_000)).map(|_| {
                 let (hands, drip) = (hands.clone(), drip.clone());
                 ring::spawn(async move { get(&hands, &drip).await })
-            })
-            .collect();
-        while hands.counters().connects.get() < connections as u64 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            }));
+            while hands.counters().connects.get() < tasks.len() as u64 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         }
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert!(hands.open_connections() >= connections);
