@@ -19,7 +19,7 @@ use crate::outcome::{Blemish, FetchJob, Fetched, JobKind, Outcome, Truncated};
 use crate::ring;
 use crate::stage::{self, Stage};
 use crate::store::Capture;
-use crate::url::{Url, UrlBatch};
+use crate::url::{Repeats, Url, UrlBatch};
 
 /// What the jobs of a shard share.
 pub struct Bench {
@@ -99,8 +99,12 @@ impl Bench {
 
     fn scan(&self, page: &Page<'_>, hops: Hops, batch: &mut UrlBatch) -> links::Summary {
         let _stage = stage::enter(Stage::Scan);
+        // Menus and headings name the same pages again: each goes on once.
+        let mut repeats = Repeats::new();
         let summary = links::scan(page, &Kinds::FOLLOW, self.config.links.page_links_max, &mut |found| {
-            self.keep(batch, hops, found.url.as_str());
+            if repeats.is_new(found.url.as_str()) {
+                self.keep(batch, hops, found.url.as_str());
+            }
         });
         self.post.stats.links.add(summary.links as u64);
         summary

@@ -1,0 +1,412 @@
+//! The bytes of hosts, paths and queries: which of them end a part, are escaped, or need the parser.
+//!
+//! Decides: a table for each part, and for paths and queries a look at sixteen bytes at a time that finds the few that
+//! are worth a look in the table: one set for both. SSE2 on x86-64, where every processor has it, so that nothing is
+//! picked at run time; plain code elsewhere. Wider blocks gain nothing: a reference has 47 bytes in the mean.
+//!
+//! Invariants: both ways give the same bits (a test compares them). Linear; nothing is read outside the slice.
+#![allow(unsafe_code, reason = "the compiler's names for vector instructions")]
+
+/// A dot, or what may be an escaped one, begins a segment.
+pub(super) const DOTS: u8 = 1;
+/// Ends path or query.
+const END: u8 = 4;
+/// Is percent-encoded.
+pub(super) const ESCAPED: u8 = 8;
+/// Makes the reference one for the parser.
+pub(super) const FOREIGN: u8 = 16;
+/// Is escaped byte by byte of the page's encoding, not of UTF-8, where it stands in a query.
+pub(super) const CODED: u8 = 32;
+/// An upper-case letter of a host.
+pub(super) const UPPER: u8 = 64;
+/// Ends a host.
+pub(super) const HOST_END: u8 = 128;
+
+/// Of a path: WHATWG URL, section 1.3, "path percent-encode set".
+const PATH: [u8; 256] = table(b"?#", b" \"<>`{}^", b"\t\n\r\\");
+/// Of a query: the same section, "special-query percent-encode set".
+const QUERY: [u8; 256] = table(b"#", b" \"<>'", b"\t\n\r");
+
+const fn table(ends: &[u8], escaped: &[u8], foreign: &[u8]) -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if byte < 0x20 || byte >= 0x7f {
+            table[byte] = ESCAPED | CODED;
+        }
+        byte += 1;
+    }
+    table = with(table, escaped, ESCAPED);
+    table = with(table, ends, END);
+    with(table, foreign, FOREIGN)
+}
+
+const fn with(mut table: [u8; 256], bytes: &[u8], class: u8) -> [u8; 256] {
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = class;
+        at += 1;
+    }
+    table
+}
+
+/// Of a host: letters, digits, `-`, `_` and `.` are what a plain one has.
+pub(super) const HOST: [u8; 256] = {
+    let table = with([FOREIGN; 256], b"abcdefghijklmnopqrstuvwxyz0123456789-_.", 0);
+    with(with(table, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", UPPER), b"/?#:", HOST_END)
+};
+
+/// Where path and query end that `bytes` have from `start` on, when nothing in them is more than plain and they are
+/// short. `begins_segment`: a slash stands before them.
+#[inline]
+pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
+    let Bits64 { odd, slashes, dots } = bits64(bytes, start)?;
+    let path_end = (odd | 1 << 63).trailing_zeros();
+    // Lowest first: the bits below the first odd byte are those of the path.
+    if dots & (slashes << 1 | u64::from(begins_segment)) & ((1 << path_end) - 1) != 0 {
+        return None;
+    }
+    let at = |index: u32| bytes.get(start + index as usize);
+    match at(path_end) {
+        None => Some(bytes.len()),
+        Some(b'#') => Some(start + path_end as usize),
+        Some(b'?') => {
+            let query_end = ((odd & (odd - 1)) | 1 << 63).trailing_zeros();
+            match at(query_end) {
+                None => Some(bytes.len()),
+                Some(b'#') => Some(start + query_end as usize),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+struct Bits64 {
+    odd: u64,
+    slashes: u64,
+    dots: u64,
+}
+
+/// The bits of up to 63 bytes from `start` on; none above.
+#[inline(always)]
+fn bits64(bytes: &[u8], start: usize) -> Option<Bits64> {
+    let text = bytes.get(start..).filter(|text| text.len() < 64)?;
+    let mut all = Bits64 { odd: 0, slashes: 0, dots: 0 };
+    let mut add = |bits: Bits, shift: usize| {
+        all.odd |= u64::from(bits.odd) << shift;
+        all.slashes |= u64::from(bits.slashes) << shift;
+        all.dots |= u64::from(bits.dots) << shift;
+    };
+    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
+    for (index, block) in blocks.iter().enumerate() {
+        add(bits(block), index * BLOCK_BYTES);
+    }
+    if rest.is_empty() {
+        return Some(all);
+    }
+    let shift = text.len() - rest.len();
+    let block = match bytes.last_chunk() {
+        // What stands before the rest is shifted out.
+        Some(block) => bits(block).from(BLOCK_BYTES - rest.len()),
+        None => short_bits(rest),
+    };
+    add(block, shift);
+    Some(all)
+}
+
+/// The bits of fewer than sixteen bytes.
+#[inline]
+fn short_bits(bytes: &[u8]) -> Bits {
+    // Two halves that overlap are cheaper than a copy of any length.
+    let halves =
+        |first: u64, last: u64, half: usize| u128::from(first) | u128::from(last) << (8 * (bytes.len() - half));
+    let word = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        halves(u64::from_le_bytes(*first), u64::from_le_bytes(*last), 8)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        halves(u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into(), 4)
+    } else {
+        bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
+    };
+    let (Bits { odd, slashes, dots }, there) = (bits(&word.to_le_bytes()), (1 << bytes.len()) - 1);
+    Bits { odd: odd & there, slashes: slashes & there, dots: dots & there }
+}
+
+/// Where the host ends that `bytes` begin with, when it is short, in lower case, certainly a domain, and a slash follows.
+#[inline]
+pub(super) fn plain_host_end(bytes: &[u8]) -> Option<usize> {
+    let (mut foreign, mut dots, mut dashes) = (0_u64, 0_u64, 0_u64);
+    let mut start = 0;
+    while foreign == 0 && start < 64 {
+        let block = match bytes.get(start..)?.first_chunk() {
+            Some(block) => host_bits(block),
+            None => {
+                let mut block = [b'/'; BLOCK_BYTES];
+                block.iter_mut().zip(bytes.get(start..)?).for_each(|(to, from)| *to = *from);
+                host_bits(&block)
+            }
+        };
+        foreign |= u64::from(block.foreign) << start;
+        dots |= u64::from(block.dots) << start;
+        dashes |= u64::from(block.dashes) << start;
+        start += BLOCK_BYTES;
+    }
+    let end = foreign.trailing_zeros();
+    if foreign == 0 || bytes.get(end as usize) != Some(&b'/') {
+        return None;
+    }
+    let below = (1 << end) - 1;
+    (dots, dashes) = (dots & below, dashes & below);
+    let last_label = 64 - dots.leading_zeros();
+    // Empty labels, also at both ends; what may be Punycode.
+    let has_empty_label = dots & (dots << 1 | 1) != 0 || last_label == end;
+    if has_empty_label || dashes & dashes << 1 != 0 || bytes.get(last_label as usize)?.is_ascii_digit() {
+        return None;
+    }
+    Some(end as usize)
+}
+
+/// Where the path that `bytes` begin with ends, and the classes of its bytes, with `DOTS`. `begins_segment`: a slash
+/// stands before it.
+#[inline]
+pub(super) fn scan_path(bytes: &[u8], begins_segment: bool) -> (usize, u8) {
+    scan(bytes, &PATH, u32::from(begins_segment))
+}
+
+/// The same for a query.
+#[inline]
+pub(super) fn scan_query(bytes: &[u8]) -> (usize, u8) {
+    scan(bytes, &QUERY, 0)
+}
+
+#[inline(always)]
+fn scan(bytes: &[u8], table: &[u8; 256], mut slash_before: u32) -> (usize, u8) {
+    let (mut classes, mut start) = (0, 0);
+    while start < bytes.len() {
+        let Bits { mut odd, slashes, dots } = bits_from(bytes, start);
+        let dotted = dots & (slashes << 1 | slash_before);
+        while odd != 0 {
+            let at = odd.trailing_zeros();
+            let class = bytes.get(start + at as usize).map_or(END, |byte| table[usize::from(*byte)]);
+            if class & END != 0 {
+                let has_dots = dotted & ((1 << at) - 1) != 0;
+                return (start + at as usize, classes | (u8::from(has_dots) * DOTS));
+            }
+            classes |= class;
+            odd &= odd - 1;
+        }
+        classes |= u8::from(dotted != 0) * DOTS;
+        slash_before = slashes >> (BLOCK_BYTES - 1);
+        start += BLOCK_BYTES;
+    }
+    (bytes.len(), classes)
+}
+
+/// The bits of the block from `start` on; none for what lies behind the end.
+#[inline(always)]
+fn bits_from(bytes: &[u8], start: usize) -> Bits {
+    let rest = bytes.get(start..).unwrap_or_default();
+    if let Some(block) = rest.first_chunk() {
+        return bits(block);
+    }
+    match bytes.last_chunk() {
+        Some(block) => bits(block).from(BLOCK_BYTES - rest.len()),
+        None => short_bits(rest),
+    }
+}
+
+/// Bits of sixteen bytes, the first byte's lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Bits {
+    /// No plain byte of a path, or none of a query.
+    odd: u32,
+    /// `/`
+    slashes: u32,
+    /// `.`, and `%`, which begins an escaped one.
+    dots: u32,
+}
+
+impl Bits {
+    /// Without those of the first `bytes` bytes.
+    fn from(self, bytes: usize) -> Bits {
+        Bits { odd: self.odd >> bytes, slashes: self.slashes >> bytes, dots: self.dots >> bytes }
+    }
+}
+
+const BLOCK_BYTES: usize = 16;
+
+#[inline(always)]
+fn bits(block: &[u8; BLOCK_BYTES]) -> Bits {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        sse2(block)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    plain(block)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn sse2(block: &[u8; BLOCK_BYTES]) -> Bits {
+    use std::arch::x86_64::*;
+    // SAFETY: a block has the sixteen bytes that are read, and the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
+    let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+    // Two bytes that differ in `bit` alone are compared at once.
+    let is_either = |byte: u8, bit: u8| {
+        _mm_cmpeq_epi8(_mm_or_si128(bytes, _mm_set1_epi8(bit as i8)), _mm_set1_epi8((byte | bit) as i8))
+    };
+    let or = |a, b| _mm_or_si128(a, b);
+    // Signed, so that bytes beyond ASCII are less, too.
+    let controls_and_high = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x21));
+    let odd = or(
+        or(or(controls_and_high, is_either(b'"', 1)), or(is_either(b'<', 2), is_either(b'\\', 2))),
+        or(or(is_either(b'{', 4), is_either(b'}', 2)), or(is(b'?'), or(is(b'`'), is(b'\'')))),
+    );
+    let mask = |bytes| _mm_movemask_epi8(bytes) as u32;
+    Bits { odd: mask(odd), slashes: mask(is(b'/')), dots: mask(or(is(b'.'), is(b'%'))) }
+}
+
+/// Bits of sixteen bytes of what may be a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct HostBits {
+    /// No lower-case letter, digit, `-` or `.`.
+    foreign: u32,
+    /// `.`
+    dots: u32,
+    /// `-`
+    dashes: u32,
+}
+
+#[inline(always)]
+fn host_bits(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        host_sse2(block)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    plain_host_bits(block)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn host_sse2(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    use std::arch::x86_64::*;
+    // SAFETY: a block has the sixteen bytes that are read, and the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
+    let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+    // Signed: bytes beyond ASCII are below every range.
+    let is_from_to = |from: u8, to: u8| {
+        let (below, above) = (_mm_set1_epi8(from as i8 - 1), _mm_set1_epi8(to as i8 + 1));
+        _mm_and_si128(_mm_cmpgt_epi8(bytes, below), _mm_cmplt_epi8(bytes, above))
+    };
+    // From `-` to `9` there are `.` and the slash besides.
+    let known = _mm_andnot_si128(is(b'/'), _mm_or_si128(is_from_to(b'a', b'z'), is_from_to(b'-', b'9')));
+    let mask = |bytes| _mm_movemask_epi8(bytes) as u32;
+    HostBits { foreign: mask(known) ^ 0xFFFF, dots: mask(is(b'.')), dashes: mask(is(b'-')) }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain_host_bits(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits: u32, byte| bits << 1 | u32::from(is(*byte)));
+    HostBits {
+        foreign: bits(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.')),
+        dots: bits(|byte| byte == b'.'),
+        dashes: bits(|byte| byte == b'-'),
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain(block: &[u8; BLOCK_BYTES]) -> Bits {
+    let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits: u32, byte| bits << 1 | u32::from(is(*byte)));
+    Bits {
+        odd: bits(|byte| PATH[usize::from(byte)] | QUERY[usize::from(byte)] != 0),
+        slashes: bits(|byte| byte == b'/'),
+        dots: bits(|byte| matches!(byte, b'.' | b'%')),
+    }
+}
+
+/// Escapes what a path must have escaped (WHATWG URL, section 1.3, "UTF-8 percent-encode").
+pub(super) fn push_escaped_path(text: &str, to: &mut String) {
+    push_escaped(text, &PATH, to);
+}
+
+/// The same for a query.
+pub(super) fn push_escaped_query(text: &str, to: &mut String) {
+    push_escaped(text, &QUERY, to);
+}
+
+fn push_escaped(text: &str, table: &[u8; 256], to: &mut String) {
+    const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| table[usize::from(byte)] & ESCAPED != 0) {
+        // All bytes of a character are escaped or none, so both cuts lie between two characters.
+        let Some((before, from)) = rest.split_at_checked(at) else { return };
+        to.push_str(before);
+        let Some((one, after)) = from.split_at_checked(from.chars().next().map_or(1, char::len_utf8)) else { return };
+        for byte in one.bytes() {
+            to.push('%');
+            to.push(HEX[usize::from(byte >> 4)]);
+            to.push(HEX[usize::from(byte & 15)]);
+        }
+        rest = after;
+    }
+    to.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_as_by_the_table() {
+        for byte in 0..=u8::MAX {
+            let block = [byte; BLOCK_BYTES];
+            assert_eq!(bits(&block), plain(&block), "{byte:#x}");
+            assert_eq!(host_bits(&block), plain_host_bits(&block), "{byte:#x}");
+        }
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        for _ in 0..100_000 {
+            let block: [u8; BLOCK_BYTES] = std::array::from_fn(|_| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                (random >> 24) as u8
+            });
+            assert_eq!(bits(&block), plain(&block), "{}", block.escape_ascii());
+            assert_eq!(host_bits(&block), plain_host_bits(&block), "{}", block.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn scans_as_byte_by_byte() {
+        let alphabet = b"abcxyz0/.%2e?#'&=\\ \xc3\xa9{}\t";
+        let mut random = 0x2545_F491_4F6C_DD1Du64;
+        for round in 0..100_000_usize {
+            let text: Vec<u8> = (0..round % 70)
+                .map(|_| {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    // Mostly what is plain, so that scans get past the first block.
+                    let at = (random >> 20) as usize % (3 * alphabet.len());
+                    alphabet.get(at).copied().unwrap_or(b'a')
+                })
+                .collect();
+            for (table, slash_before) in [(&PATH, 0), (&PATH, 1), (&QUERY, 0)] {
+                let end = text.iter().position(|byte| table[usize::from(*byte)] & END != 0).unwrap_or(text.len());
+                let mut classes = text[..end].iter().fold(0, |classes, byte| classes | table[usize::from(*byte)]);
+                let before = [if slash_before == 1 { b'/' } else { b'a' }];
+                let path = [&before, &text[..end]].concat();
+                if path.windows(2).any(|pair| matches!(pair, b"/." | b"/%")) {
+                    classes |= DOTS;
+                }
+                assert_eq!(scan(&text, table, slash_before), (end, classes), "{}", text.escape_ascii());
+            }
+        }
+    }
+}
