@@ -276,7 +276,7 @@ mod tests {
         let all_rules = [sessions(), tracking(), order(), index_page(), all(), KeyRules::default()];
         let mut random = 0x9E37_79B9_7F4A_7C15u64;
         let mut changed = 0;
-        for round in 0..60_000 {
+        for round in 0..60_000_usize {
             let mut text = "https://u@www.a.test:8443/".to_owned();
             for _ in 0..round % 12 {
                 random ^= random << 13;
@@ -285,7 +285,7 @@ mod tests {
                 text.push_str(parts[(random >> 24) as usize % parts.len()]);
             }
             let Ok(url) = Url::parse(&text) else { continue };
-            let rules = &all_rules[round % all_rules.len()];
+            let rules = &all_rules[(random >> 40) as usize % all_rules.len()];
             let mut first = String::new();
             rules.write(&url, &mut first);
             assert!(first.starts_with(url.origin()) && first.len() <= url.as_str().len(), "{url} {first}");
@@ -297,7 +297,7 @@ mod tests {
             assert!(!rules.is_empty() || first == url.as_str());
             changed += u32::from(first != url.as_str());
         }
-        assert!(changed > 5_000, "{changed}");
+        assert!(changed > 3_000, "{changed}");
     }
 
     #[test]

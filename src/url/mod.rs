@@ -15,6 +15,7 @@ mod absolute;
 mod address;
 mod base;
 mod batch;
+mod block;
 mod bytes;
 mod canonical;
 mod key;

@@ -83,12 +83,12 @@ impl Sites {
             return Site { name, hash: place.hash };
         }
         let site = Site::of(host);
-        if let Some(to) = place.host.get_mut(..host.len()) {
+        if let (Some(to), Some(start)) = (place.host.get_mut(..host.len()), host.rfind(site.name)) {
             to.copy_from_slice(host.as_bytes());
+            // A place is of fewer than 256 bytes.
             place.host_bytes = host.len() as u8;
-            // The site ends its host, but for a dot there.
-            place.site_end = place.host_bytes - u8::from(host.ends_with('.'));
-            place.site_start = place.site_end - site.name.len() as u8;
+            place.site_start = start as u8;
+            place.site_end = (start + site.name.len()) as u8;
             place.hash = site.hash;
         }
         site
@@ -150,6 +150,27 @@ mod tests {
             ("..", "."),
         ] {
             assert_eq!(site_of(host), site, "{host}");
+        }
+    }
+
+    #[test]
+    fn remembered_sites_are_the_same() {
+        let mut sites = Sites::new();
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut draw = |bound: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 24) % bound
+        };
+        let suffixes = ["com", "co.uk", "github.io", "unlisted", "1", "com.", "", "."];
+        for _ in 0..60_000 {
+            let name = "n".repeat(draw(60) as usize);
+            let host = format!("{name}.{}.{}", draw(40), suffixes[draw(8) as usize]);
+            let host =
+                [&host, &host[host.len() / 2..], "192.0.2.1", "[::1]", suffixes[draw(8) as usize]][draw(5) as usize];
+            assert_eq!(sites.of(host), Site::of(host), "{host:?}");
+            assert_eq!(sites.of(host), Site::of(host), "{host:?} again");
         }
     }
 }

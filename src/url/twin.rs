@@ -194,7 +194,17 @@ fn compare(base: &Base, reference: &str, encoding: &'static Encoding, url: &mut 
 
 #[test]
 fn random_references() {
-    let (seed, rounds) = (setting("TWIN_SEED").unwrap_or(SEED), setting("TWIN_ROUNDS").unwrap_or(ROUNDS));
+    compare_random(setting("TWIN_ROUNDS").unwrap_or(ROUNDS));
+}
+
+#[test]
+#[ignore = "long: ten million references, or TWIN_ROUNDS"]
+fn many_random_references() {
+    compare_random(setting("TWIN_ROUNDS").unwrap_or(10_000_000));
+}
+
+fn compare_random(rounds: u64) {
+    let seed = setting("TWIN_SEED").unwrap_or(SEED);
     println!("TWIN_SEED={seed} TWIN_ROUNDS={rounds}");
     let mut random = Random(seed | 1);
     let bases = BASES.map(|base| Base::of_document(Absolute::parse(base).unwrap()));
@@ -206,6 +216,7 @@ fn random_references() {
         plain += u64::from(base.is_plain(&reference, encoding));
         resolved += u64::from(compare(base, &reference, encoding, &mut url));
     }
+    println!("{resolved} are URLs, {plain} are plain");
     assert!(resolved > rounds / 3, "{resolved} of {rounds} are URLs");
     assert!((rounds / 4..rounds * 7 / 8).contains(&plain), "{plain} of {rounds} are plain");
 }
