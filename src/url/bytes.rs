@@ -56,30 +56,31 @@ pub(super) const HOST: [u8; 256] = {
     with(with(table, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", UPPER), b"/?#:", HOST_END)
 };
 
-/// Where path and query end that `bytes` have from `start` on, when nothing in them is more than plain and they are
-/// short. `begins_segment`: a slash stands before them.
+/// Where path and query end that `bytes` have from `start` on, when nothing in them is more than plain.
+/// `begins_segment`: a slash stands before them.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
-    let Bits64 { odd, slashes, dots } = bits64(bytes, start)?;
-    let path_end = (odd | 1 << 63).trailing_zeros();
-    // Lowest first: the bits below the first odd byte are those of the path.
-    if dots & (slashes << 1 | u64::from(begins_segment)) & ((1 << path_end) - 1) != 0 {
-        return None;
-    }
-    let at = |index: u32| bytes.get(start + index as usize);
-    match at(path_end) {
-        None => Some(bytes.len()),
-        Some(b'#') => Some(start + path_end as usize),
-        Some(b'?') => {
-            let query_end = ((odd & (odd - 1)) | 1 << 63).trailing_zeros();
-            match at(query_end) {
-                None => Some(bytes.len()),
-                Some(b'#') => Some(start + query_end as usize),
-                _ => None,
-            }
+    let (mut at, mut slash_before, mut in_query) = (start, u64::from(begins_segment), false);
+    while at < bytes.len() {
+        let Bits64 { mut odd, slashes, dots } = bits64(bytes, at);
+        // Lowest first: the bits below the first odd byte are those of the path.
+        let path = (odd & odd.wrapping_neg()).wrapping_sub(1);
+        if !in_query && dots & (slashes << 1 | slash_before) & path != 0 {
+            return None;
         }
-        _ => None,
+        while odd != 0 {
+            let stop = at + odd.trailing_zeros() as usize;
+            match bytes.get(stop)? {
+                b'#' => return Some(stop),
+                b'?' => in_query = true,
+                _ => return None,
+            }
+            odd &= odd - 1;
+        }
+        slash_before = slashes >> 63;
+        at += 64;
     }
+    Some(bytes.len())
 }
 
 struct Bits64 {
@@ -88,31 +89,29 @@ struct Bits64 {
     dots: u64,
 }
 
-/// The bits of up to 63 bytes from `start` on; none above.
+/// The bits of 64 bytes from `start` on; none behind the end.
 #[inline(always)]
-fn bits64(bytes: &[u8], start: usize) -> Option<Bits64> {
-    let text = bytes.get(start..).filter(|text| text.len() < 64)?;
+fn bits64(bytes: &[u8], start: usize) -> Bits64 {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let (blocks, part) = rest.get(..64).unwrap_or(rest).as_chunks::<BLOCK_BYTES>();
     let mut all = Bits64 { odd: 0, slashes: 0, dots: 0 };
-    let mut add = |bits: Bits, shift: usize| {
-        all.odd |= u64::from(bits.odd) << shift;
-        all.slashes |= u64::from(bits.slashes) << shift;
-        all.dots |= u64::from(bits.dots) << shift;
+    let mut add = |bits: Bits, index: usize| {
+        all.odd |= u64::from(bits.odd) << (index * BLOCK_BYTES);
+        all.slashes |= u64::from(bits.slashes) << (index * BLOCK_BYTES);
+        all.dots |= u64::from(bits.dots) << (index * BLOCK_BYTES);
     };
-    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
     for (index, block) in blocks.iter().enumerate() {
-        add(bits(block), index * BLOCK_BYTES);
+        add(bits(block), index);
     }
-    if rest.is_empty() {
-        return Some(all);
+    if !part.is_empty() {
+        let block = match bytes.last_chunk() {
+            // What stands before the part is shifted out.
+            Some(block) => bits(block).from(BLOCK_BYTES - part.len()),
+            None => short_bits(part),
+        };
+        add(block, blocks.len());
     }
-    let shift = text.len() - rest.len();
-    let block = match bytes.last_chunk() {
-        // What stands before the rest is shifted out.
-        Some(block) => bits(block).from(BLOCK_BYTES - rest.len()),
-        None => short_bits(rest),
-    };
-    add(block, shift);
-    Some(all)
+    all
 }
 
 /// Where the host ends that `bytes` begin with, when it is short, in lower case, certainly a domain, and a slash follows.

@@ -129,6 +129,9 @@ fn write_elsewhere(
     encoding: &'static Encoding,
     to: &mut Url,
 ) -> Option<Reach> {
+    if reference.len() > usize::from(u16::MAX) - ROOM_BYTES {
+        return None;
+    }
     let text = reference.get(host_start..)?;
     if let Some(host_bytes) = bytes::plain_host_end(text.as_bytes())
         && let Some(end) = bytes::plain_end(reference.as_bytes(), host_start + host_bytes, false)

@@ -83,9 +83,10 @@ impl Sites {
             return Site { name, hash: place.hash };
         }
         let site = Site::of(host);
-        if let (Some(to), Some(start)) = (place.host.get_mut(..host.len()), host.rfind(site.name)) {
+        let start = site.name.as_ptr() as usize - host.as_ptr() as usize;
+        if let Some(to) = place.host.get_mut(..host.len()) {
             to.copy_from_slice(host.as_bytes());
-            // A place is of fewer than 256 bytes.
+            // The site is a part of the host, and a host that has room is of fewer than 256 bytes.
             place.host_bytes = host.len() as u8;
             place.site_start = start as u8;
             place.site_end = (start + site.name.len()) as u8;
