@@ -1,24 +1,22 @@
 //! A link's way from its text to what the crawl knows it by: absolute, canonical, its site, and its fingerprint.
 //!
 //! Floor: `Url::join` of the `url` crate, and xxh3-64 of the text it gives; it knows nothing of sites. Bases are parsed
-//! once a page on both sides. Below 1 is faster than it; below 0.17 is what is promised. `page` is a page's references
-//! with each repeated text passed over, as a crawl has them; the floor works on all, which is the same set of keys.
+//! once a page on both sides. Below 1 is faster than it; below 0.17 is what is promised.
 //! Checked before: every result equals the parser's, and the `url` crate's without fragment, user name and password but
-//! where that departs from the standard; both ways of `page` end in the same keys.
+//! where that departs from the standard.
 //!
 //! With `BENCH_HTML` a page's address is that of its `rel=canonical`, so that links within a site are such.
 
 #[path = "input.rs"]
 mod input;
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use encoding_rs::UTF_8;
 use ringcrawl::links::{self, Kind, Kinds};
-use ringcrawl::url::{Absolute, Base, Reach, Repeats, Site, Sites, Url, fingerprint};
+use ringcrawl::url::{Absolute, Base, Reach, Site, Sites, Url, fingerprint};
 
 struct Work {
     ours: Base,
@@ -59,14 +57,10 @@ fn references() -> usize {
 }
 
 /// Gives the fingerprint and the site of each link of a page.
-fn keys_of(work: &Work, sites: &mut Sites, repeats: Option<Repeats>, each: &mut impl FnMut(u64, Site<'_>, &Url)) {
+fn keys_of(work: &Work, sites: &mut Sites, each: &mut impl FnMut(u64, Site<'_>, &Url)) {
     let mut url = work.page.clone();
     let home = Site::of(work.page.host());
-    let mut repeats = repeats;
     for reference in &work.references {
-        if repeats.as_mut().is_some_and(|repeats| !repeats.is_new(reference)) {
-            continue;
-        }
         match work.ours.resolve_into(reference, UTF_8, &mut url) {
             Ok(Reach::SameHost) => each(fingerprint(RNG_SEED, url.as_str()), home, &url),
             Ok(Reach::AnyHost) => each(fingerprint(RNG_SEED, url.as_str()), sites.of(url.host()), &url),
@@ -81,7 +75,6 @@ fn main() {
     let (mut plain, mut sites) = (0, Sites::new());
     for work in work() {
         let mut theirs = Vec::new();
-        let mut keys = BTreeSet::new();
         for reference in &work.references {
             let by_parser = work.ours.resolve_by_parser(reference, UTF_8).ok();
             let by_crate = work.floor.join(reference).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -93,40 +86,36 @@ fn main() {
             let departs = reference.contains('^') || reference.contains("xn--") || reference.starts_with("///");
             assert!(departs || by_parser.as_ref().map(Url::as_str) == by_crate.as_deref(), "{reference:?}");
             if let Some(url) = by_parser {
-                keys.insert(fingerprint(RNG_SEED, url.as_str()));
                 theirs.push(url);
             }
         }
         let mut ours = Vec::new();
-        keys_of(work, &mut sites, None, &mut |key, site, url| {
+        keys_of(work, &mut sites, &mut |key, site, url| {
             assert_eq!((key, site), (fingerprint(RNG_SEED, url.as_str()), Site::of(url.host())), "{url}");
             ours.push(url.clone());
         });
         assert_eq!(ours, theirs, "{}", work.page);
         plain += ours.len();
-        let mut once = BTreeSet::new();
-        keys_of(work, &mut sites, Some(Repeats::new()), &mut |key, _, _| {
-            once.insert(key);
-        });
-        assert_eq!(once, keys, "{}", work.page);
     }
     eprintln!("{} references, {plain} URLs", references());
     divan::main();
 }
 
-/// As the crawl goes from page to page, the same hosts are met again.
-fn bench_ours(bencher: Bencher, repeats: Option<fn() -> Repeats>) {
+#[divan::bench]
+fn ours(bencher: Bencher) {
+    // As a crawl goes from page to page, the same hosts are met again.
     let mut sites = Sites::new();
     bencher.counter(ItemsCount::new(references())).bench_local(|| {
         for work in work() {
-            keys_of(work, &mut sites, repeats.map(|new| new()), &mut |key, site, _| {
+            keys_of(work, &mut sites, &mut |key, site, _| {
                 black_box((key, site.hash));
             });
         }
     });
 }
 
-fn bench_floor(bencher: Bencher) {
+#[divan::bench]
+fn floor(bencher: Bencher) {
     bencher.counter(ItemsCount::new(references())).bench(|| {
         for work in work() {
             for reference in &work.references {
@@ -136,28 +125,4 @@ fn bench_floor(bencher: Bencher) {
             }
         }
     });
-}
-
-#[divan::bench]
-fn ours(bencher: Bencher) {
-    bench_ours(bencher, None);
-}
-
-#[divan::bench]
-fn floor(bencher: Bencher) {
-    bench_floor(bencher);
-}
-
-mod page {
-    use super::*;
-
-    #[divan::bench]
-    fn ours(bencher: Bencher) {
-        bench_ours(bencher, Some(Repeats::new));
-    }
-
-    #[divan::bench]
-    fn floor(bencher: Bencher) {
-        bench_floor(bencher);
-    }
 }
