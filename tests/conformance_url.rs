@@ -143,12 +143,16 @@ fn wpt_vectors_in_the_library() {
 
 #[test]
 fn wpt_domains() {
+    let page = Base::new(&Url::parse("http://page.invalid/").unwrap());
     for name in ["url/toascii.json", "url/IdnaTestV2.json"] {
         let Some(cases) = cases(name) else { return };
         let mut departures = 0;
         for case in &cases {
             let input = case["input"].as_str().unwrap();
-            let got = Url::parse(&format!("https://{input}/x")).ok();
+            let text = format!("https://{input}/x");
+            let got = Url::parse(&text).ok();
+            // Without the parser, where that can be.
+            assert_eq!(page.resolve(&text, encoding_rs::UTF_8).ok(), got, "{input:?}");
             let got = got.as_ref().map(Url::host);
             if got != case["output"].as_str() {
                 departures += 1;
@@ -203,6 +207,8 @@ fn real_urls() {
     let Some(packed) = data("url/real_urls.txt.zst") else { return };
     let text = String::from_utf8(zstd::decode_all(packed.as_slice()).unwrap()).unwrap();
     let (mut count, mut changed) = (0u32, 0u32);
+    let mut link = Url::parse("http://page.invalid/").unwrap();
+    let mut base = Base::new(&link);
     for line in text.lines() {
         count += 1;
         let url = Url::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -213,6 +219,16 @@ fn real_urls() {
             }
         }
         assert_eq!(Url::from_canonical(url.as_str()).as_ref(), Ok(&url));
+        // As links of a page of the URL before, written out and without what both have in common.
+        for reference in [line, url.path_and_query(), line.split_once(':').map_or(line, |(_, rest)| rest)] {
+            let expected = base.resolve_by_parser(reference, encoding_rs::UTF_8);
+            assert_eq!(
+                base.resolve_into(reference, encoding_rs::UTF_8, &mut link).map(|_| &link),
+                expected.as_ref().map_err(|error| *error),
+                "{reference}"
+            );
+        }
+        base = Base::new(&url);
     }
     println!("real URLs: {changed} of {count} are written in another way");
 }

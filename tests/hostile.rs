@@ -183,6 +183,35 @@ fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
     }
 }
 
+/// A host that gives each link a new session has one list behind all of them, for a crawl that knows sessions.
+#[test]
+fn session_ids_make_one_page_where_they_are_ignored() {
+    let crawled = |rng_seed: u64, more: &str| -> (Vec<String>, Vec<String>) {
+        let folder = Folder::new(rng_seed);
+        let (ca_file, config_file, dir) = (folder.at("ca.pem"), folder.at("config.toml"), folder.at("crawl"));
+        let arguments = ["--faults", "session-ids=1", "--sites", "4", "--pages", "40", "--https-share", "0"];
+        let web = Web::start(&arguments.map(str::to_owned), &ca_file);
+        let dns = web.ready["dns"].as_str().expect("an address");
+        std::fs::write(&config_file, format!("{CONFIG}dns.servers = [\"{dns}\"]\n{more}\n")).expect("a file");
+        let summary = program::crawl(web.ready["seed"].as_str().expect("a seed"), &dir, &config_file);
+        assert_eq!(summary["ended"], "finished", "{summary:#}");
+        web.stop();
+        // Ports differ from web to web.
+        let path = |url: &String| url.split('/').skip(2).collect::<Vec<_>>().join("/");
+        let name = |url: &String| {
+            path(url).split_once(':').map(|(host, rest)| format!("{host}{}", &rest[rest.find('/').unwrap_or(0)..]))
+        };
+        check::stored(&dir).keys().filter_map(name).partition(|url| url.contains("/list?sid="))
+    };
+    let (lists, others) = crawled(21, "");
+    let (lists_by_key, others_by_key) = crawled(22, "visited.session_ids = \"ignore\"");
+    assert_eq!(others, others_by_key);
+    assert!(lists.len() >= 4 * 40, "{}", lists.len());
+    // The first of each host, under the address that it was found by.
+    assert_eq!(lists_by_key.len(), 4, "{lists_by_key:?}");
+    assert!(lists_by_key.iter().all(|list| lists.contains(list)), "{lists_by_key:?}");
+}
+
 #[test]
 #[ignore = "long: an hour of other webs, or RINGCRAWL_LONG_MINUTES"]
 fn crawls_of_other_faulty_webs() {

@@ -77,7 +77,12 @@ fn takes(text: &mut String, key: &Key, config: &Config) {
             let _ = writeln!(text, "# Default {default}.");
         }
         kind => {
-            let _ = writeln!(text, "# Takes {}. Default {default}.", kind.takes());
+            let takes = kind.takes();
+            let joint = if takes.len() + default.len() < LINE_BYTES_MAX { " " } else { "\n# " };
+            let _ = writeln!(text, "# Takes {takes}.{joint}Default {default}.");
         }
     }
 }
+
+/// Beyond it the default has a line of its own.
+const LINE_BYTES_MAX: usize = 100;

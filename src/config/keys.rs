@@ -368,6 +368,20 @@ tables! {
         /// URLs remembered in all shards together; further ones are set aside on disk.
         /// Each costs memory for its fingerprint, so this bounds the largest table of the process.
         urls_max: u64 = "100_000_000", Kind::Number(1_000, 1_000_000_000_000);
+        /// URLs that differ in a session id: PHPSESSID=, ;jsessionid= and their like, with a value that looks like one.
+        /// Servers that put one into every link are endless without this; a URL is fetched as it was found in any case.
+        session_ids: Difference = "count", Kind::Choice(Difference::CHOICES);
+        /// URLs that differ in the parameters of tracking_parameters.
+        /// Mails and advertisements mark their links, and each mark is another URL of the same page.
+        tracking: Difference = "count", Kind::Choice(Difference::CHOICES);
+        /// Names of these parameters, in any letter case; NAME* stands for all that begin so.
+        /// These are of mails and advertisements, and no page's content depends on them. Used where tracking is "ignore".
+        tracking_parameters: Vec<String> = "utm_*,gclid,gbraid,wbraid,dclid,fbclid,msclkid,yclid,igshid,mc_cid,mc_eid", Kind::Names;
+        /// URLs that have the same parameters in another order.
+        /// The order of several with one name counts all the same.
+        parameter_order: Difference = "count", Kind::Choice(Difference::CHOICES);
+        /// A folder and its index page: /d/ and /d/index.html, index.php, default.asp and their like.
+        index_pages: Difference = "count", Kind::Choice(Difference::CHOICES);
     }
 
     /// URLs waiting.
@@ -439,6 +453,13 @@ choices! {
         Ipv4Only = "ipv4-only",
         /// IPv6 and nothing else
         Ipv6Only = "ipv6-only",
+    }
+    /// `visited.session_ids`, `tracking`, `parameter_order`, `index_pages`
+    Difference {
+        /// each is a page of its own
+        Count = "count",
+        /// they are one page, and the first that was found is fetched
+        Ignore = "ignore",
     }
     /// `fetch.private_addresses`
     PrivateAddresses {

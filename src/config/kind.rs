@@ -44,6 +44,8 @@ pub(super) enum Kind {
     Hosts,
     /// Paths.
     Files,
+    /// Names of a URL's parameters, or beginnings of names.
+    Names,
     /// Origins and their credentials.
     Logins,
     /// IP addresses.
@@ -107,6 +109,9 @@ impl Kind {
             Kind::Addresses => {
                 format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
             }
+            Kind::Names => {
+                format!("a list of at most {LIST_MAX} names of parameters such as [\"gclid\", \"utm_*\"]")
+            }
             Kind::Files => format!("a list of at most {LIST_MAX} paths such as [\"/etc/ssl/own-ca.pem\"]"),
         }
     }
@@ -129,9 +134,13 @@ impl Kind {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
-            (Kind::Servers | Kind::Files | Kind::Addresses, Item::Value(Toml::Array(array))) => self.read_list(array),
+            (Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, Item::Value(Toml::Array(array))) => {
+                self.read_list(array)
+            }
             (Kind::Number(..), Item::Value(Toml::Integer(number))) => self.read_number((*number.value()).into()),
-            (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Addresses, _) => Err(self.fault(&describe(item))),
+            (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, _) => {
+                Err(self.fault(&describe(item)))
+            }
             (Kind::Time(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
                 Err(self.fault(&format!("{} without a unit", describe(item))))
             }
@@ -151,8 +160,10 @@ impl Kind {
                 Err(_) => Err(self.fault("this is no TOML")),
             },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
-            Kind::Servers | Kind::Files | Kind::Addresses if word.trim_start().starts_with('[') => self.read(&toml()?),
-            Kind::Servers | Kind::Files | Kind::Addresses => {
+            Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses if word.trim_start().starts_with('[') => {
+                self.read(&toml()?)
+            }
+            Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses => {
                 let words = word.split(',').map(str::trim).filter(|part| !part.is_empty());
                 self.read_list(&words.collect::<toml_edit::Array>())
             }
@@ -178,6 +189,7 @@ impl Kind {
             })),
             Value::Addresses(addresses) => list(addresses.iter().map(IpAddr::to_string)),
             Value::Files(files) => list(files.iter().map(|file| file.to_string_lossy().into_owned())),
+            Value::Names(names) => list(names.iter().cloned()),
             Value::Hosts(hosts) => {
                 table(hosts.iter().map(|(name, addresses)| (name.as_str(), hosts::format_addresses(addresses))))
             }
@@ -227,7 +239,7 @@ impl Kind {
         if array.len() > LIST_MAX {
             return Err(self.fault(&format!("{} elements", array.len())));
         }
-        let (mut servers, mut files, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut servers, mut files, mut addresses, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for element in array {
             let wrong = |what: String| Fault { span: element.span(), name: None, message: self.sentence(&what) };
             match (self, element.as_str()) {
@@ -245,6 +257,10 @@ impl Kind {
                     Ok(address) if !address.is_unspecified() && !address.is_multicast() => addresses.push(address),
                     _ => faults.push(wrong(format!("{} is no address of a machine", quote(text)))),
                 },
+                (Kind::Names, Some(text)) if !is_parameter_name(text) => {
+                    faults.push(wrong(format!("{} is no name of a parameter", quote(text))));
+                }
+                (Kind::Names, Some(text)) => names.push(text.to_owned()),
                 (_, Some(text)) if text.is_empty() || text.contains('\0') => {
                     faults.push(wrong(format!("{} is no path", quote(text))));
                 }
@@ -256,6 +272,7 @@ impl Kind {
             _ if !faults.is_empty() => Err(faults),
             Kind::Servers => Ok(Value::Servers(servers)),
             Kind::Addresses => Ok(Value::Addresses(addresses)),
+            Kind::Names => Ok(Value::Names(names)),
             _ => Ok(Value::Files(files)),
         }
     }
@@ -295,6 +312,12 @@ fn format_number(number: i128) -> String {
 
 pub(super) fn list(elements: impl Iterator<Item = String>) -> String {
     format!("[{}]", elements.map(|element| quote_all(&element)).collect::<Vec<_>>().join(", "))
+}
+
+/// ASCII as URLs have it, nothing that ends a name, and a star at the end alone: all names are not a rule.
+fn is_parameter_name(text: &str) -> bool {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"&=#*,\"<>".contains(&byte))
 }
 
 /// A server with or without port; nothing that no server can have.

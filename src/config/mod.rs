@@ -31,9 +31,9 @@ use std::path::Path;
 
 pub use error::ConfigError;
 pub use keys::{
-    Agent, Certificates, Config, Cookies, Crawl, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http,
-    Links, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope, Sitemaps, Store,
-    Tls, Visited,
+    Agent, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch, Follow,
+    Frontier, Http, Links, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope,
+    Sitemaps, Store, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -42,6 +42,7 @@ pub use proxy::{ProxyAddress, ProxyScheme};
 use value::Value;
 
 use crate::time::Duration;
+use crate::url::KeyRules;
 
 /// Reads a duration as the file has it, such as `250ms` or `10s`.
 pub fn read_duration(text: &str) -> Result<Duration, String> {
@@ -179,6 +180,19 @@ impl Agent {
     /// anything but loopback is fetched.
     pub fn is_complete(&self) -> bool {
         !self.name.is_empty() && !self.url.is_empty() && !self.email.is_empty()
+    }
+}
+
+impl Visited {
+    /// What of a URL its key leaves out.
+    pub fn key_rules(&self) -> KeyRules {
+        let ignored = |difference| difference == Difference::Ignore;
+        KeyRules {
+            sessions: ignored(self.session_ids),
+            parameters: if ignored(self.tracking) { self.tracking_parameters.clone() } else { Vec::new() },
+            order: ignored(self.parameter_order),
+            index_page: ignored(self.index_pages),
+        }
     }
 }
 

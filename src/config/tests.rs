@@ -64,6 +64,8 @@ fn what_is_printed_reads_back() {
         ("tls.certificates", "record"),
         ("fetch.source_addresses", "127.0.0.2, ::1"),
         ("fetch.source_ports", "20000-60000"),
+        ("visited.tracking", "ignore"),
+        ("visited.tracking_parameters", "ref, utm_*, a[b]"),
         ("proxy.url", "socks5://user:password@127.0.0.1:1080"),
         ("http.auth", "{ \"https://a.test\" = \"user:password\" }"),
     ] {
@@ -74,6 +76,11 @@ fn what_is_printed_reads_back() {
     assert_eq!(config.dns.hosts.get("www.example.test").map(Vec::len), Some(2));
     assert_eq!(config.politeness.host_delay, Duration::from_millis(1500));
     assert_eq!(config.fetch.source_port_range(), Some((20_000, 60_000)));
+    let expected = KeyRules { parameters: ["ref", "utm_*", "a[b]"].map(str::to_owned).to_vec(), ..KeyRules::default() };
+    assert_eq!((config.visited.key_rules(), Config::default().visited.key_rules()), (expected, KeyRules::default()));
+    for wrong in ["*", "a=b", "a**", "[\"a,b\"]", "[\"\"]", "[1]", "ü"] {
+        assert!(config.set("visited.tracking_parameters", wrong).is_err(), "{wrong}");
+    }
     assert_eq!(config.proxy.address().map(|proxy| proxy.port), Some(1_080));
     assert_eq!(Config::parse(&config.to_toml(), "a.toml").expect("valid"), config);
 }
@@ -98,7 +105,13 @@ fn every_range_fits_its_field_and_says_so_outside() {
             Kind::Choice(choices) => {
                 (choices.iter().map(|(word, _)| (*word).to_owned()).collect(), vec!["other".into(), String::new()])
             }
-            Kind::Text(_) | Kind::Servers | Kind::Hosts | Kind::Files | Kind::Logins | Kind::Addresses => continue,
+            Kind::Text(_)
+            | Kind::Servers
+            | Kind::Hosts
+            | Kind::Files
+            | Kind::Names
+            | Kind::Logins
+            | Kind::Addresses => continue,
         };
         let mut config = Config::default();
         for value in inside {

@@ -27,6 +27,8 @@ pub(super) enum Value {
     Hosts(BTreeMap<String, Vec<IpAddr>>),
     /// Paths of files.
     Files(Vec<PathBuf>),
+    /// Names of parameters.
+    Names(Vec<String>),
     /// IP addresses.
     Addresses(Vec<IpAddr>),
     /// Origins and their credentials.
@@ -82,6 +84,7 @@ plain_fields! {
     Vec<SocketAddr> = Servers;
     BTreeMap<String, Vec<IpAddr>> = Hosts;
     Vec<PathBuf> = Files;
+    Vec<String> = Names;
     Vec<IpAddr> = Addresses;
     BTreeMap<String, Secret> = Logins;
 }

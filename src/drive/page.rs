@@ -20,7 +20,7 @@ use crate::outcome::{Blemish, FetchJob, Fetched, JobKind, Outcome, Truncated};
 use crate::ring;
 use crate::stage::{self, Stage};
 use crate::store::Capture;
-use crate::url::{Url, UrlBatch};
+use crate::url::{Repeats, Url, UrlBatch};
 
 /// What the jobs of a shard share.
 pub struct Bench {
@@ -85,7 +85,13 @@ impl Bench {
         if ok {
             let _stage = stage::enter(Stage::Scan);
             let (config, links) = (&self.config, &mut fetched.links);
-            let mut keep = |url: &str| self.keep(links, hops.link(), url);
+            // Menus and headings name the same pages again: each goes on once.
+            let mut repeats = Repeats::new();
+            let mut keep = |url: &str| {
+                if repeats.is_new(url) {
+                    self.keep(links, hops.link(), url);
+                }
+            };
             if job.kind == JobKind::Page {
                 found = gather::page(job, &response.headers, body, config, &self.post.stats, &mut keep);
             } else {

@@ -11,7 +11,7 @@
 //! Leaves to others: carrying URLs there (`exchange`). Other partitioners are further variants of the key.
 
 use crate::config::PartitionKey;
-use crate::url::{Url, site_of};
+use crate::url::{Site, Url, site_of};
 
 /// The rule by which URLs are given to shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +26,15 @@ impl Partition {
     /// The shard of `url`, from 0.
     pub fn shard_of(&self, url: &Url) -> u16 {
         self.shard_of_host(url.host())
+    }
+
+    /// The same for a URL whose site is known.
+    pub fn shard_of_known(&self, url: &Url, site: Site) -> u16 {
+        match self.key {
+            _ if self.shards <= 1 => 0,
+            PartitionKey::Site => fast_range(site.hash, self.shards),
+            PartitionKey::Host => self.shard_of_host(url.host()),
+        }
     }
 
     /// The shard of all URLs of a canonical (lower-case, ASCII) host, from 0.
@@ -62,6 +71,9 @@ mod tests {
         }
         assert_eq!(spread.len(), 61, "hosts alone spread over all shards");
         let url = Url::parse("https://x.example.co.uk:8443/y").unwrap();
+        for partition in [by_site, by_host, Partition { key: PartitionKey::Site, shards: 1 }] {
+            assert_eq!(partition.shard_of_known(&url, Site::of(url.host())), partition.shard_of(&url));
+        }
         assert_eq!(by_site.shard_of(&url), by_site.shard_of_host("example.co.uk"));
     }
 

@@ -22,12 +22,12 @@ use crate::config::Config;
 use crate::exchange::Outbox;
 use crate::frontier::{End, Frontier, Ledger, Rulebook};
 use crate::hops::Hops;
-use crate::outcome::{Failure, FetchJob, Outcome};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
 use crate::spool::{Block, ReadFor, Spool, SpoolOp};
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{Url, UrlBatch, fingerprint};
+use crate::url::{KeyRules, Sites, Url, UrlBatch, fingerprint};
 use crate::visited::{Seen, Table};
 
 /// The brain of one shard.
@@ -37,6 +37,10 @@ pub struct Shard {
     partition: Partition,
     scope: Scope,
     rng_seed: u64,
+    sites: Sites,
+    key_rules: KeyRules,
+    /// Memory for a key.
+    key_text: String,
     visited: Table,
     frontier: Frontier,
     outbox: Outbox,
@@ -84,6 +88,9 @@ impl Shard {
             partition,
             scope,
             rng_seed,
+            sites: Sites::new(),
+            key_rules: config.visited.key_rules(),
+            key_text: String::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
             frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
             outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
@@ -97,7 +104,8 @@ impl Shard {
     /// A link or seed was found; `depth` are the bits of its `Hops`.
     pub fn found(&mut self, now: Instant, url: &Url, depth: u16) {
         let _stage = stage::enter(Stage::Exchange);
-        if let Err(outside) = self.scope.admits(url, Hops::from_bits(depth)) {
+        let site = self.sites.of(url.host());
+        if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
             *match outside {
                 Outside::Elsewhere => &mut self.counts.out_of_scope,
                 Outside::Depth => &mut self.counts.too_deep,
@@ -105,7 +113,7 @@ impl Shard {
             } += 1;
             return;
         }
-        let owner = self.partition.shard_of(url);
+        let owner = self.partition.shard_of_known(url, site);
         if owner == self.index {
             self.accept(now, url, depth);
         } else {
@@ -118,18 +126,20 @@ impl Shard {
     pub fn receive(&mut self, now: Instant, batch: &UrlBatch) {
         let _stage = stage::enter(Stage::Url);
         self.counts.exchanged_in += batch.len() as u64;
-        for (depth, text) in batch.iter() {
-            if let Ok(url) = Url::from_canonical(text) {
-                debug_assert_eq!(self.partition.shard_of(&url), self.index, "{text} was sent to the wrong shard");
-                self.accept(now, &url, depth);
-            }
-        }
+        batch.for_each_url(|depth, url| {
+            debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
+            self.accept(now, url, depth);
+        });
     }
 
     /// A journal's URL is known again after a restart; `over` says whether it needs no fetch any more. Room is no
     /// question here: what was accepted stays accepted, also when `visited.urls_max` is less than it was.
     pub fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
-        if self.visited.insert_anyway(self.fingerprint(url)) && !over {
+        let key = self.key(url);
+        let is_new = self.visited.insert_anyway(key)
+            // The page of its key led here, or it would not have been accepted.
+            || (!self.key_rules.is_empty() && self.visited.insert_anyway(self.lone_key(url)));
+        if is_new && !over {
             self.frontier.offer(now, url, depth, &mut self.spool);
         }
     }
@@ -139,10 +149,11 @@ impl Shard {
     pub fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
         for (depth, text) in entries.aside.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
-            if self.scope.admits(&url, Hops::from_bits(depth)).is_err() {
+            if self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_err() {
                 continue;
             }
-            match self.visited.insert(self.fingerprint(&url)) {
+            let key = self.key(&url);
+            match self.visited.insert(key) {
                 Seen::New => {
                     self.journal.entries(now).accepted.push(depth, url.as_str());
                     self.frontier.offer(now, &url, depth, &mut self.spool);
@@ -159,9 +170,23 @@ impl Shard {
         }
     }
 
-    /// The fingerprint under which this crawl knows `url`.
+    /// The fingerprint under which this crawl knows `url` as one that it fetches.
     pub fn fingerprint(&self, url: &Url) -> u64 {
         fingerprint(self.rng_seed, url.as_str())
+    }
+
+    /// The fingerprint of the key of `url`: that of all URLs that lead to its page.
+    fn key(&mut self, url: &Url) -> u64 {
+        if self.key_rules.is_empty() {
+            return self.fingerprint(url);
+        }
+        self.key_rules.write(url, &mut self.key_text);
+        fingerprint(self.rng_seed, &self.key_text)
+    }
+
+    /// The fingerprint of a URL that was accepted although its key was known.
+    fn lone_key(&self, url: &Url) -> u64 {
+        fingerprint(!self.rng_seed, url.as_str())
     }
 
     /// What to fetch now.
@@ -181,10 +206,9 @@ impl Shard {
         // Those of robots.txt are its sitemaps.
         if let Outcome::Fetched(fetched) = outcome {
             let _stage = stage::enter(Stage::Url);
-            for (depth, text) in fetched.links.iter() {
-                if let Ok(url) = Url::from_canonical(text) {
-                    self.found(now, &url, depth);
-                }
+            fetched.links.for_each_url(|depth, url| self.found(now, url, depth));
+            if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
+                self.redirected(now, job, target);
             }
         }
         let _stage = stage::enter(Stage::Frontier);
@@ -291,10 +315,30 @@ impl Shard {
         (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
     }
 
+    /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
+    /// server gives out a session. Such a target has been taken for the page that sent there, and gets a place of its own.
+    fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
+        let depth = Hops::from_bits(job.depth).redirect();
+        if self.key_rules.is_empty()
+            || *target == job.url
+            || self.key(target) != self.key(&job.url)
+            || self.scope.admits(target, target.site(), depth).is_err()
+        {
+            return;
+        }
+        let lone_key = self.lone_key(target);
+        self.accept_as(now, lone_key, target, depth.bits());
+    }
+
     fn accept(&mut self, now: Instant, url: &Url, depth: u16) {
+        let key = self.key(url);
+        self.accept_as(now, key, url, depth);
+    }
+
+    fn accept_as(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
         let seen = {
             let _stage = stage::enter(Stage::Visited);
-            self.visited.insert(self.fingerprint(url))
+            self.visited.insert(key)
         };
         match seen {
             Seen::New => {

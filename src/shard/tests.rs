@@ -1,7 +1,7 @@
 //! The brain of one shard of two, where disk and rings fail it.
 
 use super::*;
-use crate::config::PartitionKey;
+use crate::config::{Difference, PartitionKey};
 
 fn shard(change: impl FnOnce(&mut Config)) -> Shard {
     let mut config = Config::default();
@@ -95,4 +95,53 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
         smaller.remember(Instant::ZERO, &Url::from_canonical(text).expect("a URL"), depth, false);
     }
     assert_eq!((smaller.queued(), smaller.visited()), (10, 10));
+}
+
+/// Where a page is known by its key, a redirect to another address with this key is the only way to have it.
+#[test]
+fn a_page_that_redirects_within_its_key_is_had_once() {
+    let by_key = || shard(|config| config.visited.index_pages = Difference::Ignore);
+    let mut first = by_key();
+    let site = (0..)
+        .map(|site| format!("http://s{site}.test"))
+        .find(|site| Url::parse(site).is_ok_and(|url| first.partition.shard_of(&url) == 0));
+    let url = |path: &str| Url::parse(&format!("{}{path}", site.as_deref().unwrap_or_default())).expect("a URL");
+    let job = |path: &str| FetchJob {
+        id: 1,
+        host: 0,
+        kind: JobKind::Page,
+        url: url(path),
+        addr: None,
+        both_families: false,
+        others: Vec::new(),
+        depth: 0,
+        attempt: 0,
+        deadline: Instant::NEVER,
+    };
+    for path in ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"] {
+        first.found(Instant::ZERO, &url(path), 0);
+    }
+    assert_eq!((first.queued(), first.visited()), (1, 1));
+    // To itself, and to another page, which is found as any link is.
+    first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/d/index.html"));
+    first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/e/"));
+    assert_eq!(first.queued(), 1);
+    for _ in 0..2 {
+        first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/d/"));
+        assert_eq!(first.queued(), 2);
+    }
+    let block = first.journal_block(Instant::ZERO, true).expect("a block");
+    let (entries, _) = Entries::from_block(&block).expect("a whole block");
+    let texts: Vec<&str> = entries.accepted.iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, [url("/d/index.html").as_str(), url("/d/").as_str()], "what is fetched is what was found");
+    let mut resumed = by_key();
+    entries.accepted.for_each_url(|depth, url| resumed.remember(Instant::ZERO, url, depth, false));
+    assert_eq!(resumed.queued(), 2);
+    resumed.found(Instant::ZERO, &url("/d/index.php"), 0);
+    assert_eq!(resumed.queued(), 2);
+    let mut without = shard(|_| {});
+    for path in ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"] {
+        without.found(Instant::ZERO, &url(path), 0);
+    }
+    assert_eq!(without.queued(), 3);
 }

@@ -9,6 +9,7 @@
 
 use encoding_rs::{Encoding, UTF_8};
 
+use super::plain::{self, Ground};
 use super::{Absolute, Url, UrlError};
 
 /// Longest base URL that an `href` may give, in bytes: half of the request line that RFC 9112 section 3 recommends
@@ -19,17 +20,29 @@ const BASE_BYTES_MAX: usize = 4096;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Base {
     url: Option<Absolute>,
+    /// For plain references, where the base is http or https.
+    ground: Option<Ground>,
+}
+
+/// What is known of the host of a URL that was resolved, without a look at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Its scheme, host and port are the base's.
+    SameHost,
+    /// They may be any, the base's too.
+    AnyHost,
 }
 
 impl Base {
     /// The page's own URL: the fallback base URL of HTML, section 2.4.3.
     pub fn new(page: &Url) -> Base {
-        Base { url: Absolute::parse(page.as_str()).ok() }
+        Base { url: Absolute::parse(page.as_str()).ok(), ground: Some(Ground::new(page.clone())) }
     }
 
     /// As `new`, for a page of any scheme.
     pub fn of_document(document: Absolute) -> Base {
-        Base { url: Some(document) }
+        let ground = document.clone().try_into().ok().map(Ground::new);
+        Base { url: Some(document), ground }
     }
 
     /// The base after the page's first `<base href>`, `self` being the page's own (HTML, section 4.2.3, "set the
@@ -42,7 +55,7 @@ impl Base {
     /// As `with_href`, in a page of another encoding than UTF-8.
     pub fn with_href_encoded(&self, href: &str, encoding: &'static Encoding) -> Base {
         match Absolute::resolve(self.url.as_ref(), href, encoding) {
-            Ok(url) if is_honoured(&url) => Base { url: Some(url) },
+            Ok(url) if is_honoured(&url) => Base::of_document(url),
             _ => self.clone(),
         }
     }
@@ -54,6 +67,34 @@ impl Base {
 
     /// Resolves one reference, found in a page of `encoding`, to a crawlable URL.
     pub fn resolve(&self, reference: &str, encoding: &'static Encoding) -> Result<Url, UrlError> {
+        let mut url = Url::unwritten(self.ground.as_ref().map_or(0, Ground::text_bytes) + reference.len());
+        self.resolve_into(reference, encoding, &mut url)?;
+        Ok(url)
+    }
+
+    /// As `resolve`, into a URL whose memory is used again. On an error it stays what it was.
+    #[inline]
+    pub fn resolve_into(&self, reference: &str, encoding: &'static Encoding, url: &mut Url) -> Result<Reach, UrlError> {
+        let plain = match &self.ground {
+            Some(ground) => ground.resolve(reference, encoding, url),
+            None => plain::resolve_alone(reference, encoding, url).map(Ok),
+        };
+        if let Some(resolved) = plain {
+            return resolved;
+        }
+        *url = self.resolve_by_parser(reference, encoding)?;
+        Ok(Reach::AnyHost)
+    }
+
+    /// Whether `reference` is resolved without the parser.
+    #[cfg(test)]
+    pub(super) fn is_plain(&self, reference: &str, encoding: &'static Encoding) -> bool {
+        let Some(ground) = &self.ground else { return false };
+        ground.resolve(reference, encoding, &mut Url::unwritten(0)).is_some()
+    }
+
+    /// What `resolve` gives for any reference, by the parser alone: its slow twin.
+    pub fn resolve_by_parser(&self, reference: &str, encoding: &'static Encoding) -> Result<Url, UrlError> {
         self.resolve_any(reference, encoding)?.try_into()
     }
 

@@ -11,6 +11,8 @@
 //! Invariants: a batch holds whole entries only; bytes from outside are checked once, on the way in.
 //! Limits: one URL is at most 65,535 bytes; longer ones are refused by `push`.
 
+use super::{Url, canonical};
+
 /// URLs with their depth, in order of insertion.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UrlBatch {
@@ -48,6 +50,16 @@ impl UrlBatch {
     /// The entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
         Entries { rest: &self.bytes }
+    }
+
+    /// Gives every entry to `each`, as a URL that is gone when `each` is done; entries that are none are passed over.
+    pub fn for_each_url(&self, mut each: impl FnMut(u16, &Url)) {
+        let mut url = Url::unwritten(0);
+        for (depth, text) in self.iter() {
+            if canonical::read_into(text, &mut url).is_ok() {
+                each(depth, &url);
+            }
+        }
     }
 
     /// The entry that starts at byte `offset`, which must be the start of one.

@@ -11,6 +11,13 @@ use super::{HTTP_PREFIX, HTTPS_PREFIX, Scheme, Url, UrlError};
 
 /// Takes the text apart.
 pub(super) fn read(text: &str) -> Result<Url, UrlError> {
+    let mut url = Url::unwritten(text.len());
+    read_into(text, &mut url)?;
+    Ok(url)
+}
+
+/// The same, into a URL whose memory is used again. On an error it stays what it was.
+pub(super) fn read_into(text: &str, url: &mut Url) -> Result<(), UrlError> {
     let bytes_in_all = u16::try_from(text.len()).map_err(|_| UrlError::TooLong)?;
     let (scheme, rest) = if let Some(rest) = text.strip_prefix(HTTP_PREFIX) {
         (Scheme::Http, rest)
@@ -24,22 +31,27 @@ pub(super) fn read(text: &str) -> Result<Url, UrlError> {
     let (host, port) = split_port(authority, scheme)?;
     let host_is_sound = match host.strip_prefix('[') {
         Some(v6) => v6.strip_suffix(']').is_some_and(|v6| v6.parse::<std::net::Ipv6Addr>().is_ok()),
-        None => !host.is_empty() && host.bytes().all(is_host_byte),
+        None => !host.is_empty() && all(host, is_host_byte),
     };
     if !host_is_sound {
         return Err(UrlError::Invalid(url::ParseError::InvalidDomainCharacter));
     }
-    if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+    if !all(path, |byte| byte.is_ascii_graphic() && byte != b'#') {
         return Err(INVALID_PATH);
     }
-    let host_start = bytes_in_all - rest.len() as u16;
-    Ok(Url {
-        text: text.into(),
-        host_start,
-        host_end: host_start + host.len() as u16,
-        path_start: host_start + authority.len() as u16,
-        port,
-    })
+    url.host_start = bytes_in_all - rest.len() as u16;
+    url.host_end = url.host_start + host.len() as u16;
+    url.path_start = url.host_start + authority.len() as u16;
+    url.port = port;
+    url.text.clear();
+    url.text.push_str(text);
+    Ok(())
+}
+
+/// Whether `is` holds for every byte. All are looked at whatever comes, so that many are at once.
+#[inline(always)]
+fn all(text: &str, is: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(true, |all, byte| all & is(byte))
 }
 
 /// The crate's closed list of errors has none for paths; this one says that the text is not absolute.

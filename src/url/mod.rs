@@ -15,23 +15,32 @@ mod absolute;
 mod address;
 mod base;
 mod batch;
+mod block;
+mod bytes;
 mod canonical;
+mod key;
+mod plain;
+mod repeats;
 mod site;
 mod surt;
+#[cfg(test)]
+mod twin;
 
 use std::fmt;
 
 pub use absolute::Absolute;
 pub use address::{AddressClass, address_class};
-pub use base::Base;
+pub use base::{Base, Reach};
 pub use batch::UrlBatch;
-pub use site::{is_public_suffix, site_of};
+pub use key::KeyRules;
+pub use repeats::Repeats;
+pub use site::{Site, Sites, is_public_suffix, site_of};
 pub use surt::surt;
 
 /// A crawlable (http or https) URL in WHATWG canonical form, without fragment.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Url {
-    text: Box<str>,
+    text: String,
     /// Offset of the host's first byte; the host's end; the start of path and query.
     host_start: u16,
     host_end: u16,
@@ -96,6 +105,11 @@ impl Url {
         Base::new(self).resolve(reference, encoding)
     }
 
+    /// Memory for a URL that is about to be written.
+    fn unwritten(room: usize) -> Url {
+        Url { text: String::with_capacity(room), host_start: 0, host_end: 0, path_start: 0, port: 0 }
+    }
+
     /// The whole URL.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -157,13 +171,7 @@ impl TryFrom<Absolute> for Url {
         u16::try_from(parsed.as_str().len()).map_err(|_| UrlError::TooLong)?;
         let host_bytes = parsed.host_str().map_or(0, str::len) as u16;
         let path_start = parsed[..url::Position::BeforePath].len() as u16;
-        Ok(Url {
-            text: absolute.into_text().into_boxed_str(),
-            host_start,
-            host_end: host_start + host_bytes,
-            path_start,
-            port,
-        })
+        Ok(Url { text: absolute.into_text(), host_start, host_end: host_start + host_bytes, path_start, port })
     }
 }
 

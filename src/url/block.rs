@@ -1,0 +1,179 @@
+//! Sixteen bytes of a reference at a time: where there is one that is more than itself.
+//!
+//! Decides: one set of bytes for paths and queries, those that end either or are escaped in either; who meets one looks up
+//! what it is. SSE2 on x86-64, where every processor has it, so that nothing is picked at run time; plain code elsewhere.
+//! Wider blocks gain nothing: a reference has 47 bytes in the mean, and what costs is what comes after the look.
+//!
+//! Invariants: both ways give the same bits (a test compares them).
+#![allow(unsafe_code, reason = "vector instructions")]
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use super::bytes::{PATH, QUERY};
+
+/// Bits of sixteen bytes, the first byte's lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bits {
+    /// No plain byte of a path, or none of a query.
+    pub odd: u32,
+    /// `/`
+    pub slashes: u32,
+    /// `.`, and `%`, which begins an escaped one.
+    pub dots: u32,
+}
+
+impl Bits {
+    /// Without those of the first `bytes` bytes.
+    pub fn from(self, bytes: usize) -> Bits {
+        Bits { odd: self.odd >> bytes, slashes: self.slashes >> bytes, dots: self.dots >> bytes }
+    }
+}
+
+pub(super) const BLOCK_BYTES: usize = 16;
+
+#[inline(always)]
+pub(super) fn bits(block: &[u8; BLOCK_BYTES]) -> Bits {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        sse2(block)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    plain(block)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn sse2(block: &[u8; BLOCK_BYTES]) -> Bits {
+    use std::arch::x86_64::*;
+    // SAFETY: a block has the sixteen bytes that are read, and the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
+    let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+    // Two bytes that differ in `bit` alone are compared at once.
+    let is_either = |byte: u8, bit: u8| {
+        _mm_cmpeq_epi8(_mm_or_si128(bytes, _mm_set1_epi8(bit as i8)), _mm_set1_epi8((byte | bit) as i8))
+    };
+    let or = |a, b| _mm_or_si128(a, b);
+    // Signed, so that bytes beyond ASCII are less, too.
+    let controls_and_high = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x21));
+    let odd = or(
+        or(or(controls_and_high, is_either(b'"', 1)), or(is_either(b'<', 2), is_either(b'\\', 2))),
+        or(or(is_either(b'{', 4), is_either(b'}', 2)), or(is(b'?'), or(is(b'`'), is(b'\'')))),
+    );
+    let mask = |bytes| _mm_movemask_epi8(bytes) as u32;
+    Bits { odd: mask(odd), slashes: mask(is(b'/')), dots: mask(or(is(b'.'), is(b'%'))) }
+}
+
+/// Bits of sixteen bytes of what may be a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HostBits {
+    /// No lower-case letter, digit, `-` or `.`.
+    pub foreign: u32,
+    /// `.`
+    pub dots: u32,
+    /// `-`
+    pub dashes: u32,
+}
+
+#[inline(always)]
+pub(super) fn host_bits(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        host_sse2(block)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    plain_host_bits(block)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn host_sse2(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    use std::arch::x86_64::*;
+    // SAFETY: a block has the sixteen bytes that are read, and the load needs no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
+    let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+    // Signed: bytes beyond ASCII are below every range.
+    let is_from_to = |from: u8, to: u8| {
+        let (below, above) = (_mm_set1_epi8(from as i8 - 1), _mm_set1_epi8(to as i8 + 1));
+        _mm_and_si128(_mm_cmpgt_epi8(bytes, below), _mm_cmplt_epi8(bytes, above))
+    };
+    // From `-` to `9` there are `.` and the slash besides.
+    let known = _mm_andnot_si128(is(b'/'), _mm_or_si128(is_from_to(b'a', b'z'), is_from_to(b'-', b'9')));
+    let mask = |bytes| _mm_movemask_epi8(bytes) as u32;
+    HostBits { foreign: mask(known) ^ 0xFFFF, dots: mask(is(b'.')), dashes: mask(is(b'-')) }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain_host_bits(block: &[u8; BLOCK_BYTES]) -> HostBits {
+    let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits: u32, byte| bits << 1 | u32::from(is(*byte)));
+    HostBits {
+        foreign: bits(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.')),
+        dots: bits(|byte| byte == b'.'),
+        dashes: bits(|byte| byte == b'-'),
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain(block: &[u8; BLOCK_BYTES]) -> Bits {
+    let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits: u32, byte| bits << 1 | u32::from(is(*byte)));
+    Bits {
+        odd: bits(|byte| PATH[usize::from(byte)] | QUERY[usize::from(byte)] != 0),
+        slashes: bits(|byte| byte == b'/'),
+        dots: bits(|byte| matches!(byte, b'.' | b'%')),
+    }
+}
+
+/// The bits of fewer than sixteen bytes.
+#[inline]
+pub(super) fn short_bits(bytes: &[u8]) -> Bits {
+    // Two halves that overlap are cheaper than a copy of any length.
+    let halves =
+        |first: u64, last: u64, half: usize| u128::from(first) | u128::from(last) << (8 * (bytes.len() - half));
+    let word = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        halves(u64::from_le_bytes(*first), u64::from_le_bytes(*last), 8)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        halves(u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into(), 4)
+    } else {
+        bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
+    };
+    let (Bits { odd, slashes, dots }, there) = (bits(&word.to_le_bytes()), (1 << bytes.len()) - 1);
+    Bits { odd: odd & there, slashes: slashes & there, dots: dots & there }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_as_by_the_table() {
+        for byte in 0..=u8::MAX {
+            let block = [byte; BLOCK_BYTES];
+            assert_eq!(bits(&block), plain(&block), "{byte:#x}");
+            assert_eq!(host_bits(&block), plain_host_bits(&block), "{byte:#x}");
+        }
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        for _ in 0..100_000 {
+            let block: [u8; BLOCK_BYTES] = std::array::from_fn(|_| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                (random >> 24) as u8
+            });
+            assert_eq!(bits(&block), plain(&block), "{}", block.escape_ascii());
+            assert_eq!(host_bits(&block), plain_host_bits(&block), "{}", block.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn short_ones_as_the_beginning_of_a_block() {
+        let block = *b"a/.?%b2#c'd/.e&f";
+        for length in 0..BLOCK_BYTES {
+            let there = (1 << length) - 1;
+            let Bits { odd, slashes, dots } = bits(&block);
+            let expected = Bits { odd: odd & there, slashes: slashes & there, dots: dots & there };
+            assert_eq!(short_bits(&block[..length]), expected, "{length}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The bytes of hosts, paths and queries: which of them end a part, are escaped, or need the parser.
+//!
+//! Decides: a table for each part, which says of each byte what it is; and, since nearly all bytes of a reference are
+//! nothing but themselves, a look at blocks of them (`block`) that finds the few that are worth a look in the table.
+//!
+//! Invariants: a scan says what the tables say byte by byte (a test compares them). Linear; nothing is read outside.
+
+use super::block::{BLOCK_BYTES, Bits, bits, host_bits, short_bits};
+
+/// A dot, or what may be an escaped one, begins a segment.
+pub(super) const DOTS: u8 = 1;
+/// Ends path or query.
+const END: u8 = 4;
+/// Is percent-encoded.
+pub(super) const ESCAPED: u8 = 8;
+/// Makes the reference one for the parser.
+pub(super) const FOREIGN: u8 = 16;
+/// Is escaped byte by byte of the page's encoding, not of UTF-8, where it stands in a query.
+pub(super) const CODED: u8 = 32;
+/// An upper-case letter of a host.
+pub(super) const UPPER: u8 = 64;
+/// Ends a host.
+pub(super) const HOST_END: u8 = 128;
+
+/// Of a path: WHATWG URL, section 1.3, "path percent-encode set".
+pub(super) const PATH: [u8; 256] = table(b"?#", b" \"<>`{}^", b"\t\n\r\\");
+/// Of a query: the same section, "special-query percent-encode set".
+pub(super) const QUERY: [u8; 256] = table(b"#", b" \"<>'", b"\t\n\r");
+
+const fn table(ends: &[u8], escaped: &[u8], foreign: &[u8]) -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if byte < 0x20 || byte >= 0x7f {
+            table[byte] = ESCAPED | CODED;
+        }
+        byte += 1;
+    }
+    table = with(table, escaped, ESCAPED);
+    table = with(table, ends, END);
+    with(table, foreign, FOREIGN)
+}
+
+const fn with(mut table: [u8; 256], bytes: &[u8], class: u8) -> [u8; 256] {
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = class;
+        at += 1;
+    }
+    table
+}
+
+/// Of a host: letters, digits, `-`, `_` and `.` are what a plain one has.
+pub(super) const HOST: [u8; 256] = {
+    let table = with([FOREIGN; 256], b"abcdefghijklmnopqrstuvwxyz0123456789-_.", 0);
+    with(with(table, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", UPPER), b"/?#:", HOST_END)
+};
+
+/// Where path and query end that `bytes` have from `start` on, when nothing in them is more than plain.
+/// `begins_segment`: a slash stands before them.
+#[inline]
+pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
+    let (mut at, mut slash_before, mut in_query) = (start, u64::from(begins_segment), false);
+    while at < bytes.len() {
+        let Bits64 { mut odd, slashes, dots } = bits64(bytes, at);
+        // Lowest first: the bits below the first odd byte are those of the path.
+        let path = (odd & odd.wrapping_neg()).wrapping_sub(1);
+        if !in_query && dots & (slashes << 1 | slash_before) & path != 0 {
+            return None;
+        }
+        while odd != 0 {
+            let stop = at + odd.trailing_zeros() as usize;
+            match bytes.get(stop)? {
+                b'#' => return Some(stop),
+                b'?' => in_query = true,
+                _ => return None,
+            }
+            odd &= odd - 1;
+        }
+        slash_before = slashes >> 63;
+        at += 64;
+    }
+    Some(bytes.len())
+}
+
+struct Bits64 {
+    odd: u64,
+    slashes: u64,
+    dots: u64,
+}
+
+/// The bits of 64 bytes from `start` on; none behind the end.
+#[inline(always)]
+fn bits64(bytes: &[u8], start: usize) -> Bits64 {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let (blocks, part) = rest.get(..64).unwrap_or(rest).as_chunks::<BLOCK_BYTES>();
+    let mut all = Bits64 { odd: 0, slashes: 0, dots: 0 };
+    let mut add = |bits: Bits, index: usize| {
+        all.odd |= u64::from(bits.odd) << (index * BLOCK_BYTES);
+        all.slashes |= u64::from(bits.slashes) << (index * BLOCK_BYTES);
+        all.dots |= u64::from(bits.dots) << (index * BLOCK_BYTES);
+    };
+    for (index, block) in blocks.iter().enumerate() {
+        add(bits(block), index);
+    }
+    if !part.is_empty() {
+        let block = match bytes.last_chunk() {
+            // What stands before the part is shifted out.
+            Some(block) => bits(block).from(BLOCK_BYTES - part.len()),
+            None => short_bits(part),
+        };
+        add(block, blocks.len());
+    }
+    all
+}
+
+/// Where the host ends that `bytes` begin with, when it is short, in lower case, certainly a domain, and a slash follows.
+#[inline]
+pub(super) fn plain_host_end(bytes: &[u8]) -> Option<usize> {
+    let (mut foreign, mut dots, mut dashes) = (0_u64, 0_u64, 0_u64);
+    let mut start = 0;
+    while foreign == 0 && start < 64 {
+        let block = match bytes.get(start..)?.first_chunk() {
+            Some(block) => host_bits(block),
+            None => {
+                let mut block = [b'/'; BLOCK_BYTES];
+                block.iter_mut().zip(bytes.get(start..)?).for_each(|(to, from)| *to = *from);
+                host_bits(&block)
+            }
+        };
+        foreign |= u64::from(block.foreign) << start;
+        dots |= u64::from(block.dots) << start;
+        dashes |= u64::from(block.dashes) << start;
+        start += BLOCK_BYTES;
+    }
+    let end = foreign.trailing_zeros();
+    if foreign == 0 || bytes.get(end as usize) != Some(&b'/') {
+        return None;
+    }
+    let below = (1 << end) - 1;
+    (dots, dashes) = (dots & below, dashes & below);
+    let last_label = 64 - dots.leading_zeros();
+    // Empty labels, also at both ends; what may be Punycode.
+    let has_empty_label = dots & (dots << 1 | 1) != 0 || last_label == end;
+    if has_empty_label || dashes & dashes << 1 != 0 || bytes.get(last_label as usize)?.is_ascii_digit() {
+        return None;
+    }
+    Some(end as usize)
+}
+
+/// Where the path that `bytes` begin with ends, and the classes of its bytes, with `DOTS`. `begins_segment`: a slash
+/// stands before it.
+#[inline]
+pub(super) fn scan_path(bytes: &[u8], begins_segment: bool) -> (usize, u8) {
+    scan(bytes, &PATH, u32::from(begins_segment))
+}
+
+/// The same for a query.
+#[inline]
+pub(super) fn scan_query(bytes: &[u8]) -> (usize, u8) {
+    scan(bytes, &QUERY, 0)
+}
+
+#[inline(always)]
+fn scan(bytes: &[u8], table: &[u8; 256], mut slash_before: u32) -> (usize, u8) {
+    let (mut classes, mut start) = (0, 0);
+    while start < bytes.len() {
+        let Bits { mut odd, slashes, dots } = bits_from(bytes, start);
+        let dotted = dots & (slashes << 1 | slash_before);
+        while odd != 0 {
+            let at = odd.trailing_zeros();
+            let class = bytes.get(start + at as usize).map_or(END, |byte| table[usize::from(*byte)]);
+            if class & END != 0 {
+                let has_dots = dotted & ((1 << at) - 1) != 0;
+                return (start + at as usize, classes | (u8::from(has_dots) * DOTS));
+            }
+            classes |= class;
+            odd &= odd - 1;
+        }
+        classes |= u8::from(dotted != 0) * DOTS;
+        slash_before = slashes >> (BLOCK_BYTES - 1);
+        start += BLOCK_BYTES;
+    }
+    (bytes.len(), classes)
+}
+
+/// The bits of the block from `start` on; none for what lies behind the end.
+#[inline(always)]
+fn bits_from(bytes: &[u8], start: usize) -> Bits {
+    let rest = bytes.get(start..).unwrap_or_default();
+    if let Some(block) = rest.first_chunk() {
+        return bits(block);
+    }
+    match bytes.last_chunk() {
+        Some(block) => bits(block).from(BLOCK_BYTES - rest.len()),
+        None => short_bits(rest),
+    }
+}
+
+/// Escapes what a path must have escaped (WHATWG URL, section 1.3, "UTF-8 percent-encode").
+pub(super) fn push_escaped_path(text: &str, to: &mut String) {
+    push_escaped(text, &PATH, to);
+}
+
+/// The same for a query.
+pub(super) fn push_escaped_query(text: &str, to: &mut String) {
+    push_escaped(text, &QUERY, to);
+}
+
+fn push_escaped(text: &str, table: &[u8; 256], to: &mut String) {
+    const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| table[usize::from(byte)] & ESCAPED != 0) {
+        // All bytes of a character are escaped or none, so both cuts lie between two characters.
+        let Some((before, from)) = rest.split_at_checked(at) else { return };
+        to.push_str(before);
+        let Some((one, after)) = from.split_at_checked(from.chars().next().map_or(1, char::len_utf8)) else { return };
+        for byte in one.bytes() {
+            to.push('%');
+            to.push(HEX[usize::from(byte >> 4)]);
+            to.push(HEX[usize::from(byte & 15)]);
+        }
+        rest = after;
+    }
+    to.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_as_byte_by_byte() {
+        let alphabet = b"abcxyz0/.%2e?#'&=\\ \xc3\xa9{}\t";
+        let mut random = 0x2545_F491_4F6C_DD1Du64;
+        for round in 0..100_000_usize {
+            let text: Vec<u8> = (0..round % 70)
+                .map(|_| {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    // Mostly what is plain, so that scans get past the first block.
+                    let at = (random >> 20) as usize % (3 * alphabet.len());
+                    alphabet.get(at).copied().unwrap_or(b'a')
+                })
+                .collect();
+            for (table, slash_before) in [(&PATH, 0), (&PATH, 1), (&QUERY, 0)] {
+                let end = text.iter().position(|byte| table[usize::from(*byte)] & END != 0).unwrap_or(text.len());
+                let mut classes = text[..end].iter().fold(0, |classes, byte| classes | table[usize::from(*byte)]);
+                let before = [if slash_before == 1 { b'/' } else { b'a' }];
+                let path = [&before, &text[..end]].concat();
+                if path.windows(2).any(|pair| matches!(pair, b"/." | b"/%")) {
+                    classes |= DOTS;
+                }
+                assert_eq!(scan(&text, table, slash_before), (end, classes), "{}", text.escape_ascii());
+            }
+        }
+    }
+}
