@@ -1,36 +1,61 @@
 //! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
 //!
-//! Decides: no tree and no tokens for text. Everything between two tags is skipped with memchr; a tag is given as
-//! its name, and its attributes are read only by a caller who cares. The tag of the file's end, without `>`, is
-//! dropped, as the standard drops it: so a tag counts only once `Tag::attributes` has come to its end.
+//! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`), each beginning where
+//! the question begins: at a tag's `<` one block mostly tells its end and the next `<`. Tags whose names nobody asked
+//! for (`Wanted`) are passed without reading their attributes (`Passing`), if they are not odd.
+//!
+//! The tag of the file's end, without `>`, is dropped, as the standard drops it: so a tag counts only once
+//! `Tokenizer::attributes` has come to its end.
 //!
 //! Source: WHATWG HTML section 13.2.5; states are named in comments as they are there. Works for every encoding whose
 //! ASCII bytes stand for ASCII (all but UTF-16 and ISO-2022-JP, which are transcoded first).
 //!
 //! Invariants: the position only grows, and every search starts at the position and moves it to what it found or to
 //! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
-//! Leaves to others: which elements hold raw text (`scan` tells it, by namespace), attribute values (`value`).
+//! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
 
-use memchr::{memchr, memchr2};
+use super::block::{BLOCK, Kernel, plain_text};
+use super::passing::{Passed, Passing, below_lowest};
+use super::value::Value;
+use super::wanted::Wanted;
 
 /// The tokenizer of one document.
-pub(crate) struct Tokenizer<'a> {
+pub(super) struct Tokenizer<'a, K> {
     bytes: &'a [u8],
     at: usize,
+    kernel: K,
 }
 
 /// A start or end tag whose attributes have not been read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TagName<'a> {
+pub(super) struct TagName<'a> {
     /// As written: compare without case.
     pub name: &'a [u8],
     /// Whether it is an end tag.
     pub end: bool,
 }
 
+/// Where a value stands in the page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Span {
+    /// Its first byte: never that of the page, where a tag begins at the earliest.
+    pub start: usize,
+    /// Behind its last byte.
+    pub end: usize,
+}
+
+/// Where a search stops.
+#[derive(Clone, Copy)]
+enum Stop {
+    At(u8),
+    Either(u8, u8),
+    NameEnd,
+    AttributeNameEnd,
+}
+
 /// How the content of an element is read (section 13.2.5.2 to 13.2.5.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum RawText {
+pub(super) enum RawText {
     /// RCDATA and RAWTEXT: up to the element's own end tag.
     Plain,
     /// Script data, with its escaped and double escaped states.
@@ -39,68 +64,150 @@ pub(crate) enum RawText {
     Plaintext,
 }
 
-impl<'a> Tokenizer<'a> {
-    /// Starts at the first byte, in the data state.
-    pub fn new(bytes: &'a [u8]) -> Tokenizer<'a> {
-        Tokenizer { bytes, at: 0 }
+impl<'a, K: Kernel> Tokenizer<'a, K> {
+    /// Starts at `at`, in the data state.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8], at: usize, kernel: K) -> Self {
+        Tokenizer { bytes, at, kernel }
     }
 
-    /// Goes to the next tag and behind its name; `attributes` must be called before the next `tag`.
+    /// The position: where the next tokenizer may go on.
+    #[inline(always)]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes to the next wanted tag and behind its name; `attributes` must be called before the next `tag`.
     /// `foreign` tells whether the current node is an SVG or MathML element: there alone `<![CDATA[` is a section.
-    pub fn tag(&mut self, foreign: bool) -> Option<TagName<'a>> {
+    #[inline(always)]
+    pub fn tag(&mut self, wanted: &Wanted, foreign: bool) -> Option<TagName<'a>> {
+        let kernel = self.kernel;
         loop {
-            self.skip_to(|bytes| memchr(b'<', bytes))?;
-            // Tag open state.
-            let rest = self.rest();
-            match rest.get(1)? {
-                b'!' => self.markup_declaration(foreign),
-                b'/' => match rest.get(2)? {
-                    letter if letter.is_ascii_alphabetic() => {
-                        self.at += 2;
-                        return Some(TagName { name: self.tag_name(), end: true });
+            self.skip_to(Stop::At(b'<'))?;
+            // From tag to tag, as long as the end of each and the next `<` lie in one block.
+            loop {
+                // Tag open state.
+                let letters = self.letters(1);
+                if wanted.is_every() || wanted.may_be(letters) {
+                    let end = letters[0] == b'/';
+                    let initial = if end { letters[1] } else { letters[0] };
+                    if initial.is_ascii_alphabetic() {
+                        return Some(self.tag_name(end));
                     }
-                    // `</>` is nothing, `</ x>` a bogus comment: both end at the next `>`.
-                    _ => self.skip_past_gt(2),
-                },
-                b'?' => self.skip_past_gt(1),
-                letter if letter.is_ascii_alphabetic() => {
-                    self.at += 1;
-                    return Some(TagName { name: self.tag_name(), end: false });
+                    self.skip_no_tag(letters[0], foreign);
+                    break;
                 }
-                _ => self.at += 1,
+                let mut passing = Passing::new();
+                let mut at = self.at;
+                let (opens, end) = loop {
+                    let block = self.block(at);
+                    match passing.over(kernel, block, kernel.places(block, b'>')) {
+                        Passed::End(end) => break (kernel.places(block, b'<'), end),
+                        Passed::On if at < self.bytes.len() => at += BLOCK,
+                        _ => break (0, 0),
+                    }
+                };
+                if end == 0 {
+                    self.tag_name(letters[0] == b'/');
+                    self.attributes(|_, _| {})?;
+                    break;
+                }
+                // Data state.
+                let behind = opens & !below_lowest(end);
+                if behind == 0 {
+                    self.at = self.bytes.len().min(at + BLOCK);
+                    break;
+                }
+                self.at = at + behind.trailing_zeros() as usize;
             }
+        }
+    }
+
+    /// All bytes.
+    #[inline(always)]
+    pub fn page(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes of a value.
+    #[inline(always)]
+    pub fn bytes(&self, span: Span) -> &'a [u8] {
+        self.bytes.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// A value as it is to be decoded.
+    #[inline(always)]
+    pub fn value(&self, span: Span) -> Value<'a> {
+        match plain_text(self.kernel, self.bytes, span.start, span.end) {
+            Some(text) => Value::Plain(text),
+            None => Value::Raw(self.bytes(span)),
         }
     }
 
     /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
     /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
     /// `None` when the file ends inside the tag, which makes it no tag at all.
-    pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], &'a [u8])) -> Option<bool> {
+    #[inline(always)]
+    pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
+        let kernel = self.kernel;
+        let mut from = self.at;
         loop {
-            // Before attribute name state.
-            self.skip_space();
-            match *self.rest().first()? {
-                b'>' => {
-                    self.at += 1;
-                    return Some(false);
+            let block = self.block(self.at);
+            let (ends, closes) = (kernel.name_ends(block), kernel.places(block, b'>'));
+            let equals = kernel.places(block, b'=');
+            let mut left = !0;
+            // From attribute to attribute, as long as they lie in the block.
+            loop {
+                // Before attribute name state.
+                let starts = (!ends | closes) & left;
+                let start = starts.trailing_zeros() as usize;
+                let start_at = self.at + start;
+                if start == BLOCK {
+                    self.at = start_at;
+                    break;
                 }
-                // Self-closing start tag state.
-                b'/' => {
-                    self.at += 1;
-                    if *self.rest().first()? == b'>' {
-                        self.at += 1;
-                        return Some(true);
-                    }
+                if closes & lowest(starts) != 0 {
+                    self.at = start_at + 1;
+                    // Self-closing start tag state: a `/` that is part of no attribute, and `>`.
+                    return Some(start_at > from && self.bytes.get(start_at - 1) == Some(&b'/'));
                 }
-                _ => {
-                    let (name, value) = self.attribute()?;
+                // Attribute name state; a name may start with `=`.
+                let stops = (ends | equals) & above(start);
+                let stop = stops.trailing_zeros() as usize;
+                if stop + 1 >= BLOCK && start > 0 {
+                    self.at = start_at;
+                    break;
+                }
+                // Mostly `=` follows, and a quote.
+                let quote_at = self.at + stop + 1;
+                let quote = if equals & lowest(stops) == 0 { None } else { self.bytes.get(quote_at) };
+                let Some(quote @ (b'"' | b'\'')) = quote else {
+                    self.at = start_at.min(self.bytes.len());
+                    let (name, value) = self.unusual_attribute()?;
                     each(name, value);
+                    from = self.at;
+                    break;
+                };
+                let name = self.bytes.get(start_at..quote_at - 1)?;
+                let behind = kernel.places(block, *quote) & above(stop + 1);
+                if behind == 0 {
+                    self.at = self.bytes.len().min(self.at + BLOCK);
+                    self.skip_to(Stop::At(*quote))?;
+                    each(name, Span { start: quote_at + 1, end: self.at });
+                    self.at += 1;
+                    from = self.at;
+                    break;
                 }
+                let close = behind.trailing_zeros() as usize;
+                each(name, Span { start: quote_at + 1, end: self.at + close });
+                from = self.at + close + 1;
+                left = above(close);
             }
         }
     }
 
     /// Skips the content of the raw text element `name` whose start tag has just been read; its end tag is the next.
+    #[inline(always)]
     pub fn skip_raw_text(&mut self, name: &[u8], kind: RawText) {
         match kind {
             RawText::Plaintext => self.at = self.bytes.len(),
@@ -109,94 +216,158 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
+    #[inline(always)]
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Moves to what `find` finds in the rest, else to the end.
-    fn skip_to(&mut self, find: impl FnOnce(&[u8]) -> Option<usize>) -> Option<()> {
-        let found = find(self.rest());
-        self.at = found.map_or(self.bytes.len(), |offset| self.at + offset);
-        found.map(|_| ())
+    /// Three bytes from an offset on; zeros behind the end.
+    #[inline(always)]
+    fn letters(&self, offset: usize) -> [u8; 3] {
+        [0, 1, 2].map(|place| self.bytes.get(self.at + offset + place).copied().unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn whole_block(&self, at: usize) -> Option<&'a [u8; BLOCK]> {
+        self.bytes.get(at..)?.first_chunk()
+    }
+
+    /// What is left at `at`, less than a block, and zeros.
+    #[cold]
+    #[inline(never)]
+    fn last_block(&self, at: usize) -> [u8; BLOCK] {
+        let mut block = [0; BLOCK];
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        block.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        block
+    }
+
+    #[inline(always)]
+    fn block(&self, at: usize) -> K::Block {
+        match self.whole_block(at) {
+            Some(bytes) => self.kernel.load(bytes),
+            None => self.kernel.load(&self.last_block(at)),
+        }
+    }
+
+    /// Moves to the first place where to stop, else to the end.
+    #[inline(always)]
+    fn skip_to(&mut self, stop: Stop) -> Option<()> {
+        let kernel = self.kernel;
+        while self.at < self.bytes.len() {
+            let block = self.block(self.at);
+            // No closures: these would not be compiled for the kernel.
+            let found = match stop {
+                Stop::At(byte) => kernel.places(block, byte),
+                Stop::Either(one, other) => kernel.places(block, one) | kernel.places(block, other),
+                Stop::NameEnd => kernel.name_ends(block),
+                Stop::AttributeNameEnd => kernel.name_ends(block) | kernel.places(block, b'='),
+            };
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize;
+                if self.at < self.bytes.len() {
+                    return Some(());
+                }
+                break;
+            }
+            self.at += BLOCK;
+        }
+        self.at = self.bytes.len();
+        None
     }
 
     /// Moves behind the next `>` that is `skip` bytes away at least, else to the end.
+    #[inline(always)]
     fn skip_past_gt(&mut self, skip: usize) {
         self.at = (self.at + skip).min(self.bytes.len());
-        if self.skip_to(|bytes| memchr(b'>', bytes)).is_some() {
+        if self.skip_to(Stop::At(b'>')).is_some() {
             self.at += 1;
         }
     }
 
+    #[inline(always)]
     fn skip_space(&mut self) {
         let rest = self.rest();
         self.at += rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
     }
 
     /// Tag name state: up to space, `/` or `>`.
-    fn tag_name(&mut self) -> &'a [u8] {
-        let rest = self.rest();
-        let length = rest.iter().position(|byte| ends_tag_name(*byte)).unwrap_or(rest.len());
-        self.at += length;
-        rest.get(..length).unwrap_or_default()
+    #[inline(always)]
+    fn tag_name(&mut self, end: bool) -> TagName<'a> {
+        self.at += 1 + usize::from(end);
+        let start = self.at;
+        // Where there is no end this is the end of the file.
+        let _ = self.skip_to(Stop::NameEnd);
+        TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end }
     }
 
-    /// Attribute name state to after attribute value state; `None` at the end of the file.
-    fn attribute(&mut self) -> Option<(&'a [u8], &'a [u8])> {
-        let rest = self.rest();
-        // A name may start with `=`.
-        let more = rest.iter().skip(1).position(|byte| ends_tag_name(*byte) || *byte == b'=');
-        let length = 1 + more?;
-        let name = rest.get(..length)?;
-        self.at += length;
+    /// Attribute name state to after attribute value state, at the name, however it goes on; `None` at the end of the
+    /// file.
+    #[inline(always)]
+    fn unusual_attribute(&mut self) -> Option<(&'a [u8], Span)> {
+        let start = self.at;
+        self.at = self.bytes.len().min(start + 1);
+        self.skip_to(Stop::AttributeNameEnd)?;
+        let name = self.bytes.get(start..self.at)?;
         // After attribute name state.
         self.skip_space();
         if *self.rest().first()? != b'=' {
-            return Some((name, b""));
+            return Some((name, Span { start: self.at, end: self.at }));
         }
         self.at += 1;
         // Before attribute value state.
         self.skip_space();
-        let value = match *self.rest().first()? {
-            quote @ (b'"' | b'\'') => {
-                self.at += 1;
-                let rest = self.rest();
-                self.skip_to(|bytes| memchr(quote, bytes))?;
-                let value = rest.get(..rest.len() - self.rest().len())?;
-                self.at += 1;
-                value
-            }
-            _ => {
-                // Unquoted: up to space or `>`, which may stand here already.
-                let rest = self.rest();
-                let length = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
-                self.at += length;
-                rest.get(..length)?
-            }
-        };
-        Some((name, value))
+        let quote = *self.rest().first()?;
+        if !matches!(quote, b'"' | b'\'') {
+            // Unquoted: up to space or `>`, which may stand here already.
+            let rest = self.rest();
+            let length = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
+            let start = self.at;
+            self.at += length;
+            return Some((name, Span { start, end: self.at }));
+        }
+        self.at += 1;
+        let start = self.at;
+        self.skip_to(Stop::At(quote))?;
+        let end = self.at;
+        self.at += 1;
+        Some((name, Span { start, end }))
+    }
+
+    /// At a `<` that begins neither a start nor an end tag; `first` is the byte behind it.
+    #[inline(always)]
+    fn skip_no_tag(&mut self, first: u8, foreign: bool) {
+        match first {
+            b'!' => self.skip_declaration(foreign),
+            // `</>` is nothing, `</ x>` a bogus comment: both end at the next `>`.
+            b'/' => self.skip_past_gt(2),
+            b'?' => self.skip_past_gt(1),
+            _ => self.at += 1,
+        }
     }
 
     /// At `<!`: a comment, a document type or anything else. All but comments and CDATA sections end at the next `>`,
     /// a document type's quoted identifiers too.
-    fn markup_declaration(&mut self, foreign: bool) {
+    #[inline(always)]
+    fn skip_declaration(&mut self, foreign: bool) {
         let rest = self.rest();
         if rest.starts_with(b"<!--") {
-            self.comment();
+            self.skip_comment();
         } else if foreign && rest.starts_with(b"<![CDATA[") {
-            self.cdata_section();
+            self.skip_cdata_section();
         } else {
             self.skip_past_gt(2);
         }
     }
 
     /// Behind the `<!--` here: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
-    fn comment(&mut self) {
+    #[inline(always)]
+    fn skip_comment(&mut self) {
         const OPEN: usize = 4;
-        let start = self.at;
-        self.at += OPEN;
-        while self.skip_to(|bytes| memchr(b'>', bytes)).is_some() {
-            let inside = self.bytes.get(start + OPEN..self.at).unwrap_or_default();
+        let start = self.at + OPEN;
+        self.at = start;
+        while self.skip_to(Stop::At(b'>')).is_some() {
+            let inside = self.bytes.get(start..self.at).unwrap_or_default();
             self.at += 1;
             if matches!(inside, b"" | b"-") || inside.ends_with(b"--") || inside.ends_with(b"--!") {
                 return;
@@ -205,11 +376,12 @@ impl<'a> Tokenizer<'a> {
     }
 
     /// CDATA section state: up to `]]>`.
-    fn cdata_section(&mut self) {
+    #[inline(always)]
+    fn skip_cdata_section(&mut self) {
         const OPEN: usize = 9;
         let start = self.at + OPEN;
         self.at = start;
-        while self.skip_to(|bytes| memchr(b'>', bytes)).is_some() {
+        while self.skip_to(Stop::At(b'>')).is_some() {
             let inside = self.bytes.get(start..self.at).unwrap_or_default();
             self.at += 1;
             if inside.ends_with(b"]]") {
@@ -219,8 +391,9 @@ impl<'a> Tokenizer<'a> {
     }
 
     /// RCDATA and RAWTEXT states.
+    #[inline(always)]
     fn skip_plain(&mut self, name: &[u8]) {
-        while self.skip_to(|bytes| memchr(b'<', bytes)).is_some() {
+        while self.skip_to(Stop::At(b'<')).is_some() {
             if is_tag(self.rest(), b"</", name) {
                 return;
             }
@@ -230,6 +403,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Script data states. `<!--` escapes, `-->` ends that; inside, `<script` escapes a second time, and then
     /// `</script` goes back by one step instead of ending the element.
+    #[inline(always)]
     fn skip_script(&mut self, name: &[u8]) {
         const NAME: &[u8] = b"script";
         let mut escape = Escape::No;
@@ -237,8 +411,8 @@ impl<'a> Tokenizer<'a> {
         let mut escape_start = self.at;
         loop {
             let found = match escape {
-                Escape::No => self.skip_to(|bytes| memchr(b'<', bytes)),
-                _ => self.skip_to(|bytes| memchr2(b'<', b'>', bytes)),
+                Escape::No => self.skip_to(Stop::At(b'<')),
+                _ => self.skip_to(Stop::Either(b'<', b'>')),
             };
             if found.is_none() {
                 return;
@@ -276,31 +450,31 @@ enum Escape {
     Twice,
 }
 
+/// The lowest one alone.
+#[inline(always)]
+fn lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_neg()
+}
+
+/// The bits above one.
+#[inline(always)]
+fn above(place: usize) -> u64 {
+    (!1_u64).checked_shl(place as u32).unwrap_or(0)
+}
+
 /// Whether `bytes` start with `open`, `name` without case, and a byte that ends a tag name.
 fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
     let Some(bytes) = bytes.strip_prefix(open) else { return false };
     let Some((start, rest)) = bytes.split_at_checked(name.len()) else { return false };
-    start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_tag_name(*byte))
+    start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_name(*byte))
 }
 
-fn ends_tag_name(byte: u8) -> bool {
+/// Whether a tag's or an attribute's name ends before `byte`.
+pub(super) fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
 /// ASCII whitespace (WHATWG Infra): CR too, since the standard makes it LF before tokenizing.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
-}
-
-/// Whether a start tag `<base` may be in `bytes`: cheap, and sometimes wrongly true.
-pub(super) fn may_have_base(bytes: &[u8]) -> bool {
-    const NAME: &[u8] = b"base";
-    let mut rest = bytes;
-    while let Some(found) = memchr(b'<', rest) {
-        rest = rest.get(found + 1..).unwrap_or_default();
-        if rest.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME)) {
-            return true;
-        }
-    }
-    false
 }

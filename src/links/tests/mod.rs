@@ -1,5 +1,7 @@
 //! Examples of whole pages, invariants under cuts and noise, and time.
 
+mod linear;
+mod slow;
 mod standard;
 mod twin;
 
@@ -163,17 +165,17 @@ fn encodings() {
 }
 
 /// Xorshift64: noise from a printed seed.
-struct Noise(u64);
+pub(super) struct Noise(pub u64);
 
 impl Noise {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % bound.max(1) as u64) as usize
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
