@@ -4,7 +4,7 @@
 //! the HTML standard's tokenizer reads it; of the tree there is only what changes how bytes are read (SVG, MathML and
 //! templates). Scripts are not run, so `<noscript>` holds markup.
 //!
-//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags, by `block`, `wanted` and `passing`; `foreign`
+//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags, by `block` and `wanted`; `foreign`
 //! tells the namespace; `pass` picks elements and attributes; `scan` makes references of them, which `value` decodes;
 //! `listed` takes URLs out of lists; `url` makes them absolute.
 //!
@@ -20,7 +20,6 @@ mod kinds;
 mod listed;
 mod mime;
 mod pass;
-mod passing;
 mod scan;
 mod tokenizer;
 mod value;

@@ -41,8 +41,9 @@ pub(super) enum Says {
     Robots,
 }
 
-/// Elements in one batch: pages with more are rare, and are read twice up to their `<base>` or end.
-const ELEMENTS_MAX: usize = 8_192;
+/// Elements in one batch: a hundred kilobytes of them. Of a page with more, which is rare, the rest is read twice until a
+/// base is found.
+const ELEMENTS_MAX: usize = 2_000;
 
 /// A page on the way: where the pass is, and what must be remembered from tag to tag.
 #[derive(Clone)]
@@ -100,15 +101,7 @@ impl<'a> Pass<'a> {
         let names = names.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name);
         let others: [&[u8]; 1] = [b"math"];
         let wanted = Wanted::new(names.chain(others).chain(foreign::RAW_TEXT.iter().copied()));
-        Pass {
-            bytes,
-            at: 0,
-            wanted,
-            kinds: bits,
-            foreign: Foreign::default(),
-            templates_open: 0,
-            base_seen: false,
-        }
+        Pass { bytes, at: 0, wanted, kinds: bits, foreign: Foreign::default(), templates_open: 0, base_seen: false }
     }
 
     /// Appends elements to `batch`, up to the first base or until it is full. Returns whether there may be more.
@@ -312,6 +305,7 @@ impl<'a> Pass<'a> {
 
 /// An element with its values as they are to be decoded, if it says enough.
 #[inline(always)]
+#[allow(clippy::manual_map, reason = "a closure would not be compiled for the kernel")]
 fn element<'a, K: Kernel>(
     tokenizer: &Tokenizer<'a, K>,
     says: Says,
@@ -326,7 +320,6 @@ fn element<'a, K: Kernel>(
     if !enough {
         return None;
     }
-    // No closures: these would not be compiled for the kernel.
     let value = match value {
         Some(span) => Some(tokenizer.value(span)),
         None => None,
@@ -381,10 +374,9 @@ impl Kept {
         };
         if name.eq_ignore_ascii_case(written)
             && let Some(kept) = self.slots.get_mut(slot as usize)
+            && kept.start == 0
         {
-            if kept.start == 0 {
-                *kept = span;
-            }
+            *kept = span;
         }
     }
 }

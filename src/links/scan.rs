@@ -123,10 +123,8 @@ impl Page<'_> {
                     listed::srcset_urls(decoder.text(srcset)).for_each(|text| give(Kind::Srcset, text, "", false));
                 }
             }
-            (Says::Base, Some(href), _) => {
-                if kinds.has(Kind::Base) {
-                    give(Kind::Base, decoder.text(href), "", false);
-                }
+            (Says::Base, Some(href), _) if kinds.has(Kind::Base) => {
+                give(Kind::Base, decoder.text(href), "", false);
             }
             (Says::Related, Some(href), Some(rel)) => {
                 rels.clear();

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 mod avx2;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod sse2;

@@ -1,15 +1,12 @@
 //! The kernel of other processors, and what all kernels are compared with: one byte after the other.
 
 use super::super::tokenizer::ends_name;
-#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-use super::Task;
-use super::{BLOCK, Kernel};
+use super::{BLOCK, Kernel, Task};
 
 /// No vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
-#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 impl Plain {
     /// Runs `task`.
     pub fn run<T: Task>(self, task: T) -> T::Output {

@@ -9,7 +9,7 @@
 //!
 //! Invariant: a tag that is not odd ends to the standard too where it ends here.
 
-use super::block::Kernel;
+use super::super::block::Kernel;
 
 /// What a block hands to the next one, inside of one tag.
 #[derive(Clone, Copy)]

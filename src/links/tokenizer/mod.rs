@@ -14,8 +14,12 @@
 //! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
 //! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
 
+mod passing;
+mod raw;
+
+use passing::{Passed, Passing, below_lowest};
+
 use super::block::{BLOCK, Kernel, plain_text};
-use super::passing::{Passed, Passing, below_lowest};
 use super::value::Value;
 use super::wanted::Wanted;
 
@@ -155,7 +159,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
             let block = self.block(self.at);
             let (ends, closes) = (kernel.name_ends(block), kernel.places(block, b'>'));
             let equals = kernel.places(block, b'=');
-            let mut left = !0;
+            let mut left = !0_u64;
             // From attribute to attribute, as long as they lie in the block.
             loop {
                 // Before attribute name state.
@@ -181,38 +185,36 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 // Mostly `=` follows, and a quote.
                 let quote_at = self.at + stop + 1;
                 let quote = if equals & lowest(stops) == 0 { None } else { self.bytes.get(quote_at) };
-                let Some(quote @ (b'"' | b'\'')) = quote else {
-                    self.at = start_at.min(self.bytes.len());
-                    let (name, value) = self.unusual_attribute()?;
-                    each(name, value);
-                    from = self.at;
-                    break;
+                let (name, value) = match quote {
+                    Some(quote @ (b'"' | b'\'')) => {
+                        let behind = kernel.places(block, *quote) & above(stop + 1);
+                        left = behind & behind.wrapping_neg();
+                        let end = if behind == 0 {
+                            self.at = self.bytes.len().min(self.at + BLOCK);
+                            self.skip_to(Stop::At(*quote))?;
+                            from = self.at + 1;
+                            self.at
+                        } else {
+                            from = self.at + behind.trailing_zeros() as usize + 1;
+                            from - 1
+                        };
+                        (self.bytes.get(start_at..quote_at - 1)?, Span { start: quote_at + 1, end })
+                    }
+                    _ => {
+                        self.at = start_at.min(self.bytes.len());
+                        left = 0;
+                        let attribute = self.unusual_attribute()?;
+                        from = self.at;
+                        attribute
+                    }
                 };
-                let name = self.bytes.get(start_at..quote_at - 1)?;
-                let behind = kernel.places(block, *quote) & above(stop + 1);
-                if behind == 0 {
-                    self.at = self.bytes.len().min(self.at + BLOCK);
-                    self.skip_to(Stop::At(*quote))?;
-                    each(name, Span { start: quote_at + 1, end: self.at });
-                    self.at += 1;
-                    from = self.at;
+                each(name, value);
+                if left == 0 {
+                    self.at = from;
                     break;
                 }
-                let close = behind.trailing_zeros() as usize;
-                each(name, Span { start: quote_at + 1, end: self.at + close });
-                from = self.at + close + 1;
-                left = above(close);
+                left = !(left | (left - 1));
             }
-        }
-    }
-
-    /// Skips the content of the raw text element `name` whose start tag has just been read; its end tag is the next.
-    #[inline(always)]
-    pub fn skip_raw_text(&mut self, name: &[u8], kind: RawText) {
-        match kind {
-            RawText::Plaintext => self.at = self.bytes.len(),
-            RawText::Plain => self.skip_plain(name),
-            RawText::Script => self.skip_script(name),
         }
     }
 
@@ -333,121 +335,6 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         self.at += 1;
         Some((name, Span { start, end }))
     }
-
-    /// At a `<` that begins neither a start nor an end tag; `first` is the byte behind it.
-    #[inline(always)]
-    fn skip_no_tag(&mut self, first: u8, foreign: bool) {
-        match first {
-            b'!' => self.skip_declaration(foreign),
-            // `</>` is nothing, `</ x>` a bogus comment: both end at the next `>`.
-            b'/' => self.skip_past_gt(2),
-            b'?' => self.skip_past_gt(1),
-            _ => self.at += 1,
-        }
-    }
-
-    /// At `<!`: a comment, a document type or anything else. All but comments and CDATA sections end at the next `>`,
-    /// a document type's quoted identifiers too.
-    #[inline(always)]
-    fn skip_declaration(&mut self, foreign: bool) {
-        let rest = self.rest();
-        if rest.starts_with(b"<!--") {
-            self.skip_comment();
-        } else if foreign && rest.starts_with(b"<![CDATA[") {
-            self.skip_cdata_section();
-        } else {
-            self.skip_past_gt(2);
-        }
-    }
-
-    /// Behind the `<!--` here: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
-    #[inline(always)]
-    fn skip_comment(&mut self) {
-        const OPEN: usize = 4;
-        let start = self.at + OPEN;
-        self.at = start;
-        while self.skip_to(Stop::At(b'>')).is_some() {
-            let inside = self.bytes.get(start..self.at).unwrap_or_default();
-            self.at += 1;
-            if matches!(inside, b"" | b"-") || inside.ends_with(b"--") || inside.ends_with(b"--!") {
-                return;
-            }
-        }
-    }
-
-    /// CDATA section state: up to `]]>`.
-    #[inline(always)]
-    fn skip_cdata_section(&mut self) {
-        const OPEN: usize = 9;
-        let start = self.at + OPEN;
-        self.at = start;
-        while self.skip_to(Stop::At(b'>')).is_some() {
-            let inside = self.bytes.get(start..self.at).unwrap_or_default();
-            self.at += 1;
-            if inside.ends_with(b"]]") {
-                return;
-            }
-        }
-    }
-
-    /// RCDATA and RAWTEXT states.
-    #[inline(always)]
-    fn skip_plain(&mut self, name: &[u8]) {
-        while self.skip_to(Stop::At(b'<')).is_some() {
-            if is_tag(self.rest(), b"</", name) {
-                return;
-            }
-            self.at += 1;
-        }
-    }
-
-    /// Script data states. `<!--` escapes, `-->` ends that; inside, `<script` escapes a second time, and then
-    /// `</script` goes back by one step instead of ending the element.
-    #[inline(always)]
-    fn skip_script(&mut self, name: &[u8]) {
-        const NAME: &[u8] = b"script";
-        let mut escape = Escape::No;
-        // Behind the `<!` of the escape: its own dashes may be those of `-->`.
-        let mut escape_start = self.at;
-        loop {
-            let found = match escape {
-                Escape::No => self.skip_to(Stop::At(b'<')),
-                _ => self.skip_to(Stop::Either(b'<', b'>')),
-            };
-            if found.is_none() {
-                return;
-            }
-            let rest = self.rest();
-            let opening = rest.first() == Some(&b'<');
-            match escape {
-                Escape::No if is_tag(rest, b"</", name) => return,
-                Escape::No if rest.starts_with(b"<!--") => {
-                    escape = Escape::Once;
-                    escape_start = self.at + 2;
-                    self.at += 3;
-                }
-                Escape::No => {}
-                _ if !opening => {
-                    if self.bytes.get(escape_start..self.at).unwrap_or_default().ends_with(b"--") {
-                        escape = Escape::No;
-                    }
-                }
-                Escape::Once if is_tag(rest, b"</", name) => return,
-                Escape::Once if is_tag(rest, b"<", NAME) => escape = Escape::Twice,
-                Escape::Twice if is_tag(rest, b"</", NAME) => escape = Escape::Once,
-                Escape::Once | Escape::Twice => {}
-            }
-            self.at += 1;
-        }
-    }
-}
-
-/// Script data states (sections 13.2.5.4, 13.2.5.20, 13.2.5.27).
-#[derive(Clone, Copy)]
-enum Escape {
-    No,
-    Once,
-    Twice,
 }
 
 /// The lowest one alone.
@@ -460,13 +347,6 @@ fn lowest(bits: u64) -> u64 {
 #[inline(always)]
 fn above(place: usize) -> u64 {
     (!1_u64).checked_shl(place as u32).unwrap_or(0)
-}
-
-/// Whether `bytes` start with `open`, `name` without case, and a byte that ends a tag name.
-fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
-    let Some(bytes) = bytes.strip_prefix(open) else { return false };
-    let Some((start, rest)) = bytes.split_at_checked(name.len()) else { return false };
-    start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_name(*byte))
 }
 
 /// Whether a tag's or an attribute's name ends before `byte`.
