@@ -15,11 +15,12 @@
 use super::tokenizer::RawText;
 
 /// The open elements from the outermost SVG or MathML element on.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Foreign {
     open: Vec<Open>,
 }
 
+#[derive(Clone)]
 struct Open {
     /// Of the lower-case name.
     name_hash: u64,
@@ -62,6 +63,16 @@ pub(super) struct Clues {
     pub html_encoding: bool,
     /// `color`, `face` or `size` is there (for `font`).
     pub font_style: bool,
+}
+
+impl Clues {
+    /// Takes an attribute; `encoding_seen` says whether there was an `encoding` before.
+    pub fn hear(&mut self, name: &[u8], value: &[u8], encoding_seen: &mut bool) {
+        self.font_style |= is_any(name, &[b"color", b"face", b"size"]);
+        if name.eq_ignore_ascii_case(b"encoding") && !std::mem::replace(encoding_seen, true) {
+            self.html_encoding = is_any(value, &[b"text/html", b"application/xhtml+xml"]);
+        }
+    }
 }
 
 impl Foreign {
@@ -153,17 +164,19 @@ impl Foreign {
     }
 }
 
+/// Names of the elements that hold raw text.
+#[rustfmt::skip]
+pub(super) const RAW_TEXT: &[&[u8]] = &[
+    b"style", b"title", b"textarea", b"iframe", b"noembed", b"noframes", b"xmp", b"script", b"plaintext",
+];
+
 /// How the content of an HTML element is read, if it is no markup (scripting is off: `noscript` is markup).
 pub(super) fn raw_text(name: &[u8]) -> Option<RawText> {
     // The first letter rules out most elements.
     match name.first()?.to_ascii_lowercase() {
         b's' if name.eq_ignore_ascii_case(b"script") => Some(RawText::Script),
         b'p' if name.eq_ignore_ascii_case(b"plaintext") => Some(RawText::Plaintext),
-        b's' | b't' | b'i' | b'n' | b'x'
-            if is_any(name, &[b"style", b"title", b"textarea", b"iframe", b"noembed", b"noframes", b"xmp"]) =>
-        {
-            Some(RawText::Plain)
-        }
+        b's' | b't' | b'i' | b'n' | b'x' if is_any(name, RAW_TEXT) => Some(RawText::Plain),
         _ => None,
     }
 }

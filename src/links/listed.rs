@@ -64,7 +64,7 @@ impl<'a> Iterator for Candidates<'a> {
     fn next(&mut self) -> Option<&'a str> {
         loop {
             let rest = self.rest.trim_start_matches(|one| is_space_char(one) || one == ',');
-            let (url, after) = rest.split_at_checked(rest.find(is_space_char).unwrap_or(rest.len()))?;
+            let (url, after) = rest.split_at_checked(rest.bytes().position(is_space).unwrap_or(rest.len()))?;
             if url.is_empty() {
                 self.rest = "";
                 return None;

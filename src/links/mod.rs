@@ -5,14 +5,16 @@
 //! the HTML standard's tokenizer reads it; of the tree there is only what changes how bytes are read (SVG, MathML and
 //! templates). Scripts are not run, so `<noscript>` holds markup.
 //!
-//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags; `foreign` tells the namespace; `scan`
-//! picks attributes; `value` decodes them; `listed` takes URLs out of lists; `url` makes them absolute. `document` tells
-//! HTML from what goes another way: `listing`. `header` reads the fields before the body.
+//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags, by `block` and `wanted`; `foreign`
+//! tells the namespace; `pass` picks elements and attributes; `scan` makes references of them, which `value` decodes;
+//! `listed` takes URLs out of lists; `url` makes them absolute. `document` tells HTML from what goes another way:
+//! `listing`. `header` reads the fields before the body.
 //!
 //! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
 //! Limits: `links_max` for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
 //! Leaves to others: fetching, content decoding, whether a link may be followed.
 
+mod block;
 mod charset;
 mod document;
 mod entities;
@@ -22,20 +24,24 @@ mod kinds;
 mod listed;
 mod listing;
 mod mime;
+mod pass;
 mod scan;
-pub(crate) mod tokenizer;
+mod tokenizer;
 mod value;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
 
 use encoding_rs::Encoding;
 
+pub use block::set_baseline;
 pub use document::Document;
 pub use header::{hear_robots_tag, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed};
+pub use scan::Reference;
 
 use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};
@@ -159,6 +165,16 @@ pub fn scan_raw(
             url: resolved.as_ref().map_err(|error| *error),
             nofollow: reference.nofollow,
         });
+    });
+    counts.summary(said)
+}
+
+/// Finds the references of `page` in document order, as they are written: what scanning alone takes.
+pub fn references(page: &Page, kinds: &Kinds, out: &mut dyn FnMut(Reference)) -> Summary {
+    let mut counts = Counts::default();
+    let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
+        counts.links += 1;
+        out(reference);
     });
     counts.summary(said)
 }

@@ -14,7 +14,16 @@
 
 use encoding_rs::Encoding;
 
-use super::entities::{self, NAME_BYTES_MAX};
+use super::entities::{self, NAME_BYTES_MAX, Named};
+
+/// A value before it is decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Value<'a> {
+    /// ASCII that stands for itself.
+    Plain(&'a str),
+    /// Bytes in the document's encoding, with references perhaps.
+    Raw(&'a [u8]),
+}
 
 /// Decodes attribute values of one document.
 pub(super) struct Decoder {
@@ -29,8 +38,16 @@ impl Decoder {
         Decoder { encoding, decoded: String::new(), expanded: String::new() }
     }
 
-    /// The text of a raw value.
-    pub fn text<'a>(&'a mut self, raw: &'a [u8]) -> &'a str {
+    /// The text of a value.
+    #[inline]
+    pub fn text<'a>(&'a mut self, value: Value<'a>) -> &'a str {
+        match value {
+            Value::Plain(text) => text,
+            Value::Raw(raw) => self.decoded(raw),
+        }
+    }
+
+    fn decoded<'a>(&'a mut self, raw: &'a [u8]) -> &'a str {
         let decoded = match std::str::from_utf8(raw) {
             Ok(text) if self.encoding == encoding_rs::UTF_8 || text.is_ascii() => text,
             _ => {
@@ -94,7 +111,9 @@ fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
 fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     let run = text.bytes().take(NAME_BYTES_MAX + 1).take_while(u8::is_ascii_alphanumeric).count();
     let (name, rest) = text.split_at_checked(run).filter(|(name, _)| !name.is_empty())?;
-    let named = entities::named(name.as_bytes())?;
+    // Most of all references by far.
+    let named =
+        if name == "amp" { Named { first: '&', second: None, bare: true } } else { entities::named(name.as_bytes())? };
     let rest = match rest.strip_prefix(';') {
         Some(rest) => rest,
         None if named.bare && !rest.starts_with('=') => rest,
@@ -146,7 +165,7 @@ mod tests {
     use super::*;
 
     fn utf8(raw: &[u8]) -> String {
-        Decoder::new(encoding_rs::UTF_8).text(raw).to_owned()
+        Decoder::new(encoding_rs::UTF_8).text(Value::Raw(raw)).to_owned()
     }
 
     #[test]
@@ -176,9 +195,9 @@ mod tests {
     #[test]
     fn encodings() {
         assert_eq!(utf8(b"a\xffb&lt;"), "a\u{fffd}b<");
-        assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text(b"\x80\xe9&amp;"), "€é&");
-        assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text("é".as_bytes()), "Ã©");
-        assert_eq!(Decoder::new(encoding_rs::SHIFT_JIS).text(b"\x83\x5c&lt;"), "ソ<");
-        assert_eq!(Decoder::new(encoding_rs::GB18030).text(b"\x81\x30\x81\x30"), "\u{80}");
+        assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text(Value::Raw(b"\x80\xe9&amp;")), "€é&");
+        assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text(Value::Raw("é".as_bytes())), "Ã©");
+        assert_eq!(Decoder::new(encoding_rs::SHIFT_JIS).text(Value::Raw(b"\x83\x5c&lt;")), "ソ<");
+        assert_eq!(Decoder::new(encoding_rs::GB18030).text(Value::Raw(b"\x81\x30\x81\x30")), "\u{80}");
     }
 }

@@ -1,5 +1,7 @@
 //! Examples of whole pages, invariants under cuts and noise, and time.
 
+mod linear;
+mod slow;
 mod standard;
 mod twin;
 
@@ -123,6 +125,21 @@ fn the_first_base_counts_for_all() {
     assert_eq!(summary.base.map(Absolute::into_text).as_deref(), Some("http://b.test/"));
 }
 
+/// Also where there are more elements before it than are kept.
+#[test]
+fn a_base_behind_many_links_counts_for_them() {
+    let kinds = Kinds::parse("a,base").unwrap();
+    for many in [1_999, 2_000, 2_001, 4_500] {
+        let links = "<a href=1>".repeat(many);
+        let found = raw(format!("{links}<base href=/b/><a href=2><base href=/c/>{links}"), &kinds);
+        assert_eq!(found.len(), 2 * many + 2);
+        assert!(found[..many].iter().all(|link| link == "a http://a.test/b/1"), "{many}");
+        assert_eq!(found[many..many + 2], ["base http://a.test/b/", "a http://a.test/b/2"]);
+        assert!(found[many + 2..].iter().all(|link| link == "a http://a.test/b/1"), "{many}");
+        assert_eq!(raw(&links, &kinds), vec!["a http://a.test/d/1"; many]);
+    }
+}
+
 #[test]
 fn what_a_page_says_of_itself() {
     let (found, summary) = scanned(
@@ -163,17 +180,17 @@ fn encodings() {
 }
 
 /// Xorshift64: noise from a printed seed.
-struct Noise(u64);
+pub(super) struct Noise(pub u64);
 
 impl Noise {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % bound.max(1) as u64) as usize
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }

@@ -1,42 +1,13 @@
-//! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
-//!
-//! Decides: no tree and no tokens for text. Everything between two tags is skipped with memchr; a tag is given as
-//! its name, and its attributes are read only by a caller who cares. The tag of the file's end, without `>`, is
-//! dropped, as the standard drops it: so a tag counts only once `Tag::attributes` has come to its end.
-//!
-//! Source: WHATWG HTML section 13.2.5; states are named in comments as they are there. Works for every encoding whose
-//! ASCII bytes stand for ASCII (all but UTF-16 and ISO-2022-JP, which are transcoded first).
-//!
-//! Invariants: the position only grows, and every search starts at the position and moves it to what it found or to
-//! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
-//! Leaves to others: which elements hold raw text (`scan` tells it, by namespace), attribute values (`value`).
+//! The tokenizer's slow twin: the same states one byte after the other, as they were before there were blocks.
 
 use memchr::{memchr, memchr2};
 
+use super::super::tokenizer::{RawText, TagName, ends_name as ends_tag_name, is_space};
+
 /// The tokenizer of one document.
-pub(crate) struct Tokenizer<'a> {
+pub(super) struct Tokenizer<'a> {
     bytes: &'a [u8],
     at: usize,
-}
-
-/// A start or end tag whose attributes have not been read yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TagName<'a> {
-    /// As written: compare without case.
-    pub name: &'a [u8],
-    /// Whether it is an end tag.
-    pub end: bool,
-}
-
-/// How the content of an element is read (section 13.2.5.2 to 13.2.5.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum RawText {
-    /// RCDATA and RAWTEXT: up to the element's own end tag.
-    Plain,
-    /// Script data, with its escaped and double escaped states.
-    Script,
-    /// Up to the end of the file.
-    Plaintext,
 }
 
 impl<'a> Tokenizer<'a> {
@@ -281,26 +252,4 @@ fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
     let Some(bytes) = bytes.strip_prefix(open) else { return false };
     let Some((start, rest)) = bytes.split_at_checked(name.len()) else { return false };
     start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_tag_name(*byte))
-}
-
-fn ends_tag_name(byte: u8) -> bool {
-    is_space(byte) || matches!(byte, b'/' | b'>')
-}
-
-/// ASCII whitespace (WHATWG Infra): CR too, since the standard makes it LF before tokenizing.
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
-}
-
-/// Whether a start tag `<base` may be in `bytes`: cheap, and sometimes wrongly true.
-pub(super) fn may_have_base(bytes: &[u8]) -> bool {
-    const NAME: &[u8] = b"base";
-    let mut rest = bytes;
-    while let Some(found) = memchr(b'<', rest) {
-        rest = rest.get(found + 1..).unwrap_or_default();
-        if rest.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME)) {
-            return true;
-        }
-    }
-    false
 }

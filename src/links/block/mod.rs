@@ -1,0 +1,115 @@
+//! Sixty-four bytes at once: where in them a byte stands, as the bits of a `u64`, lowest bit first.
+//!
+//! Decides: the scanner asks all its questions of a block with four operations, and each processor has its kernel for
+//! them: AVX2, SSE2, NEON, and plain code elsewhere. The kernel is picked at run time;
+//! [`with_best`] runs a whole task under it, so that a kernel's operations become part of the task's own loops and no
+//! search is a call.
+//!
+//! Invariants: every kernel gives the same bits (a test compares them with plain code); a kernel's value is the proof
+//! that this processor has what the kernel needs, so that its operations are safe.
+//! Limits: what a task calls under a kernel has to be `#[inline(always)]`, and no closure, or it is compiled for any
+//! processor, and each operation is a call.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod plain;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes in a block.
+pub(super) const BLOCK: usize = 64;
+
+/// How a processor looks at a block.
+pub(super) trait Kernel: Copy {
+    /// A block, loaded.
+    type Block: Copy;
+
+    /// Loads a block.
+    fn load(self, bytes: &[u8; BLOCK]) -> Self::Block;
+
+    /// Where `byte` stands.
+    fn places(self, block: Self::Block, byte: u8) -> u64;
+
+    /// Where a byte stands that ends a tag's name: ASCII whitespace, `/` or `>`.
+    fn name_ends(self, block: Self::Block) -> u64;
+
+    /// Where a byte stands that makes a value more than its bytes: one that is not ASCII, `&`, CR or NUL.
+    fn specials(self, block: Self::Block) -> u64;
+}
+
+/// Work that is compiled for each kernel.
+pub(super) trait Task {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. To be `#[inline(always)]`, with all that uses the kernel.
+    fn run<K: Kernel>(self, kernel: K) -> Self::Output;
+}
+
+/// Whether the kernel is to be the one that every processor of this architecture has.
+static BASELINE: AtomicBool = AtomicBool::new(false);
+
+/// Lets all threads do without what not every processor has, or takes that back: for measuring. Results are the same.
+pub fn set_baseline(on: bool) {
+    BASELINE.store(on, Ordering::Relaxed);
+}
+
+/// Runs `task` under the best kernel that this processor has.
+pub(super) fn with_best<T: Task>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        match avx2::Avx2::detect().filter(|_| !BASELINE.load(Ordering::Relaxed)) {
+            Some(kernel) => kernel.run(task),
+            None => sse2::Sse2.run(task),
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        neon::Neon.run(task)
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        plain::Plain.run(task)
+    }
+}
+
+/// What comes of `task` under every kernel that this processor has, plain code first.
+#[cfg(test)]
+pub(super) fn with_each<T: Task + Clone>(task: &T) -> Vec<(&'static str, T::Output)> {
+    let mut outputs = vec![("plain", plain::Plain.run(task.clone()))];
+    #[cfg(target_arch = "x86_64")]
+    {
+        outputs.push(("sse2", sse2::Sse2.run(task.clone())));
+        outputs.extend(avx2::Avx2::detect().map(|kernel| ("avx2", kernel.run(task.clone()))));
+    }
+    #[cfg(target_arch = "aarch64")]
+    outputs.push(("neon", neon::Neon.run(task.clone())));
+    outputs
+}
+
+/// The bytes from `start` to `end` as text, if none of them is special.
+#[inline(always)]
+#[allow(unsafe_code, reason = "the kernel has looked at every byte; looking again takes longer than all else here")]
+pub(super) fn plain_text<K: Kernel>(kernel: K, bytes: &[u8], start: usize, end: usize) -> Option<&str> {
+    let text = bytes.get(start..end)?;
+    let mut at = start;
+    while at < end {
+        let block: &[u8; BLOCK] = bytes.get(at..)?.first_chunk()?;
+        let left = end - at;
+        let asked = if left < BLOCK { (1 << left) - 1 } else { !0 };
+        if kernel.specials(kernel.load(block)) & asked != 0 {
+            return None;
+        }
+        at += BLOCK;
+    }
+    // SAFETY: every byte of `text` was in a block, and is not special: so all of them are ASCII.
+    Some(unsafe { std::str::from_utf8_unchecked(text) })
+}

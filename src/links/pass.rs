@@ -1,0 +1,382 @@
+//! One pass over a page: which tags hold links or say something of the page, and their raw attribute values.
+//!
+//! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
+//! attributes are kept, the first of each name. Elements are collected, not given out one by one: the first `<base>`
+//! counts for the links before it, and stands behind some of them at most. So the first batch ends with it. Only where
+//! a batch is full before, the caller must look for a base further on.
+//!
+//! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
+
+use super::block::{self, Kernel, Task};
+use super::foreign::{self, Clues, Foreign, Space};
+use super::kinds::{Kind, Kinds};
+use super::tokenizer::{RawText, Span, TagName, Tokenizer};
+use super::value::Value;
+use super::wanted::Wanted;
+
+/// An element that says something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Element<'a> {
+    pub says: Says,
+    /// `href`, `src` or `content`.
+    pub value: Option<Value<'a>>,
+    /// `rel` or `srcset`.
+    pub second: Option<Value<'a>>,
+}
+
+/// What an element says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Says {
+    /// A link of a kind that has a `rel`, if `value` is there.
+    Link(Kind),
+    /// A resource, if `value` is there, and others in `second`.
+    Source(Kind),
+    /// The first `<base>` with a link.
+    Base,
+    /// A `<link>`, if both are there.
+    Related,
+    /// `<meta http-equiv=refresh>`.
+    Refresh,
+    /// `<meta name=robots>`.
+    Robots,
+}
+
+/// Elements in one batch: a hundred kilobytes of them. Of a page with more, which is rare, the rest is read twice until a
+/// base is found.
+const ELEMENTS_MAX: usize = 2_000;
+
+/// A page on the way: where the pass is, and what must be remembered from tag to tag.
+#[derive(Clone)]
+pub(super) struct Pass<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    wanted: Wanted,
+    kinds: KindBits,
+    foreign: Foreign,
+    templates_open: usize,
+    base_seen: bool,
+}
+
+/// Kinds that decide what is kept.
+#[derive(Clone, Copy)]
+struct KindBits {
+    area: bool,
+    a: bool,
+    svg_a: bool,
+    frame: bool,
+    iframe: bool,
+    img: bool,
+    srcset: bool,
+    link: bool,
+    refresh: bool,
+}
+
+impl<'a> Pass<'a> {
+    /// Begins at the start of `bytes`, for links of these kinds.
+    pub fn new(bytes: &'a [u8], kinds: &Kinds) -> Pass<'a> {
+        let bits = KindBits {
+            area: kinds.has(Kind::Area),
+            a: kinds.has(Kind::A),
+            svg_a: kinds.has(Kind::SvgA),
+            frame: kinds.has(Kind::Frame),
+            iframe: kinds.has(Kind::Iframe),
+            img: kinds.has(Kind::Img),
+            srcset: kinds.has(Kind::Srcset),
+            link: kinds.has(Kind::Link) || kinds.has(Kind::Canonical),
+            refresh: kinds.has(Kind::Refresh),
+        };
+        let names: [(&[u8], bool); 11] = [
+            (b"a", bits.a),
+            (b"area", bits.area),
+            (b"base", true),
+            (b"frame", bits.frame),
+            (b"image", bits.img || bits.srcset),
+            (b"img", bits.img || bits.srcset),
+            (b"link", bits.link),
+            (b"meta", true),
+            (b"source", bits.srcset),
+            (b"svg", true),
+            (b"template", true),
+        ];
+        let names = names.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name);
+        let others: [&[u8]; 1] = [b"math"];
+        let wanted = Wanted::new(names.chain(others).chain(foreign::RAW_TEXT.iter().copied()));
+        Pass { bytes, at: 0, wanted, kinds: bits, foreign: Foreign::default(), templates_open: 0, base_seen: false }
+    }
+
+    /// Appends elements to `batch`, up to the first base or until it is full. Returns whether there may be more.
+    pub fn read(&mut self, batch: &mut Vec<Element<'a>>) -> bool {
+        block::with_best(Batch { pass: self, elements: batch })
+    }
+
+    /// The value of the first base from here on.
+    pub fn base_href(mut self) -> Option<Value<'a>> {
+        let mut batch = Vec::new();
+        loop {
+            batch.clear();
+            let more = self.read(&mut batch);
+            if let Some(Element { says: Says::Base, value, .. }) = batch.last() {
+                return *value;
+            }
+            if !more {
+                return None;
+            }
+        }
+    }
+}
+
+struct Batch<'p, 'a> {
+    pass: &'p mut Pass<'a>,
+    elements: &'p mut Vec<Element<'a>>,
+}
+
+impl Task for Batch<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> bool {
+        let Batch { pass, elements } = self;
+        let mut tokenizer = Tokenizer::new(pass.bytes, pass.at, kernel);
+        while elements.len() < ELEMENTS_MAX {
+            let Some(found) = pass.tag(&mut tokenizer) else { return false };
+            if let Some(element) = found {
+                elements.push(element);
+                if element.says == Says::Base {
+                    break;
+                }
+            }
+        }
+        pass.at = tokenizer.at();
+        true
+    }
+}
+
+/// Names that are acted upon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    A,
+    Area,
+    Base,
+    Frame,
+    Iframe,
+    Img,
+    Link,
+    Meta,
+    Source,
+    Template,
+    /// `svg` and `math`.
+    Foreign,
+    Raw(RawText),
+    Other,
+}
+
+impl Name {
+    #[inline(always)]
+    fn of(name: &[u8]) -> Name {
+        let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
+        match (name.len(), name.first().map_or(0, u8::to_ascii_lowercase)) {
+            (1, b'a') => Name::A,
+            (3, b'i') if is(b"img") => Name::Img,
+            (4, b'l') if is(b"link") => Name::Link,
+            (4, b'm') if is(b"meta") => Name::Meta,
+            (6, b's') if is(b"script") => Name::Raw(RawText::Script),
+            (6, b's') if is(b"source") => Name::Source,
+            (3, b's') if is(b"svg") => Name::Foreign,
+            (4, b'm') if is(b"math") => Name::Foreign,
+            (4, b'a') if is(b"area") => Name::Area,
+            (4, b'b') if is(b"base") => Name::Base,
+            (5, b'f') if is(b"frame") => Name::Frame,
+            (6, b'i') if is(b"iframe") => Name::Iframe,
+            // `image` is read as `img` (section 13.2.6.4.7).
+            (5, b'i') if is(b"image") => Name::Img,
+            (8, b't') if is(b"template") => Name::Template,
+            _ => foreign::raw_text(name).map_or(Name::Other, Name::Raw),
+        }
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// The next wanted tag; what it says, if anything.
+    #[inline(always)]
+    fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>) -> Option<Option<Element<'a>>> {
+        let tag = tokenizer.tag(&self.wanted, self.foreign.is_current())?;
+        let name = Name::of(tag.name);
+        if tag.end || self.wanted.is_every() || name == Name::Foreign {
+            return self.tag_in_foreign(tokenizer, tag, name);
+        }
+        let mut kept = Kept::default();
+        tokenizer.attributes(|name, span| kept.keep(name, span))?;
+        Some(self.html(tokenizer, tag, name, &kept))
+    }
+
+    /// An HTML element.
+    #[inline(always)]
+    fn html<K: Kernel>(
+        &mut self,
+        tokenizer: &mut Tokenizer<'a, K>,
+        tag: TagName<'a>,
+        name: Name,
+        kept: &Kept,
+    ) -> Option<Element<'a>> {
+        match name {
+            Name::Raw(raw) => tokenizer.skip_raw_text(tag.name, raw),
+            Name::Iframe => tokenizer.skip_raw_text(tag.name, RawText::Plain),
+            Name::Template => {
+                self.templates_open += 1;
+                self.wanted.set_every(true);
+            }
+            _ => {}
+        }
+        self.element(tokenizer, name, kept)
+    }
+
+    /// A tag where something foreign or a template is open, or will be.
+    #[inline(always)]
+    fn tag_in_foreign<K: Kernel>(
+        &mut self,
+        tokenizer: &mut Tokenizer<'a, K>,
+        tag: TagName<'a>,
+        name: Name,
+    ) -> Option<Option<Element<'a>>> {
+        let (mut kept, mut clues, mut encoding_seen) = (Kept::default(), Clues::default(), false);
+        let bytes = tokenizer.page();
+        clues.self_closing = tokenizer.attributes(|name, span| {
+            kept.keep(name, span);
+            clues.hear(name, bytes.get(span.start..span.end).unwrap_or_default(), &mut encoding_seen);
+        })?;
+        if tag.end {
+            self.end(tag.name);
+            return Some(None);
+        }
+        let space = if self.foreign.is_empty() && name != Name::Foreign {
+            Space::Html
+        } else {
+            self.foreign.start(tag.name, clues)
+        };
+        let element = match space {
+            Space::Html => self.html(tokenizer, tag, name, &kept),
+            Space::Svg if self.kinds.svg_a && name == Name::A => {
+                let href = kept.get(Slot::Href).or(kept.get(Slot::XlinkHref));
+                element(tokenizer, Says::Link(Kind::SvgA), href, kept.get(Slot::Rel))
+            }
+            Space::Svg | Space::MathMl => None,
+        };
+        self.wanted.set_every(!self.foreign.is_empty() || self.templates_open > 0);
+        Some(element)
+    }
+
+    /// What an HTML element says.
+    #[inline(always)]
+    fn element<K: Kernel>(&mut self, tokenizer: &Tokenizer<'a, K>, name: Name, kept: &Kept) -> Option<Element<'a>> {
+        let kinds = self.kinds;
+        let in_template = self.templates_open > 0;
+        let is =
+            |slot, text: &[u8]| kept.get(slot).is_some_and(|span| tokenizer.bytes(span).eq_ignore_ascii_case(text));
+        let (says, value, second) = match name {
+            Name::A if kinds.a => (Says::Link(Kind::A), Slot::Href, Some(Slot::Rel)),
+            Name::Area if kinds.area => (Says::Link(Kind::Area), Slot::Href, Some(Slot::Rel)),
+            Name::Base if !in_template && !self.base_seen => (Says::Base, Slot::Href, None),
+            Name::Frame if kinds.frame => (Says::Source(Kind::Frame), Slot::Src, None),
+            Name::Iframe if kinds.iframe => (Says::Source(Kind::Iframe), Slot::Src, None),
+            Name::Img => (Says::Source(Kind::Img), Slot::Src, Some(Slot::Srcset)),
+            Name::Source => (Says::Source(Kind::Img), Slot::None, Some(Slot::Srcset)),
+            Name::Link if kinds.link => (Says::Related, Slot::Href, Some(Slot::Rel)),
+            Name::Meta if in_template => return None,
+            Name::Meta if kinds.refresh && is(Slot::HttpEquiv, b"refresh") => (Says::Refresh, Slot::Content, None),
+            Name::Meta if is(Slot::Name, b"robots") => (Says::Robots, Slot::Content, None),
+            _ => return None,
+        };
+        let (value, second) = (kept.get(value), second.and_then(|second| kept.get(second)));
+        self.base_seen |= says == Says::Base && value.is_some();
+        element(tokenizer, says, value, second)
+    }
+
+    #[inline(never)]
+    fn end(&mut self, name: &[u8]) {
+        if !self.foreign.is_empty() {
+            self.foreign.end(name);
+        }
+        if self.templates_open > 0 && name.eq_ignore_ascii_case(b"template") {
+            self.templates_open -= 1;
+        }
+        self.wanted.set_every(!self.foreign.is_empty() || self.templates_open > 0);
+    }
+}
+
+/// An element with its values as they are to be decoded, if it says enough.
+#[inline(always)]
+#[allow(clippy::manual_map, reason = "a closure would not be compiled for the kernel")]
+fn element<'a, K: Kernel>(
+    tokenizer: &Tokenizer<'a, K>,
+    says: Says,
+    value: Option<Span>,
+    second: Option<Span>,
+) -> Option<Element<'a>> {
+    let enough = match says {
+        Says::Source(_) => value.is_some() || second.is_some(),
+        Says::Related => value.is_some() && second.is_some(),
+        _ => value.is_some(),
+    };
+    if !enough {
+        return None;
+    }
+    let value = match value {
+        Some(span) => Some(tokenizer.value(span)),
+        None => None,
+    };
+    let second = match second {
+        Some(span) => Some(tokenizer.value(span)),
+        None => None,
+    };
+    Some(Element { says, value, second })
+}
+
+/// Attributes that are kept.
+#[derive(Clone, Copy)]
+enum Slot {
+    Href,
+    XlinkHref,
+    Src,
+    Srcset,
+    Rel,
+    Content,
+    HttpEquiv,
+    Name,
+    /// None of them.
+    None,
+}
+
+/// Where the first value of each kept attribute of one tag stands.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    slots: [Span; 8],
+}
+
+impl Kept {
+    #[inline(always)]
+    fn get(&self, slot: Slot) -> Option<Span> {
+        self.slots.get(slot as usize).copied().filter(|span| span.start > 0)
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, name: &[u8], span: Span) {
+        // The length rules out most names.
+        let (slot, written): (Slot, &[u8]) = match (name.len(), name.first()) {
+            (4, Some(b'h' | b'H')) => (Slot::Href, b"href"),
+            (4, Some(b'n' | b'N')) => (Slot::Name, b"name"),
+            (3, Some(b's' | b'S')) => (Slot::Src, b"src"),
+            (3, Some(b'r' | b'R')) => (Slot::Rel, b"rel"),
+            (6, Some(b's' | b'S')) => (Slot::Srcset, b"srcset"),
+            (7, Some(b'c' | b'C')) => (Slot::Content, b"content"),
+            (10, Some(b'h' | b'H')) => (Slot::HttpEquiv, b"http-equiv"),
+            (10, Some(b'x' | b'X')) => (Slot::XlinkHref, b"xlink:href"),
+            _ => return,
+        };
+        if name.eq_ignore_ascii_case(written)
+            && let Some(kept) = self.slots.get_mut(slot as usize)
+            && kept.start == 0
+        {
+            *kept = span;
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
+//!
+//! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`), each beginning where
+//! the question begins: at a tag's `<` one block mostly tells its end and the next `<`. Tags whose names nobody asked
+//! for (`Wanted`) are passed without reading their attributes (`Passing`), if they are not odd.
+//!
+//! The tag of the file's end, without `>`, is dropped, as the standard drops it: so a tag counts only once
+//! `Tokenizer::attributes` has come to its end.
+//!
+//! Source: WHATWG HTML section 13.2.5; states are named in comments as they are there. Works for every encoding whose
+//! ASCII bytes stand for ASCII (all but UTF-16 and ISO-2022-JP, which are transcoded first).
+//!
+//! Invariants: the position only grows, and every search starts at the position and moves it to what it found or to
+//! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
+//! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
+
+mod passing;
+mod raw;
+
+use passing::{Passed, Passing, below_lowest};
+
+use super::block::{BLOCK, Kernel, plain_text};
+use super::value::Value;
+use super::wanted::Wanted;
+
+/// The tokenizer of one document.
+pub(super) struct Tokenizer<'a, K> {
+    bytes: &'a [u8],
+    at: usize,
+    kernel: K,
+}
+
+/// A start or end tag whose attributes have not been read yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagName<'a> {
+    /// As written: compare without case.
+    pub name: &'a [u8],
+    /// Whether it is an end tag.
+    pub end: bool,
+}
+
+/// Where a value stands in the page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Span {
+    /// Its first byte: never that of the page, where a tag begins at the earliest.
+    pub start: usize,
+    /// Behind its last byte.
+    pub end: usize,
+}
+
+/// Where a search stops.
+#[derive(Clone, Copy)]
+enum Stop {
+    At(u8),
+    Either(u8, u8),
+    NameEnd,
+    AttributeNameEnd,
+}
+
+/// How the content of an element is read (section 13.2.5.2 to 13.2.5.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RawText {
+    /// RCDATA and RAWTEXT: up to the element's own end tag.
+    Plain,
+    /// Script data, with its escaped and double escaped states.
+    Script,
+    /// Up to the end of the file.
+    Plaintext,
+}
+
+impl<'a, K: Kernel> Tokenizer<'a, K> {
+    /// Starts at `at`, in the data state.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8], at: usize, kernel: K) -> Self {
+        Tokenizer { bytes, at, kernel }
+    }
+
+    /// The position: where the next tokenizer may go on.
+    #[inline(always)]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes to the next wanted tag and behind its name; `attributes` must be called before the next `tag`.
+    /// `foreign` tells whether the current node is an SVG or MathML element: there alone `<![CDATA[` is a section.
+    #[inline(always)]
+    pub fn tag(&mut self, wanted: &Wanted, foreign: bool) -> Option<TagName<'a>> {
+        let kernel = self.kernel;
+        loop {
+            self.skip_to(Stop::At(b'<'))?;
+            // From tag to tag, as long as the end of each and the next `<` lie in one block.
+            loop {
+                // Tag open state.
+                let letters = self.letters(1);
+                if wanted.is_every() || wanted.may_be(letters) {
+                    let end = letters[0] == b'/';
+                    let initial = if end { letters[1] } else { letters[0] };
+                    if initial.is_ascii_alphabetic() {
+                        return Some(self.tag_name(end));
+                    }
+                    self.skip_no_tag(letters[0], foreign);
+                    break;
+                }
+                let mut passing = Passing::new();
+                let mut at = self.at;
+                let (opens, end) = loop {
+                    let block = self.block(at);
+                    match passing.over(kernel, block, kernel.places(block, b'>')) {
+                        Passed::End(end) => break (kernel.places(block, b'<'), end),
+                        Passed::On if at < self.bytes.len() => at += BLOCK,
+                        _ => break (0, 0),
+                    }
+                };
+                if end == 0 {
+                    self.tag_name(letters[0] == b'/');
+                    self.attributes(|_, _| {})?;
+                    break;
+                }
+                // Data state.
+                let behind = opens & !below_lowest(end);
+                if behind == 0 {
+                    self.at = self.bytes.len().min(at + BLOCK);
+                    break;
+                }
+                self.at = at + behind.trailing_zeros() as usize;
+            }
+        }
+    }
+
+    /// All bytes.
+    #[inline(always)]
+    pub fn page(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes of a value.
+    #[inline(always)]
+    pub fn bytes(&self, span: Span) -> &'a [u8] {
+        self.bytes.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// A value as it is to be decoded.
+    #[inline(always)]
+    pub fn value(&self, span: Span) -> Value<'a> {
+        match plain_text(self.kernel, self.bytes, span.start, span.end) {
+            Some(text) => Value::Plain(text),
+            None => Value::Raw(self.bytes(span)),
+        }
+    }
+
+    /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
+    /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
+    /// `None` when the file ends inside the tag, which makes it no tag at all.
+    #[inline(always)]
+    pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
+        let kernel = self.kernel;
+        let mut from = self.at;
+        loop {
+            let block = self.block(self.at);
+            let (ends, closes) = (kernel.name_ends(block), kernel.places(block, b'>'));
+            let equals = kernel.places(block, b'=');
+            let mut left = !0_u64;
+            // From attribute to attribute, as long as they lie in the block.
+            loop {
+                // Before attribute name state.
+                let starts = (!ends | closes) & left;
+                let start = starts.trailing_zeros() as usize;
+                let start_at = self.at + start;
+                if start == BLOCK {
+                    self.at = start_at;
+                    break;
+                }
+                if closes & lowest(starts) != 0 {
+                    self.at = start_at + 1;
+                    // Self-closing start tag state: a `/` that is part of no attribute, and `>`.
+                    return Some(start_at > from && self.bytes.get(start_at - 1) == Some(&b'/'));
+                }
+                // Attribute name state; a name may start with `=`.
+                let stops = (ends | equals) & above(start);
+                let stop = stops.trailing_zeros() as usize;
+                if stop + 1 >= BLOCK && start > 0 {
+                    self.at = start_at;
+                    break;
+                }
+                // Mostly `=` follows, and a quote.
+                let quote_at = self.at + stop + 1;
+                let quote = if equals & lowest(stops) == 0 { None } else { self.bytes.get(quote_at) };
+                let (name, value) = match quote {
+                    Some(quote @ (b'"' | b'\'')) => {
+                        let behind = kernel.places(block, *quote) & above(stop + 1);
+                        left = behind & behind.wrapping_neg();
+                        let end = if behind == 0 {
+                            self.at = self.bytes.len().min(self.at + BLOCK);
+                            self.skip_to(Stop::At(*quote))?;
+                            from = self.at + 1;
+                            self.at
+                        } else {
+                            from = self.at + behind.trailing_zeros() as usize + 1;
+                            from - 1
+                        };
+                        (self.bytes.get(start_at..quote_at - 1)?, Span { start: quote_at + 1, end })
+                    }
+                    _ => {
+                        self.at = start_at.min(self.bytes.len());
+                        left = 0;
+                        let attribute = self.unusual_attribute()?;
+                        from = self.at;
+                        attribute
+                    }
+                };
+                each(name, value);
+                if left == 0 {
+                    self.at = from;
+                    break;
+                }
+                left = !(left | (left - 1));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Three bytes from an offset on; zeros behind the end.
+    #[inline(always)]
+    fn letters(&self, offset: usize) -> [u8; 3] {
+        [0, 1, 2].map(|place| self.bytes.get(self.at + offset + place).copied().unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn whole_block(&self, at: usize) -> Option<&'a [u8; BLOCK]> {
+        self.bytes.get(at..)?.first_chunk()
+    }
+
+    /// What is left at `at`, less than a block, and zeros.
+    #[cold]
+    #[inline(never)]
+    fn last_block(&self, at: usize) -> [u8; BLOCK] {
+        let mut block = [0; BLOCK];
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        block.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        block
+    }
+
+    #[inline(always)]
+    fn block(&self, at: usize) -> K::Block {
+        match self.whole_block(at) {
+            Some(bytes) => self.kernel.load(bytes),
+            None => self.kernel.load(&self.last_block(at)),
+        }
+    }
+
+    /// Moves to the first place where to stop, else to the end.
+    #[inline(always)]
+    fn skip_to(&mut self, stop: Stop) -> Option<()> {
+        let kernel = self.kernel;
+        while self.at < self.bytes.len() {
+            let block = self.block(self.at);
+            // No closures: these would not be compiled for the kernel.
+            let found = match stop {
+                Stop::At(byte) => kernel.places(block, byte),
+                Stop::Either(one, other) => kernel.places(block, one) | kernel.places(block, other),
+                Stop::NameEnd => kernel.name_ends(block),
+                Stop::AttributeNameEnd => kernel.name_ends(block) | kernel.places(block, b'='),
+            };
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize;
+                if self.at < self.bytes.len() {
+                    return Some(());
+                }
+                break;
+            }
+            self.at += BLOCK;
+        }
+        self.at = self.bytes.len();
+        None
+    }
+
+    /// Moves behind the next `>` that is `skip` bytes away at least, else to the end.
+    #[inline(always)]
+    fn skip_past_gt(&mut self, skip: usize) {
+        self.at = (self.at + skip).min(self.bytes.len());
+        if self.skip_to(Stop::At(b'>')).is_some() {
+            self.at += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
+    }
+
+    /// Tag name state: up to space, `/` or `>`.
+    #[inline(always)]
+    fn tag_name(&mut self, end: bool) -> TagName<'a> {
+        self.at += 1 + usize::from(end);
+        let start = self.at;
+        // Where there is no end this is the end of the file.
+        let _ = self.skip_to(Stop::NameEnd);
+        TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end }
+    }
+
+    /// Attribute name state to after attribute value state, at the name, however it goes on; `None` at the end of the
+    /// file.
+    #[inline(always)]
+    fn unusual_attribute(&mut self) -> Option<(&'a [u8], Span)> {
+        let start = self.at;
+        self.at = self.bytes.len().min(start + 1);
+        self.skip_to(Stop::AttributeNameEnd)?;
+        let name = self.bytes.get(start..self.at)?;
+        // After attribute name state.
+        self.skip_space();
+        if *self.rest().first()? != b'=' {
+            return Some((name, Span { start: self.at, end: self.at }));
+        }
+        self.at += 1;
+        // Before attribute value state.
+        self.skip_space();
+        let quote = *self.rest().first()?;
+        if !matches!(quote, b'"' | b'\'') {
+            // Unquoted: up to space or `>`, which may stand here already.
+            let rest = self.rest();
+            let length = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
+            let start = self.at;
+            self.at += length;
+            return Some((name, Span { start, end: self.at }));
+        }
+        self.at += 1;
+        let start = self.at;
+        self.skip_to(Stop::At(quote))?;
+        let end = self.at;
+        self.at += 1;
+        Some((name, Span { start, end }))
+    }
+}
+
+/// The lowest one alone.
+#[inline(always)]
+fn lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_neg()
+}
+
+/// The bits above one.
+#[inline(always)]
+fn above(place: usize) -> u64 {
+    (!1_u64).checked_shl(place as u32).unwrap_or(0)
+}
+
+/// Whether a tag's or an attribute's name ends before `byte`.
+pub(super) fn ends_name(byte: u8) -> bool {
+    is_space(byte) || matches!(byte, b'/' | b'>')
+}
+
+/// ASCII whitespace (WHATWG Infra): CR too, since the standard makes it LF before tokenizing.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
+}
