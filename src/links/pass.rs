@@ -360,23 +360,40 @@ impl Kept {
 
     #[inline(always)]
     fn keep(&mut self, name: &[u8], span: Span) {
-        // The length rules out most names.
-        let (slot, written): (Slot, &[u8]) = match (name.len(), name.first()) {
-            (4, Some(b'h' | b'H')) => (Slot::Href, b"href"),
-            (4, Some(b'n' | b'N')) => (Slot::Name, b"name"),
-            (3, Some(b's' | b'S')) => (Slot::Src, b"src"),
-            (3, Some(b'r' | b'R')) => (Slot::Rel, b"rel"),
-            (6, Some(b's' | b'S')) => (Slot::Srcset, b"srcset"),
-            (7, Some(b'c' | b'C')) => (Slot::Content, b"content"),
-            (10, Some(b'h' | b'H')) => (Slot::HttpEquiv, b"http-equiv"),
-            (10, Some(b'x' | b'X')) => (Slot::XlinkHref, b"xlink:href"),
-            _ => return,
-        };
-        if name.eq_ignore_ascii_case(written)
-            && let Some(kept) = self.slots.get_mut(slot as usize)
+        let Some(slot) = Slot::of(name) else { return };
+        if let Some(kept) = self.slots.get_mut(slot as usize)
             && kept.start == 0
         {
             *kept = span;
         }
     }
 }
+
+impl Slot {
+    #[inline(always)]
+    fn of(name: &[u8]) -> Option<Slot> {
+        let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
+        match *name {
+            [a, b, c, d] => match u32::from_le_bytes([a, b, c, d]) | 0x2020_2020 {
+                HREF => Some(Slot::Href),
+                NAME => Some(Slot::Name),
+                _ => None,
+            },
+            [a, b, c] => match u32::from_le_bytes([a, b, c, 0]) | 0x20_2020 {
+                SRC => Some(Slot::Src),
+                REL => Some(Slot::Rel),
+                _ => None,
+            },
+            [b's' | b'S', ..] if is(b"srcset") => Some(Slot::Srcset),
+            [b'c' | b'C', ..] if is(b"content") => Some(Slot::Content),
+            [b'h' | b'H', ..] if is(b"http-equiv") => Some(Slot::HttpEquiv),
+            [b'x' | b'X', ..] if is(b"xlink:href") => Some(Slot::XlinkHref),
+            _ => None,
+        }
+    }
+}
+
+const HREF: u32 = u32::from_le_bytes(*b"href");
+const NAME: u32 = u32::from_le_bytes(*b"name");
+const SRC: u32 = u32::from_le_bytes(*b"src\0");
+const REL: u32 = u32::from_le_bytes(*b"rel\0");
