@@ -65,7 +65,7 @@ pub struct Found<'a> {
     /// For `Kind::Link` the token of `rel` in lower case, else empty.
     pub rel: &'a str,
     /// Where it leads.
-    pub url: Url,
+    pub url: &'a Url,
     /// The link's own `rel` has `nofollow`; the page may say so for all (`Summary::nofollow_page`).
     pub nofollow: bool,
 }
@@ -124,6 +124,8 @@ impl Summary {
 
 /// Finds the crawlable links of `page` in document order, duplicates included, and gives at most `links_max` to `out`.
 pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Found)) -> Summary {
+    // One piece of memory for all of them.
+    let mut url = page.url.clone();
     let mut counts = Counts::default();
     let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
         if counts.links >= links_max {
@@ -131,10 +133,10 @@ pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Fo
             return;
         }
         let _stage = stage::enter(Stage::Url);
-        match reference.base.resolve(reference.text, reference.encoding) {
-            Ok(url) => {
+        match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
+            Ok(_) => {
                 counts.links += 1;
-                out(Found { kind: reference.kind, rel: reference.rel, url, nofollow: reference.nofollow });
+                out(Found { kind: reference.kind, rel: reference.rel, url: &url, nofollow: reference.nofollow });
             }
             Err(UrlError::Scheme) => counts.other_scheme += 1,
             Err(_) => counts.bad += 1,

@@ -77,8 +77,8 @@ pub fn links(data: &[u8]) {
     let page = Page { body, content_type, url: &url };
     let mut found = Vec::new();
     let summary = scan(&page, &Kinds::FOLLOW, LINKS_MAX, &mut |link| {
-        assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(&link.url));
-        found.push(link.url);
+        assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(link.url));
+        found.push(link.url.clone());
     });
     assert_eq!(found.len(), summary.links);
     assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
