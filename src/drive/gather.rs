@@ -30,13 +30,20 @@ pub fn page(
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url };
     let mut found = None;
     let mut document = Document::of(content_type, body);
-    let unpacked: Cow<[u8]> = if document == Document::Gzip && config.links.documents != Documents::Html {
-        let unpacked = http::gunzip(body, &http::Limits::from(&config.fetch));
-        document = Document::of(None, &unpacked);
-        unpacked.into()
-    } else {
-        body.into()
-    };
+    let mut unpacked: Cow<[u8]> = body.into();
+    if document == Document::Gzip && config.links.documents != Documents::Html {
+        // Most of these files are archives: their beginning tells.
+        let limits = http::Limits::from(&config.fetch);
+        let beginning =
+            http::gunzip(body, &http::Limits { body_bytes_max: limits.body_bytes_max.min(4_096), ..limits });
+        document = match Document::of(None, &beginning) {
+            listing @ (Document::Xml | Document::Text) => {
+                unpacked = http::gunzip(body, &limits).into();
+                listing
+            }
+            _ => Document::Other,
+        };
+    }
     if document == Document::Xml && config.links.documents != Documents::Html {
         match links::scan_xml(&page(&unpacked), links_max, &mut |url| out(url.as_str())) {
             Xml::Listing(summary) => {
