@@ -85,7 +85,9 @@ pub fn decode(coding: &str, data: &[u8]) {
         // One member of several, where the reference reads but one.
         let known = content.get(..BYTES_MAX).unwrap_or(&content);
         // The reference for zstd lets a frame pass that has less content than it states; `zstd -d` does not.
-        let is_refused = coding == "zstd" && decoded.problem == Some(CodingProblem::Corrupt);
+        let is_refused = coding == "zstd"
+            && (decoded.problem == Some(CodingProblem::Corrupt)
+                || decoded.truncated.is_some() && content.starts_with(&decoded.bytes));
         // The reference stopped at its limit and has not seen what is corrupt behind it; how much of what stands before
         // that is given out depends on the sizes of buffers.
         let is_torn = content.len() > BYTES_MAX && decoded.truncated.is_some() && known.starts_with(&decoded.bytes);
