@@ -46,6 +46,8 @@ pub struct Disk {
     closing: Cell<u32>,
     work: Signal,
     returned: RefCell<Vec<Returned>>,
+    /// What the last write of a segment lay in.
+    spare: RefCell<Option<Vec<u8>>>,
     failure: RefCell<Option<String>>,
 }
 
@@ -70,6 +72,11 @@ impl Disk {
     /// Blocks of the spool that came back since the last call.
     pub fn take_returned(&self) -> Vec<Returned> {
         self.returned.take()
+    }
+
+    /// A buffer for a segment's bytes, with what was written from it: memory that was touched costs less than fresh one.
+    pub fn take_spare(&self) -> Option<Vec<u8>> {
+        self.spare.take()
     }
 
     /// What broke, with the file's name.
@@ -111,7 +118,7 @@ impl Disk {
                     });
                 }
             } else {
-                let result = files.carry_out(op).await;
+                let result = files.carry_out(op, &self.spare).await;
                 self.keep(result);
             }
             self.backlog_bytes.set(self.backlog_bytes.get() - bytes);
@@ -142,7 +149,7 @@ struct Files {
 type Failed = (PathBuf, io::Error);
 
 impl Files {
-    async fn carry_out(&mut self, op: DiskOp) -> Result<Option<Returned>, Failed> {
+    async fn carry_out(&mut self, op: DiskOp, spare: &RefCell<Option<Vec<u8>>>) -> Result<Option<Returned>, Failed> {
         match op {
             DiskOp::SegmentBegin(name) => {
                 let path = self.segment_path(&name);
@@ -151,7 +158,8 @@ impl Files {
             }
             DiskOp::SegmentWrite(bytes, offset) => {
                 let Some((name, file)) = &self.segment else { return Ok(None) };
-                let (result, _) = file.write_all_at(bytes, offset).await;
+                let (result, bytes) = file.write_all_at(bytes, offset).await;
+                *spare.borrow_mut() = (bytes.capacity() <= SPARE_BYTES_MAX).then_some(bytes);
                 if result.is_err() {
                     // Whole records alone stay, so that what was stored verifies as it lies there.
                     let _ = file.truncate(offset);
@@ -234,6 +242,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
     move |error| (path.to_owned(), error)
 }
 
+/// A larger buffer held one huge page; it is let go.
+const SPARE_BYTES_MAX: usize = 1 << 20;
 /// The journal's name in the shard's directory.
 pub const JOURNAL: &str = "journal";
 /// What the name of a segment ends in.

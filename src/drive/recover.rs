@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::disk::{INDEX_SUFFIX, JOURNAL, OPEN, SEGMENT_SUFFIX};
 use super::segments::segment_number;
-use crate::shard::{Entries, Shard, journal};
+use crate::shard::{Entries, Packer, Shard, journal};
 use crate::time::Instant;
 use crate::url::Url;
 
@@ -70,7 +70,7 @@ pub fn journal(dir: &Path, now: Instant, shard: &mut Shard) -> io::Result<Recove
 /// Says in the journal in `dir` that everything found for other shards has arrived: all of them ended well.
 pub fn mark_handed_over(dir: &Path) -> io::Result<()> {
     let mut file = fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?;
-    file.write_all(&Entries { handed_over: true, ..Entries::default() }.to_block())?;
+    file.write_all(&Packer::default().block(&Entries { handed_over: true, ..Entries::default() }))?;
     file.sync_all()
 }
 

@@ -80,7 +80,8 @@ impl Segments {
     pub fn flush(&mut self) {
         self.since = None;
         if self.writer.pending_bytes() > 0 {
-            let pending = self.writer.take_pending(Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4));
+            let spare = self.disk.take_spare().unwrap_or_else(|| Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4));
+            let pending = self.writer.take_pending(spare);
             self.disk.push(DiskOp::SegmentWrite(pending.bytes, pending.offset));
         }
     }

@@ -13,7 +13,7 @@
 pub mod journal;
 mod scope;
 
-pub use journal::{Entries, Journal};
+pub use journal::{Entries, Journal, Packer};
 pub use scope::{Outside, Scope};
 
 use std::sync::Arc;
