@@ -92,7 +92,11 @@ def unpack(cache: Path, wanted: list = SITES) -> None:
     for old in debs.glob("*.deb"):
         old.unlink()
     print(f"downloading {len(missing)} documentation packages", flush=True)
-    subprocess.run(["apt-get", "-q", "download", *missing], cwd=debs, check=True, stdout=subprocess.DEVNULL, timeout=600)
+    download = ["apt-get", "-q", "download", *missing]
+    if subprocess.run(download, cwd=debs, stdout=subprocess.DEVNULL, timeout=600).returncode != 0:
+        # Lists of some days ago name versions that the servers have no more.
+        subprocess.run(["apt-get", "-q", "update"], stdout=subprocess.DEVNULL, timeout=300)
+        subprocess.run(download, cwd=debs, check=True, stdout=subprocess.DEVNULL, timeout=600)
     for package in missing:
         (deb,) = debs.glob(package + "_*.deb")
         partial = cache / (package + ".partial")

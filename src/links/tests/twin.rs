@@ -223,8 +223,8 @@ fn check_real(rng_seed: u64, rounds: usize, pages: &[String]) {
     let mut noise = Noise(rng_seed);
     for round in 0..if pages.is_empty() { 0 } else { rounds } {
         let page = &pages[noise.below(pages.len())];
-        let start = noise.below(page.len());
-        let mut piece: Vec<char> = page.chars().skip(start).take(200 + noise.below(2_000)).collect();
+        let start = page.floor_char_boundary(noise.below(page.len()));
+        let mut piece: Vec<char> = page[start..].chars().take(200 + noise.below(2_000)).collect();
         for _ in 0..noise.below(8) {
             let at = noise.below(piece.len());
             match noise.below(3) {
