@@ -48,6 +48,8 @@ pub struct FetchJob {
     pub attempt: u8,
     /// When the hands must have given up.
     pub deadline: Instant,
+    /// How long the host is left alone after this request at least.
+    pub rest: Duration,
 }
 
 /// How a job ended.

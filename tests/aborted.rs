@@ -218,6 +218,7 @@ fn job(number: u64, (_, tls, addr): (Stop, bool, SocketAddr), deadline: Instant)
         depth: 0,
         attempt: 0,
         deadline,
+        rest: ringcrawl::time::Duration::ZERO,
     }
 }
 

@@ -111,6 +111,7 @@ async fn get(hands: &Rc<Hands>, host: &str, server: &Server) -> Result<Exchange,
         depth: 0,
         attempt: 0,
         deadline: Instant::NEVER,
+        rest: ringcrawl::time::Duration::ZERO,
     };
     hands.exchange(&job).await
 }

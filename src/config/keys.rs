@@ -275,7 +275,8 @@ tables! {
         /// Idle keep-alive connections per shard; 0: none are kept.
         idle_connections_max: usize = "1024", Kind::Number(0, 65_536);
         /// An idle connection is closed after this.
-        /// Apache closes after 5 seconds, nginx after 75; a race with their close costs a retry.
+        /// Apache closes after 5 seconds, nginx after 75; a race with their close costs a retry. A host with a longer delay
+        /// than this is told to close right away.
         idle_timeout: Duration = "15s", time("0s", "1h");
         /// Whether private, link-local, loopback and other special addresses may be fetched.
         /// A link to 169.254.169.254 must not read your cloud's secrets.

@@ -103,8 +103,14 @@ impl Fetch<'_> {
             ("Cookie", cookies.as_deref()),
         ];
         let extra: Vec<(&str, &[u8])> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let request = Request { method: Method::Get, url: &job.url, user_agent, from, extra: &extra };
+        let last = !self.may_keep();
+        let request = Request { method: Method::Get, url: &job.url, user_agent, from, extra: &extra, last };
         if proxy.is_some() { request.to_proxy_bytes() } else { request.to_bytes() }
+    }
+
+    /// Whether a connection to the host can still be of use when its rest is over.
+    fn may_keep(&self) -> bool {
+        self.job.rest < self.hands.fetch.idle_timeout
     }
 
     /// The request as it may be kept.
@@ -207,7 +213,8 @@ impl Fetch<'_> {
         let tls = connection.tls_info().cloned();
         // A server may answer before it has read all, and close then: what it said counts.
         let asked = connection.has_asked();
-        let keep = asked && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
+        let keep =
+            asked && self.may_keep() && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
         drop(guard);
         if keep {
             connection.listen(&self.hands.buffers);

@@ -282,6 +282,8 @@ impl Frontier {
     ) -> FetchJob {
         self.set_state(id, State::Busy);
         self.next_job += 1;
+        let politeness = &self.rules.politeness;
+        let rest = self.hosts[id as usize].delay(politeness.host_delay).max(politeness.ip_delay);
         FetchJob {
             id: self.next_job,
             host: id,
@@ -293,6 +295,7 @@ impl Frontier {
             depth: 0,
             attempt: 0,
             deadline,
+            rest,
         }
     }
 }

@@ -151,6 +151,9 @@ fn rules_are_used_once_however_long_the_delay() {
     for pair in bed.jobs.windows(2).filter(|pair| pair[0].1.kind != JobKind::Resolve) {
         assert!(pair[1].0.since(pair[0].0) >= Duration::from_secs(60) || pair[1].1.kind == JobKind::Resolve);
     }
+    // The hands are told, so that they keep no connection for it.
+    let rests = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(_, job)| job.rest);
+    assert_eq!(rests.min(), Some(Duration::from_secs(60)));
 }
 
 #[test]

@@ -54,7 +54,9 @@ mod tests {
             ("PROXY-authorization", proxy.as_bytes()),
             ("Cookie", b"authorization: z"),
         ];
-        let request = Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &extra }.to_bytes();
+        let request =
+            Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &extra, last: false }
+                .to_bytes();
         assert!(memchr::memmem::find(&request, login.as_bytes()).is_some(), "it is sent");
         let kept = without_credentials(&request);
         for secret in [&login, &proxy] {

@@ -49,6 +49,8 @@ pub struct Request<'a> {
     /// More fields, such as those of `Validators`. `Accept` and `Accept-Encoding` replace the default; Host,
     /// User-Agent, From, Connection and what frames a body are not the caller's and are left out.
     pub extra: &'a [(&'a str, &'a [u8])],
+    /// Nothing more will be asked on this connection (RFC 9112 section 9.6): the server need not wait for it.
+    pub last: bool,
 }
 
 impl Request<'_> {
@@ -84,7 +86,7 @@ impl Request<'_> {
             }
         }
         // The default of HTTP/1.1, said aloud for servers that answer 1.0 (RFC 9112 section 9.3).
-        push_field(&mut bytes, "Connection", b"keep-alive");
+        push_field(&mut bytes, "Connection", if self.last { b"close" } else { b"keep-alive" });
         bytes.extend_from_slice(b"\r\n");
         bytes
     }
@@ -157,7 +159,8 @@ mod tests {
     #[test]
     fn a_plain_request() {
         let url = Url::parse("http://www.example.test:8080/a b?c=d#e").expect("valid");
-        let request = Request { method: Method::Get, url: &url, user_agent: "bot/1", from: "a@b.test", extra: &[] };
+        let request =
+            Request { method: Method::Get, url: &url, user_agent: "bot/1", from: "a@b.test", extra: &[], last: false };
         assert_eq!(
             text(&request),
             "GET /a%20b?c=d HTTP/1.1\r\nHost: www.example.test:8080\r\nUser-Agent: bot/1\r\nFrom: a@b.test\r\n\
@@ -169,7 +172,7 @@ mod tests {
     #[test]
     fn requests_to_a_proxy() {
         let url = Url::parse("http://www.example.test:8080/a b?c=d#e").expect("valid");
-        let request = Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &[] };
+        let request = Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &[], last: false };
         let (direct, proxied) = (request.to_bytes(), request.to_proxy_bytes());
         let proxied = String::from_utf8(proxied).expect("text");
         assert!(
@@ -198,7 +201,7 @@ mod tests {
             ("accept", b"text/plain"),
         ];
         let user_agent = "bot\r\n\r\nGET /evil HTTP/1.1\0";
-        let request = Request { method: Method::Head, url: &url, user_agent, from: "", extra: &extra };
+        let request = Request { method: Method::Head, url: &url, user_agent, from: "", extra: &extra, last: false };
         let text = text(&request);
         let lines: Vec<&str> = text.split("\r\n").collect();
         assert_eq!(

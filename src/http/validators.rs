@@ -95,7 +95,8 @@ mod tests {
         let url = Url::parse("http://example.test/").expect("valid");
         let fields: Vec<_> = validators.fields().collect();
         let request =
-            Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &fields }.to_bytes();
+            Request { method: Method::Get, url: &url, user_agent: "bot", from: "", extra: &fields, last: false }
+                .to_bytes();
         let text = String::from_utf8(request).expect("text");
         assert!(
             text.contains("\r\nIf-None-Match: W/\"1\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),

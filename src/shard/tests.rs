@@ -117,6 +117,7 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
         depth: 0,
         attempt: 0,
         deadline: Instant::NEVER,
+        rest: crate::time::Duration::ZERO,
     };
     for path in ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"] {
         first.found(Instant::ZERO, &url(path), 0);

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ringcrawl::outcome::FetchJob;
 use ringcrawl::ring;
 
 use super::rig::*;
@@ -35,6 +36,28 @@ fn a_connection_is_used_again() {
         assert_eq!(connections.load(Ordering::SeqCst), 2);
         assert_eq!(hands.idle_connections(), 2);
         assert_eq!(hands.counters().reuses.get(), 4);
+    });
+}
+
+/// Whoever rests for longer than a connection may idle gets it closed at once, and is told so beforehand.
+#[test]
+fn a_connection_that_would_idle_too_long_is_not_kept() {
+    let (addr, connections) = server(|mut stream, _| {
+        while let Some(request) = read_request(&mut stream) {
+            respond(&mut stream, request.lines().find(|line| line.starts_with("Connection")).unwrap_or_default());
+        }
+    });
+    let mut config = config();
+    config.fetch.idle_timeout = Duration::from_secs(2);
+    with_hands(&config, |hands| async move {
+        for (rest, said, kept) in [(1_999, "keep-alive", 1), (2_000, "close", 0), (60_000, "close", 0)] {
+            let job = FetchJob { rest: Duration::from_millis(rest), ..job(&url(addr, "/")) };
+            let exchange = hands.exchange(&job).await.expect("exchange");
+            assert_eq!(exchange.response.body, format!("Connection: {said}").as_bytes(), "{rest} ms");
+            assert_eq!(hands.idle_connections(), kept, "{rest} ms");
+        }
+        // The second used what the first had left.
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
     });
 }
 

@@ -77,6 +77,7 @@ pub fn job(url: &str) -> FetchJob {
         depth: 0,
         attempt: 0,
         deadline: Instant::NEVER,
+        rest: Duration::ZERO,
     }
 }
 

@@ -174,6 +174,7 @@ async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
         depth: 0,
         attempt: 0,
         deadline: Instant::NEVER,
+        rest: ringcrawl::time::Duration::ZERO,
     };
     let begun = std::time::Instant::now();
     match hands.exchange(&job).await {
