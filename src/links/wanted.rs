@@ -104,13 +104,33 @@ impl Wanted {
         self.every
     }
 
-    /// Whether `<` and these bytes may begin a wanted start tag, or begin no tag at all.
+    /// Bits of the wanted start tags that `<` and these bytes may begin, or of no tag at all; 0 where it is neither.
     #[inline(always)]
-    pub fn may_be(&self, [first, second, third]: [u8; 3]) -> bool {
+    pub fn names(&self, [first, second, third]: [u8; 3]) -> u32 {
         let [firsts, seconds, thirds] = &PLACES;
         let has = |bits: &[u32; 256], byte: u8| bits.get(usize::from(byte)).copied().unwrap_or_default();
-        has(firsts, first) & has(seconds, second) & has(thirds, third) & self.names != 0
+        has(firsts, first) & has(seconds, second) & has(thirds, third) & self.names
     }
+
+    /// Whether what follows a tag of one of these names may hold no markup.
+    #[inline(always)]
+    pub fn may_hold_raw_text(names: u32) -> bool {
+        names & RAW_TEXT != 0
+    }
+}
+
+/// Those of `NAMES` behind which there is mostly a text that is no markup, and no short one.
+const RAW_TEXT: u32 = raw_text();
+
+const fn raw_text() -> u32 {
+    let (mut bits, mut name) = (0, 0);
+    while name < NAMES.len() {
+        if matches!(NAMES[name], b"script" | b"style" | b"textarea") {
+            bits |= 1 << name;
+        }
+        name += 1;
+    }
+    bits
 }
 
 #[cfg(test)]
@@ -121,7 +141,7 @@ mod tests {
     fn never_wrongly_no() {
         let names: [&[u8]; 5] = [b"a", b"link", b"style", b"svg", b"meta"];
         let wanted = Wanted::new(names);
-        let may_be = |name: &str| wanted.may_be(*name.as_bytes().first_chunk().unwrap());
+        let may_be = |name: &str| wanted.names(*name.as_bytes().first_chunk().unwrap()) != 0;
         for yes in ["a>-", "a x", "A/>", "link", "LINk", "style", "svg>", "meta", "meter", "a\0b"] {
             assert!(may_be(yes), "{yes}");
         }
@@ -139,8 +159,8 @@ mod tests {
         for name in NAMES {
             let wanted = Wanted::new([name]);
             let text = [name, b">>"].concat();
-            assert!(wanted.may_be(*text.first_chunk().unwrap()));
-            assert!(wanted.may_be(*text.to_ascii_uppercase().first_chunk().unwrap()));
+            assert!(wanted.names(*text.first_chunk().unwrap()) != 0);
+            assert!(wanted.names(*text.to_ascii_uppercase().first_chunk().unwrap()) != 0);
         }
     }
 }

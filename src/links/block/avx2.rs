@@ -5,8 +5,8 @@
 #![allow(unsafe_code, reason = "intrinsics; see above")]
 
 use std::arch::x86_64::{
-    __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-    _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+    _mm256_set1_epi8, _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8,
 };
 
 use super::{BLOCK, Kernel, Task};
@@ -73,6 +73,11 @@ impl Kernel for Avx2 {
     #[inline(always)]
     fn specials(self, (low, high): Self::Block) -> u64 {
         bits(special(low), special(high))
+    }
+    #[inline(always)]
+    fn expect(self, bytes: &[u8], at: usize) {
+        // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sixty-four bytes at once: where in them a byte stands, as the bits of a `u64`, lowest bit first.
 //!
 //! Decides: the scanner asks all its questions of a block with four operations, and each processor has its kernel for
-//! them: AVX2, SSE2, NEON, and plain code elsewhere. The kernel is picked at run time;
+//! them: AVX-512, AVX2, SSE2, NEON, and plain code elsewhere. The kernel is picked at run time;
 //! [`with_best`] runs a whole task under it, so that a kernel's operations become part of the task's own loops and no
 //! search is a call.
 //!
@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -43,6 +45,10 @@ pub(super) trait Kernel: Copy {
 
     /// Where a byte stands that makes a value more than its bytes: one that is not ASCII, `&`, CR or NUL.
     fn specials(self, block: Self::Block) -> u64;
+
+    /// Says that what stands at `at`, which may lie behind the end, will be looked at soon.
+    #[inline(always)]
+    fn expect(self, _bytes: &[u8], _at: usize) {}
 }
 
 /// Work that is compiled for each kernel.
@@ -66,9 +72,14 @@ pub fn set_baseline(on: bool) {
 pub(super) fn with_best<T: Task>(task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        match avx2::Avx2::detect().filter(|_| !BASELINE.load(Ordering::Relaxed)) {
-            Some(kernel) => kernel.run(task),
-            None => sse2::Sse2.run(task),
+        if BASELINE.load(Ordering::Relaxed) {
+            sse2::Sse2.run(task)
+        } else if let Some(kernel) = avx512::Avx512::detect() {
+            kernel.run(task)
+        } else if let Some(kernel) = avx2::Avx2::detect() {
+            kernel.run(task)
+        } else {
+            sse2::Sse2.run(task)
         }
     }
     #[cfg(target_arch = "aarch64")]
@@ -89,6 +100,7 @@ pub(super) fn with_each<T: Task + Clone>(task: &T) -> Vec<(&'static str, T::Outp
     {
         outputs.push(("sse2", sse2::Sse2.run(task.clone())));
         outputs.extend(avx2::Avx2::detect().map(|kernel| ("avx2", kernel.run(task.clone()))));
+        outputs.extend(avx512::Avx512::detect().map(|kernel| ("avx512", kernel.run(task.clone()))));
     }
     #[cfg(target_arch = "aarch64")]
     outputs.push(("neon", neon::Neon.run(task.clone())));

@@ -4,8 +4,8 @@
 #![allow(unsafe_code, reason = "loads through a pointer")]
 
 use std::arch::x86_64::{
-    __m128i, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
-    _mm_set1_epi8, _mm_sub_epi8,
+    __m128i, _MM_HINT_T0, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
+    _mm_or_si128, _mm_prefetch, _mm_set1_epi8, _mm_sub_epi8,
 };
 
 use super::{BLOCK, Kernel, Task};
@@ -56,6 +56,11 @@ impl Kernel for Sse2 {
         bits(block, |vector| {
             either(either(vector, equal(vector, b'&')), either(equal(vector, b'\r'), equal(vector, 0)))
         })
+    }
+    #[inline(always)]
+    fn expect(self, bytes: &[u8], at: usize) {
+        // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
 //!
-//! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`), each beginning where
-//! the question begins: at a tag's `<` one block mostly tells its end and the next `<`. Tags whose names nobody asked
-//! for (`Wanted`) are passed without reading their attributes (`Passing`), if they are not odd.
+//! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`). Tags whose names
+//! nobody asked for (`Wanted`) are passed without a look at each, if their end is not doubtful (`Marks`); the others are
+//! read, in blocks that begin where the question begins.
 //!
 //! The tag of the file's end, without `>`, is dropped, as the standard drops it: so a tag counts only once
 //! `Tokenizer::attributes` has come to its end.
@@ -14,10 +14,10 @@
 //! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
 //! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
 
-mod passing;
+mod marks;
 mod raw;
 
-use passing::{Passed, Passing, below_lowest};
+use marks::Marks;
 
 use super::block::{BLOCK, Kernel, plain_text};
 use super::value::Value;
@@ -27,6 +27,7 @@ use super::wanted::Wanted;
 pub(super) struct Tokenizer<'a, K> {
     bytes: &'a [u8],
     at: usize,
+    marks: Marks,
     kernel: K,
 }
 
@@ -72,7 +73,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     /// Starts at `at`, in the data state.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], at: usize, kernel: K) -> Self {
-        Tokenizer { bytes, at, kernel }
+        Tokenizer { bytes, at, marks: Marks::new(at), kernel }
     }
 
     /// The position: where the next tokenizer may go on.
@@ -85,44 +86,23 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     /// `foreign` tells whether the current node is an SVG or MathML element: there alone `<![CDATA[` is a section.
     #[inline(always)]
     pub fn tag(&mut self, wanted: &Wanted, foreign: bool) -> Option<TagName<'a>> {
-        let kernel = self.kernel;
         loop {
-            self.skip_to(Stop::At(b'<'))?;
-            // From tag to tag, as long as the end of each and the next `<` lie in one block.
-            loop {
-                // Tag open state.
-                let letters = self.letters(1);
-                if wanted.is_every() || wanted.may_be(letters) {
-                    let end = letters[0] == b'/';
-                    let initial = if end { letters[1] } else { letters[0] };
-                    if initial.is_ascii_alphabetic() {
-                        return Some(self.tag_name(end));
-                    }
-                    self.skip_no_tag(letters[0], foreign);
-                    break;
-                }
-                let mut passing = Passing::new();
-                let mut at = self.at;
-                let (opens, end) = loop {
-                    let block = self.block(at);
-                    match passing.over(kernel, block, kernel.places(block, b'>')) {
-                        Passed::End(end) => break (kernel.places(block, b'<'), end),
-                        Passed::On if at < self.bytes.len() => at += BLOCK,
-                        _ => break (0, 0),
-                    }
-                };
-                if end == 0 {
-                    self.tag_name(letters[0] == b'/');
-                    self.attributes(|_, _| {})?;
-                    break;
-                }
-                // Data state.
-                let behind = opens & !below_lowest(end);
-                if behind == 0 {
-                    self.at = self.bytes.len().min(at + BLOCK);
-                    break;
-                }
-                self.at = at + behind.trailing_zeros() as usize;
+            if wanted.is_every() {
+                self.skip_to(Stop::At(b'<'))?;
+            } else {
+                self.at = self.marks.next(self.kernel, self.bytes, self.at, wanted)?;
+            }
+            // Tag open state.
+            let letters = self.letters(1);
+            let end = letters[0] == b'/';
+            let initial = if end { letters[1] } else { letters[0] };
+            if !initial.is_ascii_alphabetic() {
+                self.skip_no_tag(letters[0], foreign);
+            } else if wanted.is_every() || wanted.names(letters) != 0 {
+                return Some(self.tag_name(end));
+            } else {
+                self.tag_name(end);
+                self.attributes(|_, _| {})?;
             }
         }
     }
