@@ -7,6 +7,7 @@
 //! and SLOW (default 19,000, less where fewer files may be open) connections to a server that drips: memory of each,
 //! and the latency of another host beside them and without them.
 //! Checked: every body whole, by its length; the slow ones all open at once.
+//! The server that drips gives way to the other, with which it shares a CPU: what the client does is to be seen.
 //! Limits: the bare rings look at lengths alone: no head is read, no limit is kept, no deadline.
 
 mod bare;
@@ -41,7 +42,8 @@ fn main() {
     let in_test = !std::env::args().any(|argument| argument == "--bench");
     let files = ring::raise_file_limit();
     // Before this thread has its CPU, which the server would inherit.
-    let ((server, port), (other, other_port)) = (start_server(), start_server());
+    let ((server, port), (other, other_port), (dripping, drip_port)) =
+        (start_server("0"), start_server("0"), start_server("19"));
     cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
     if let Ok(client_name) = std::env::var("ONLY") {
         // One client alone, for a profiler.
@@ -54,12 +56,12 @@ fn main() {
     let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(200);
     idle(port, if in_test { 50 } else { 10_000.min(most) });
     slow(
-        port,
+        drip_port,
         other_port,
         if in_test { 50 } else { number("SLOW", 19_000).min(most) },
         if in_test { 20 } else { 2_000 },
     );
-    drop(other);
+    drop((other, dripping));
     // The last, as it leaves the allocator with memory that the others would count as there before.
     costs(port, if in_test { 1 } else { number("ROUNDS", 5) }, if in_test { 300 } else { 60_000 }, in_test);
     drop(server);
@@ -79,9 +81,12 @@ impl Drop for Server {
     }
 }
 
-fn start_server() -> (Server, u16) {
+/// Servers share a CPU: one that is nice lets the others go first, as if it were a machine of its own.
+fn start_server(niceness: &str) -> (Server, u16) {
     let program = std::env::current_exe().expect("a path");
-    let mut child = Command::new(program).env("SERVE", "1").stdout(Stdio::piped()).spawn().expect("a process");
+    let mut command = Command::new("nice");
+    command.args(["-n", niceness]).arg(program).env("SERVE", "1").stdout(Stdio::piped());
+    let mut child = command.spawn().expect("a process");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
     (Server(child), line.trim().parse().expect("a port"))
