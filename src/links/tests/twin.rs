@@ -306,6 +306,23 @@ fn same_tags_as_byte_by_byte() {
     }
 }
 
+/// Names and values of every length up to two blocks, however the value is written, as the byte-wise twin and html5ever.
+#[test]
+fn names_and_values_of_every_length() {
+    for name in 1..=130 {
+        for value in [0, 1, 61, 62, 63, 64, 65, 128] {
+            for (before, behind) in [("=\"", "\""), ("='", "'"), ("=", ""), (" = \"", "\""), ("=\"\"", ""), ("", "")] {
+                let (long, text) = ("n".repeat(name), "v".repeat(value));
+                let page =
+                    format!("<a {long}{before}{text}{behind} href=\"x\"><p {long}{before}{text}{behind}><a href='y'>");
+                check(page.as_bytes(), || page.clone());
+                let found = without_end_attributes(with_best(Read::page(page.as_bytes(), &[])));
+                assert_eq!(found, standard(&page), "{page}");
+            }
+        }
+    }
+}
+
 /// Odd tags, and each cut, at each place of a block.
 #[test]
 fn tags_at_the_borders_of_blocks() {

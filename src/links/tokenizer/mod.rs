@@ -162,9 +162,10 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                     self.at = start_at;
                     break;
                 }
-                // Mostly `=` follows, and a quote.
+                // Mostly `=` follows, and a quote, in this block: only a name of 63 bytes has its quote in the next one.
                 let quote_at = self.at + stop + 1;
-                let quote = if equals & lowest(stops) == 0 { None } else { self.bytes.get(quote_at) };
+                let is_usual = equals & lowest(stops) != 0 && stop + 1 < BLOCK;
+                let quote = if is_usual { self.bytes.get(quote_at) } else { None };
                 let (name, value) = match quote {
                     Some(quote @ (b'"' | b'\'')) => {
                         let behind = kernel.places(block, *quote) & above(stop + 1);
