@@ -74,6 +74,7 @@ impl Kernel for Avx2 {
     fn specials(self, (low, high): Self::Block) -> u64 {
         bits(special(low), special(high))
     }
+
     #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.

@@ -74,6 +74,7 @@ impl Kernel for Avx512 {
             _mm512_cmpeq_epi8_mask(block, known) | _mm512_movepi8_mask(block)
         }
     }
+
     #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.

@@ -57,6 +57,7 @@ impl Kernel for Sse2 {
             either(either(vector, equal(vector, b'&')), either(equal(vector, b'\r'), equal(vector, 0)))
         })
     }
+
     #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
