@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringcrawl::fetch::Hands;
@@ -17,8 +19,10 @@ fn aborted_fetches_leave_nothing_behind() {
     const AT_ONCE: usize = 200;
     let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
     let addr = listener.local_addr().expect("address");
+    // The server's threads live in this process: the descriptors they hold are not the crawler's.
+    let servers = Arc::new(AtomicUsize::new(0));
     for _ in 0..2 {
-        let listener = listener.try_clone().expect("clone");
+        let (listener, servers) = (listener.try_clone().expect("clone"), servers.clone());
         std::thread::spawn(move || {
             let mut held = std::collections::VecDeque::new();
             for (number, stream) in listener.incoming().enumerate() {
@@ -31,8 +35,10 @@ fn aborted_fetches_leave_nothing_behind() {
                     // Never an answer: the deadline ends it.
                     _ => {
                         held.push_back(stream);
+                        servers.fetch_add(1, Relaxed);
                         if held.len() > AT_ONCE {
                             held.pop_front();
+                            servers.fetch_sub(1, Relaxed);
                         }
                     }
                 }
@@ -47,7 +53,9 @@ fn aborted_fetches_leave_nothing_behind() {
     runtime.block_on(async {
         let hands = Rc::new(Hands::new(&config, "testcrawl/1.0".to_owned()).expect("hands"));
         let next = Rc::new(std::cell::Cell::new(0));
-        let mut before = None;
+        let crawlers =
+            || std::fs::read_dir("/proc/self/fd").expect("fds").count().saturating_sub(servers.load(Relaxed));
+        let before = crawlers();
         for target in [FETCHES / 10, FETCHES] {
             let workers: Vec<_> = (0..AT_ONCE)
                 .map(|_| {
@@ -72,15 +80,16 @@ fn aborted_fetches_leave_nothing_behind() {
             for worker in workers {
                 worker.await.expect("worker");
             }
-            // Closes are on their way; the server holds some of its own.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            let open = std::fs::read_dir("/proc/self/fd").expect("fds").count();
-            assert_eq!((hands.buffers_lent(), hands.deadlines().live(), hands.idle_connections()), (0, 0, 0));
-            if let Some(before) = before {
-                // The server's threads hold up to twice AT_ONCE, less at the first look perhaps.
-                assert!(open <= before + 8, "{before} descriptors after a tenth, {open} after all");
+            // Closes are on their way, at both ends.
+            for _ in 0..1_000 {
+                if crawlers() <= before + 8 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            before = Some(open);
+            assert_eq!((hands.buffers_lent(), hands.deadlines().live(), hands.idle_connections()), (0, 0, 0));
+            let open = crawlers();
+            assert!(open <= before + 8, "{before} descriptors at first, {open} after {target} fetches");
         }
         assert_eq!(hands.counters().connects.get(), FETCHES as u64);
     });
