@@ -61,16 +61,26 @@ mod references {
         bencher.counter(BytesCount::new(input::bytes())).bench(every_reference);
     }
 
+    /// Those that a crawl follows.
+    #[divan::bench]
+    fn ours_followed(bencher: Bencher) {
+        bencher.counter(BytesCount::new(input::bytes())).bench(|| of_kinds(&Kinds::FOLLOW));
+    }
+
     #[divan::bench]
     fn floor(bencher: Bencher) {
         bencher.counter(BytesCount::new(input::bytes())).bench(opens);
     }
 
     pub fn every_reference() -> usize {
+        of_kinds(&Kinds::ALL)
+    }
+
+    fn of_kinds(kinds: &Kinds) -> usize {
         let mut bytes = 0;
         for page in input::pages() {
             let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
-            links::references(&page, &Kinds::ALL, &mut |reference| bytes += reference.text.len());
+            links::references(&page, kinds, &mut |reference| bytes += reference.text.len());
         }
         bytes
     }

@@ -2,7 +2,11 @@
 //!
 //! Decides: each name that matters has a bit, and a table for each of the three places says which names have a byte
 //! there. Three look-ups and two `and` then tell whether a tag may be wanted, before it is known where its name ends,
-//! and without a branch.
+//! and without a branch. Before that a block's tags are looked at all at once, by [`LETTERS`]: names go in a few groups,
+//! and a byte's halves say which groups have it at a place.
+//!
+//! What begins with `<` and is no tag counts too if it is a comment, or may be: `<!`. Everything else of this sort ends
+//! where a tag without quotes would, or is text, which begins nothing.
 //!
 //! Invariant: sometimes wrongly yes (`<meter>` begins like `<meta>`), never wrongly no.
 
@@ -31,10 +35,44 @@ const NAMES: [&[u8]; 21] = [
     b"xmp",
 ];
 
-/// What begins with `<` and is no tag.
-const NO_TAG: u32 = 1 << 30;
-/// What begins with `</` and is no tag.
-const NO_END_TAG: u32 = 1 << 31;
+/// The group of each of `NAMES`. Those in one group can be taken for each other letter by letter, so they should not make
+/// up a name that is often met: `source` and `style` have `str` in them, as `strong` does.
+const GROUPS: [u8; 21] = [0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 1, 1, 1, 4, 4, 5, 5, 6, 6, 6, 1];
+
+/// `<!`.
+const MARKUP: u32 = 1 << 31;
+const MARKUP_GROUP: u8 = 7;
+
+/// For each of the three bytes behind `<`, by its lower half and by its upper half: the groups that have such a byte there,
+/// a bit each.
+pub(super) type Letters = [[[u8; 16]; 2]; 3];
+
+/// Which groups have a byte where.
+pub(super) static LETTERS: Letters = letters();
+
+const fn letters() -> Letters {
+    let mut letters = [[[0; 16]; 2]; 3];
+    let mut place = 0;
+    while place < 3 {
+        let mut byte = 0;
+        while byte < 256 {
+            let names = at_place(place, byte as u8);
+            let mut groups = if names & MARKUP != 0 { 1 << MARKUP_GROUP } else { 0 };
+            let mut name = 0;
+            while name < NAMES.len() {
+                if names >> name & 1 != 0 {
+                    groups |= 1 << GROUPS[name];
+                }
+                name += 1;
+            }
+            letters[place][0][byte & 15] |= groups;
+            letters[place][1][byte >> 4] |= groups;
+            byte += 1;
+        }
+        place += 1;
+    }
+    letters
+}
 
 /// For each byte behind `<`, the next and the one after it: the names that have it there.
 static PLACES: [[u32; 256]; 3] = places();
@@ -54,20 +92,14 @@ const fn places() -> [[u32; 256]; 3] {
 }
 
 const fn at_place(place: usize, byte: u8) -> u32 {
-    let letter = byte.is_ascii_alphabetic();
-    let mut bits = match place {
-        0 if byte == b'/' => NO_END_TAG,
-        0 if letter => 0,
-        1 if letter => NO_TAG,
-        _ => NO_TAG | NO_END_TAG,
-    };
+    let mut bits = if place > 0 || byte == b'!' { MARKUP } else { 0 };
     let mut name = 0;
     while name < NAMES.len() {
         let letters = NAMES[name];
-        // Behind the end of a name there may be anything, but no letter where the name ends.
+        // Behind a name stands what ends it, and behind that there may be anything.
         let has = match place {
             place if place < letters.len() => letters[place] == byte.to_ascii_lowercase(),
-            place if place == letters.len() => !letter,
+            place if place == letters.len() => matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ' | b'/' | b'>'),
             _ => true,
         };
         if has {
@@ -89,7 +121,7 @@ impl Wanted {
     /// The start tags of these names, in lower case; only what is in `NAMES` can be wanted.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Wanted {
         let bit = |name: &[u8]| NAMES.iter().position(|one| *one == name).map_or(0, |place| 1 << place);
-        Wanted { names: names.into_iter().map(bit).fold(NO_TAG | NO_END_TAG, |bits, bit| bits | bit), every: false }
+        Wanted { names: names.into_iter().map(bit).fold(MARKUP, |bits, bit| bits | bit), every: false }
     }
 
     /// Wants every start and end tag from now on, or the named start tags alone.
@@ -104,7 +136,7 @@ impl Wanted {
         self.every
     }
 
-    /// Bits of the wanted start tags that `<` and these bytes may begin, or of no tag at all; 0 where it is neither.
+    /// Bits of the wanted start tags, or of the comments, that `<` and these bytes may begin.
     #[inline(always)]
     pub fn names(&self, [first, second, third]: [u8; 3]) -> u32 {
         let [firsts, seconds, thirds] = &PLACES;
@@ -145,12 +177,14 @@ mod tests {
         for yes in ["a>-", "a x", "A/>", "link", "LINk", "style", "svg>", "meta", "meter", "a\0b"] {
             assert!(may_be(yes), "{yes}");
         }
-        for no in ["b> ", "li>", "li ", "abbr", "strong", "main", "p><", "h1>", "small", "/a>", "/A>", "/link", "image"]
-        {
+        for no in [
+            "b> ", "li>", "li ", "abbr", "strong", "main", "p><", "h1>", "small", "/a>", "/A>", "/link", "image",
+            "?xml", "/>a", "<a>",
+        ] {
             assert!(!may_be(no), "{no}");
         }
-        for no_tag in ["!--", "?xml", " a ", "<a>", "\0li", "/>a", "/ a", "/<a", "1>a"] {
-            assert!(may_be(no_tag), "{no_tag}");
+        for comment in ["!--", "!DO", "![C", "!>-"] {
+            assert!(may_be(comment), "{comment}");
         }
     }
 
@@ -161,6 +195,35 @@ mod tests {
             let text = [name, b">>"].concat();
             assert!(wanted.names(*text.first_chunk().unwrap()) != 0);
             assert!(wanted.names(*text.to_ascii_uppercase().first_chunk().unwrap()) != 0);
+        }
+    }
+
+    /// Whether the groups have these three bytes.
+    fn in_groups(bytes: [u8; 3]) -> bool {
+        let of =
+            |(place, byte): (&[[u8; 16]; 2], u8)| place[0][usize::from(byte & 15)] & place[1][usize::from(byte >> 4)];
+        LETTERS.iter().zip(bytes).map(of).fold(!0, |all, one| all & one) != 0
+    }
+
+    #[test]
+    fn groups_have_every_name_and_few_others() {
+        let wanted = Wanted::new(NAMES);
+        for bytes in (0..1_u32 << 24).map(|number| {
+            let [a, b, c, _] = number.to_le_bytes();
+            [a, b, c]
+        }) {
+            assert!(wanted.names(bytes) == 0 || in_groups(bytes), "{bytes:?}");
+        }
+        for common in ["abb", "b> ", "br>", "but", "div", "em>", "foo", "hea", "h1>", "inp", "lab", "li>", "li ", "mai"]
+        {
+            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
+        }
+        for common in ["nav", "ol>", "opt", "p> ", "p c", "sec", "sma", "spa", "str", "tab", "td>", "th ", "tr>", "ul>"]
+        {
+            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
+        }
+        for common in ["/a>", "/di", "/sp", "?xm"] {
+            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
         }
     }
 }

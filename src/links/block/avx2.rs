@@ -5,10 +5,12 @@
 #![allow(unsafe_code, reason = "intrinsics; see above")]
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
-    _mm256_set1_epi8, _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_and_si256, _mm256_broadcastsi128_si256,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
 };
 
+use super::super::wanted::Letters;
 use super::{BLOCK, Kernel, Task};
 
 /// Proof of AVX2 and of bit manipulation.
@@ -76,6 +78,11 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
+    fn in_groups(self, [first, second, third]: [Self::Block; 3], letters: &Letters) -> u64 {
+        !bits(in_no_group([first.0, second.0, third.0], letters), in_no_group([first.1, second.1, third.1], letters))
+    }
+
+    #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
@@ -91,6 +98,30 @@ fn special(vector: __m256i) -> __m256i {
         let carriage_return = _mm256_cmpeq_epi8(vector, _mm256_set1_epi8(b'\r' as i8));
         let nul = _mm256_cmpeq_epi8(vector, _mm256_setzero_si256());
         _mm256_or_si256(_mm256_or_si256(vector, ampersand), _mm256_or_si256(carriage_return, nul))
+    }
+}
+
+/// All ones where three bytes are in no group.
+#[inline(always)]
+fn in_no_group([first, second, third]: [__m256i; 3], [firsts, seconds, thirds]: &Letters) -> __m256i {
+    // SAFETY: AVX2 is there: only `Avx2`'s operations call this.
+    unsafe {
+        let both = _mm256_and_si256(groups(first, firsts), groups(second, seconds));
+        _mm256_cmpeq_epi8(_mm256_and_si256(both, groups(third, thirds)), _mm256_setzero_si256())
+    }
+}
+
+/// The groups of each byte.
+#[inline(always)]
+fn groups(bytes: __m256i, [lower, upper]: &[[u8; 16]; 2]) -> __m256i {
+    // SAFETY: as above; the loads are of 16 bytes, and need no alignment.
+    unsafe {
+        let lower = _mm256_broadcastsi128_si256(_mm_loadu_si128(lower.as_ptr().cast()));
+        let upper = _mm256_broadcastsi128_si256(_mm_loadu_si128(upper.as_ptr().cast()));
+        let half = _mm256_set1_epi8(0x0f);
+        let by_lower = _mm256_shuffle_epi8(lower, _mm256_and_si256(bytes, half));
+        let upper_halves = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), half);
+        _mm256_and_si256(by_lower, _mm256_shuffle_epi8(upper, upper_halves))
     }
 }
 

@@ -5,10 +5,12 @@
 #![allow(unsafe_code, reason = "intrinsics; see above")]
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm_setr_epi8, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask,
-    _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8,
+    __m512i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_setr_epi8, _mm512_and_si512, _mm512_broadcast_i32x4,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8,
+    _mm512_srli_epi16, _mm512_test_epi8_mask,
 };
 
+use super::super::wanted::Letters;
 use super::{BLOCK, Kernel, Task};
 
 /// Proof of AVX-512 for bytes and of bit manipulation.
@@ -76,8 +78,33 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64 {
+        let [first, second, third] = blocks;
+        let [firsts, seconds, thirds] = letters;
+        // SAFETY: AVX-512 is there.
+        unsafe {
+            let both = _mm512_and_si512(groups(second, seconds), groups(third, thirds));
+            _mm512_test_epi8_mask(groups(first, firsts), both)
+        }
+    }
+
+    #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
+    }
+}
+
+/// The groups of each byte.
+#[inline(always)]
+fn groups(bytes: __m512i, [lower, upper]: &[[u8; 16]; 2]) -> __m512i {
+    // SAFETY: AVX-512 is there: only `Avx512`'s operations call this; the loads are of 16 bytes, and need no alignment.
+    unsafe {
+        let lower = _mm512_broadcast_i32x4(_mm_loadu_si128(lower.as_ptr().cast()));
+        let upper = _mm512_broadcast_i32x4(_mm_loadu_si128(upper.as_ptr().cast()));
+        let half = _mm512_set1_epi8(0x0f);
+        let by_lower = _mm512_shuffle_epi8(lower, _mm512_and_si512(bytes, half));
+        let upper_halves = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), half);
+        _mm512_and_si512(by_lower, _mm512_shuffle_epi8(upper, upper_halves))
     }
 }

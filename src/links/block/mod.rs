@@ -1,6 +1,6 @@
 //! Sixty-four bytes at once: where in them a byte stands, as the bits of a `u64`, lowest bit first.
 //!
-//! Decides: the scanner asks all its questions of a block with four operations, and each processor has its kernel for
+//! Decides: the scanner asks all its questions of a block with five operations, and each processor has its kernel for
 //! them: AVX-512, AVX2, SSE2, NEON, and plain code elsewhere. The kernel is picked at run time;
 //! [`with_best`] runs a whole task under it, so that a kernel's operations become part of the task's own loops and no
 //! search is a call.
@@ -10,6 +10,7 @@
 //! Limits: what a task calls under a kernel has to be `#[inline(always)]`, and no closure, or it is compiled for any
 //! processor, and each operation is a call.
 
+use super::wanted::Letters;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_arch = "x86_64")]
@@ -45,6 +46,10 @@ pub(super) trait Kernel: Copy {
 
     /// Where a byte stands that makes a value more than its bytes: one that is not ASCII, `&`, CR or NUL.
     fn specials(self, block: Self::Block) -> u64;
+
+    /// Where three bytes, one of each block, stand in a group of names: by both halves of each. A processor without
+    /// look-ups in a vector says so of every place.
+    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64;
 
     /// Says that what stands at `at`, which may lie behind the end, will be looked at soon.
     #[inline(always)]

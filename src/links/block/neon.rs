@@ -5,9 +5,10 @@
 
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vcgeq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8, vqtbl1q_u8,
-    vreinterpretq_u64_u8,
+    vreinterpretq_u64_u8, vshrq_n_u8, vtstq_u8,
 };
 
+use super::super::wanted::Letters;
 use super::{BLOCK, Kernel, Task};
 
 /// NEON.
@@ -57,6 +58,26 @@ impl Kernel for Neon {
             let control = vorrq_u8(vceqq_u8(vector, vdupq_n_u8(b'\r')), vceqq_u8(vector, vdupq_n_u8(0)));
             vorrq_u8(vorrq_u8(high, ampersand), control)
         }))
+    }
+
+    #[inline(always)]
+    fn in_groups(self, [first, second, third]: [Self::Block; 3], letters: &Letters) -> u64 {
+        let [firsts, seconds, thirds] = letters;
+        // SAFETY: NEON is part of aarch64.
+        bits([0, 1, 2, 3].map(|vector| unsafe {
+            let both = vandq_u8(groups(first[vector], firsts), groups(second[vector], seconds));
+            vtstq_u8(both, groups(third[vector], thirds))
+        }))
+    }
+}
+
+/// The groups of each byte.
+#[inline(always)]
+fn groups(bytes: uint8x16_t, [lower, upper]: &[[u8; 16]; 2]) -> uint8x16_t {
+    // SAFETY: NEON is part of aarch64; the loads are of 16 bytes.
+    unsafe {
+        let by_lower = vqtbl1q_u8(vld1q_u8(lower.as_ptr()), vandq_u8(bytes, vdupq_n_u8(0x0f)));
+        vandq_u8(by_lower, vqtbl1q_u8(vld1q_u8(upper.as_ptr()), vshrq_n_u8::<4>(bytes)))
     }
 }
 

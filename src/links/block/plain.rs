@@ -1,6 +1,7 @@
 //! The kernel of other processors, and what all kernels are compared with: one byte after the other.
 
 use super::super::tokenizer::ends_name;
+use super::super::wanted::Letters;
 use super::{BLOCK, Kernel, Task};
 
 /// No vectors.
@@ -35,6 +36,16 @@ impl Kernel for Plain {
     #[inline(always)]
     fn specials(self, block: Self::Block) -> u64 {
         bits(&block, |one| !one.is_ascii() || matches!(one, b'&' | b'\r' | 0))
+    }
+
+    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64 {
+        let mut groups = [!0_u8; BLOCK];
+        for (block, [lower, upper]) in blocks.iter().zip(letters) {
+            for (groups, byte) in groups.iter_mut().zip(block) {
+                *groups &= lower[usize::from(byte & 15)] & upper[usize::from(byte >> 4)];
+            }
+        }
+        bits(&groups, |groups| groups != 0)
     }
 }
 

@@ -8,6 +8,7 @@ use std::arch::x86_64::{
     _mm_or_si128, _mm_prefetch, _mm_set1_epi8, _mm_sub_epi8,
 };
 
+use super::super::wanted::Letters;
 use super::{BLOCK, Kernel, Task};
 
 /// SSE2.
@@ -56,6 +57,11 @@ impl Kernel for Sse2 {
         bits(block, |vector| {
             either(either(vector, equal(vector, b'&')), either(equal(vector, b'\r'), equal(vector, 0)))
         })
+    }
+
+    #[inline(always)]
+    fn in_groups(self, _blocks: [Self::Block; 3], _letters: &Letters) -> u64 {
+        !0
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::super::tests::Noise;
 use super::super::tokenizer::ends_name;
+use super::super::wanted::LETTERS;
 use super::{BLOCK, Kernel, Task, plain_text, with_each};
 
 #[derive(Clone)]
@@ -52,6 +53,33 @@ fn noise() {
         let bytes: [u8; 16] = std::array::from_fn(|_| noise.below(256) as u8);
         check(std::array::from_fn(|_| noise.pick(&bytes)));
         check(std::array::from_fn(|_| noise.pick(b"<>\"'=/ \t\n\x0b\x0c\r\0&a-")));
+    }
+}
+
+#[derive(Clone)]
+struct InGroups([[u8; BLOCK]; 3]);
+
+impl Task for InGroups {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> u64 {
+        kernel.in_groups(self.0.map(|block| kernel.load(&block)), &LETTERS)
+    }
+}
+
+#[test]
+fn groups_by_letters() {
+    let mut noise = Noise(0x5eed_0012);
+    for round in 0..3_000 {
+        let mut bytes = || if round % 2 == 0 { noise.below(256) as u8 } else { noise.pick(b"aAsStTcCiIeE!/> \t\xe9") };
+        let blocks = [0; 3].map(|_| std::array::from_fn(|_| bytes()));
+        let found = with_each(&InGroups(blocks));
+        let (_, expected) = found[0];
+        for (kernel, found) in found {
+            // Without look-ups in a vector it may be anywhere.
+            assert_eq!(found, if kernel == "sse2" { !0 } else { expected }, "{kernel}: {blocks:?}");
+        }
     }
 }
 

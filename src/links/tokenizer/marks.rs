@@ -13,7 +13,7 @@
 //! `<` or `>` doubtful lies between the tag's own `<` and that place. Every block is looked at once at most.
 
 use super::super::block::{BLOCK, Kernel};
-use super::super::wanted::Wanted;
+use super::super::wanted::{LETTERS, Wanted};
 
 /// Marks that were set and not taken yet, and how far the page was looked at.
 pub(super) struct Marks {
@@ -78,9 +78,11 @@ impl Marks {
     /// Sets the marks of the next blocks; all that were set are taken.
     #[inline(always)]
     fn look<K: Kernel>(&mut self, kernel: K, bytes: &[u8], wanted: &Wanted) {
+        // Not in place, where every block would have to write what the next one reads.
+        let (mut looked, mut carried) = (self.looked, self.carried);
         (self.taken, self.set) = (0, 0);
         for _ in 0..BLOCKS {
-            let rest = bytes.get(self.looked..).unwrap_or_default();
+            let rest = bytes.get(looked..).unwrap_or_default();
             let last;
             let window: &[u8; WINDOW] = match rest.first_chunk() {
                 Some(window) => window,
@@ -90,82 +92,65 @@ impl Marks {
                 }
             };
             kernel.expect(rest, AHEAD);
-            let may_go_on = self.look_at(kernel, window, wanted);
-            self.looked += BLOCK;
-            if !may_go_on || self.set > PLACES - BLOCK_MARKS || self.looked >= bytes.len() {
+            let (opens, doubtful) = carried.look_at(kernel, window);
+            let mut names = 0;
+            if doubtful == 0 {
+                // No closures: these would not be compiled for the kernel.
+                let (first, second, third) = (at_place(window, 1), at_place(window, 2), at_place(window, 3));
+                let begins = [kernel.load(first), kernel.load(second), kernel.load(third)];
+                let mut left = opens & kernel.in_groups(begins, &LETTERS);
+                while left != 0 {
+                    names |= self.mark(looked, window, left.trailing_zeros() as usize, wanted);
+                    left &= left - 1;
+                }
+                if opens != 0 {
+                    carried.open = looked + opens.ilog2() as usize;
+                }
+            } else {
+                carried.open = self.mark_doubtful(looked, window, (opens, doubtful, carried.open), wanted);
+            }
+            looked += BLOCK;
+            // Behind such a tag there may be no markup.
+            let ends = Wanted::may_hold_raw_text(names);
+            if ends || self.set > PLACES - BLOCK_MARKS || looked >= bytes.len() {
                 break;
             }
         }
+        (self.looked, self.carried) = (looked, carried);
     }
 
-    /// Sets the marks of one block. Returns false where it has a tag behind which there may be no markup.
-    #[inline(always)]
-    fn look_at<K: Kernel>(&mut self, kernel: K, window: &[u8; WINDOW], wanted: &Wanted) -> bool {
-        let Some(block) = window.first_chunk() else { return false };
-        let block = kernel.load(block);
-        let carried = self.carried;
-        let opens = kernel.places(block, b'<');
-        let closes = kernel.places(block, b'>');
-        let equals = kernel.places(block, b'=');
-        let spaces = kernel.name_ends(block);
-
-        // Adding to the spaces behind `=` is going to what is behind them. That `/` and `>` are among them adds doubt
-        // at most.
-        let behind_equals = equals << 1 | carried.behind_equals;
-        let (sum, spaces_go_on) = spaces.overflowing_add(behind_equals & spaces);
-        let may_open_value = behind_equals | sum & !spaces;
-
-        let doubles = kernel.places(block, b'"');
-        let (in_doubles, in_double) = between(doubles & may_open_value, doubles & !may_open_value, carried.in_double);
-        let singles = kernel.places(block, b'\'');
-        let (in_singles, in_single) = between(singles & may_open_value, singles & !may_open_value, carried.in_single);
-        let (in_tags, in_tag) = between(opens, closes, carried.in_tag);
-
-        let ends = closes & !in_tags;
-        let nested = opens & ((in_tags & !closes | opens) << 1 | carried.in_tag);
-        let doubtful = nested | ends & (in_doubles | in_singles);
-
-        let behind_equals = equals >> (BLOCK - 1) | u64::from(spaces_go_on);
-        self.carried = Carried { in_tag, in_double, in_single, behind_equals, open: carried.open };
-        if doubtful != 0 {
-            self.mark_doubtful(window, opens, doubtful, wanted);
-            return true;
-        }
-        let (mut left, mut names) = (opens, 0);
-        while left != 0 {
-            names |= self.mark(window, left.trailing_zeros() as usize, wanted);
-            left &= left - 1;
-        }
-        if opens != 0 {
-            self.carried.open = self.looked + opens.ilog2() as usize;
-        }
-        !Wanted::may_hold_raw_text(names)
-    }
-
-    /// As the end of `look_at`, with the tags that what is doubtful belongs to.
+    /// Marks a block with something doubtful in it, and the tags that this belongs to; `open` is where the last `<` before
+    /// the block is. Returns where it is behind it.
     #[cold]
     #[inline(never)]
-    fn mark_doubtful(&mut self, window: &[u8; WINDOW], opens: u64, doubtful: u64, wanted: &Wanted) {
+    fn mark_doubtful(
+        &mut self,
+        looked: usize,
+        window: &[u8; WINDOW],
+        (opens, doubtful, mut open): (u64, u64, usize),
+        wanted: &Wanted,
+    ) -> usize {
         let mut left = opens | doubtful;
         while left != 0 {
             let place = left.trailing_zeros() as usize;
             if doubtful >> place & 1 != 0 {
-                self.push(self.carried.open, true);
+                self.push(open, true);
             }
             if opens >> place & 1 != 0 {
-                self.mark(window, place, wanted);
-                self.carried.open = self.looked + place;
+                self.mark(looked, window, place, wanted);
+                open = looked + place;
             }
             left &= left - 1;
         }
+        open
     }
 
     /// Marks the `<` at `place` if its tag may be wanted. Returns the names that it may have.
     #[inline(always)]
-    fn mark(&mut self, window: &[u8; WINDOW], place: usize, wanted: &Wanted) -> u32 {
+    fn mark(&mut self, looked: usize, window: &[u8; WINDOW], place: usize, wanted: &Wanted) -> u32 {
         let place = place % BLOCK;
         let names = wanted.names([window[place + 1], window[place + 2], window[place + 3]]);
-        self.push(self.looked + place, names != 0);
+        self.push(looked + place, names != 0);
         names
     }
 
@@ -177,17 +162,53 @@ impl Marks {
     }
 }
 
-/// What lies behind the last of `opening` and not behind a `closing` since, and whether what follows the block does;
-/// `before` is one where its first byte does. Where `opening` or `closing` stands the bits are: of an `opening`, any;
-/// of a `closing`, none if it closes something.
+impl Carried {
+    /// Where a block has `<`, and where something doubtful: `<`, or `>`.
+    #[inline(always)]
+    fn look_at<K: Kernel>(&mut self, kernel: K, window: &[u8; WINDOW]) -> (u64, u64) {
+        let block = kernel.load(at_place(window, 0));
+        let opens = kernel.places(block, b'<');
+        let closes = kernel.places(block, b'>');
+        let equals = kernel.places(block, b'=');
+        let spaces = kernel.name_ends(block);
+
+        // Adding to the spaces behind `=` is going to what is behind them. That `/` and `>` are among them adds doubt
+        // at most.
+        let behind_equals = equals << 1 | self.behind_equals;
+        let (sum, spaces_go_on) = spaces.overflowing_add(behind_equals & spaces);
+        let may_open_value = behind_equals | sum & !spaces;
+        self.behind_equals = equals >> (BLOCK - 1) | u64::from(spaces_go_on);
+
+        let doubles = kernel.places(block, b'"');
+        let in_doubles = between(doubles & may_open_value, doubles & !may_open_value, &mut self.in_double);
+        let singles = kernel.places(block, b'\'');
+        let in_singles = between(singles & may_open_value, singles & !may_open_value, &mut self.in_single);
+        let was_in_tag = self.in_tag;
+        let in_tags = between(opens, closes, &mut self.in_tag);
+
+        let ends = closes & !in_tags;
+        let nested = opens & ((in_tags & !closes | opens) << 1 | was_in_tag);
+        (opens, nested | ends & (in_doubles | in_singles))
+    }
+}
+
+/// What lies behind the last of `opening` and not behind a `closing` since. `is_in` is one where the first byte does, and
+/// is told of what follows the block. Where `opening` or `closing` stands the bits are: of an `opening`, any; of a
+/// `closing`, none if it closes something.
 ///
 /// Subtracting is going from bit to bit: a borrow runs from each `opening` to the next `closing`. One without a
 /// `closing` of its own only takes away its own bit.
 #[inline(always)]
-fn between(opening: u64, closing: u64, before: u64) -> (u64, u64) {
-    let (bits, goes_on) = closing.overflowing_sub(opening);
-    let (bits, all) = bits.overflowing_sub(before);
-    (bits, u64::from(goes_on | all))
+fn between(opening: u64, closing: u64, is_in: &mut u64) -> u64 {
+    let bits = u128::from(closing).wrapping_sub(u128::from(opening)).wrapping_sub(u128::from(*is_in));
+    *is_in = (bits >> u64::BITS) as u64 & 1;
+    bits as u64
+}
+
+/// The block at `place` of a window, 3 at most.
+#[inline(always)]
+fn at_place(window: &[u8; WINDOW], place: usize) -> &[u8; BLOCK] {
+    window.get(place..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; BLOCK])
 }
 
 /// What is left of the page, less than a window, and zeros.
