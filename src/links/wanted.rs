@@ -174,7 +174,7 @@ mod tests {
         let names: [&[u8]; 5] = [b"a", b"link", b"style", b"svg", b"meta"];
         let wanted = Wanted::new(names);
         let may_be = |name: &str| wanted.names(*name.as_bytes().first_chunk().unwrap()) != 0;
-        for yes in ["a>-", "a x", "A/>", "link", "LINk", "style", "svg>", "meta", "meter", "a\0b"] {
+        for yes in ["a>-", "a x", "A/>", "link", "LINk", "style", "svg>", "meta", "meter", "a\t\u{e9}"] {
             assert!(may_be(yes), "{yes}");
         }
         for no in [
@@ -214,16 +214,10 @@ mod tests {
         }) {
             assert!(wanted.names(bytes) == 0 || in_groups(bytes), "{bytes:?}");
         }
-        for common in ["abb", "b> ", "br>", "but", "div", "em>", "foo", "hea", "h1>", "inp", "lab", "li>", "li ", "mai"]
-        {
-            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
-        }
-        for common in ["nav", "ol>", "opt", "p> ", "p c", "sec", "sma", "spa", "str", "tab", "td>", "th ", "tr>", "ul>"]
-        {
-            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
-        }
-        for common in ["/a>", "/di", "/sp", "?xm"] {
-            assert!(!in_groups(*common.as_bytes().first_chunk().unwrap()), "{common}");
+        let common = "abb b> br> but div em> foo hea h1> inp lab li> li/ mai ol> opt p> p/ sec sma spa str tab td> th/ tr> \
+                      ul> /a> /di /sp ?xm";
+        for letters in common.split(' ').map(|letters| format!("{letters} ")) {
+            assert!(!in_groups(*letters.as_bytes().first_chunk().unwrap()), "{letters}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::super::block::{BLOCK, Kernel, Task, with_best};
 use super::super::foreign;
 use super::super::tokenizer::Tokenizer;
-use super::super::wanted::Wanted;
+use super::super::wanted::{Letters, Wanted};
 
 /// Blocks loaded for a byte. A block may be loaded at each byte, and a tag that turns out to be odd is read twice: once
 /// to pass it, once for its attributes, each of which is looked at on its own.
@@ -40,6 +40,11 @@ impl<K: Kernel> Kernel for Counting<'_, K> {
     #[inline(always)]
     fn specials(self, block: K::Block) -> u64 {
         self.kernel.specials(block)
+    }
+
+    #[inline(always)]
+    fn in_groups(self, blocks: [K::Block; 3], letters: &Letters) -> u64 {
+        self.kernel.in_groups(blocks, letters)
     }
 }
 
