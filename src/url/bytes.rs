@@ -5,7 +5,7 @@
 //!
 //! Invariants: a scan says what the tables say byte by byte (a test compares them). Linear; nothing is read outside.
 
-use super::block::{BLOCK_BYTES, Bits, bits, host_bits, short_bits};
+use super::block::{BLOCK_BYTES, Bits, Bits64, HostBits64, WIDE_BYTES, bits, bits64, host_bits64, short_bits};
 
 /// A dot, or what may be an escaped one, begins a segment.
 pub(super) const DOTS: u8 = 1;
@@ -62,7 +62,7 @@ pub(super) const HOST: [u8; 256] = {
 pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
     let (mut at, mut slash_before, mut in_query) = (start, u64::from(begins_segment), false);
     while at < bytes.len() {
-        let Bits64 { mut odd, slashes, dots } = bits64(bytes, at);
+        let Bits64 { mut odd, slashes, dots } = bits64(bytes.get(at..)?);
         // Lowest first: the bits below the first odd byte are those of the path.
         let path = (odd & odd.wrapping_neg()).wrapping_sub(1);
         if !in_query && dots & (slashes << 1 | slash_before) & path != 0 {
@@ -78,67 +78,27 @@ pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Opt
             odd &= odd - 1;
         }
         slash_before = slashes >> 63;
-        at += 64;
+        at += WIDE_BYTES;
     }
     Some(bytes.len())
 }
 
-struct Bits64 {
-    odd: u64,
-    slashes: u64,
-    dots: u64,
-}
-
-/// The bits of 64 bytes from `start` on; none behind the end.
-#[inline(always)]
-fn bits64(bytes: &[u8], start: usize) -> Bits64 {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let (blocks, part) = rest.get(..64).unwrap_or(rest).as_chunks::<BLOCK_BYTES>();
-    let mut all = Bits64 { odd: 0, slashes: 0, dots: 0 };
-    let mut add = |bits: Bits, index: usize| {
-        all.odd |= u64::from(bits.odd) << (index * BLOCK_BYTES);
-        all.slashes |= u64::from(bits.slashes) << (index * BLOCK_BYTES);
-        all.dots |= u64::from(bits.dots) << (index * BLOCK_BYTES);
-    };
-    for (index, block) in blocks.iter().enumerate() {
-        add(bits(block), index);
-    }
-    if !part.is_empty() {
-        let block = match bytes.last_chunk() {
-            // What stands before the part is shifted out.
-            Some(block) => bits(block).from(BLOCK_BYTES - part.len()),
-            None => short_bits(part),
-        };
-        add(block, blocks.len());
-    }
-    all
+/// How many of the first 64 bytes are letters in lower case, digits, `-` or `.`, up to one that is not.
+#[inline]
+pub(super) fn plain_host_bytes(bytes: &[u8]) -> usize {
+    host_bits64(bytes).foreign.trailing_zeros() as usize
 }
 
 /// Where the host ends that `bytes` begin with, when it is short, in lower case, certainly a domain, and a slash follows.
 #[inline]
 pub(super) fn plain_host_end(bytes: &[u8]) -> Option<usize> {
-    let (mut foreign, mut dots, mut dashes) = (0_u64, 0_u64, 0_u64);
-    let mut start = 0;
-    while foreign == 0 && start < 64 {
-        let block = match bytes.get(start..)?.first_chunk() {
-            Some(block) => host_bits(block),
-            None => {
-                let mut block = [b'/'; BLOCK_BYTES];
-                block.iter_mut().zip(bytes.get(start..)?).for_each(|(to, from)| *to = *from);
-                host_bits(&block)
-            }
-        };
-        foreign |= u64::from(block.foreign) << start;
-        dots |= u64::from(block.dots) << start;
-        dashes |= u64::from(block.dashes) << start;
-        start += BLOCK_BYTES;
-    }
+    let HostBits64 { foreign, dots, dashes } = host_bits64(bytes);
     let end = foreign.trailing_zeros();
     if foreign == 0 || bytes.get(end as usize) != Some(&b'/') {
         return None;
     }
     let below = (1 << end) - 1;
-    (dots, dashes) = (dots & below, dashes & below);
+    let (dots, dashes) = (dots & below, dashes & below);
     let last_label = 64 - dots.leading_zeros();
     // Empty labels, also at both ends; what may be Punycode.
     let has_empty_label = dots & (dots << 1 | 1) != 0 || last_label == end;

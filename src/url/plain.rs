@@ -334,7 +334,10 @@ fn trim(reference: &str) -> &str {
 fn scheme_bytes(bytes: &[u8]) -> Option<usize> {
     let is_scheme_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     bytes.first().filter(|first| first.is_ascii_alphabetic())?;
-    let end = bytes.iter().position(|byte| !is_scheme_byte(byte))?;
+    // Mostly the first byte that a host could not have says that there is none.
+    let plain = bytes::plain_host_bytes(bytes);
+    let rest = bytes.get(plain..)?;
+    let end = plain + rest.iter().position(|byte| !is_scheme_byte(byte))?;
     (bytes.get(end) == Some(&b':')).then_some(end)
 }
 

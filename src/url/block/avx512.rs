@@ -1,0 +1,107 @@
+//! Up to 64 bytes at once, however many there are: a load that leaves out what is behind the end takes no branch, and
+//! lengths of references come in no order that a processor could foresee.
+//!
+//! Why unsafe: intrinsics of features that not every processor has, and a load through a pointer. An `Avx512` is made by
+//! `detect` alone, so whoever has one is on a processor with these features.
+//! Invariants: the same bits as by sixteen bytes at a time (a test compares them).
+
+use std::arch::x86_64::{
+    __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmple_epu8_mask,
+    _mm512_maskz_loadu_epi8, _mm512_set1_epi8, _mm512_shuffle_epi8, _mm512_srli_epi16, _mm512_sub_epi8,
+    _mm512_test_epi8_mask,
+};
+
+use super::super::bytes::{PATH, QUERY};
+use super::{Bits64, HostBits64, WIDE_BYTES};
+
+/// Proof of AVX-512 for bytes and of bit manipulation.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    /// The proof, if the processor has what it needs.
+    #[inline]
+    pub fn detect() -> Option<Avx512> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("bmi2");
+        has.then_some(Avx512(()))
+    }
+
+    /// As `super::bits64`.
+    #[inline]
+    pub fn bits(self, bytes: &[u8]) -> Bits64 {
+        // SAFETY: the features are there, or there would be no `Avx512`.
+        unsafe { bits(bytes) }
+    }
+
+    /// As `super::host_bits64`.
+    #[inline]
+    pub fn host_bits(self, bytes: &[u8]) -> HostBits64 {
+        // SAFETY: as above.
+        unsafe { host_bits(bytes) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn bits(bytes: &[u8]) -> Bits64 {
+    let (block, there) = load(bytes);
+    // SAFETY: both tables have the sixteen bytes that are read.
+    let [lower, upper] = ODD.map(|table| unsafe { _mm_loadu_si128(table.as_ptr().cast()) });
+    let half = _mm512_set1_epi8(0x0f);
+    let by_lower = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(lower), _mm512_and_si512(block, half));
+    let upper_halves = _mm512_and_si512(_mm512_srli_epi16::<4>(block), half);
+    let by_upper = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(upper), upper_halves);
+    Bits64 {
+        odd: _mm512_test_epi8_mask(by_lower, by_upper) & there,
+        slashes: equal(block, b'/'),
+        dots: equal(block, b'.') | equal(block, b'%'),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn host_bits(bytes: &[u8]) -> HostBits64 {
+    let (block, there) = load(bytes);
+    let letters = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'a')), splat(25));
+    // From `-` to `9` there are `.` and the slash besides.
+    let digits = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'-')), splat(b'9' - b'-'));
+    let known = letters | digits & !equal(block, b'/');
+    HostBits64 { foreign: !(known & there), dots: equal(block, b'.'), dashes: equal(block, b'-') }
+}
+
+/// The first bytes, with zeros behind the end, and which of them there are.
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn load(bytes: &[u8]) -> (__m512i, u64) {
+    let there = if bytes.len() < WIDE_BYTES { (1 << bytes.len()) - 1 } else { !0 };
+    // SAFETY: no byte is read that `there` leaves out; the others are the slice's.
+    (unsafe { _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast()) }, there)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn equal(block: __m512i, byte: u8) -> u64 {
+    _mm512_cmpeq_epi8_mask(block, splat(byte))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn splat(byte: u8) -> __m512i {
+    _mm512_set1_epi8(byte as i8)
+}
+
+/// By the lower half of a byte and by its upper half: a byte is odd where both have a bit in common. Upper halves of which
+/// not all bytes, nor none, are odd have a bit each.
+const ODD: [[u8; 16]; 2] = {
+    let mut tables = [[0; 16]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        if (PATH[byte] | QUERY[byte]) != 0 {
+            let bit = match byte >> 4 {
+                upper @ 2..=7 => 1 << upper,
+                _ => 1,
+            };
+            tables[0][byte & 15] |= bit;
+            tables[1][byte >> 4] |= bit;
+        }
+        byte += 1;
+    }
+    tables
+};
