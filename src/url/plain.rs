@@ -61,17 +61,18 @@ impl Ground {
                 return write_elsewhere(self.url.scheme(), RELATIVE_HOST_START, reference, encoding, to).map(Ok);
             }
             [b'/', ..] => (origin_end, 0),
-            [b'h', b't', b't', b'p', b':', b'/', b'/', ..] | [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => {
+            bytes => match written_out(bytes) {
                 // Most URLs that are written out are of the base's own origin.
-                if bytes.get(origin_end) == Some(&b'/') && reference.starts_with(self.url.origin()) {
+                Some(_) if bytes.get(origin_end) == Some(&b'/') && reference.starts_with(self.url.origin()) => {
                     (origin_end, origin_end)
-                } else {
-                    return resolve_alone(reference, encoding, to).map(Ok);
                 }
-            }
-            bytes => match scheme_bytes(bytes) {
-                Some(scheme_bytes) => return is_opaque(reference, scheme_bytes).then_some(Err(UrlError::Scheme)),
-                None => (self.folder_end, 0),
+                Some((scheme, host_start)) => {
+                    return write_elsewhere(scheme, host_start, reference, encoding, to).map(Ok);
+                }
+                None => match scheme_bytes(bytes) {
+                    Some(scheme_bytes) => return is_opaque(reference, scheme_bytes).then_some(Err(UrlError::Scheme)),
+                    None => (self.folder_end, 0),
+                },
             },
         };
         let begins_segment = kept == self.folder_end;
@@ -113,12 +114,18 @@ impl Ground {
 /// other and where it is not plain.
 pub(super) fn resolve_alone(reference: &str, encoding: &'static Encoding, to: &mut Url) -> Option<Reach> {
     let reference = trim(reference);
-    let (scheme, prefix) = match reference.as_bytes() {
-        [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => (Scheme::Https, HTTPS_PREFIX),
-        [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => (Scheme::Http, HTTP_PREFIX),
-        _ => return None,
-    };
-    write_elsewhere(scheme, prefix.len(), reference, encoding, to)
+    let (scheme, host_start) = written_out(reference.as_bytes())?;
+    write_elsewhere(scheme, host_start, reference, encoding, to)
+}
+
+/// The scheme of a URL that is written out, and where its host begins.
+#[inline(always)]
+fn written_out(bytes: &[u8]) -> Option<(Scheme, usize)> {
+    match bytes {
+        [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => Some((Scheme::Https, HTTPS_PREFIX.len())),
+        [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => Some((Scheme::Http, HTTP_PREFIX.len())),
+        _ => None,
+    }
 }
 
 /// `text` is what follows `//`; `None` unless host and port are plain, too.
