@@ -5,7 +5,9 @@
 //!
 //! Invariants: a scan says what the tables say byte by byte (a test compares them). Linear; nothing is read outside.
 
-use super::block::{BLOCK_BYTES, Bits, Bits64, HostBits64, WIDE_BYTES, bits, bits64, host_bits64, short_bits};
+use super::block::{
+    BLOCK_BYTES, Bits, Bits64, HostBits64, WIDE_BYTES, bits, bits64, both_bits64, host_bits64, short_bits,
+};
 
 /// A dot, or what may be an escaped one, begins a segment.
 pub(super) const DOTS: u8 = 1;
@@ -60,9 +62,21 @@ pub(super) const HOST: [u8; 256] = {
 /// `begins_segment`: a slash stands before them.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
-    let (mut at, mut slash_before, mut in_query) = (start, u64::from(begins_segment), false);
-    while at < bytes.len() {
-        let Bits64 { mut odd, slashes, dots } = bits64(bytes.get(at..)?);
+    plain_end_from(bytes, start, bits64(bytes.get(start..)?), WIDE_BYTES, u64::from(begins_segment))
+}
+
+/// As `plain_end`, from `at` on, of which `count` bytes have been looked at.
+#[inline(always)]
+fn plain_end_from(
+    bytes: &[u8],
+    mut at: usize,
+    mut looked: Bits64,
+    mut count: usize,
+    mut slash_before: u64,
+) -> Option<usize> {
+    let mut in_query = false;
+    loop {
+        let Bits64 { mut odd, slashes, dots } = looked;
         // Lowest first: the bits below the first odd byte are those of the path.
         let path = (odd & odd.wrapping_neg()).wrapping_sub(1);
         if !in_query && dots & (slashes << 1 | slash_before) & path != 0 {
@@ -77,10 +91,13 @@ pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Opt
             }
             odd &= odd - 1;
         }
-        slash_before = slashes >> 63;
-        at += WIDE_BYTES;
+        at += count;
+        if at >= bytes.len() {
+            return Some(bytes.len());
+        }
+        slash_before = slashes >> (count - 1) & 1;
+        (looked, count) = (bits64(bytes.get(at..)?), WIDE_BYTES);
     }
-    Some(bytes.len())
 }
 
 /// How many of the first 64 bytes are letters in lower case, digits, `-` or `.`, up to one that is not.
@@ -89,10 +106,11 @@ pub(super) fn plain_host_bytes(bytes: &[u8]) -> usize {
     host_bits64(bytes).foreign.trailing_zeros() as usize
 }
 
-/// Where the host ends that `bytes` begin with, when it is short, in lower case, certainly a domain, and a slash follows.
+/// Where the host ends that `bytes` begin with, and path and query behind it: when the host is short, in lower case,
+/// certainly a domain, and a slash follows, and nothing behind it is more than plain.
 #[inline]
-pub(super) fn plain_host_end(bytes: &[u8]) -> Option<usize> {
-    let HostBits64 { foreign, dots, dashes } = host_bits64(bytes);
+pub(super) fn plain_ends(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (HostBits64 { foreign, dots, dashes }, looked) = both_bits64(bytes);
     let end = foreign.trailing_zeros();
     if foreign == 0 || bytes.get(end as usize) != Some(&b'/') {
         return None;
@@ -105,7 +123,11 @@ pub(super) fn plain_host_end(bytes: &[u8]) -> Option<usize> {
     if has_empty_label || dashes & dashes << 1 != 0 || bytes.get(last_label as usize)?.is_ascii_digit() {
         return None;
     }
-    Some(end as usize)
+    // Of what was looked at, what is behind the host.
+    let behind = Bits64 { odd: looked.odd >> end, slashes: looked.slashes >> end, dots: looked.dots >> end };
+    let host_bytes = end as usize;
+    let all = plain_end_from(bytes, host_bytes, behind, WIDE_BYTES - host_bytes, 0)?;
+    Some((host_bytes, all))
 }
 
 /// Where the path that `bytes` begin with ends, and the classes of its bytes, with `DOTS`. `begins_segment`: a slash

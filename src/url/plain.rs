@@ -140,10 +140,8 @@ fn write_elsewhere(
         return None;
     }
     let text = reference.get(host_start..)?;
-    if let Some(host_bytes) = bytes::plain_host_end(text.as_bytes())
-        && let Some(end) = bytes::plain_end(reference.as_bytes(), host_start + host_bytes, false)
-    {
-        let written = reference.get(..end)?;
+    if let Some((host_bytes, bytes)) = bytes::plain_ends(text.as_bytes()) {
+        let written = reference.get(..host_start + bytes)?;
         to.text.clear();
         if host_start == RELATIVE_HOST_START {
             to.text.push_str(if scheme == Scheme::Https { "https:" } else { "http:" });

@@ -39,11 +39,34 @@ impl Avx512 {
         // SAFETY: as above.
         unsafe { host_bits(bytes) }
     }
+
+    /// Both.
+    #[inline]
+    pub fn both_bits(self, bytes: &[u8]) -> (HostBits64, Bits64) {
+        // SAFETY: as above.
+        unsafe { both_bits(bytes) }
+    }
 }
 
 #[target_feature(enable = "avx512bw")]
 fn bits(bytes: &[u8]) -> Bits64 {
-    let (block, there) = load(bytes);
+    bits_of(load(bytes))
+}
+
+#[target_feature(enable = "avx512bw")]
+fn host_bits(bytes: &[u8]) -> HostBits64 {
+    host_bits_of(load(bytes))
+}
+
+#[target_feature(enable = "avx512bw")]
+fn both_bits(bytes: &[u8]) -> (HostBits64, Bits64) {
+    let loaded = load(bytes);
+    (host_bits_of(loaded), bits_of(loaded))
+}
+
+#[target_feature(enable = "avx512bw")]
+#[inline]
+fn bits_of((block, there): (__m512i, u64)) -> Bits64 {
     // SAFETY: both tables have the sixteen bytes that are read.
     let [lower, upper] = ODD.map(|table| unsafe { _mm_loadu_si128(table.as_ptr().cast()) });
     let half = _mm512_set1_epi8(0x0f);
@@ -58,8 +81,8 @@ fn bits(bytes: &[u8]) -> Bits64 {
 }
 
 #[target_feature(enable = "avx512bw")]
-fn host_bits(bytes: &[u8]) -> HostBits64 {
-    let (block, there) = load(bytes);
+#[inline]
+fn host_bits_of((block, there): (__m512i, u64)) -> HostBits64 {
     let letters = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'a')), splat(25));
     // From `-` to `9` there are `.` and the slash besides.
     let digits = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'-')), splat(b'9' - b'-'));
@@ -69,6 +92,7 @@ fn host_bits(bytes: &[u8]) -> HostBits64 {
 
 /// The first bytes, with zeros behind the end, and which of them there are.
 #[target_feature(enable = "avx512bw")]
+#[inline]
 fn load(bytes: &[u8]) -> (__m512i, u64) {
     let there = if bytes.len() < WIDE_BYTES { (1 << bytes.len()) - 1 } else { !0 };
     // SAFETY: no byte is read that `there` leaves out; the others are the slice's.
@@ -76,11 +100,13 @@ fn load(bytes: &[u8]) -> (__m512i, u64) {
 }
 
 #[target_feature(enable = "avx512bw")]
+#[inline]
 fn equal(block: __m512i, byte: u8) -> u64 {
     _mm512_cmpeq_epi8_mask(block, splat(byte))
 }
 
 #[target_feature(enable = "avx512bw")]
+#[inline]
 fn splat(byte: u8) -> __m512i {
     _mm512_set1_epi8(byte as i8)
 }

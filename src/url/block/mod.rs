@@ -51,6 +51,16 @@ pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
     host_bits_by_blocks(bytes)
 }
 
+/// Both.
+#[inline(always)]
+pub(super) fn both_bits64(bytes: &[u8]) -> (HostBits64, Bits64) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(wide) = avx512::Avx512::detect() {
+        return wide.both_bits(bytes);
+    }
+    (host_bits_by_blocks(bytes), bits_by_blocks(bytes))
+}
+
 #[inline]
 fn bits_by_blocks(bytes: &[u8]) -> Bits64 {
     let mut all = Bits64::default();
@@ -282,6 +292,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(wide.bits(&bytes), bits_by_blocks(&bytes), "{}", bytes.escape_ascii());
+            assert_eq!(wide.both_bits(&bytes), (wide.host_bits(&bytes), wide.bits(&bytes)));
             let (wide, narrow) = (wide.host_bits(&bytes), host_bits_by_blocks(&bytes));
             assert_eq!(wide.foreign & wide.foreign.wrapping_neg(), narrow.foreign & narrow.foreign.wrapping_neg());
             // Up to the first one that is foreign.
