@@ -13,6 +13,7 @@
 mod bare;
 mod server;
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
@@ -43,7 +44,7 @@ fn main() {
     let files = ring::raise_file_limit();
     // Before this thread has its CPU, which the server would inherit.
     let ((server, port), (other, other_port), (dripping, drip_port)) =
-        (start_server("0"), start_server("0"), start_server("19"));
+        (start_server(&[]), start_server(&[]), start_server(&["chrt", "--idle", "0"]));
     cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
     if let Ok(client_name) = std::env::var("ONLY") {
         // One client alone, for a profiler.
@@ -59,7 +60,7 @@ fn main() {
         drip_port,
         other_port,
         if in_test { 50 } else { number("SLOW", 19_000).min(most) },
-        if in_test { 20 } else { 2_000 },
+        if in_test { 20 } else { 20_000 },
     );
     drop((other, dripping));
     // The last, as it leaves the allocator with memory that the others would count as there before.
@@ -81,11 +82,12 @@ impl Drop for Server {
     }
 }
 
-/// Servers share a CPU: one that is nice lets the others go first, as if it were a machine of its own.
-fn start_server(niceness: &str) -> (Server, u16) {
+/// Servers share a CPU: one that takes only what the others leave lets them go first, as if it were a machine of its own.
+fn start_server(scheduled_by: &[&str]) -> (Server, u16) {
     let program = std::env::current_exe().expect("a path");
-    let mut command = Command::new("nice");
-    command.args(["-n", niceness]).arg(program).env("SERVE", "1").stdout(Stdio::piped());
+    let mut words = scheduled_by.iter().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().expect("a program"));
+    command.args(words).env("SERVE", "1").stdout(Stdio::piped());
     let mut child = command.spawn().expect("a process");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");

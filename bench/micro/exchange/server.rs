@@ -1,4 +1,5 @@
-//! The server: `/page` is 16 KiB, `/drip` gives a byte a second.
+//! The server: `/page` is 16 KiB, `/drip` gives a byte a second, to each connection at a moment of its own, as they would
+//! come from as many servers.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,14 +21,14 @@ pub fn serve() {
         println!("{}", listener.local_addr().expect("an address").port());
         let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
         let page: Rc<[u8]> = [page.as_bytes(), &[b'x'; BODY_BYTES]].concat().into();
-        loop {
+        for number in 0.. {
             let Ok((stream, _)) = listener.accept().await else { continue };
-            tokio::task::spawn_local(answer(stream, page.clone()));
+            tokio::task::spawn_local(answer(stream, page.clone(), number));
         }
     }));
 }
 
-async fn answer(mut stream: TcpStream, page: Rc<[u8]>) {
+async fn answer(mut stream: TcpStream, page: Rc<[u8]>, number: u64) {
     let _ = stream.set_nodelay(true);
     let mut request = Vec::with_capacity(512);
     loop {
@@ -46,6 +47,8 @@ async fn answer(mut stream: TcpStream, page: Rc<[u8]>) {
             if stream.write_all(head).await.is_err() {
                 return;
             }
+            // A prime: connections come in order, and their moments should not.
+            tokio::time::sleep(Duration::from_millis(number * 617 % 1_000)).await;
             while stream.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
