@@ -5,12 +5,14 @@
 //! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
 //! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
 
-use std::io::{BufRead, Write};
+use std::future::{Future, poll_fn};
+use std::io::{self, BufRead, Write};
+use std::pin::pin;
 
 use rustls::ClientConnection;
 
 use super::tls::{TlsClient, TlsInfo};
-use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
+use crate::ring::{Buffer, BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
@@ -126,8 +128,7 @@ impl Connection {
         guard: &Guard,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<Received, Broken> {
-        let begun = self.listening.take();
-        let Some(buffer) = self.socket.recv(begun, buffers, guard).await.map_err(|_| Broken::Stream)? else {
+        let Some(buffer) = self.hear(buffers, guard).await.map_err(|_| Broken::Stream)? else {
             return Ok(if self.tls.is_some() { Received::TornEnd } else { Received::End });
         };
         let Some(tls) = &mut self.tls else {
@@ -142,6 +143,19 @@ impl Connection {
             (Ok(Received::End), _) => Ok(Received::End),
             (Ok(received), flushed) => flushed.map(|()| received),
         }
+    }
+
+    /// The next bytes from the socket; the request gets on meanwhile, should it have found no room.
+    async fn hear(&mut self, buffers: &BufferPool, guard: &Guard) -> io::Result<Option<Buffer>> {
+        let Connection { socket, listening, sending, .. } = self;
+        let mut received = pin!(socket.recv(listening.take(), buffers, guard));
+        poll_fn(|context| {
+            if let Some(sending) = sending {
+                sending.attend(context);
+            }
+            received.as_mut().poll(context)
+        })
+        .await
     }
 
     /// Begins to receive the answer to a request that is not made yet: so its end, or bytes that nobody asked for, are

@@ -46,12 +46,11 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
         timings: Timings::default(),
         turn: None,
     };
-    let peer = Peer::new(&job.url, ip);
     let mut request = fetch.request();
-    if let Some(connection) = hands.pool.take(&peer) {
+    if let Some((peer, connection)) = hands.pool.take(&job.url, ip, begun) {
         add(&hands.counters.reuses, 1);
         let guard = hands.deadlines.guard(connection.socket(), fetch.deadline);
-        match fetch.talk(connection, guard, &peer, request, true).await {
+        match fetch.talk(connection, guard, peer, request, begun, true).await {
             Ok(exchange) => return Ok(exchange),
             Err(Ended::Failed(failure)) => return Err(failure),
             Err(Ended::Stale(bytes)) => {
@@ -62,7 +61,8 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, F
     }
     let (connection, guard) = fetch.open().await?;
     let peer = Peer::new(&job.url, fetch.ip);
-    fetch.talk(connection, guard, &peer, request, false).await.map_err(|ended| match ended {
+    let asked = ring::now();
+    fetch.talk(Box::new(connection), guard, peer, request, asked, false).await.map_err(|ended| match ended {
         Ended::Failed(failure) => failure,
         Ended::Stale(_) => Failure::ClosedEarly,
     })
@@ -190,13 +190,13 @@ impl Fetch<'_> {
     /// Sends the request and receives the response; keeps or closes the connection.
     async fn talk(
         &mut self,
-        mut connection: Connection,
+        mut connection: Box<Connection>,
         guard: Guard,
-        peer: &Peer,
+        peer: Peer,
         request: Vec<u8>,
+        asked: Instant,
         reused: bool,
     ) -> Result<Exchange, Ended> {
-        let asked = ring::now();
         let mut answer = Answer::new(self.hands.limits);
         let ended = match connection.ask(&request) {
             Ok(()) => {
@@ -205,7 +205,8 @@ impl Fetch<'_> {
             }
             Err(broken) => Some(broken),
         };
-        self.timings.total = ring::now().since(self.begun);
+        let over = ring::now();
+        self.timings.total = over.since(self.begun);
         let result = self.conclude(&guard, answer, ended);
         if let (Some(jar), Ok(concluded)) = (&self.hands.jar, &result) {
             jar.borrow_mut().store(&self.job.url, &concluded.response.headers, self.started);
@@ -218,7 +219,7 @@ impl Fetch<'_> {
         drop(guard);
         if keep {
             connection.listen(&self.hands.buffers);
-            self.hands.pool.put(peer.clone(), connection);
+            self.hands.pool.put(peer, over, connection);
         } else {
             connection.close();
         }

@@ -7,9 +7,13 @@
 //! Limits: a peer may close between the check and the request: the exchange then tries once more.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::connection::Connection;
 use crate::ring;
@@ -17,7 +21,7 @@ use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
 
 /// Who a connection is to.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     host: Box<str>,
     port: u16,
@@ -29,11 +33,15 @@ impl Peer {
     pub(super) fn new(url: &Url, ip: IpAddr) -> Peer {
         Peer { host: url.host().into(), port: url.port(), scheme: url.scheme(), ip }
     }
+
+    fn is_of(&self, url: &Url, ip: IpAddr) -> bool {
+        &*self.host == url.host() && self.port == url.port() && self.scheme == url.scheme() && self.ip == ip
+    }
 }
 
 /// The shard's idle connections.
 pub(super) struct Pool {
-    shelf: Rc<RefCell<Shelf<Connection>>>,
+    shelf: Rc<RefCell<Shelf<Box<Connection>>>>,
     idle_max: Duration,
 }
 
@@ -42,21 +50,21 @@ impl Pool {
         Pool { shelf: Rc::new(RefCell::new(Shelf::new(count_max))), idle_max }
     }
 
-    /// An idle connection to `peer` that may be used.
-    pub(super) fn take(&self, peer: &Peer) -> Option<Connection> {
+    /// An idle connection to the host of `url` at `ip` that may be used.
+    pub(super) fn take(&self, url: &Url, ip: IpAddr, now: Instant) -> Option<(Peer, Box<Connection>)> {
         loop {
-            let (since, mut connection) = self.shelf.borrow_mut().take(peer)?;
-            if ring::now().since(since) < self.idle_max && connection.is_quiet() {
-                return Some(connection);
+            let (peer, since, mut connection) = self.shelf.borrow_mut().take(url, ip)?;
+            if now.since(since) < self.idle_max && connection.is_quiet() {
+                return Some((peer, connection));
             }
             connection.close();
         }
     }
 
     /// Keeps `connection`; inside the runtime only.
-    pub(super) fn put(&self, peer: Peer, connection: Connection) {
+    pub(super) fn put(&self, peer: Peer, now: Instant, connection: Box<Connection>) {
         let mut shelf = self.shelf.borrow_mut();
-        let evicted = shelf.put(peer, ring::now(), connection);
+        let evicted = shelf.put(peer, now, connection);
         let start = !shelf.is_empty() && !std::mem::replace(&mut shelf.swept, true);
         drop(shelf);
         if let Some(evicted) = evicted {
@@ -73,18 +81,18 @@ impl Pool {
         move || {
             let Some(shelf) = shelf.upgrade() else { return };
             let noisy = shelf.borrow_mut().take_where(|connection| !connection.is_quiet());
-            noisy.into_iter().for_each(Connection::close);
+            noisy.into_iter().for_each(|connection| connection.close());
         }
     }
 
     /// Connections kept now.
     pub(super) fn len(&self) -> usize {
-        self.shelf.borrow().by_age.len()
+        self.shelf.borrow().count
     }
 }
 
 /// Closes what has been idle for too long; ends when nothing is left.
-async fn sweep(shelf: Weak<RefCell<Shelf<Connection>>>, idle_max: Duration) {
+async fn sweep(shelf: Weak<RefCell<Shelf<Box<Connection>>>>, idle_max: Duration) {
     let pause = (idle_max / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
     loop {
         tokio::time::sleep(pause).await;
@@ -105,24 +113,72 @@ async fn sweep(shelf: Weak<RefCell<Shelf<Connection>>>, idle_max: Duration) {
     }
 }
 
-/// What is kept, by peer and by age; plain.
+/// What is kept, by peer and by age; plain. Places are linked from the newest to the oldest, and those of one hash
+/// likewise.
 struct Shelf<C> {
-    /// By number, which grows: the first is the oldest.
-    by_age: BTreeMap<u64, (Peer, Instant, C)>,
-    by_peer: HashMap<Peer, Vec<u64>>,
-    next: u64,
+    places: Vec<Place<C>>,
+    free: Vec<usize>,
+    /// The newest of those whose peers have the hash.
+    by_hash: HashMap<u64, usize, BuildHasherDefault<AsItIs>>,
+    /// A secret, so that nobody can choose names that meet.
+    seed: u64,
+    newest: Option<usize>,
+    oldest: Option<usize>,
+    count: usize,
     count_max: usize,
     /// Whether the sweeper runs.
     swept: bool,
 }
 
+struct Place<C> {
+    kept: Option<(Peer, Instant, C)>,
+    hash: u64,
+    older: Option<usize>,
+    newer: Option<usize>,
+    /// The next older one of the same hash.
+    alike: Option<usize>,
+}
+
+/// Of numbers that are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 impl<C> Shelf<C> {
     fn new(count_max: usize) -> Shelf<C> {
-        Shelf { by_age: BTreeMap::new(), by_peer: HashMap::new(), next: 0, count_max, swept: false }
+        Shelf {
+            places: Vec::new(),
+            free: Vec::new(),
+            by_hash: HashMap::default(),
+            seed: RandomState::new().hash_one(0),
+            newest: None,
+            oldest: None,
+            count: 0,
+            count_max,
+            swept: false,
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.by_age.is_empty()
+        self.count == 0
+    }
+
+    /// Port, scheme and address seldom differ where names are the same.
+    fn hash(&self, host: &str) -> u64 {
+        xxh3_64_with_seed(host.as_bytes(), self.seed)
     }
 
     /// Gives back what has no room.
@@ -130,47 +186,85 @@ impl<C> Shelf<C> {
         if self.count_max == 0 {
             return Some(kept);
         }
-        let evicted = if self.by_age.len() >= self.count_max { self.pop_oldest() } else { None };
-        self.by_peer.entry(peer.clone()).or_default().push(self.next);
-        self.by_age.insert(self.next, (peer, now, kept));
-        self.next += 1;
+        let evicted = if self.count >= self.count_max { self.pop_oldest() } else { None };
+        let hash = self.hash(&peer.host);
+        let at = self.free.pop().unwrap_or(self.places.len());
+        let alike = self.by_hash.insert(hash, at);
+        let place = Place { kept: Some((peer, now, kept)), hash, older: self.newest, newer: None, alike };
+        match self.places.get_mut(at) {
+            Some(free) => *free = place,
+            None => self.places.push(place),
+        }
+        match self.newest.replace(at).and_then(|newest| self.places.get_mut(newest)) {
+            Some(newest) => newest.newer = Some(at),
+            None => self.oldest = Some(at),
+        }
+        self.count += 1;
         evicted
     }
 
-    /// The newest to `peer`.
-    fn take(&mut self, peer: &Peer) -> Option<(Instant, C)> {
-        let numbers = self.by_peer.get_mut(peer)?;
-        let number = numbers.pop();
-        if numbers.is_empty() {
-            self.by_peer.remove(peer);
+    /// The newest to the host of `url` at `ip`.
+    fn take(&mut self, url: &Url, ip: IpAddr) -> Option<(Peer, Instant, C)> {
+        let mut next = self.by_hash.get(&self.hash(url.host())).copied();
+        while let Some(at) = next {
+            let place = self.places.get(at)?;
+            if place.kept.as_ref().is_some_and(|(peer, ..)| peer.is_of(url, ip)) {
+                return self.remove(at);
+            }
+            next = place.alike;
         }
-        self.by_age.remove(&number?).map(|(_, since, kept)| (since, kept))
+        None
     }
 
     fn pop_before(&mut self, limit: Instant) -> Option<C> {
-        let (_, (_, since, _)) = self.by_age.first_key_value()?;
+        let (_, since, _) = self.places.get(self.oldest?)?.kept.as_ref()?;
         if *since > limit { None } else { self.pop_oldest() }
     }
 
     fn pop_oldest(&mut self) -> Option<C> {
-        let number = *self.by_age.first_key_value()?.0;
-        self.remove(number)
+        self.remove(self.oldest?).map(|(.., kept)| kept)
     }
 
     fn take_where(&mut self, mut is_wanted: impl FnMut(&mut C) -> bool) -> Vec<C> {
-        let wanted = self.by_age.iter_mut().filter_map(|(number, (_, _, kept))| is_wanted(kept).then_some(*number));
-        let numbers: Vec<u64> = wanted.collect();
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
-    }
-
-    fn remove(&mut self, number: u64) -> Option<C> {
-        let (peer, _, kept) = self.by_age.remove(&number)?;
-        if let Some(numbers) = self.by_peer.get_mut(&peer) {
-            numbers.retain(|other| *other != number);
-            if numbers.is_empty() {
-                self.by_peer.remove(&peer);
+        let mut wanted = Vec::new();
+        let mut next = self.oldest;
+        while let Some((at, place)) = next.and_then(|at| Some((at, self.places.get_mut(at)?))) {
+            next = place.newer;
+            if place.kept.as_mut().is_some_and(|(.., kept)| is_wanted(kept)) {
+                wanted.extend(self.remove(at).map(|(.., kept)| kept));
             }
         }
+        wanted
+    }
+
+    fn remove(&mut self, at: usize) -> Option<(Peer, Instant, C)> {
+        let place = self.places.get_mut(at)?;
+        let kept = place.kept.take()?;
+        let (hash, older, newer, alike) = (place.hash, place.older, place.newer, place.alike);
+        match newer.and_then(|newer| self.places.get_mut(newer)) {
+            Some(newer) => newer.older = older,
+            None => self.newest = older,
+        }
+        match older.and_then(|older| self.places.get_mut(older)) {
+            Some(older) => older.newer = newer,
+            None => self.oldest = newer,
+        }
+        match (self.by_hash.get(&hash).copied(), alike) {
+            (Some(first), Some(alike)) if first == at => drop(self.by_hash.insert(hash, alike)),
+            (Some(first), None) if first == at => drop(self.by_hash.remove(&hash)),
+            (first, _) => {
+                let mut next = first;
+                while let Some(place) = next.and_then(|before| self.places.get_mut(before)) {
+                    if place.alike == Some(at) {
+                        place.alike = alike;
+                        break;
+                    }
+                    next = place.alike;
+                }
+            }
+        }
+        self.free.push(at);
+        self.count -= 1;
         Some(kept)
     }
 }
@@ -181,29 +275,77 @@ mod tests {
 
     #[test]
     fn newest_first_out_oldest_first_closed() {
-        let peer = |host: &str| Peer::new(&Url::parse(host).expect("url"), IpAddr::from([127, 0, 0, 1]));
-        let (one, two) = (peer("http://one.test/"), peer("http://two.test/"));
-        assert_ne!(one, peer("https://one.test/"));
-        assert_ne!(one, peer("http://one.test:8080/"));
-        assert_eq!(one, peer("http://one.test/other"));
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let url = |text: &str| Url::parse(text).expect("url");
+        let peer = |text: &str| Peer::new(&url(text), ip);
+        let (one, two) = (url("http://one.test/"), url("http://two.test/"));
+        for other in ["https://one.test/", "http://one.test:8080/", "http://two.test/"] {
+            assert!(!peer("http://one.test/").is_of(&url(other), ip), "{other}");
+        }
+        assert!(peer("http://one.test/").is_of(&url("http://one.test/other"), ip));
+        assert!(!peer("http://one.test/").is_of(&one, IpAddr::from([127, 0, 0, 2])));
         let at = |second| Instant::ZERO + Duration::from_secs(second);
+        let put = |shelf: &mut Shelf<char>, url: &Url, second, kept| shelf.put(Peer::new(url, ip), at(second), kept);
+        let take = |shelf: &mut Shelf<char>, url: &Url| shelf.take(url, ip).map(|(_, since, kept)| (since, kept));
         let mut shelf = Shelf::new(3);
-        assert_eq!(shelf.put(one.clone(), at(1), 'a'), None);
-        assert_eq!(shelf.put(two.clone(), at(2), 'b'), None);
-        assert_eq!(shelf.put(one.clone(), at(3), 'c'), None);
-        assert_eq!(shelf.put(one.clone(), at(4), 'd'), Some('a'));
-        assert_eq!(shelf.take(&one), Some((at(4), 'd')));
+        assert_eq!(put(&mut shelf, &one, 1, 'a'), None);
+        assert_eq!(put(&mut shelf, &two, 2, 'b'), None);
+        assert_eq!(put(&mut shelf, &one, 3, 'c'), None);
+        assert_eq!(put(&mut shelf, &one, 4, 'd'), Some('a'));
+        assert_eq!(take(&mut shelf, &one), Some((at(4), 'd')));
         assert_eq!(shelf.pop_before(at(1)), None);
         assert_eq!(shelf.pop_before(at(2)), Some('b'));
-        assert_eq!(shelf.take(&two), None);
-        assert_eq!(shelf.take(&one), Some((at(3), 'c')));
-        assert!(shelf.is_empty() && shelf.by_peer.is_empty());
-        assert_eq!(Shelf::new(0).put(one.clone(), at(1), 'x'), Some('x'));
-        for (peer, kept) in [(&one, 'e'), (&two, 'f'), (&one, 'g')] {
-            assert_eq!(shelf.put(peer.clone(), at(5), kept), None);
+        assert_eq!(take(&mut shelf, &two), None);
+        assert_eq!(take(&mut shelf, &one), Some((at(3), 'c')));
+        assert!(shelf.is_empty() && shelf.by_hash.is_empty());
+        assert_eq!(put(&mut Shelf::new(0), &one, 1, 'x'), Some('x'));
+        for (url, kept) in [(&one, 'e'), (&two, 'f'), (&one, 'g')] {
+            assert_eq!(put(&mut shelf, url, 5, kept), None);
         }
         assert_eq!(shelf.take_where(|kept| *kept > 'e'), ['f', 'g']);
-        assert_eq!((shelf.take(&two), shelf.take(&one)), (None, Some((at(5), 'e'))));
-        assert!(shelf.is_empty() && shelf.by_peer.is_empty());
+        assert_eq!((take(&mut shelf, &two), take(&mut shelf, &one)), (None, Some((at(5), 'e'))));
+        assert!(shelf.is_empty() && shelf.by_hash.is_empty());
+    }
+
+    /// Against a list that is looked through from its end.
+    #[test]
+    fn agrees_with_a_slow_twin() {
+        let urls: Vec<Url> = ["http://a.test/", "https://a.test/", "http://b.test/", "http://b.test:81/"]
+            .iter()
+            .map(|text| Url::parse(text).expect("url"))
+            .collect();
+        let ip = IpAddr::from([127, 0, 0, 1]);
+        let mut rng = crate::lab::Rng::new(7);
+        let (mut shelf, mut twin) = (Shelf::new(20), Vec::<(usize, u64)>::new());
+        for number in 0..20_000 {
+            let which = (rng.next() % 4) as usize;
+            match rng.next() % 8 {
+                0..4 => {
+                    let evicted = (twin.len() == 20).then(|| twin.remove(0).1);
+                    twin.push((which, number));
+                    let since = Instant::from_nanos(number);
+                    assert_eq!(shelf.put(Peer::new(&urls[which], ip), since, number), evicted);
+                }
+                4..6 => {
+                    let place = twin.iter().rposition(|(of, _)| *of == which);
+                    let wanted = place.map(|place| twin.remove(place).1);
+                    assert_eq!(shelf.take(&urls[which], ip).map(|(.., kept)| kept), wanted);
+                }
+                6 => {
+                    let limit = number.saturating_sub(rng.next() % 60);
+                    let wanted = twin.first().is_some_and(|(_, number)| *number <= limit).then(|| twin.remove(0).1);
+                    assert_eq!(shelf.pop_before(Instant::from_nanos(limit)), wanted);
+                }
+                _ => {
+                    let odd = rng.next() % 11;
+                    let wanted: Vec<u64> = twin.iter().map(|(_, number)| *number).filter(|n| n % 11 == odd).collect();
+                    twin.retain(|(_, number)| number % 11 != odd);
+                    assert_eq!(shelf.take_where(|number| *number % 11 == odd), wanted);
+                }
+            }
+            assert_eq!(shelf.count, twin.len());
+            assert_eq!(shelf.is_empty(), shelf.by_hash.is_empty());
+        }
+        assert!(shelf.places.len() <= 20);
     }
 }

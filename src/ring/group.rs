@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::types::BufRingEntry;
 
-use super::descriptor::Ring;
+use super::driver::Driver;
 
 /// The most entries that the kernel takes.
 pub(super) const ENTRIES_MAX: u16 = 1 << 15;
@@ -34,12 +34,12 @@ pub(super) struct Group {
     mask: u16,
     tail: Cell<u16>,
     number: u16,
-    ring: Weak<Ring>,
+    ring: Weak<Driver>,
 }
 
 impl Group {
     /// Registers group `number` with `ring`, with room for `count` blocks (1 to `ENTRIES_MAX`).
-    pub(super) fn new(ring: &Rc<Ring>, number: u16, count: u16) -> io::Result<Group> {
+    pub(super) fn new(ring: &Rc<Driver>, number: u16, count: u16) -> io::Result<Group> {
         let count = count.clamp(1, ENTRIES_MAX).next_power_of_two();
         let bytes = usize::from(count) * size_of::<BufRingEntry>();
         let layout = Layout::from_size_align(bytes, PAGE_BYTES).map_err(io::Error::other)?;
@@ -69,7 +69,7 @@ impl Group {
     }
 
     /// Whether receives on this thread's `ring` can take from it.
-    pub(super) fn is_of(&self, ring: &Rc<Ring>) -> bool {
+    pub(super) fn is_of(&self, ring: &Rc<Driver>) -> bool {
         std::ptr::eq(self.ring.as_ptr(), Rc::as_ptr(ring))
     }
 
@@ -119,7 +119,7 @@ struct Registration {
 const REGISTER_PBUF_RING: libc::c_uint = 22;
 const UNREGISTER_PBUF_RING: libc::c_uint = 23;
 
-fn register(ring: &Ring, what: libc::c_uint, registration: &Registration) -> io::Result<()> {
+fn register(ring: &Driver, what: libc::c_uint, registration: &Registration) -> io::Result<()> {
     // SAFETY: the kernel reads one registration, which lives across the call; what it names is the caller's to keep.
     let result = unsafe {
         libc::syscall(libc::SYS_io_uring_register, ring.fd(), what, &raw const *registration, 1 as libc::c_uint)

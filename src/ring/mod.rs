@@ -1,7 +1,9 @@
 //! The shard's hands on the kernel: runtime, sockets, timers, files. Nothing else makes a system call.
 //!
-//! Decides: one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
+//! Decides: one ring and one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
 //! operation that owns the memory it was given; deadlines cancel operations, they never abandon them.
+//! The way of an operation: `socket`, `file`, `wake` make it (`op`, `receive`, `sending`), `driver` submits it, `slots`
+//! has its state, `pump` says when the kernel is entered, and its completion wakes the task.
 //! Why so: a dropped future does not stop the kernel. Memory it still writes to must stay where it is, so
 //! memory lives in the operation and comes back with its completion.
 //!
@@ -17,16 +19,18 @@ mod alarm;
 mod buffer;
 mod clock;
 mod deadlines;
-mod descriptor;
+mod driver;
 mod file;
 mod group;
 mod op;
 mod perf;
 mod process;
+mod pump;
 mod receive;
 mod runtime;
 mod sampler;
 mod sending;
+mod slots;
 mod socket;
 mod thread;
 mod wake;
@@ -39,6 +43,7 @@ pub use file::{File, remove, rename, sync_dir};
 pub use op::operations;
 pub use perf::SystemCalls;
 pub use process::{cpu_time, raise_file_limit};
+pub use pump::Outside;
 pub use receive::Receive;
 pub use runtime::{RingError, Runtime, spawn, turn};
 pub use sampler::{Sampled, Sampler};

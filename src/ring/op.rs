@@ -9,32 +9,29 @@
 //! The descriptor is part of the data: it cannot be closed, and its number reused, before that.
 //! Limits: cancel works by descriptor and meets every operation on it: sockets have one user at a time.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::io;
-use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use io_uring::{cqueue, opcode, squeue, types};
-use tokio_uring::{InFlightOneshot, OneshotOutputTransform, UnsubmittedOneshot};
+use io_uring::{opcode, squeue, types};
 
-use super::runtime::is_running;
+use super::driver::Driver;
+use super::runtime::{current, is_running};
+use super::slots::{Completion, Leftover, Place};
 
-/// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together.
+/// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together. Only inside of a
+/// runtime.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
-    Op::new(entry, data, Completion(PhantomData))
+    let driver = current().expect("an operation outside of a runtime");
+    Op { place: driver.submit(entry), driver, data: Some(data), cancel: None }
 }
 
-/// Operations that this thread has submitted so far.
+/// Operations that this thread's runtime has submitted so far.
 pub fn operations() -> u64 {
-    SUBMITTED.with(Cell::get)
-}
-
-thread_local! {
-    static SUBMITTED: Cell<u64> = const { Cell::new(0) };
+    current().map_or(0, |driver| driver.submitted())
 }
 
 /// The same for an operation on `fd` that may wait for a peer: cancelled when its future is dropped. `data`
@@ -43,12 +40,6 @@ pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd
     let mut op = submit(entry, data);
     op.cancel = Some(fd);
     op
-}
-
-/// The same for an operation that takes its memory from a group of blocks: which one it took comes back. It must be seen
-/// to its end.
-pub(super) fn submit_picking<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D, Picking<D>> {
-    Op::new(entry.flags(squeue::Flags::BUFFER_SELECT), data, Picking(PhantomData))
 }
 
 /// Asks the kernel to end every operation under way on `fd`; they complete with ECANCELED. Nobody waits for
@@ -82,67 +73,50 @@ pub(super) fn close(fd: OwnedFd) {
     }
 }
 
-/// An operation under way.
-pub(super) struct Op<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D> = Completion<D>> {
-    in_flight: InFlightOneshot<D, T>,
+/// An operation under way, with one completion.
+pub(super) struct Op<D: Unpin + 'static> {
+    driver: Rc<Driver>,
+    place: Place,
+    /// `None` once it has ended.
+    data: Option<D>,
     /// What to cancel on when dropped before the end.
     cancel: Option<RawFd>,
 }
 
-impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D>> Op<D, T> {
-    fn new(entry: squeue::Entry, data: D, transform: T) -> Op<D, T> {
-        SUBMITTED.with(|submitted| submitted.set(submitted.get().wrapping_add(1)));
-        Op { in_flight: UnsubmittedOneshot::new(data, transform, entry).submit(), cancel: None }
-    }
-}
-
-impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D> + Unpin> Future for Op<D, T> {
-    type Output = T::Output;
+impl<D: Unpin + 'static> Future for Op<D> {
+    type Output = (io::Result<u32>, D);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = Pin::new(&mut self.in_flight).poll(context);
-        if polled.is_ready() {
-            self.cancel = None;
+        let Poll::Ready((completion, _)) = self.driver.poll(self.place, context) else { return Poll::Pending };
+        match self.data.take() {
+            Some(data) => Poll::Ready((completion.to_result(), data)),
+            None => Poll::Pending,
         }
-        polled
     }
 }
 
-impl<D: Unpin + 'static, T: OneshotOutputTransform<StoredData = D>> Drop for Op<D, T> {
+impl<D: Unpin + 'static> Drop for Op<D> {
     fn drop(&mut self) {
-        // The descriptor is still open here: the field below, dropped after this, holds it.
-        if let Some(fd) = self.cancel {
-            cancel(fd);
+        if let Some(data) = self.data.take() {
+            // The descriptor is still open here: the data holds it.
+            if let Some(fd) = self.cancel {
+                cancel(fd);
+            }
+            self.driver.leave(self.place, Rc::new(Kept(data)));
         }
     }
 }
 
-/// Turns a completion's number into a result and gives the data back.
-pub(super) struct Completion<D>(PhantomData<D>);
+/// What an operation holds that nobody asks for any more.
+pub(super) struct Kept<D>(pub(super) D);
 
-impl<D: 'static> OneshotOutputTransform for Completion<D> {
-    type Output = (io::Result<u32>, D);
-    type StoredData = D;
+impl<D> Leftover for Kept<D> {}
 
-    fn transform_oneshot_output(self, data: D, entry: cqueue::Entry) -> Self::Output {
-        (result_of(&entry), data)
+impl Completion {
+    /// The number, or the error that it is.
+    pub(super) fn to_result(self) -> io::Result<u32> {
+        u32::try_from(self.result).map_err(|_| io::Error::from_raw_os_error(self.result.saturating_neg()))
     }
-}
-
-/// Turns a completion's number into a result with the number of the provided buffer that was taken.
-pub(super) struct Picking<D>(PhantomData<D>);
-
-impl<D: 'static> OneshotOutputTransform for Picking<D> {
-    type Output = (io::Result<u32>, Option<u16>, D);
-    type StoredData = D;
-
-    fn transform_oneshot_output(self, data: D, entry: cqueue::Entry) -> Self::Output {
-        (result_of(&entry), cqueue::buffer_select(entry.flags()), data)
-    }
-}
-
-fn result_of(entry: &cqueue::Entry) -> io::Result<u32> {
-    u32::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()))
 }
 
 /// The error of an operation that a deadline ended.

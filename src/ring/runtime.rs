@@ -1,28 +1,26 @@
-//! One shard's runtime: tokio-uring with the flags that suit one pinned thread.
+//! One shard's runtime: tasks, and a ring for what they ask of the kernel.
 //!
-//! Decides: COOP_TASKRUN (completions are finished when the thread enters the kernel anyway, no interrupt
-//! between processors) and SINGLE_ISSUER (one thread submits; the kernel drops a lock). DEFER_TASKRUN would
-//! be better still, but tokio-uring 0.5 submits without asking for events, so deferred completions would
-//! never be run. SUBMIT_ALL: one bad entry must not hold back those behind it.
+//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets; operations go to a ring of
+//! our own (`driver` says why), which a task moves on (`pump`).
 //! Invariants: a runtime is used by the thread that made it (it is not `Send`); the completion queue has
 //! room for four times the operations that fetches can have under way.
 //! Limits: Linux 5.19. Where the kernel refuses io_uring, the error says which switch to turn.
 //! Leaves to others: pinning the thread (`boot`).
 
-use std::cell::RefCell;
-use std::future::Future;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::ManuallyDrop;
+use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use io_uring::opcode;
 
-use super::descriptor::{self, Ring};
+use super::driver::Driver;
 use super::op;
-
-/// Operations that reach the kernel together at most: with 4,096, an exchange over 4,096 connections took 15 % more CPU
-/// time; with 16, one over 512 took 5 % more.
-const ENTRIES: u32 = 256;
+use super::pump::{self, Counted, Root};
 
 /// Why there is no ring.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +42,11 @@ pub enum RingError {
 /// One shard's runtime. Made, used and dropped by one thread.
 pub struct Runtime {
     inner: ManuallyDrop<tokio_uring::Runtime>,
-    ring: Rc<Ring>,
-    single_issuer: bool,
+    driver: Rc<Driver>,
+    root: Rc<RefCell<Option<Arc<Root>>>>,
+    is_pumped: Cell<bool>,
+    /// Why the pump has stopped, which only a fault of ours can be.
+    failed: Rc<Cell<Option<io::Error>>>,
 }
 
 impl Runtime {
@@ -53,22 +54,16 @@ impl Runtime {
     pub fn new(fetches_max: usize) -> Result<Runtime, RingError> {
         super::process_start();
         let completions = u32::try_from(fetches_max).unwrap_or(u32::MAX).clamp(256, 4_096).next_power_of_two() * 4;
-        let build = |single_issuer: bool| {
-            let mut ring = tokio_uring::uring_builder();
-            ring.setup_clamp().setup_cqsize(completions).setup_coop_taskrun().setup_submit_all();
-            if single_issuer {
-                ring.setup_single_issuer();
-            }
-            tokio_uring::Runtime::new(tokio_uring::builder().entries(ENTRIES).uring_builder(&ring))
-        };
-        let made = descriptor::made(|| match build(true) {
-            Ok(inner) => Ok((inner, true)),
-            // SINGLE_ISSUER came one version after the rest (6.0).
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok((build(false)?, false)),
-            Err(error) => Err(error),
-        });
-        let ((inner, single_issuer), ring) = made.map_err(explain)?;
-        Ok(Runtime { inner: ManuallyDrop::new(inner), ring, single_issuer })
+        let driver = Rc::new(Driver::new(completions).map_err(explain)?);
+        // Its own ring has nothing to do.
+        let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
+        Ok(Runtime {
+            inner: ManuallyDrop::new(inner),
+            driver,
+            root: Rc::default(),
+            is_pumped: Cell::new(false),
+            failed: Rc::default(),
+        })
     }
 
     /// Runs `future` to its end; tasks spawned by it rest afterwards, and end when the runtime is dropped.
@@ -79,20 +74,47 @@ impl Runtime {
                 RUNNING.with(|running| running.take());
             }
         }
-        RUNNING.with(|running| running.replace(Some(self.ring.clone())));
+        RUNNING.with(|running| running.replace(Some(self.driver.clone())));
         let _running = Running;
-        self.inner.block_on(future)
+        let mut future = pin!(future);
+        self.inner.block_on(async {
+            if !self.is_pumped.replace(true) {
+                let (driver, root, failed) = (self.driver.clone(), self.root.clone(), self.failed.clone());
+                tokio_uring::spawn(async move {
+                    let ended = pump::run(driver, &root).await;
+                    failed.set(ended.err());
+                    let root = root.borrow().clone();
+                    root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
+                });
+            }
+            poll_fn(|context| {
+                if let Some(error) = self.failed.take() {
+                    panic!("io_uring_enter(2): {error}");
+                }
+                let root = self.root(context.waker());
+                root.begin();
+                future.as_mut().poll(&mut Context::from_waker(&Waker::from(root)))
+            })
+            .await
+        })
     }
 
     /// Whether the kernel took SINGLE_ISSUER.
     pub fn is_single_issuer(&self) -> bool {
-        self.single_issuer
+        self.driver.is_single_issuer()
+    }
+
+    fn root(&self, waker: &Waker) -> Arc<Root> {
+        let mut root = self.root.borrow_mut();
+        match &*root {
+            Some(root) if root.wakes(waker) => root.clone(),
+            _ => root.insert(Root::new(waker)).clone(),
+        }
     }
 }
 
 impl Drop for Runtime {
-    /// Ends what is under way while its memory is still there: the driver, when it is dropped, lets go of the memory of
-    /// operations first and asks the kernel to end them then.
+    /// Ends what is under way and lets tasks take leave; then tasks are dropped, and after them the ring.
     fn drop(&mut self) {
         // Inside of another runtime, or while the thread unwinds, none can be run; the process ends with its fault.
         if !is_running() && !std::thread::panicking() {
@@ -105,13 +127,14 @@ impl Drop for Runtime {
             });
         }
         // SAFETY: taken once, here; nothing uses it afterwards.
-        descriptor::closed(unsafe { ManuallyDrop::take(&mut self.inner) });
+        drop(unsafe { ManuallyDrop::take(&mut self.inner) });
+        self.driver.close();
     }
 }
 
 /// Starts a task on the shard's runtime. Only inside `Runtime::block_on`.
 pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
-    tokio_uring::spawn(future)
+    tokio_uring::spawn(Counted(future))
 }
 
 /// Lets all other tasks have a turn, and the kernel too: entries that were submitted reach it when the runtime has
@@ -128,12 +151,12 @@ pub(super) fn is_running() -> bool {
 }
 
 /// The ring of the runtime that this thread is inside of.
-pub(super) fn current() -> Option<Rc<Ring>> {
+pub(super) fn current() -> Option<Rc<Driver>> {
     RUNNING.with_borrow(Clone::clone)
 }
 
 thread_local! {
-    static RUNNING: RefCell<Option<Rc<Ring>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
 }
 
 fn explain(error: io::Error) -> RingError {
@@ -161,20 +184,47 @@ mod tests {
         assert!(!is_running());
     }
 
-    /// A task that is busy all the time: operations of others get on, as they would not with `yield_now`.
+    /// Tasks that are busy all the time: operations of others get on.
     #[test]
-    fn operations_get_on_while_a_task_takes_turns() {
+    fn operations_get_on_while_tasks_are_busy() {
         Runtime::new(16).expect("io_uring").block_on(async {
-            for (turns, done) in [(true, true), (false, false)] {
+            for way in 0..2 {
                 let other = spawn(async {
                     op::submit(opcode::Nop::new().build(), ()).await.0.expect("a no-op");
                     op::submit(opcode::Nop::new().build(), ()).await.0.expect("a no-op");
                 });
-                for _ in 0..20 {
-                    if turns { turn().await } else { tokio::task::yield_now().await }
+                let mut turns = 0;
+                while !other.is_finished() {
+                    if way == 0 {
+                        turn().await
+                    } else {
+                        tokio::task::yield_now().await
+                    }
+                    turns += 1;
+                    assert!(turns < 1_000, "way {way}");
                 }
-                assert_eq!(other.is_finished(), done);
                 other.await.expect("task");
+            }
+        });
+    }
+
+    /// Nothing goes on for longer than the pump waits in the ring: it is woken all the same, by the kernel, by another
+    /// thread and by a timer.
+    #[test]
+    fn a_shard_that_sleeps_is_woken() {
+        let waker = super::super::Waker::new().expect("eventfd");
+        let listener = super::super::WakeListener::new(&waker);
+        Runtime::new(16).expect("io_uring").block_on(async {
+            for _ in 0..3 {
+                let other = waker.clone();
+                let thread = std::thread::spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(60));
+                    other.wake();
+                });
+                listener.wait().await.expect("a wake-up");
+                thread.join().expect("a thread");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                turn().await;
             }
         });
     }

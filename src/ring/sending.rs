@@ -1,8 +1,10 @@
 //! A send under way that nobody waits for: who asks waits for the answer.
 //!
-//! Decides: the kernel sends all of it or fails (MSG_WAITALL), so there is nothing to do at its completion: it wakes no
-//! task. Whether it is through can be looked at.
-//! Invariants: the bytes stay until the completion, also when this is dropped, which cancels it.
+//! Decides: what is short fits into the socket's buffer: it is sent when it is submitted, and the kernel says nothing of
+//! it, so it costs no completion and ends no wait. Where it does not fit after all, and where it is long, the kernel
+//! sends all of it or fails (MSG_WAITALL). Whether it is through can be looked at.
+//! Invariants: the bytes stay until the completion, also when this is dropped, which cancels it. A short one is sent
+//! whole or not at all, as the kernel has room for it or not; so trying again repeats nothing.
 //! Limits: one at a time on a socket; what else is sent there must wait for it.
 
 use std::future::Future;
@@ -14,28 +16,73 @@ use std::task::{Context, Poll, Waker};
 
 use io_uring::{opcode, types};
 
-use super::op;
+use super::driver::{DONE, Driver};
+use super::op::{self, Kept};
+use super::runtime;
+use super::slots::Place;
+
+/// What is short: less than the smallest send buffer that Linux gives (SOCK_MIN_SNDBUF, 4,608 bytes with what the kernel
+/// needs besides).
+const SHORT_BYTES: usize = 2 << 10;
 
 /// A send under way.
 pub struct Sending {
-    op: Option<op::Op<(Vec<u8>, Rc<OwnedFd>)>>,
-    length: usize,
+    driver: Rc<Driver>,
+    state: State,
+    bytes: Vec<u8>,
+    fd: Rc<OwnedFd>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// A short one, on its way.
+    Silent(Place),
+    /// One that waits for room.
+    Waiting(Place),
+    /// Its result, until it is asked for.
+    Ended(Option<i32>),
 }
 
 impl Sending {
+    /// Inside of a runtime alone.
     pub(super) fn new(fd: &Rc<OwnedFd>, bytes: Vec<u8>) -> Sending {
-        let length = bytes.len();
-        let count = u32::try_from(length).unwrap_or(u32::MAX);
-        let entry = opcode::Send::new(types::Fd(fd.as_raw_fd()), bytes.as_ptr(), count)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build();
-        Sending { op: Some(op::submit_waiting(entry, fd.as_raw_fd(), (bytes, fd.clone()))), length }
+        let driver = runtime::current().expect("a send outside of a runtime");
+        let mut sending = Sending { driver, state: State::Ended(None), bytes, fd: fd.clone() };
+        sending.submit(sending.bytes.len() <= SHORT_BYTES);
+        sending
+    }
+
+    fn submit(&mut self, silent: bool) {
+        let count = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+        let entry = opcode::Send::new(types::Fd(self.fd.as_raw_fd()), self.bytes.as_ptr(), count);
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        self.state = match silent {
+            true => State::Silent(self.driver.submit_silent(entry.flags(flags | libc::MSG_DONTWAIT).build())),
+            false => State::Waiting(self.driver.submit(entry.flags(flags).build())),
+        };
+    }
+
+    /// What has come of a short one: its end, or the beginning of one that waits.
+    fn said(&mut self, result: i32) {
+        match result {
+            NO_ROOM => self.submit(false),
+            _ => self.state = State::Ended(Some(result)),
+        }
     }
 
     /// Whether all of it was sent, by now; not when it failed.
     pub fn is_through(&mut self) -> bool {
         let polled = Pin::new(self).poll(&mut Context::from_waker(Waker::noop()));
         matches!(polled, Poll::Ready(Ok(())))
+    }
+
+    /// For who waits for the answer, each time he looks for it: sees to what found no room. A success gives him no turn.
+    pub fn attend(&mut self, context: &Context<'_>) {
+        if let State::Silent(place) = self.state
+            && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
+        {
+            self.said(completion.result);
+        }
     }
 }
 
@@ -44,13 +91,36 @@ impl Future for Sending {
 
     /// Once it has ended it says so once, and nothing after that.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(op) = &mut self.op else { return Poll::Pending };
-        let Poll::Ready((result, _)) = Pin::new(op).poll(context) else { return Poll::Pending };
-        self.op = None;
-        Poll::Ready(match result {
-            Ok(sent) if sent as usize == self.length => Ok(()),
-            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-            Err(error) => Err(error),
-        })
+        loop {
+            match self.state {
+                State::Ended(None) => return Poll::Pending,
+                State::Ended(Some(result)) => {
+                    self.state = State::Ended(None);
+                    return Poll::Ready(match usize::try_from(result) {
+                        Ok(sent) if result == DONE || sent == self.bytes.len() => Ok(()),
+                        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+                        Err(_) => Err(io::Error::from_raw_os_error(result.saturating_neg())),
+                    });
+                }
+                State::Silent(place) | State::Waiting(place) => {
+                    let Poll::Ready((completion, _)) = self.driver.poll(place, context) else { return Poll::Pending };
+                    match self.state {
+                        State::Silent(_) => self.said(completion.result),
+                        _ => self.state = State::Ended(Some(completion.result)),
+                    }
+                }
+            }
+        }
     }
 }
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if let State::Silent(place) | State::Waiting(place) = self.state {
+            op::cancel(self.fd.as_raw_fd());
+            self.driver.leave(place, Rc::new(Kept((std::mem::take(&mut self.bytes), self.fd.clone()))));
+        }
+    }
+}
+
+const NO_ROOM: i32 = -libc::EAGAIN;

@@ -284,10 +284,20 @@ mod tests {
                 let mut all = vec![0; 8 << 20];
                 peer.read_exact(&mut all).expect("read");
                 assert!(all.iter().all(|byte| *byte == b'x'));
+                let mut rest = [0; 14];
+                peer.read_exact(&mut rest).expect("read");
+                assert_eq!(&rest, b"shortand sweet");
                 peer
             });
             (&mut sending).await.expect("sent");
             assert!(!sending.is_through(), "it says so once");
+            let mut short = socket.send(b"short".to_vec());
+            while !short.is_through() {
+                turn().await;
+            }
+            assert!(!short.is_through(), "it says so once");
+            let mut short = socket.send(b"and sweet".to_vec());
+            (&mut short).await.expect("sent");
             let peer = reader.join().expect("a thread");
             let mut begun = socket.receive(&pool);
             drop(peer);
@@ -350,6 +360,49 @@ mod tests {
             assert_eq!(pool.holders(), 1, "the cancel ends it");
             // The descriptor went with the operation: the peer sees the end.
             assert_eq!(peer.read(&mut [0; 8]).unwrap_or(0), 0);
+        });
+    }
+
+    /// A short send finds no room: it waits for some, whoever attends to it.
+    #[test]
+    fn what_is_short_waits_where_there_is_no_room() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            for attended in [true, false] {
+                let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+                let (deadlines, pool) = (Deadlines::new(), BufferPool::new(2, 16).expect("a pool"));
+                let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
+                // Fills both buffers.
+                let mut filled = 0;
+                loop {
+                    // SAFETY: a thousand readable bytes.
+                    let sent = unsafe {
+                        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+                        libc::send(socket.fd.as_raw_fd(), [b'x'; 1_000].as_ptr().cast(), 1_000, flags)
+                    };
+                    match usize::try_from(sent) {
+                        Ok(sent) => filled += sent,
+                        Err(_) => break,
+                    }
+                }
+                let mut sending = socket.send(vec![b'y'; 1_500]);
+                for _ in 0..3 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    assert!(attended || !sending.is_through());
+                    sending.attend(&std::task::Context::from_waker(std::task::Waker::noop()));
+                }
+                let reader = std::thread::spawn(move || {
+                    let mut all = vec![0; filled + 1_500];
+                    peer.read_exact(&mut all).expect("read");
+                    peer.write_all(b"got it").expect("write");
+                    assert!(all.iter().rev().take(1_500).all(|byte| *byte == b'y'));
+                    assert_eq!(all.iter().filter(|byte| **byte == b'y').count(), 1_500);
+                    peer
+                });
+                let buffer = socket.recv(None, &pool, &guard).await.expect("recv").expect("bytes");
+                assert_eq!(buffer.filled(), b"got it");
+                assert!(sending.is_through());
+                drop(reader.join().expect("a thread"));
+            }
         });
     }
 

@@ -169,8 +169,8 @@ fn config(connections: usize) -> Config {
     config
 }
 
-async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
-    let job = FetchJob {
+fn job(url: &Url) -> FetchJob {
+    FetchJob {
         id: 0,
         host: 0,
         kind: JobKind::Page,
@@ -182,11 +182,17 @@ async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
         attempt: 0,
         deadline: Instant::NEVER,
         rest: ringcrawl::time::Duration::ZERO,
-    };
-    let begun = std::time::Instant::now();
-    match hands.exchange(&job).await {
+    }
+}
+
+async fn get(hands: &Rc<Hands>, url: &Url) -> usize {
+    ask(hands, &job(url)).await
+}
+
+async fn ask(hands: &Rc<Hands>, job: &FetchJob) -> usize {
+    match hands.exchange(job).await {
         Ok(exchange) => exchange.response.body.len(),
-        Err(failure) => panic!("{url}: {failure:?} after {:?}", begun.elapsed()),
+        Err(failure) => panic!("{}: {failure:?}", job.url),
     }
 }
 
@@ -208,10 +214,10 @@ fn hands(port: u16, connections: usize, requests: usize) -> Used {
             let before = cpu_time();
             let tasks: Vec<_> = (0..connections)
                 .map(|_| {
-                    let (hands, url) = (hands.clone(), url.clone());
+                    let (hands, job) = (hands.clone(), job(&url));
                     ring::spawn(async move {
                         for _ in 0..each {
-                            assert_eq!(get(&hands, &url).await, BODY_BYTES);
+                            assert_eq!(ask(&hands, &job).await, BODY_BYTES);
                         }
                     })
                 })

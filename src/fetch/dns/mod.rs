@@ -222,6 +222,8 @@ impl Resolver {
         }
         self.queries.set(self.queries.get().wrapping_add(1));
         let begun = ring::now();
+        // The resolver's sockets are the runtime's, not the ring's.
+        let _outside = ring::Outside::new();
         let answer = match self.clients.get(place) {
             Some(client) => tokio::time::timeout(wait, client.lookup(name.clone(), record_type)).await,
             None => return (Err(Trouble::Error), Duration::ZERO),

@@ -1,0 +1,251 @@
+//! The shard's ring, and what is under way on it.
+//!
+//! Decides: DEFER_TASKRUN: what the kernel has to finish for an operation it does when this thread enters it to wait,
+//! some at a time, so what a receive brought is still in the caches when it is read. SINGLE_ISSUER: one thread submits,
+//! the kernel drops a lock. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach
+//! the kernel when the tasks have nothing left to do (`pump`), or when there are `ENTRIES` of them.
+//! Why so: tokio-uring submits without asking for completions, which a ring that defers them never shows then. It runs the
+//! tasks here, and its own ring has nothing to do.
+//!
+//! Invariants: an operation has a slot from its submission to its last completion, also when nobody asks for it any more:
+//! what it needs stays there. Slots are used again under another generation, so a completion that comes late is no
+//! other's. Wakers, and what was left behind, run when nothing here is borrowed.
+//! Limits: 2^32 operations at a time; where the kernel does not know DEFER_TASKRUN (before 6.1), COOP_TASKRUN.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+
+use super::slots::{Completion, Leftover, Place, Slots};
+use crate::time::Duration;
+
+/// Entries that reach the kernel together at most: with 4,096, an exchange over 4,096 connections took 15 % more CPU
+/// time; with 16, one over 512 took 5 % more.
+const ENTRIES: u32 = 256;
+
+/// How long what is under way is waited for at the end, each time, and how many times.
+const END_WAIT: Duration = Duration::from_millis(100);
+const END_WAITS: usize = 50;
+
+/// One thread's ring. Shared by that thread's operations alone.
+pub(super) struct Driver {
+    uring: RefCell<IoUring>,
+    fd: RawFd,
+    slots: RefCell<Slots>,
+    /// Operations that complete when they are submitted, and of which the kernel says nothing but failures.
+    silent: RefCell<Vec<Place>>,
+    /// Whose turn it is after completions were read; kept to be used again.
+    woken: RefCell<Vec<Waker>>,
+    /// Who is to know that there is something to submit, when it sleeps where it would not see that.
+    sleeper: RefCell<Option<Waker>>,
+    submitted: Cell<u64>,
+    single_issuer: bool,
+}
+
+impl Driver {
+    /// A ring for about `operations` at once.
+    pub(super) fn new(operations: u32) -> io::Result<Driver> {
+        let build = |single_issuer: bool, defer: bool| {
+            let mut builder = IoUring::builder();
+            builder.setup_clamp().setup_cqsize(operations).setup_submit_all();
+            if single_issuer {
+                builder.setup_single_issuer();
+            }
+            if defer {
+                builder.setup_defer_taskrun()
+            } else {
+                builder.setup_coop_taskrun()
+            };
+            builder.build(ENTRIES)
+        };
+        let unknown = |error: &io::Error| error.raw_os_error() == Some(libc::EINVAL);
+        // SINGLE_ISSUER came with 6.0, DEFER_TASKRUN with 6.1.
+        let (uring, single_issuer) = match build(true, true) {
+            Err(error) if unknown(&error) => match build(true, false) {
+                Err(error) if unknown(&error) => (build(false, false)?, false),
+                made => (made?, true),
+            },
+            made => (made?, true),
+        };
+        Ok(Driver {
+            fd: uring.as_raw_fd(),
+            uring: RefCell::new(uring),
+            slots: RefCell::default(),
+            silent: RefCell::default(),
+            woken: RefCell::default(),
+            sleeper: RefCell::default(),
+            submitted: Cell::new(0),
+            single_issuer,
+        })
+    }
+
+    /// The ring's descriptor, open as long as this is there.
+    pub(super) fn fd(&self) -> RawFd {
+        self.fd
+    }
+
+    pub(super) fn is_single_issuer(&self) -> bool {
+        self.single_issuer
+    }
+
+    /// Operations that were submitted so far.
+    pub(super) fn submitted(&self) -> u64 {
+        self.submitted.get()
+    }
+
+    /// Submits `entry`. What its pointers point to must stay until the last completion.
+    pub(super) fn submit(&self, entry: squeue::Entry) -> Place {
+        let place = self.slots.borrow_mut().take();
+        self.push(entry.user_data(place.user_data()));
+        place
+    }
+
+    /// Submits `entry`, which fails rather than wait: so it has ended when the kernel has taken it, and a success needs no
+    /// completion of its own. Its result is `DONE` then.
+    pub(super) fn submit_silent(&self, entry: squeue::Entry) -> Place {
+        let place = self.submit(entry.flags(squeue::Flags::SKIP_SUCCESS));
+        self.silent.borrow_mut().push(place);
+        place
+    }
+
+    fn push(&self, entry: squeue::Entry) {
+        self.submitted.set(self.submitted.get().wrapping_add(1));
+        let mut uring = self.uring.borrow_mut();
+        // SAFETY: operations own what their entries point to, and leave it here when they end early (`leave`).
+        while unsafe { uring.submission().push(&entry) }.is_err() {
+            // A kernel that takes none now has completions to be rid of first, or memory to find.
+            if let Err(error) = uring.submit()
+                && !is_passing(&error)
+            {
+                panic!("io_uring_enter: {error}");
+            }
+        }
+        drop(uring);
+        let sleeper = self.sleeper.borrow_mut().take();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+    }
+
+    /// The next completion of the operation at `place`; whether it was its last, with which the place is another's.
+    pub(super) fn poll(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        self.slots.borrow_mut().poll(place, context)
+    }
+
+    /// The same for who needs no turn for a success.
+    pub(super) fn poll_failure(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        self.slots.borrow_mut().poll_failure(place, context)
+    }
+
+    /// Nobody asks any more for the operation at `place`, which has not ended: `leftover` stays until it has.
+    pub(super) fn leave(&self, place: Place, leftover: Rc<dyn Leftover>) {
+        let unasked = self.slots.borrow_mut().leave(place, &leftover);
+        for completion in unasked {
+            leftover.completed(completion);
+        }
+    }
+
+    /// Whether entries wait to be submitted.
+    pub(super) fn has_entries(&self) -> bool {
+        !self.uring.borrow_mut().submission().is_empty()
+    }
+
+    /// Wakes `waker` at the next submission.
+    pub(super) fn on_submission(&self, waker: &Waker) {
+        *self.sleeper.borrow_mut() = Some(waker.clone());
+    }
+
+    /// Has the kernel add to the event counter `news` when there is something to finish or to read; `None`: no more. A
+    /// ring that defers what it has to finish wakes nobody who polls it.
+    pub(super) fn tell(&self, news: Option<RawFd>) -> io::Result<()> {
+        let uring = self.uring.borrow();
+        match news {
+            Some(news) => uring.submitter().register_eventfd(news),
+            None => uring.submitter().unregister_eventfd(),
+        }
+    }
+
+    /// Submits what was gathered and has the kernel finish what it can: waits for one completion, `wait` at most, where
+    /// that is given. Wakes whom completions are for; how many there were.
+    pub(super) fn enter(&self, wait: Option<Duration>) -> io::Result<usize> {
+        let mut uring = self.uring.borrow_mut();
+        let entered = match wait {
+            Some(wait) => {
+                let time = types::Timespec::new().sec(wait.as_secs()).nsec(wait.subsec_nanos());
+                uring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
+            }
+            None => {
+                let entries = u32::try_from(uring.submission().len()).unwrap_or(ENTRIES);
+                // SAFETY: no argument is given besides numbers.
+                unsafe { uring.submitter().enter::<libc::sigset_t>(entries, 0, ENTER_GETEVENTS, None) }
+            }
+        };
+        if let Err(error) = entered
+            && !is_passing(&error)
+        {
+            return Err(error);
+        }
+        let mut woken = self.woken.take();
+        let mut left = Vec::new();
+        let mut count = 0;
+        {
+            let mut slots = self.slots.borrow_mut();
+            for entry in uring.completion() {
+                count += 1;
+                let more = cqueue::more(entry.flags());
+                let completion = Completion { result: entry.result(), block: cqueue::buffer_select(entry.flags()) };
+                slots.complete(Place::from(entry.user_data()), completion, more, &mut woken, &mut left);
+            }
+            let taken = {
+                let queue = uring.submission();
+                queue.is_empty() && !queue.cq_overflow()
+            };
+            if taken {
+                for place in self.silent.borrow_mut().drain(..) {
+                    slots.assume(place, Completion { result: DONE, block: None }, &mut woken);
+                }
+            }
+        }
+        drop(uring);
+        for (leftover, completion) in left {
+            leftover.completed(completion);
+        }
+        woken.drain(..).for_each(Waker::wake);
+        self.woken.replace(woken);
+        Ok(count)
+    }
+
+    /// Ends what is under way and waits for it, a few seconds at most. Memory that the kernel may still write to then is
+    /// never given back.
+    pub(super) fn close(&self) {
+        for _ in 0..END_WAITS {
+            if self.slots.borrow().is_idle() {
+                return;
+            }
+            let all = types::CancelBuilder::any().all();
+            let place = self.submit(opcode::AsyncCancel2::new(all).build());
+            self.leave(place, Rc::new(()));
+            if self.enter(Some(END_WAIT)).is_err() {
+                break;
+            }
+        }
+        if !self.slots.borrow().is_idle() {
+            Box::leak(Box::new(self.slots.take()));
+        }
+    }
+}
+
+/// What a silent operation that went well gives.
+pub(super) const DONE: i32 = i32::MAX;
+
+/// Errors of io_uring_enter(2) that pass: a signal, no time left, completions to be read first, no memory for now.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN))
+}
+
+/// include/uapi/linux/io_uring.h: IORING_ENTER_GETEVENTS.
+const ENTER_GETEVENTS: u32 = 1;

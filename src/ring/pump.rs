@@ -1,0 +1,224 @@
+//! When a shard's thread enters the kernel.
+//!
+//! Decides: one task, the pump, that gives way until no other task has anything to do, and then submits all that they
+//! gathered and waits for completions, in one system call; so a busy shard makes one for many operations. While others
+//! are busy for long it enters all the same, without waiting. It waits in the ring `WAIT` at most and then where the
+//! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a busy one does not
+//! pay for it.
+//! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
+//! own: the pump gives it one every `TURN`, and before each wait while somebody says that he depends on it (`Outside`).
+//! A timer is told to the pump (`expect`), so that it does not wait beyond it.
+//!
+//! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells.
+//! Limits: what reaches the runtime from elsewhere without the ring may be seen `WAIT` later.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::driver::Driver;
+use super::now;
+use crate::time::{Duration, Instant};
+
+/// How long the pump waits in the ring before it goes to sleep in the runtime.
+const WAIT: Duration = Duration::from_millis(10);
+/// How often the runtime has a turn at least.
+const TURN: Duration = Duration::from_millis(1);
+/// After how many polls of tasks the kernel is entered though they are not through.
+const POLLS_MAX: u64 = 64;
+
+thread_local! {
+    /// How often tasks of this thread were polled.
+    static POLLS: Cell<u64> = const { Cell::new(0) };
+    /// Those that depend on the runtime's own sockets.
+    static OUTSIDE: Cell<usize> = const { Cell::new(0) };
+    static EXPECTED: RefCell<BinaryHeap<Reverse<Instant>>> = const { RefCell::new(BinaryHeap::new()) };
+}
+
+/// Says, as long as it lives, that something on this thread waits for more than the ring: for a socket of the runtime.
+#[derive(Debug)]
+pub struct Outside(());
+
+impl Outside {
+    /// From now on.
+    pub fn new() -> Outside {
+        OUTSIDE.set(OUTSIDE.get() + 1);
+        Outside(())
+    }
+}
+
+impl Default for Outside {
+    fn default() -> Outside {
+        Outside::new()
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        OUTSIDE.set(OUTSIDE.get() - 1);
+    }
+}
+
+/// Says that a timer of the runtime goes off at `at`.
+pub(super) fn expect(at: Instant) {
+    EXPECTED.with_borrow_mut(|expected| {
+        // What is beyond the pump's own patience needs no entry; it is seen when the runtime sleeps.
+        if expected.len() < EXPECTED_MAX {
+            expected.push(Reverse(at));
+        }
+    });
+}
+
+/// More timers than that are only seen to every `WAIT`.
+const EXPECTED_MAX: usize = 4_096;
+
+/// The runtime's timers go off so much late at most.
+const TIMER_TICK: Duration = Duration::from_millis(1);
+
+/// How long the pump may wait for the next timer.
+fn patience(now: Instant) -> Duration {
+    EXPECTED.with_borrow_mut(|expected| {
+        while expected.peek().is_some_and(|Reverse(at)| *at + TIMER_TICK <= now) {
+            expected.pop();
+        }
+        expected.peek().map_or(WAIT, |Reverse(at)| WAIT.min((*at + TIMER_TICK).since(now)))
+    })
+}
+
+/// A task whose polls count.
+pub(super) struct Counted<F>(pub(super) F);
+
+impl<F: Future> Future for Counted<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        POLLS.set(POLLS.get().wrapping_add(1));
+        // SAFETY: the field is never moved out of, and nothing else gives a way to it.
+        unsafe { self.map_unchecked_mut(|counted| &mut counted.0) }.poll(context)
+    }
+}
+
+/// Whether the future that the runtime itself runs has something to do: it has its turn when the runtime has.
+pub(super) struct Root {
+    due: AtomicBool,
+    waker: Waker,
+}
+
+impl Root {
+    pub(super) fn new(waker: &Waker) -> Arc<Root> {
+        Arc::new(Root { due: AtomicBool::new(true), waker: waker.clone() })
+    }
+
+    pub(super) fn wakes(&self, waker: &Waker) -> bool {
+        self.waker.will_wake(waker)
+    }
+
+    /// Its turn has come: a poll that counts if it was asked for, as the runtime polls it at each turn.
+    pub(super) fn begin(&self) {
+        if self.due.swap(false, Ordering::Relaxed) {
+            POLLS.set(POLLS.get().wrapping_add(1));
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Root {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.due.store(true, Ordering::Relaxed);
+        self.waker.wake_by_ref();
+    }
+}
+
+/// Moves operations to the kernel and completions to tasks, for as long as the runtime runs; ends by an error alone.
+pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -> io::Result<Infallible> {
+    // SAFETY: a file of its own, which nobody closes as long as this lives.
+    let news = unsafe { AsyncFd::register_with_interest(eventfd()?, Interest::READABLE) }?;
+    let (mut seen, mut entered) = (POLLS.get(), POLLS.get());
+    let mut turned = now();
+    loop {
+        pass().await;
+        let polls = POLLS.get();
+        let quiet = std::mem::replace(&mut seen, polls) == polls;
+        if !quiet {
+            if polls.wrapping_sub(entered) >= POLLS_MAX {
+                entered = polls;
+                driver.enter(None)?;
+            }
+            continue;
+        }
+        let moment = now();
+        let root_is_due = root.borrow().as_ref().is_some_and(|root| root.is_due());
+        if root_is_due || OUTSIDE.get() > 0 || moment.since(turned) >= TURN {
+            turned = moment;
+            tokio::task::yield_now().await;
+            if POLLS.get() != polls {
+                continue;
+            }
+        }
+        entered = polls;
+        let wait = patience(moment);
+        if driver.enter(Some(wait))? > 0 {
+            continue;
+        }
+        if wait < WAIT {
+            // A timer's time.
+            turned = Instant::ZERO;
+            continue;
+        }
+        // Nothing for a while: the runtime may sleep, until the ring or anything else has news.
+        driver.tell(Some(news.as_raw_fd()))?;
+        while driver.enter(None)? == 0 {
+            poll_fn(|context| {
+                if driver.has_entries() {
+                    return Poll::Ready(Ok(()));
+                }
+                driver.on_submission(context.waker());
+                news.poll_read_ready(context).map_ok(|mut ready| ready.clear_ready())
+            })
+            .await?;
+        }
+        driver.tell(None)?;
+        turned = now();
+    }
+}
+
+/// A file that the kernel makes readable.
+fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: eventfd takes two integers and gives a new descriptor or -1; nothing else owns it yet.
+    unsafe {
+        let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+/// Lets those go first that are ready.
+async fn pass() {
+    let mut passed = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut passed, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,273 @@
+//! Where operations under way have their state: a slot each, used again and again.
+//!
+//! Invariants: a slot is free, or of one operation: until its last completion has come and has been asked for, or has
+//! come and nobody will ask. Completions are given out in the order in which they came.
+//! Limits: plain data; nothing here knows a kernel.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// What the kernel said of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Completion {
+    /// Bytes, a descriptor, or an error's number below zero.
+    pub(super) result: i32,
+    /// The block that it took from its group.
+    pub(super) block: Option<u16>,
+}
+
+/// What an operation needs until its end though nobody asks for it any more.
+pub(super) trait Leftover {
+    /// A completion nobody asked for.
+    fn completed(&self, _completion: Completion) {}
+}
+
+impl Leftover for () {}
+
+/// Where an operation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    index: u32,
+    generation: u32,
+}
+
+impl Place {
+    /// How the kernel names it.
+    pub(super) fn user_data(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
+impl From<u64> for Place {
+    fn from(user_data: u64) -> Place {
+        Place { index: (user_data & 0xffff_ffff) as u32, generation: (user_data >> 32) as u32 }
+    }
+}
+
+/// All slots of a ring.
+#[derive(Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    in_flight: bool,
+    /// Who asks is to be woken by a failure alone.
+    failure_alone: bool,
+    waker: Option<Waker>,
+    first: Option<Completion>,
+    /// Those behind the first.
+    more: VecDeque<Completion>,
+    leftover: Option<Rc<dyn Leftover>>,
+}
+
+impl Slots {
+    /// A slot for an operation that begins.
+    pub(super) fn take(&mut self) -> Place {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            // More would need more memory than the numbers' own.
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        let generation = self.slots.get_mut(index as usize).map_or(0, |slot| {
+            slot.in_flight = true;
+            slot.failure_alone = false;
+            slot.generation
+        });
+        Place { index, generation }
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.slots.iter().any(|slot| slot.in_flight)
+    }
+
+    /// The next completion, and whether it is the last: the slot is free then. A place that is another's already has
+    /// none, for ever.
+    pub(super) fn poll(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        let Some(slot) = self.slot(place) else { return Poll::Pending };
+        if let Some(completion) = slot.first.take() {
+            slot.first = slot.more.pop_front();
+            let last = !slot.in_flight && slot.first.is_none();
+            if last {
+                self.release(place);
+            }
+            return Poll::Ready((completion, last));
+        }
+        slot.failure_alone = false;
+        match &mut slot.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The same for who would be told of a failure, but needs no turn for a success.
+    pub(super) fn poll_failure(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        let polled = self.poll(place, context);
+        if polled.is_pending()
+            && let Some(slot) = self.slot(place)
+        {
+            slot.failure_alone = true;
+        }
+        polled
+    }
+
+    /// The operation at `place`, of which the kernel says nothing but failures, has had its time: it went well, unless
+    /// something was said.
+    pub(super) fn assume(&mut self, place: Place, completion: Completion, woken: &mut Vec<Waker>) {
+        let Some(slot) = self.slot(place).filter(|slot| slot.in_flight) else { return };
+        slot.in_flight = false;
+        if slot.leftover.is_some() {
+            self.release(place);
+            return;
+        }
+        slot.first = Some(completion);
+        if !slot.failure_alone {
+            woken.extend(slot.waker.take());
+        }
+    }
+
+    /// Leaves `leftover` in the slot until its operation has ended; completions that nobody asked for come back.
+    pub(super) fn leave(&mut self, place: Place, leftover: &Rc<dyn Leftover>) -> Vec<Completion> {
+        let Some(slot) = self.slot(place) else { return Vec::new() };
+        slot.waker = None;
+        let unasked = slot.first.take().into_iter().chain(slot.more.drain(..)).collect();
+        if slot.in_flight {
+            slot.leftover = Some(leftover.clone());
+        } else {
+            self.release(place);
+        }
+        unasked
+    }
+
+    /// A completion has come, with more to come or not. Adds who is to be woken, or what was left for it.
+    pub(super) fn complete(
+        &mut self,
+        place: Place,
+        completion: Completion,
+        more: bool,
+        woken: &mut Vec<Waker>,
+        left: &mut Vec<(Rc<dyn Leftover>, Completion)>,
+    ) {
+        let Some(slot) = self.slot(place) else { return };
+        slot.in_flight = more;
+        if let Some(leftover) = &slot.leftover {
+            left.push((leftover.clone(), completion));
+            if !more {
+                self.release(place);
+            }
+            return;
+        }
+        woken.extend(slot.waker.take());
+        match slot.first {
+            None => slot.first = Some(completion),
+            Some(_) => slot.more.push_back(completion),
+        }
+    }
+
+    fn slot(&mut self, place: Place) -> Option<&mut Slot> {
+        self.slots.get_mut(place.index as usize).filter(|slot| slot.generation == place.generation)
+    }
+
+    fn release(&mut self, place: Place) {
+        if let Some(slot) = self.slot(place) {
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.waker = None;
+            slot.leftover = None;
+            self.free.push(place.index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(RefCell<Vec<i32>>);
+
+    impl Leftover for Seen {
+        fn completed(&self, completion: Completion) {
+            self.0.borrow_mut().push(completion.result);
+        }
+    }
+
+    fn said(result: i32) -> Completion {
+        Completion { result, block: None }
+    }
+
+    /// Completes, and gives what was left its completions; how many were woken.
+    fn complete(slots: &mut Slots, place: Place, result: i32, more: bool) -> usize {
+        let (mut woken, mut left) = (Vec::new(), Vec::new());
+        slots.complete(place, said(result), more, &mut woken, &mut left);
+        left.iter().for_each(|(leftover, completion)| leftover.completed(*completion));
+        woken.len()
+    }
+
+    #[test]
+    fn completions_come_in_order_and_the_last_frees_the_slot() {
+        let (mut slots, context) = (Slots::default(), Context::from_waker(Waker::noop()));
+        let place = slots.take();
+        assert_eq!(Place::from(place.user_data()), place);
+        assert!(slots.poll(place, &context).is_pending());
+        assert_eq!(complete(&mut slots, place, 1, true), 1);
+        assert_eq!(complete(&mut slots, place, 2, true), 0, "woken once");
+        assert_eq!(complete(&mut slots, place, 3, false), 0);
+        assert!(slots.is_idle());
+        let polled = [0; 3].map(|_| slots.poll(place, &context));
+        assert_eq!(polled, [(1, false), (2, false), (3, true)].map(|(result, last)| Poll::Ready((said(result), last))));
+        let next = slots.take();
+        assert_eq!((next.index, slots.slots.len()), (place.index, 1), "used again");
+        assert_ne!(next, place);
+        // What comes late for the one before is nobody's.
+        assert_eq!(complete(&mut slots, place, 9, false), 0);
+        assert!(slots.poll(next, &context).is_pending() && slots.poll(place, &context).is_pending());
+        assert!(!slots.is_idle());
+    }
+
+    #[test]
+    fn what_nobody_asks_for_goes_to_what_was_left() {
+        let mut slots = Slots::default();
+        let (place, seen) = (slots.take(), Rc::new(Seen::default()));
+        complete(&mut slots, place, 1, true);
+        let leftover: Rc<dyn Leftover> = seen.clone();
+        assert_eq!(slots.leave(place, &leftover), [said(1)]);
+        drop(leftover);
+        assert_eq!(Rc::strong_count(&seen), 2);
+        complete(&mut slots, place, 2, true);
+        complete(&mut slots, place, 3, false);
+        assert_eq!(*seen.0.borrow(), [2, 3]);
+        assert_eq!((Rc::strong_count(&seen), slots.free.len()), (1, 1));
+        // One that has ended keeps nothing.
+        let place = slots.take();
+        complete(&mut slots, place, 4, false);
+        assert_eq!(slots.leave(place, &(seen.clone() as Rc<dyn Leftover>)), [said(4)]);
+        assert_eq!((Rc::strong_count(&seen), slots.free.len()), (1, 1));
+    }
+
+    #[test]
+    fn silence_is_success_unless_something_was_said() {
+        let (mut slots, context) = (Slots::default(), Context::from_waker(Waker::noop()));
+        let [asked, attended, failed, left, unasked] = [(); 5].map(|()| slots.take());
+        assert!(slots.poll(asked, &context).is_pending());
+        assert!(slots.poll_failure(attended, &context).is_pending());
+        assert!(slots.poll_failure(failed, &context).is_pending());
+        assert_eq!(complete(&mut slots, failed, -11, false), 1, "who attends is woken by a failure");
+        slots.leave(left, &(Rc::new(()) as Rc<dyn Leftover>));
+        let mut woken = Vec::new();
+        for place in [asked, attended, failed, left, unasked] {
+            slots.assume(place, said(7), &mut woken);
+        }
+        assert_eq!(woken.len(), 1, "who asked, and not who attends");
+        let results = [asked, attended, failed, unasked].map(|place| slots.poll(place, &context));
+        assert_eq!(results, [7, 7, -11, 7].map(|result| Poll::Ready((said(result), true))));
+        assert_eq!(slots.free.len(), 5);
+    }
+}
