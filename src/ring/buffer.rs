@@ -22,7 +22,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use super::group::{ENTRIES_MAX, Group};
-use super::runtime;
+use super::{now, runtime, sleep_until};
 use crate::time::Duration;
 
 /// Blocks that a pool begins with.
@@ -168,7 +168,7 @@ impl Shared {
 /// While someone waits: asks for blocks back, and lets some try.
 async fn watch(shared: Weak<Shared>) {
     loop {
-        tokio::time::sleep(RETRY).await;
+        sleep_until(now() + RETRY).await;
         let Some(shared) = shared.upgrade() else { return };
         if shared.waiting.borrow().is_empty() {
             shared.watched.set(false);

@@ -219,18 +219,34 @@ impl Driver {
         Ok(count)
     }
 
+    /// Asks the kernel to end the operation at `place`, which completes with ECANCELED then. By its number: a cancel by
+    /// anything else looks at all that is under way.
+    pub(super) fn cancel(&self, place: Place) {
+        if self.slots.borrow().is_in_flight(place) {
+            let cancel = self.submit(opcode::AsyncCancel::new(place.user_data()).build());
+            self.leave(cancel, Rc::new(()));
+        }
+    }
+
+    /// The same for all that is under way now.
+    pub(super) fn cancel_all(&self) {
+        let places = self.slots.borrow().in_flight();
+        places.into_iter().for_each(|place| self.cancel(place));
+    }
+
     /// Ends what is under way and waits for it, a few seconds at most. Memory that the kernel may still write to then is
     /// never given back.
     pub(super) fn close(&self) {
-        for _ in 0..END_WAITS {
-            if self.slots.borrow().is_idle() {
-                return;
-            }
-            let all = types::CancelBuilder::any().all();
-            let place = self.submit(opcode::AsyncCancel2::new(all).build());
-            self.leave(place, Rc::new(()));
-            if self.enter(Some(END_WAIT)).is_err() {
-                break;
+        self.cancel_all();
+        let mut waits = 0;
+        while !self.slots.borrow().is_idle() && waits < END_WAITS {
+            match self.enter(Some(END_WAIT)) {
+                Ok(0) => {
+                    waits += 1;
+                    self.cancel_all();
+                }
+                Ok(_) => {}
+                Err(_) => break,
             }
         }
         if !self.slots.borrow().is_idle() {

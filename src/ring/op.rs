@@ -7,7 +7,7 @@
 //! dropped early leaves its data with the driver, which keeps it until the completion; for descriptors that
 //! could wait for ever (sockets, event counters) a cancel is sent along, so the completion comes soon.
 //! The descriptor is part of the data: it cannot be closed, and its number reused, before that.
-//! Limits: cancel works by descriptor and meets every operation on it: sockets have one user at a time.
+//! Limits: `cancel` works by descriptor and meets every operation on it: sockets have one user at a time.
 
 use std::future::Future;
 use std::io;
@@ -26,7 +26,7 @@ use super::slots::{Completion, Leftover, Place};
 /// runtime.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
     let driver = current().expect("an operation outside of a runtime");
-    Op { place: driver.submit(entry), driver, data: Some(data), cancel: None }
+    Op { place: driver.submit(entry), driver, data: Some(data), is_cancelled: false }
 }
 
 /// Operations that this thread's runtime has submitted so far.
@@ -34,11 +34,10 @@ pub fn operations() -> u64 {
     current().map_or(0, |driver| driver.submitted())
 }
 
-/// The same for an operation on `fd` that may wait for a peer: cancelled when its future is dropped. `data`
-/// must hold `fd` open.
-pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, fd: RawFd, data: D) -> Op<D> {
+/// The same for an operation that may wait for a peer: cancelled when its future is dropped.
+pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
     let mut op = submit(entry, data);
-    op.cancel = Some(fd);
+    op.is_cancelled = true;
     op
 }
 
@@ -61,11 +60,6 @@ pub(super) fn shut(fd: &Rc<OwnedFd>) {
     }
 }
 
-/// Ends every operation of this thread's ring; when it returns, their completions are there to be read.
-pub(super) async fn cancel_all() {
-    let _ = submit(opcode::AsyncCancel2::new(types::CancelBuilder::any().all()).build(), ()).await;
-}
-
 /// Closes `fd` behind every entry that was submitted before; at once, by system call, outside of a runtime.
 pub(super) fn close(fd: OwnedFd) {
     if is_running() {
@@ -79,8 +73,8 @@ pub(super) struct Op<D: Unpin + 'static> {
     place: Place,
     /// `None` once it has ended.
     data: Option<D>,
-    /// What to cancel on when dropped before the end.
-    cancel: Option<RawFd>,
+    /// Whether it is cancelled when this is dropped before the end.
+    is_cancelled: bool,
 }
 
 impl<D: Unpin + 'static> Future for Op<D> {
@@ -98,9 +92,8 @@ impl<D: Unpin + 'static> Future for Op<D> {
 impl<D: Unpin + 'static> Drop for Op<D> {
     fn drop(&mut self) {
         if let Some(data) = self.data.take() {
-            // The descriptor is still open here: the data holds it.
-            if let Some(fd) = self.cancel {
-                cancel(fd);
+            if self.is_cancelled {
+                self.driver.cancel(self.place);
             }
             self.driver.leave(self.place, Rc::new(Kept(data)));
         }

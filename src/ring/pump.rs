@@ -6,7 +6,7 @@
 //! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a busy one does not
 //! pay for it.
 //! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
-//! own: the pump gives it one every `TURN`, and before each wait while somebody says that he depends on it (`Outside`).
+//! own: the pump gives it one every `TURN`, and waits no longer than that while somebody says that he depends on it (`Outside`).
 //! A timer is told to the pump (`expect`), so that it does not wait beyond it.
 //!
 //! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells.
@@ -175,7 +175,7 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
             }
         }
         entered = polls;
-        let wait = patience(moment);
+        let wait = if OUTSIDE.get() > 0 { TURN } else { patience(moment) };
         if driver.enter(Some(wait))? > 0 {
             continue;
         }

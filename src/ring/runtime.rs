@@ -121,7 +121,7 @@ impl Drop for Runtime {
             self.block_on(async {
                 // Tasks that an end wakes may begin one thing more, such as to close a file.
                 for _ in 0..3 {
-                    op::cancel_all().await;
+                    self.driver.cancel_all();
                     turn().await;
                 }
             });

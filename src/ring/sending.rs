@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use io_uring::{opcode, types};
 
 use super::driver::{DONE, Driver};
-use super::op::{self, Kept};
+use super::op::Kept;
 use super::runtime;
 use super::slots::Place;
 
@@ -117,7 +117,7 @@ impl Future for Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         if let State::Silent(place) | State::Waiting(place) = self.state {
-            op::cancel(self.fd.as_raw_fd());
+            self.driver.cancel(place);
             self.driver.leave(place, Rc::new(Kept((std::mem::take(&mut self.bytes), self.fd.clone()))));
         }
     }

@@ -50,6 +50,8 @@ impl From<u64> for Place {
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// How many are under way.
+    in_flight: usize,
 }
 
 #[derive(Default)]
@@ -68,6 +70,7 @@ struct Slot {
 impl Slots {
     /// A slot for an operation that begins.
     pub(super) fn take(&mut self) -> Place {
+        self.in_flight += 1;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             // More would need more memory than the numbers' own.
@@ -83,7 +86,19 @@ impl Slots {
 
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
-        !self.slots.iter().any(|slot| slot.in_flight)
+        self.in_flight == 0
+    }
+
+    /// Whether the operation at `place` is under way.
+    pub(super) fn is_in_flight(&self, place: Place) -> bool {
+        let slot = self.slots.get(place.index as usize);
+        slot.is_some_and(|slot| slot.generation == place.generation && slot.in_flight)
+    }
+
+    /// Where all are that are under way.
+    pub(super) fn in_flight(&self) -> Vec<Place> {
+        let slots = (0..).zip(&self.slots).filter(|(_, slot)| slot.in_flight);
+        slots.map(|(index, slot)| Place { index, generation: slot.generation }).collect()
     }
 
     /// The next completion, and whether it is the last: the slot is free then. A place that is another's already has
@@ -120,7 +135,11 @@ impl Slots {
     /// The operation at `place`, of which the kernel says nothing but failures, has had its time: it went well, unless
     /// something was said.
     pub(super) fn assume(&mut self, place: Place, completion: Completion, woken: &mut Vec<Waker>) {
-        let Some(slot) = self.slot(place).filter(|slot| slot.in_flight) else { return };
+        if !self.is_in_flight(place) {
+            return;
+        }
+        self.in_flight -= 1;
+        let Some(slot) = self.slot(place) else { return };
         slot.in_flight = false;
         if slot.leftover.is_some() {
             self.release(place);
@@ -154,6 +173,10 @@ impl Slots {
         woken: &mut Vec<Waker>,
         left: &mut Vec<(Rc<dyn Leftover>, Completion)>,
     ) {
+        if !self.is_in_flight(place) {
+            return;
+        }
+        self.in_flight -= usize::from(!more);
         let Some(slot) = self.slot(place) else { return };
         slot.in_flight = more;
         if let Some(leftover) = &slot.leftover {
@@ -230,6 +253,7 @@ mod tests {
         assert_eq!(complete(&mut slots, place, 9, false), 0);
         assert!(slots.poll(next, &context).is_pending() && slots.poll(place, &context).is_pending());
         assert!(!slots.is_idle());
+        assert_eq!(slots.in_flight(), [next]);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Socket {
         let (address, length) = Address::new(addr);
         let fd = self.fd.as_raw_fd();
         let entry = opcode::Connect::new(types::Fd(fd), address.as_ptr(), length).build();
-        let (result, _) = op::submit_waiting(entry, fd, (address, self.fd.clone())).await;
+        let (result, _) = op::submit_waiting(entry, (address, self.fd.clone())).await;
         // A connection that came just when its time was over has been ended already, though nobody saw it.
         guard.check()?;
         result.map(drop)
@@ -129,7 +129,7 @@ impl Socket {
             }
             let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
             let entry = opcode::Send::new(types::Fd(fd), rest.as_ptr(), length).flags(libc::MSG_NOSIGNAL).build();
-            let (result, (returned, _)) = op::submit_waiting(entry, fd, (bytes, self.fd.clone())).await;
+            let (result, (returned, _)) = op::submit_waiting(entry, (bytes, self.fd.clone())).await;
             bytes = returned;
             match result {
                 Ok(0) => return (Err(io::ErrorKind::WriteZero.into()), bytes),
@@ -144,7 +144,7 @@ impl Socket {
         guard.check()?;
         let fd = self.fd.as_raw_fd();
         let entry = opcode::Shutdown::new(types::Fd(fd), libc::SHUT_WR).build();
-        op::submit_waiting(entry, fd, self.fd.clone()).await.0.map(drop)
+        op::submit_waiting(entry, self.fd.clone()).await.0.map(drop)
     }
 
     /// Closes by the ring, behind what was submitted before.

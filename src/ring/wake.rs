@@ -94,7 +94,7 @@ impl WakeListener {
         let mut count = Box::new([0u8; 8]);
         let fd = self.shared.fd.as_raw_fd();
         let entry = opcode::Read::new(types::Fd(fd), count.as_mut_ptr(), 8).build();
-        op::submit_waiting(entry, fd, (count, self.shared.clone()))
+        op::submit_waiting(entry, (count, self.shared.clone()))
     }
 }
 

@@ -217,9 +217,7 @@ impl Resolver {
     ) -> (Result<Found, Trouble>, Duration) {
         let now = ring::now();
         let turn = self.pace.borrow_mut().turn(now);
-        if turn > now {
-            tokio::time::sleep(turn.since(now)).await;
-        }
+        ring::sleep_until(turn).await;
         self.queries.set(self.queries.get().wrapping_add(1));
         let begun = ring::now();
         // The resolver's sockets are the runtime's, not the ring's.
