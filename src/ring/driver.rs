@@ -47,30 +47,31 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// A ring for about `operations` at once.
+    /// A ring for about `operations` at once, with what this kernel knows.
     pub(super) fn new(operations: u32) -> io::Result<Driver> {
-        let build = |single_issuer: bool, defer: bool| {
-            let mut builder = IoUring::builder();
-            builder.setup_clamp().setup_cqsize(operations).setup_submit_all();
-            if single_issuer {
-                builder.setup_single_issuer();
+        // DEFER_TASKRUN came with 6.1, SINGLE_ISSUER with 6.0.
+        let mut made = Driver::with(operations, true, true);
+        for single_issuer in [true, false] {
+            if made.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
+                made = Driver::with(operations, single_issuer, false);
             }
-            if defer {
-                builder.setup_defer_taskrun()
-            } else {
-                builder.setup_coop_taskrun()
-            };
-            builder.build(ENTRIES)
+        }
+        made
+    }
+
+    /// The same with what is said.
+    pub(super) fn with(operations: u32, single_issuer: bool, defer: bool) -> io::Result<Driver> {
+        let mut builder = IoUring::builder();
+        builder.setup_clamp().setup_cqsize(operations).setup_submit_all();
+        if single_issuer {
+            builder.setup_single_issuer();
+        }
+        if defer {
+            builder.setup_defer_taskrun()
+        } else {
+            builder.setup_coop_taskrun()
         };
-        let unknown = |error: &io::Error| error.raw_os_error() == Some(libc::EINVAL);
-        // SINGLE_ISSUER came with 6.0, DEFER_TASKRUN with 6.1.
-        let (uring, single_issuer) = match build(true, true) {
-            Err(error) if unknown(&error) => match build(true, false) {
-                Err(error) if unknown(&error) => (build(false, false)?, false),
-                made => (made?, true),
-            },
-            made => (made?, true),
-        };
+        let uring = builder.build(ENTRIES)?;
         Ok(Driver {
             fd: uring.as_raw_fd(),
             uring: RefCell::new(uring),
@@ -114,17 +115,16 @@ impl Driver {
 
     fn push(&self, entry: squeue::Entry) {
         self.submitted.set(self.submitted.get().wrapping_add(1));
-        let mut uring = self.uring.borrow_mut();
         // SAFETY: operations own what their entries point to, and leave it here when they end early (`leave`).
-        while unsafe { uring.submission().push(&entry) }.is_err() {
-            // A kernel that takes none now has completions to be rid of first, or memory to find.
-            if let Err(error) = uring.submit()
-                && !is_passing(&error)
-            {
-                panic!("io_uring_enter: {error}");
+        while unsafe { self.uring.borrow_mut().submission().push(&entry) }.is_err() {
+            let submitted = self.uring.borrow().submit();
+            match submitted {
+                Ok(_) => {}
+                // It takes none now: it has completions to be rid of first, or memory to find.
+                Err(error) if is_passing(&error) => drop(self.enter(None)),
+                Err(error) => panic!("io_uring_enter(2): {error}"),
             }
         }
-        drop(uring);
         let sleeper = self.sleeper.borrow_mut().take();
         if let Some(sleeper) = sleeper {
             sleeper.wake();

@@ -52,14 +52,17 @@ pub struct Runtime {
 impl Runtime {
     /// A runtime for about `fetches_max` fetches at once.
     pub fn new(fetches_max: usize) -> Result<Runtime, RingError> {
-        super::process_start();
         let completions = u32::try_from(fetches_max).unwrap_or(u32::MAX).clamp(256, 4_096).next_power_of_two() * 4;
-        let driver = Rc::new(Driver::new(completions).map_err(explain)?);
+        Runtime::over(Driver::new(completions).map_err(explain)?)
+    }
+
+    fn over(driver: Driver) -> Result<Runtime, RingError> {
+        super::process_start();
         // Its own ring has nothing to do.
         let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
         Ok(Runtime {
             inner: ManuallyDrop::new(inner),
-            driver,
+            driver: Rc::new(driver),
             root: Rc::default(),
             is_pumped: Cell::new(false),
             failed: Rc::default(),
@@ -212,21 +215,24 @@ mod tests {
     /// thread and by a timer.
     #[test]
     fn a_shard_that_sleeps_is_woken() {
-        let waker = super::super::Waker::new().expect("eventfd");
-        let listener = super::super::WakeListener::new(&waker);
-        Runtime::new(16).expect("io_uring").block_on(async {
-            for _ in 0..3 {
-                let other = waker.clone();
-                let thread = std::thread::spawn(move || {
-                    std::thread::sleep(std::time::Duration::from_millis(60));
-                    other.wake();
-                });
-                listener.wait().await.expect("a wake-up");
-                thread.join().expect("a thread");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                turn().await;
-            }
-        });
+        for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
+            let waker = super::super::Waker::new().expect("eventfd");
+            let listener = super::super::WakeListener::new(&waker);
+            let driver = Driver::with(64, single_issuer, defer).expect("io_uring");
+            Runtime::over(driver).expect("a runtime").block_on(async {
+                for _ in 0..3 {
+                    let other = waker.clone();
+                    let thread = std::thread::spawn(move || {
+                        std::thread::sleep(std::time::Duration::from_millis(60));
+                        other.wake();
+                    });
+                    listener.wait().await.expect("a wake-up");
+                    thread.join().expect("a thread");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    turn().await;
+                }
+            });
+        }
     }
 
     #[test]
