@@ -218,7 +218,7 @@ mod tests {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
             let waker = super::super::Waker::new().expect("eventfd");
             let listener = super::super::WakeListener::new(&waker);
-            let driver = Driver::with(64, single_issuer, defer).expect("io_uring");
+            let driver = Driver::with(1_024, single_issuer, defer).expect("io_uring");
             Runtime::over(driver).expect("a runtime").block_on(async {
                 for _ in 0..3 {
                     let other = waker.clone();
