@@ -44,12 +44,14 @@ pub(super) struct Connection {
     listening: Option<Receive>,
     /// The request that is on its way.
     sending: Option<Sending>,
+    /// What it is under TLS.
+    plain: Vec<u8>,
 }
 
 impl Connection {
     /// Over a connected socket.
     pub(super) fn new(socket: Socket) -> Connection {
-        Connection { socket, tls: None, info: None, listening: None, sending: None }
+        Connection { socket, tls: None, info: None, listening: None, sending: None, plain: Vec::new() }
     }
 
     pub(super) fn socket(&self) -> &Socket {
@@ -99,13 +101,14 @@ impl Connection {
     }
 
     /// Begins to send `bytes`, all of them; what answers them can be received at once.
-    pub(super) fn ask(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    pub(super) fn ask(&mut self, bytes: Vec<u8>) -> Result<(), Broken> {
         let Some(tls) = &mut self.tls else {
-            self.sending = Some(self.socket.send(bytes.to_vec()));
+            self.sending = Some(self.socket.send(bytes));
             return Ok(());
         };
         let _stage = stage::enter(Stage::Tls);
-        let mut rest = bytes;
+        self.plain = bytes;
+        let mut rest = self.plain.as_slice();
         let mut sealed = Vec::new();
         while !rest.is_empty() {
             let taken = tls.writer().write(rest).map_err(|_| Broken::Stream)?;
@@ -116,9 +119,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether what was asked last was sent whole. To be asked once, at the end.
-    pub(super) fn has_asked(&mut self) -> bool {
-        self.sending.take().is_none_or(|mut sending| sending.is_through())
+    /// What was asked last, and whether it was sent whole. To be asked once, at the end.
+    pub(super) fn asked(&mut self) -> (Vec<u8>, bool) {
+        let plain = std::mem::take(&mut self.plain);
+        let Some(mut sending) = self.sending.take() else { return (plain, true) };
+        let is_through = sending.is_through();
+        (if self.tls.is_some() { plain } else { sending.into_bytes() }, is_through)
     }
 
     /// Receives once and passes what plain bytes that gives to `take`.

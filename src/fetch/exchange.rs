@@ -198,7 +198,7 @@ impl Fetch<'_> {
         reused: bool,
     ) -> Result<Exchange, Ended> {
         let mut answer = Answer::new(self.hands.limits);
-        let ended = match connection.ask(&request) {
+        let ended = match connection.ask(request) {
             Ok(()) => {
                 guard.set(self.deadline.min(asked + self.hands.fetch.first_byte_timeout));
                 self.listen(&mut connection, &guard, &mut answer, asked).await
@@ -213,9 +213,9 @@ impl Fetch<'_> {
         }
         let tls = connection.tls_info().cloned();
         // A server may answer before it has read all, and close then: what it said counts.
-        let asked = connection.has_asked();
+        let (request, is_asked) = connection.asked();
         let keep =
-            asked && self.may_keep() && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
+            is_asked && self.may_keep() && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
         drop(guard);
         if keep {
             connection.listen(&self.hands.buffers);

@@ -107,14 +107,14 @@ impl Proxy {
             }
         };
         loop {
-            connection.ask(&words).map_err(|_| Failure::ProxyFailed)?;
+            connection.ask(words).map_err(|_| Failure::ProxyFailed)?;
             loop {
                 let mut next = Ok(Next::Listen);
                 let received =
                     connection.receive(&hands.buffers, guard, &mut |bytes| next = dialogue.hear(bytes)).await;
                 match (next?, received) {
-                    (Next::Open, Ok(Received::Some)) if connection.has_asked() => return Ok(()),
-                    (Next::Say(more), Ok(Received::Some)) if connection.has_asked() => {
+                    (Next::Open, Ok(Received::Some)) if connection.asked().1 => return Ok(()),
+                    (Next::Say(more), Ok(Received::Some)) if connection.asked().1 => {
                         words = more;
                         break;
                     }

@@ -33,15 +33,16 @@ pub struct Deadlines {
 #[derive(Default)]
 struct Shared {
     due: RefCell<Due>,
-    /// By slot: the descriptor to cancel on, and the flag to raise.
-    targets: RefCell<Vec<Option<Target>>>,
+    /// By slot.
+    targets: RefCell<Vec<Target>>,
     alarm: Rc<Alarm>,
     ticking: Cell<bool>,
 }
 
 struct Target {
-    fd: Rc<OwnedFd>,
-    expired: Rc<Cell<bool>>,
+    /// What to cancel on; `None` without a guard.
+    fd: Option<Rc<OwnedFd>>,
+    expired: bool,
 }
 
 impl Default for Deadlines {
@@ -59,21 +60,19 @@ impl Deadlines {
     /// A deadline at `at` over everything done on `socket`. Inside the runtime only.
     pub fn guard(&self, socket: &Socket, at: Instant) -> Guard {
         let slot = self.shared.due.borrow_mut().add(at);
-        let expired = Rc::new(Cell::new(false));
-        let target = Target { fd: socket.descriptor().clone(), expired: expired.clone() };
         let mut targets = self.shared.targets.borrow_mut();
         if targets.len() <= slot {
-            targets.resize_with(slot + 1, || None);
+            targets.resize_with(slot + 1, || Target { fd: None, expired: false });
         }
         if let Some(place) = targets.get_mut(slot) {
-            *place = Some(target);
+            *place = Target { fd: Some(socket.descriptor().clone()), expired: false };
         }
         drop(targets);
         self.shared.alarm.set(at);
         if !self.shared.ticking.replace(true) {
             runtime::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
         }
-        Guard { shared: self.shared.clone(), slot, expired }
+        Guard { shared: self.shared.clone(), slot }
     }
 
     /// Guards that live now.
@@ -86,13 +85,12 @@ impl Deadlines {
 pub struct Guard {
     shared: Rc<Shared>,
     slot: usize,
-    expired: Rc<Cell<bool>>,
 }
 
 impl Guard {
     /// Moves the deadline, unless it has passed.
     pub fn set(&self, at: Instant) {
-        if !self.expired.get() {
+        if !self.is_expired() {
             self.shared.due.borrow_mut().set(self.slot, at);
             self.shared.alarm.set(at);
         }
@@ -100,20 +98,20 @@ impl Guard {
 
     /// Whether the deadline has passed: operations end with ECANCELED, and none may begin.
     pub fn is_expired(&self) -> bool {
-        self.expired.get()
+        self.shared.targets.borrow().get(self.slot).is_some_and(|target| target.expired)
     }
 
     /// An error when expired; asked before each operation, since a cancel meets only those under way.
     pub(super) fn check(&self) -> io::Result<()> {
-        if self.expired.get() { Err(op::cancelled()) } else { Ok(()) }
+        if self.is_expired() { Err(op::cancelled()) } else { Ok(()) }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.shared.due.borrow_mut().remove(self.slot);
-        let target = self.shared.targets.borrow_mut().get_mut(self.slot).and_then(Option::take);
-        drop(target);
+        let fd = self.shared.targets.borrow_mut().get_mut(self.slot).and_then(|target| target.fd.take());
+        drop(fd);
     }
 }
 
@@ -130,15 +128,16 @@ async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
             }
             due.live
         };
-        let targets = shared.targets.borrow();
+        let mut targets = shared.targets.borrow_mut();
         for slot in expired {
-            if let Some(Some(target)) = targets.get(slot) {
-                match target.expired.replace(true) {
-                    false => op::shut(&target.fd),
-                    true => op::cancel(target.fd.as_raw_fd()),
+            if let Some(Target { fd: Some(fd), expired }) = targets.get_mut(slot) {
+                match std::mem::replace(expired, true) {
+                    false => op::shut(fd),
+                    true => op::cancel(fd.as_raw_fd()),
                 }
             }
         }
+        drop(targets);
         if live == 0 {
             shared.ticking.set(false);
             return;

@@ -76,6 +76,14 @@ impl Sending {
         matches!(polled, Poll::Ready(Ok(())))
     }
 
+    /// What was to be sent; a copy of it while it is under way.
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        match self.state {
+            State::Ended(_) => std::mem::take(&mut self.bytes),
+            _ => self.bytes.clone(),
+        }
+    }
+
     /// For who waits for the answer, each time he looks for it: sees to what found no room. A success gives him no turn.
     pub fn attend(&mut self, context: &Context<'_>) {
         if let State::Silent(place) = self.state

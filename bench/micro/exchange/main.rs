@@ -271,6 +271,9 @@ fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
                 let (hands, drip) = (hands.clone(), drip.clone());
                 ring::spawn(async move { get(&hands, &drip).await })
             }));
+            // Who is answered here knows that the server has taken those before.
+            let taken = Url::parse(&format!("http://127.0.0.3:{port}/page?{}", tasks.len())).expect("a URL");
+            assert_eq!(get(&hands, &taken).await, BODY_BYTES);
             while hands.counters().connects.get() < tasks.len() as u64 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
