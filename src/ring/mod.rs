@@ -10,7 +10,8 @@
 //! Invariants: memory handed to the kernel stays with its operation until the completion, also when a task
 //! is dropped or the runtime ends; a descriptor stays open as long as an operation on it is under way, so
 //! its number cannot be given to another connection meanwhile; `unsafe` occurs in this folder alone.
-//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks).
+//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks); from 6.1 on
+//! completions are deferred.
 //! Leaves to others: what to connect to and what to say (`fetch`), when to write which file (`store`).
 
 #![allow(unsafe_code)]

@@ -3,14 +3,16 @@
 //! Decides: one task, the pump, that gives way until no other task has anything to do, and then submits all that they
 //! gathered and waits for completions, in one system call; so a busy shard makes one for many operations. While others
 //! are busy for long it enters all the same, without waiting. It waits in the ring `WAIT` at most and then where the
-//! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a busy one does not
-//! pay for it.
+//! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a
+//! busy one does not pay for it.
 //! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
-//! own: the pump gives it one every `TURN`, and waits no longer than that while somebody says that he depends on it (`Outside`).
+//! own: the pump gives it one every `TURN`, and waits no longer than that while somebody says that he depends on it
+//! (`Outside`).
 //! A timer is told to the pump (`expect`), so that it does not wait beyond it.
 //!
 //! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells.
-//! Limits: what reaches the runtime from elsewhere without the ring may be seen `WAIT` later.
+//! Limits: what reaches the runtime from elsewhere without the ring, and its timers of which nobody told, may be seen
+//! `WAIT` later.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
