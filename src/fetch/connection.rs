@@ -5,14 +5,12 @@
 //! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
 //! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
 
-use std::future::{Future, poll_fn};
-use std::io::{self, BufRead, Write};
-use std::pin::pin;
+use std::io::{BufRead, Write};
 
 use rustls::ClientConnection;
 
 use super::tls::{TlsClient, TlsInfo};
-use crate::ring::{Buffer, BufferPool, Guard, Receive, Sending, Socket};
+use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
@@ -40,7 +38,7 @@ pub(super) struct Connection {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
     info: Option<TlsInfo>,
-    /// While the connection is kept.
+    /// From the first thing to be received on, or as soon as the connection is kept.
     listening: Option<Receive>,
     /// The request that is on its way.
     sending: Option<Sending>,
@@ -134,7 +132,9 @@ impl Connection {
         guard: &Guard,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<Received, Broken> {
-        let Some(buffer) = self.hear(buffers, guard).await.map_err(|_| Broken::Stream)? else {
+        let Connection { socket, listening, sending, .. } = self;
+        let came = socket.recv(listening, sending.as_mut(), buffers, guard).await;
+        let Some(buffer) = came.map_err(|_| Broken::Stream)? else {
             return Ok(if self.tls.is_some() { Received::TornEnd } else { Received::End });
         };
         let Some(tls) = &mut self.tls else {
@@ -151,29 +151,16 @@ impl Connection {
         }
     }
 
-    /// The next bytes from the socket; the request gets on meanwhile, should it have found no room.
-    async fn hear(&mut self, buffers: &BufferPool, guard: &Guard) -> io::Result<Option<Buffer>> {
-        let Connection { socket, listening, sending, .. } = self;
-        let mut received = pin!(socket.recv(listening.take(), buffers, guard));
-        poll_fn(|context| {
-            if let Some(sending) = sending {
-                sending.attend(context);
-            }
-            received.as_mut().poll(context)
-        })
-        .await
-    }
-
-    /// Begins to receive the answer to a request that is not made yet: so its end, or bytes that nobody asked for, are
-    /// known without a look at the socket.
+    /// Behind a whole answer: begins, if need be, to receive what answers a request that is not made yet. So the end, or
+    /// bytes that nobody asked for, are known without a look at the socket.
     pub(super) fn listen(&mut self, buffers: &BufferPool) {
-        self.listening.get_or_insert_with(|| self.socket.receive(buffers));
+        self.listening.get_or_insert_with(|| self.socket.receive(buffers)).settle();
     }
 
     /// Whether the connection, which is being listened to, can carry another request.
     pub(super) fn is_quiet(&mut self) -> bool {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
-            && self.listening.as_mut().is_some_and(Receive::is_waiting)
+            && self.listening.as_ref().is_some_and(Receive::is_waiting)
     }
 
     pub(super) fn close(self) {

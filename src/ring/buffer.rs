@@ -228,7 +228,7 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Deadlines, Runtime, Socket, now, spawn, turn};
+    use super::super::{Deadlines, Receive, Runtime, Socket, now, spawn, turn};
     use super::*;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
@@ -261,8 +261,9 @@ mod tests {
                     let (pool, deadlines, came) = (pool.clone(), deadlines.clone(), came.clone());
                     spawn(async move {
                         let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
-                        let mut bytes = Vec::new();
-                        while let Some(buffer) = socket.recv(None, &pool, &guard).await.expect("a receive") {
+                        let (mut bytes, mut begun) = (Vec::new(), None);
+                        while let Some(buffer) = socket.recv(&mut begun, None, &pool, &guard).await.expect("a receive")
+                        {
                             bytes.extend_from_slice(buffer.filled());
                             came.set(came.get() + buffer.filled().len());
                         }
@@ -303,7 +304,8 @@ mod tests {
                     let (pool, deadlines, held) = (pool.clone(), deadlines.clone(), held.clone());
                     spawn(async move {
                         let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
-                        let buffer = socket.recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+                        let buffer =
+                            socket.recv(&mut None, None, &pool, &guard).await.expect("a receive").expect("bytes");
                         held.set(held.get() + 1);
                         assert!(held.get() <= 2);
                         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -332,8 +334,9 @@ mod tests {
                     let (pool, deadlines, came) = (pool.clone(), deadlines.clone(), came.clone());
                     spawn(async move {
                         let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
-                        let mut bytes = 0;
-                        while let Some(buffer) = socket.recv(None, &pool, &guard).await.expect("a receive") {
+                        let (mut bytes, mut begun) = (0, None);
+                        while let Some(buffer) = socket.recv(&mut begun, None, &pool, &guard).await.expect("a receive")
+                        {
                             bytes += buffer.filled().len();
                             turn().await;
                         }
@@ -344,17 +347,19 @@ mod tests {
                 .collect();
             peers.iter_mut().for_each(|peer| peer.write_all(&[1; 1_000]).expect("write"));
             drop(peers);
-            for task in tasks.iter().step_by(3) {
+            let mut gave_up = 0;
+            for task in tasks.iter().rev().step_by(3) {
                 let before = came.get();
-                while came.get() == before {
+                while came.get() == before && !task.is_finished() {
                     turn().await;
                 }
+                gave_up += usize::from(!task.is_finished());
                 task.abort();
             }
             for task in tasks {
-                assert!(task.await.is_ok_and(|bytes| bytes == 1_000) || came.get() >= 13);
+                assert!(task.await.map_or(true, |bytes| bytes == 1_000));
             }
-            assert!(came.get() >= 26, "{} of 40", came.get());
+            assert!((1..=14).contains(&gave_up) && came.get() + gave_up == 40, "{gave_up} and {}", came.get());
             tokio::time::sleep(RETRY * 3).await;
             assert_eq!((pool.made(), pool.lent()), (1, 0));
         });
@@ -374,15 +379,40 @@ mod tests {
                 let (idle, asked) = (idle.clone(), asked.clone());
                 move || {
                     asked.set(asked.get() + 1);
-                    idle.borrow_mut().retain_mut(|receive| receive.is_waiting());
+                    idle.borrow_mut().retain(Receive::is_waiting);
                 }
             });
             let guard = deadlines.guard(&sockets[2], now() + Duration::from_secs(20));
-            let buffer = sockets[2].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+            let buffer = sockets[2].recv(&mut None, None, &pool, &guard).await.expect("a receive").expect("bytes");
             assert_eq!(buffer.filled(), b"something");
             assert!(asked.get() >= 1 && idle.borrow().is_empty());
             drop(buffer);
             assert_eq!((pool.made(), pool.lent()), (2, 0));
+        });
+    }
+
+    /// A receive goes on, but not for ever where nobody asks: and nothing that came is lost.
+    #[test]
+    fn what_is_not_asked_for_takes_few_blocks() {
+        Runtime::new(64).expect("io_uring").block_on(async {
+            let (sockets, mut peers) = connected(1).await;
+            let (pool, deadlines) = (BufferPool::new(2_000, 100).expect("a pool"), Deadlines::new());
+            let sent: Vec<u8> = (0..150_000).map(|at| (at % 251) as u8).collect();
+            let mut begun = Some(sockets[0].receive(&pool));
+            let (mut came, guard) = (Vec::new(), deadlines.guard(&sockets[0], now() + Duration::from_secs(20)));
+            for part in sent.chunks(50_000) {
+                peers[0].write_all(part).expect("write");
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                let wanted = came.len() + part.len();
+                while came.len() < wanted {
+                    let buffer =
+                        sockets[0].recv(&mut begun, None, &pool, &guard).await.expect("a receive").expect("bytes");
+                    came.extend_from_slice(buffer.filled());
+                }
+            }
+            assert_eq!(came, sent);
+            assert!(pool.made() <= 128, "{}", pool.made());
+            assert_eq!(pool.lent(), 0);
         });
     }
 
@@ -399,7 +429,8 @@ mod tests {
                         let (pool, deadlines) = (pool.clone(), deadlines.clone());
                         spawn(async move {
                             let guard = deadlines.guard(&socket, now() + Duration::from_secs(20));
-                            while let Ok(Some(_)) = socket.recv(None, &pool, &guard).await {}
+                            let mut begun = None;
+                            while let Ok(Some(_)) = socket.recv(&mut begun, None, &pool, &guard).await {}
                         })
                     })
                     .collect();
@@ -425,7 +456,7 @@ mod tests {
             let mut buffers = Vec::new();
             for socket in &sockets {
                 let guard = deadlines.guard(socket, now() + Duration::from_secs(20));
-                buffers.push(socket.recv(None, &pool, &guard).await.expect("a receive").expect("bytes"));
+                buffers.push(socket.recv(&mut None, None, &pool, &guard).await.expect("a receive").expect("bytes"));
             }
             assert_eq!((pool.made(), pool.lent()), (made, made));
         });
@@ -440,7 +471,7 @@ mod tests {
             peers[0].write_all(b"something").expect("write");
             let deadlines = Deadlines::new();
             let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
-            let buffer = sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+            let buffer = sockets[0].recv(&mut None, None, &pool, &guard).await.expect("a receive").expect("bytes");
             (pool, buffer)
         });
         assert_eq!((buffer.filled(), pool.lent(), pool.made()), (&b"something"[..], 1, 1));
@@ -455,11 +486,13 @@ mod tests {
             let (sockets, mut peers) = connected(1).await;
             let (pool, deadlines) = (BufferPool::new(3, 8).expect("a pool"), Deadlines::new());
             let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
+            let mut begun = None;
             for round in 0..70_u8 {
                 peers[0].write_all(&[round; 20]).expect("write");
                 let mut came = Vec::new();
                 while came.len() < 20 {
-                    let buffer = sockets[0].recv(None, &pool, &guard).await.expect("a receive").expect("bytes");
+                    let buffer =
+                        sockets[0].recv(&mut begun, None, &pool, &guard).await.expect("a receive").expect("bytes");
                     came.extend_from_slice(buffer.filled());
                 }
                 assert_eq!(came, [round; 20]);

@@ -93,6 +93,11 @@ impl Driver {
         self.single_issuer
     }
 
+    /// Whether this kernel has receives that go on completing: they came with 6.0, as SINGLE_ISSUER did.
+    pub(super) fn receives_go_on(&self) -> bool {
+        self.single_issuer
+    }
+
     /// Operations that were submitted so far.
     pub(super) fn submitted(&self) -> u64 {
         self.submitted.get()
@@ -139,6 +144,16 @@ impl Driver {
     /// The same for who needs no turn for a success.
     pub(super) fn poll_failure(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
         self.slots.borrow_mut().poll_failure(place, context)
+    }
+
+    /// Whether the kernel has more to say of the operation at `place`.
+    pub(super) fn is_in_flight(&self, place: Place) -> bool {
+        self.slots.borrow().is_in_flight(place)
+    }
+
+    /// Whether the operation at `place` is under way and has nothing to be asked for.
+    pub(super) fn is_waiting(&self, place: Place) -> bool {
+        self.slots.borrow().is_waiting(place)
     }
 
     /// Nobody asks any more for the operation at `place`, which has not ended: `leftover` stays until it has.
@@ -190,7 +205,7 @@ impl Driver {
             return Err(error);
         }
         let mut woken = self.woken.take();
-        let mut left = Vec::new();
+        let (mut left, mut full) = (Vec::new(), Vec::new());
         let mut count = 0;
         {
             let mut slots = self.slots.borrow_mut();
@@ -198,7 +213,10 @@ impl Driver {
                 count += 1;
                 let more = cqueue::more(entry.flags());
                 let completion = Completion { result: entry.result(), block: cqueue::buffer_select(entry.flags()) };
-                slots.complete(Place::from(entry.user_data()), completion, more, &mut woken, &mut left);
+                let place = Place::from(entry.user_data());
+                if slots.complete(place, completion, more, &mut woken, &mut left) {
+                    full.push(place);
+                }
             }
             let taken = {
                 let queue = uring.submission();
@@ -214,6 +232,7 @@ impl Driver {
         for (leftover, completion) in left {
             leftover.completed(completion);
         }
+        full.into_iter().for_each(|place| self.cancel(place));
         woken.drain(..).for_each(Waker::wake);
         self.woken.replace(woken);
         Ok(count)
@@ -222,7 +241,7 @@ impl Driver {
     /// Asks the kernel to end the operation at `place`, which completes with ECANCELED then. By its number: a cancel by
     /// anything else looks at all that is under way.
     pub(super) fn cancel(&self, place: Place) {
-        if self.slots.borrow().is_in_flight(place) {
+        if self.is_in_flight(place) {
             let cancel = self.submit(opcode::AsyncCancel::new(place.user_data()).build());
             self.leave(cancel, Rc::new(()));
         }

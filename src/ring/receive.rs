@@ -1,16 +1,21 @@
 //! A receive under way, which may last as long as its connection.
 //!
-//! Decides: it holds no memory until something has come, then a block of the pool. Whether something has come can be
-//! looked at without waiting, so a kept connection is known to be quiet without a system call.
-//! Invariants: the block that the kernel took is not lost, also when the receive is dropped before its completion.
-//! Limits: one receive at a time on a socket.
+//! Decides: it goes on until the end of the stream (multishot), so that what comes needs no operation of its own; where
+//! nobody asks for what came, the ring ends it. It holds no memory until something has come, then a block of the pool.
+//! Whether something has come can be looked at without waiting, so a kept connection is known to be quiet without a
+//! system call.
+//! A kernel that goes on receiving may read the last bytes and not see the end that came with them, a reset above all: it
+//! counts what woke it, and forgets the rest when it has read (Linux up to 7.0, of resets 6.18 as well). What comes later wakes
+//! it anew. So who waits for more after something has come looks once whether that was all; then another receive sees the
+//! end. A look costs about as much as an operation, so none is had where what came was whole: should the end have
+//! been missed just there, what is sent next fails, and that is a reason to look.
+//! Invariants: the blocks that the kernel took are not lost, also when the receive is dropped before its completion.
+//! Limits: one receive at a time on a socket; before Linux 6.0 it ends with what comes first.
 
-use std::future::Future;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use io_uring::{opcode, squeue, types};
 
@@ -43,6 +48,8 @@ pub struct Receive {
     driver: Rc<Driver>,
     /// `None` once it has ended.
     place: Option<Place>,
+    /// Whether the end is to be looked for.
+    suspects: bool,
     held: Held,
 }
 
@@ -50,26 +57,52 @@ impl Receive {
     /// Inside of a runtime alone.
     pub(super) fn new(fd: &Rc<OwnedFd>, pool: &BufferPool) -> Receive {
         let target = types::Fd(fd.as_raw_fd());
-        let entry = opcode::Recv::new(target, std::ptr::null_mut(), pool.block_bytes()).buf_group(pool.group());
         let driver = runtime::current().expect("a receive outside of a runtime");
-        let place = driver.submit(entry.build().flags(squeue::Flags::BUFFER_SELECT));
-        Receive { driver, place: Some(place), held: Held { pool: pool.clone(), fd: fd.clone() } }
+        let entry = match driver.receives_go_on() {
+            true => opcode::RecvMulti::new(target, pool.group()).build(),
+            false => {
+                let once = opcode::Recv::new(target, std::ptr::null_mut(), pool.block_bytes()).buf_group(pool.group());
+                once.build().flags(squeue::Flags::BUFFER_SELECT)
+            }
+        };
+        let place = driver.submit(entry);
+        Receive { driver, place: Some(place), suspects: false, held: Held { pool: pool.clone(), fd: fd.clone() } }
     }
 
     /// Whether nothing has come yet, and no end. Of a connection that is kept: whether it may be used for another
     /// request, as bytes that nobody asked for would be taken for the next answer.
-    pub fn is_waiting(&mut self) -> bool {
-        self.place.is_some() && Pin::new(self).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    pub fn is_waiting(&self) -> bool {
+        self.place.is_some_and(|place| self.driver.is_waiting(place))
     }
-}
 
-impl Future for Receive {
-    type Output = (io::Result<u32>, Option<Buffer>);
+    /// The end may have come unseen.
+    pub(super) fn suspect(&mut self) {
+        self.suspects = true;
+    }
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    /// What came was whole: there is no reason to look for the end.
+    pub fn settle(&mut self) {
+        self.suspects = false;
+    }
+
+    /// Whether nothing will come any more; another may be begun then.
+    pub(super) fn has_ended(&self) -> bool {
+        self.place.is_none()
+    }
+
+    /// What came next; never anything once it has ended.
+    pub(super) fn poll_next(&mut self, context: &Context<'_>) -> Poll<(io::Result<u32>, Option<Buffer>)> {
         let Some(place) = self.place else { return Poll::Pending };
-        let Poll::Ready((completion, _)) = self.driver.poll(place, context) else { return Poll::Pending };
-        self.place = None;
+        let Poll::Ready((completion, last)) = self.driver.poll(place, context) else {
+            if std::mem::take(&mut self.suspects) && has_ended(&self.held.fd) {
+                self.driver.cancel(place);
+            }
+            return Poll::Pending;
+        };
+        if last {
+            self.place = None;
+        }
+        self.suspect();
         Poll::Ready((completion.to_result(), self.held.block(completion)))
     }
 }
@@ -77,8 +110,67 @@ impl Future for Receive {
 impl Drop for Receive {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            op::shut(&self.held.fd);
+            if self.driver.is_in_flight(place) {
+                op::shut(&self.held.fd);
+            }
             self.driver.leave(place, Rc::new(self.held.clone()));
         }
+    }
+}
+
+/// Whether the peer has said that nothing more will come, or the connection is gone. It does not wait.
+fn has_ended(fd: &OwnedFd) -> bool {
+    let mut target = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: one pollfd, which lives across the call.
+    let count = unsafe { libc::poll(&raw mut target, 1, 0) };
+    count > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::super::{Deadlines, Runtime, Socket, now, spawn};
+    use super::*;
+    use crate::time::Duration;
+
+    /// The end comes with the last bytes, or just behind, and often as a reset: the request is not read.
+    #[test]
+    fn the_end_that_comes_with_the_last_bytes_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let addr = listener.local_addr().expect("address");
+        for _ in 0..2 {
+            let listener = listener.try_clone().expect("clone");
+            std::thread::spawn(move || {
+                listener.incoming().flatten().for_each(|mut peer| drop(peer.write_all(b"the last")));
+            });
+        }
+        Runtime::new(256).expect("io_uring").block_on(async {
+            let (deadlines, pool) = (Rc::new(Deadlines::new()), BufferPool::new(100, 100).expect("a pool"));
+            let clients: Vec<_> = (0..100)
+                .map(|_| {
+                    let (deadlines, pool) = (deadlines.clone(), pool.clone());
+                    spawn(async move {
+                        for _ in 0..100 {
+                            let socket = Socket::new(addr.ip()).expect("socket");
+                            let guard = deadlines.guard(&socket, now() + Duration::from_secs(5));
+                            if socket.connect(addr, &guard).await.is_err() {
+                                continue;
+                            }
+                            let (sending, mut begun) = (socket.send(b"unread".to_vec()), None);
+                            while let Ok(Some(buffer)) = socket.recv(&mut begun, None, &pool, &guard).await {
+                                assert_eq!(buffer.filled(), b"the last");
+                            }
+                            assert!(!guard.is_expired(), "the end was not seen");
+                            drop(sending);
+                        }
+                    })
+                })
+                .collect();
+            for client in clients {
+                client.await.expect("a client");
+            }
+        });
     }
 }

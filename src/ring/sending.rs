@@ -84,13 +84,20 @@ impl Sending {
         }
     }
 
-    /// For who waits for the answer, each time he looks for it: sees to what found no room. A success gives him no turn.
-    pub fn attend(&mut self, context: &Context<'_>) {
+    /// For who waits for the answer, each time he looks for it: sees to what found no room; whether it has failed. A
+    /// success gives him no turn.
+    pub(super) fn attend(&mut self, context: &Context<'_>) -> bool {
         if let State::Silent(place) = self.state
             && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
         {
             self.said(completion.result);
         }
+        if let State::Waiting(place) = self.state
+            && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
+        {
+            self.state = State::Ended(Some(completion.result));
+        }
+        matches!(self.state, State::Ended(Some(result)) if result < 0)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Invariants: a slot is free, or of one operation: until its last completion has come and has been asked for, or has
 //! come and nobody will ask. Completions are given out in the order in which they came.
-//! Limits: plain data; nothing here knows a kernel.
+//! Limits: plain data; nothing here knows a kernel. An operation that goes on completing is told of as soon as `UNASKED`
+//! completions wait; the few that come until it has ended are kept as well.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,6 +17,9 @@ pub(super) struct Completion {
     /// The block that it took from its group.
     pub(super) block: Option<u16>,
 }
+
+/// How many completions of one operation may wait to be asked for.
+const UNASKED: usize = 8;
 
 /// What an operation needs until its end though nobody asks for it any more.
 pub(super) trait Leftover {
@@ -95,6 +99,11 @@ impl Slots {
         slot.is_some_and(|slot| slot.generation == place.generation && slot.in_flight)
     }
 
+    /// Whether the operation at `place` is under way and has nothing to be asked for.
+    pub(super) fn is_waiting(&self, place: Place) -> bool {
+        self.is_in_flight(place) && self.slots.get(place.index as usize).is_some_and(|slot| slot.first.is_none())
+    }
+
     /// Where all are that are under way.
     pub(super) fn in_flight(&self) -> Vec<Place> {
         let slots = (0..).zip(&self.slots).filter(|(_, slot)| slot.in_flight);
@@ -164,7 +173,8 @@ impl Slots {
         unasked
     }
 
-    /// A completion has come, with more to come or not. Adds who is to be woken, or what was left for it.
+    /// A completion has come, with more to come or not. Adds who is to be woken, or what was left for it; whether so many
+    /// wait to be asked for that the operation should end.
     pub(super) fn complete(
         &mut self,
         place: Place,
@@ -172,25 +182,26 @@ impl Slots {
         more: bool,
         woken: &mut Vec<Waker>,
         left: &mut Vec<(Rc<dyn Leftover>, Completion)>,
-    ) {
+    ) -> bool {
         if !self.is_in_flight(place) {
-            return;
+            return false;
         }
         self.in_flight -= usize::from(!more);
-        let Some(slot) = self.slot(place) else { return };
+        let Some(slot) = self.slot(place) else { return false };
         slot.in_flight = more;
         if let Some(leftover) = &slot.leftover {
             left.push((leftover.clone(), completion));
             if !more {
                 self.release(place);
             }
-            return;
+            return false;
         }
         woken.extend(slot.waker.take());
         match slot.first {
             None => slot.first = Some(completion),
             Some(_) => slot.more.push_back(completion),
         }
+        more && slot.more.len() + 1 == UNASKED
     }
 
     fn slot(&mut self, place: Place) -> Option<&mut Slot> {
@@ -229,7 +240,7 @@ mod tests {
     /// Completes, and gives what was left its completions; how many were woken.
     fn complete(slots: &mut Slots, place: Place, result: i32, more: bool) -> usize {
         let (mut woken, mut left) = (Vec::new(), Vec::new());
-        slots.complete(place, said(result), more, &mut woken, &mut left);
+        assert!(!slots.complete(place, said(result), more, &mut woken, &mut left));
         left.iter().for_each(|(leftover, completion)| leftover.completed(*completion));
         woken.len()
     }
@@ -254,6 +265,33 @@ mod tests {
         assert!(slots.poll(next, &context).is_pending() && slots.poll(place, &context).is_pending());
         assert!(!slots.is_idle());
         assert_eq!(slots.in_flight(), [next]);
+    }
+
+    #[test]
+    fn what_goes_on_unasked_is_to_end() {
+        let (mut slots, context) = (Slots::default(), Context::from_waker(Waker::noop()));
+        let place = slots.take();
+        assert!(slots.is_waiting(place));
+        let mut told = Vec::new();
+        for round in 0..3 {
+            for number in 0..10 {
+                let last = (round, number) == (2, 9);
+                if slots.complete(place, said(number), !last, &mut Vec::new(), &mut Vec::new()) {
+                    told.push((round, number));
+                }
+                assert!(!slots.is_waiting(place));
+            }
+            for number in 0..10 {
+                let last = (round, number) == (2, 9);
+                assert_eq!(slots.poll(place, &context), Poll::Ready((said(number), last)));
+            }
+            assert_eq!(slots.is_waiting(place), round < 2);
+        }
+        assert_eq!(told, [0, 1, 2].map(|round| (round, 7)), "once each time");
+        // What ends by itself needs no end.
+        let place = slots.take();
+        let ended = (1..=8).map(|number| slots.complete(place, said(0), number < 8, &mut Vec::new(), &mut Vec::new()));
+        assert_eq!(ended.filter(|tell| *tell).count(), 0);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Limits: one operation a direction at a time: a cancel meets both.
 //! Leaves to others: which addresses are allowed, what is said.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -89,23 +90,39 @@ impl Socket {
         Receive::new(&self.fd, pool)
     }
 
-    /// Ends what was begun, or else begins, to receive: a block of `pool` with what came; `None` at the end.
+    /// What came next, in a block of `pool`; `None` at the end. The receive that is `begun`, or else begun here, stays there
+    /// for what comes after that, until the end. What is `sending` gets on meanwhile.
     pub async fn recv(
         &self,
-        mut begun: Option<Receive>,
+        begun: &mut Option<Receive>,
+        mut sending: Option<&mut Sending>,
         pool: &BufferPool,
         guard: &Guard,
     ) -> io::Result<Option<Buffer>> {
         loop {
             guard.check()?;
-            let (result, buffer) = begun.take().unwrap_or_else(|| self.receive(pool)).await;
+            let receive = begun.get_or_insert_with(|| self.receive(pool));
+            let next = poll_fn(|context| {
+                if sending.as_mut().is_some_and(|sending| sending.attend(context)) {
+                    receive.suspect();
+                }
+                receive.poll_next(context)
+            });
+            let (result, buffer) = next.await;
+            if receive.has_ended() {
+                *begun = None;
+            }
             // The deadline ends the connection: that end is not the peer's.
             guard.check()?;
             match result {
                 Ok(0) => return Ok(None),
                 Ok(_) => return buffer.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => pool.replenish().await,
-                Err(error) => return Err(error),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ENOBUFS) => pool.replenish().await,
+                    // It was ended as too much had come, or the end had: the next one sees.
+                    Some(libc::ECANCELED) => {}
+                    _ => return Err(error),
+                },
             }
         }
     }
@@ -259,23 +276,25 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let (deadlines, pool) = (Deadlines::new(), BufferPool::new(2, 16).expect("a pool"));
             let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
-            let mut begun = socket.receive(&pool);
+            let mut begun = Some(socket.receive(&pool));
             turn().await;
-            assert!(begun.is_waiting());
+            assert!(begun.as_ref().is_some_and(Receive::is_waiting));
             let (result, bytes) = socket.send_all(b"hello".to_vec(), &guard).await;
             result.expect("send");
             let mut got = [0; 5];
             peer.read_exact(&mut got).expect("read");
             assert_eq!(got.as_slice(), bytes);
             peer.write_all(b"and back").expect("write");
-            let buffer = socket.recv(Some(begun), &pool, &guard).await.expect("recv").expect("bytes");
+            let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
             assert_eq!(buffer.filled(), b"and back");
             drop(buffer);
-            let mut begun = socket.receive(&pool);
+            assert!(begun.as_ref().is_some_and(Receive::is_waiting), "it goes on");
             peer.write_all(b"unasked").expect("write");
             tokio::time::sleep(Duration::from_millis(20)).await;
-            assert!(!begun.is_waiting());
-            assert_eq!((begun.is_waiting(), pool.lent()), (false, 0));
+            assert!(!begun.as_ref().is_some_and(Receive::is_waiting));
+            assert_eq!(pool.lent(), 0);
+            let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
+            assert_eq!(buffer.filled(), b"unasked");
             // More than the socket takes at once: it is through when the peer has read, and not before.
             let mut sending = socket.send(vec![b'x'; 8 << 20]);
             turn().await;
@@ -299,11 +318,12 @@ mod tests {
             let mut short = socket.send(b"and sweet".to_vec());
             (&mut short).await.expect("sent");
             let peer = reader.join().expect("a thread");
-            let mut begun = socket.receive(&pool);
             drop(peer);
             tokio::time::sleep(Duration::from_millis(20)).await;
-            assert!(!begun.is_waiting());
-            assert!(socket.recv(None, &pool, &guard).await.expect("the end").is_none());
+            assert!(!begun.as_ref().is_some_and(Receive::is_waiting));
+            assert!(socket.recv(&mut begun, None, &pool, &guard).await.expect("the end").is_none());
+            assert!(begun.is_none());
+            assert!(socket.recv(&mut begun, None, &pool, &guard).await.expect("the end").is_none(), "it stays");
             drop(guard);
             socket.close();
         });
@@ -318,12 +338,12 @@ mod tests {
                 let (socket, guard, _peer) = connected(&listener, &deadlines).await;
                 let start = now();
                 guard.set(start + Duration::from_millis(50));
-                let error = socket.recv(None, &pool, &guard).await.err().expect("nothing came");
+                let error = socket.recv(&mut None, None, &pool, &guard).await.err().expect("nothing came");
                 assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
                 let took = now().since(start);
                 assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(400), "{took:?}");
                 assert!(guard.is_expired());
-                let error = socket.recv(None, &pool, &guard).await.err().expect("no more");
+                let error = socket.recv(&mut None, None, &pool, &guard).await.err().expect("no more");
                 assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
                 assert_eq!(pool.lent(), 0);
                 drop(guard);
@@ -341,7 +361,7 @@ mod tests {
             let task = spawn({
                 let pool = pool.clone();
                 async move {
-                    let _ = socket.recv(None, &pool, &guard).await;
+                    let _ = socket.recv(&mut None, None, &pool, &guard).await;
                 }
             });
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -398,7 +418,7 @@ mod tests {
                     assert_eq!(all.iter().filter(|byte| **byte == b'y').count(), 1_500);
                     peer
                 });
-                let buffer = socket.recv(None, &pool, &guard).await.expect("recv").expect("bytes");
+                let buffer = socket.recv(&mut None, None, &pool, &guard).await.expect("recv").expect("bytes");
                 assert_eq!(buffer.filled(), b"got it");
                 assert!(sending.is_through());
                 drop(reader.join().expect("a thread"));
@@ -415,7 +435,7 @@ mod tests {
             let (socket, guard, peer) = connected(&listener, &deadlines).await;
             let lent = pool.clone();
             spawn(async move {
-                let _ = socket.recv(None, &lent, &guard).await;
+                let _ = socket.recv(&mut None, None, &lent, &guard).await;
                 drop(peer);
             });
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -60,7 +60,7 @@ fn main() {
         drip_port,
         other_port,
         if in_test { 50 } else { number("SLOW", 19_000).min(most) },
-        if in_test { 20 } else { 20_000 },
+        if in_test { 20 } else { 2_000 },
     );
     drop((other, dripping));
     // The last, as it leaves the allocator with memory that the others would count as there before.
@@ -163,6 +163,8 @@ fn config(connections: usize) -> Config {
     config.fetch.idle_timeout = Duration::from_secs(600);
     config.fetch.deadline = Duration::from_secs(600);
     config.fetch.first_byte_timeout = Duration::from_secs(600);
+    // The server that drips gives way to everything, and a queue that is full drops what comes: it is tried again.
+    config.fetch.connect_timeout = Duration::from_secs(120);
     // What drips is to stay.
     config.fetch.rate_min = 0;
     config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
@@ -293,8 +295,17 @@ fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
     });
 }
 
-/// Median and 99th percentile of `requests` requests, 16 at a time, in µs.
+/// Median and 99th percentile of a pass of `requests` requests, 16 at a time, in µs: the median ones of ten passes, as a
+/// machine's own stalls are in some of them, and what the others' connections cost is in all.
 async fn latencies(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
+    let mut passes = Vec::new();
+    for _ in 0..10 {
+        passes.push(pass(hands, url, requests).await);
+    }
+    (median(passes.iter().map(|pass| pass.0).collect()), median(passes.iter().map(|pass| pass.1).collect()))
+}
+
+async fn pass(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
     let tasks: Vec<_> = (0..16)
         .map(|_| {
             let (hands, url) = (hands.clone(), url.clone());
