@@ -129,7 +129,7 @@ fn has_ended(fd: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
 
     use super::super::{Deadlines, Runtime, Socket, now, spawn};
     use super::*;
@@ -146,31 +146,30 @@ mod tests {
                 listener.incoming().flatten().for_each(|mut peer| drop(peer.write_all(b"the last")));
             });
         }
-        Runtime::new(256).expect("io_uring").block_on(async {
-            let (deadlines, pool) = (Rc::new(Deadlines::new()), BufferPool::new(100, 100).expect("a pool"));
-            let clients: Vec<_> = (0..100)
-                .map(|_| {
-                    let (deadlines, pool) = (deadlines.clone(), pool.clone());
-                    spawn(async move {
-                        for _ in 0..100 {
-                            let socket = Socket::new(addr.ip()).expect("socket");
-                            let guard = deadlines.guard(&socket, now() + Duration::from_secs(5));
-                            if socket.connect(addr, &guard).await.is_err() {
-                                continue;
-                            }
-                            let (sending, mut begun) = (socket.send(b"unread".to_vec()), None);
-                            while let Ok(Some(buffer)) = socket.recv(&mut begun, None, &pool, &guard).await {
-                                assert_eq!(buffer.filled(), b"the last");
-                            }
-                            assert!(!guard.is_expired(), "the end was not seen");
-                            drop(sending);
-                        }
-                    })
-                })
-                .collect();
-            for client in clients {
-                client.await.expect("a client");
+        // As on newer kernels, and on older ones.
+        for is_new in [true, false] {
+            let driver = Driver::with(1_024, is_new, is_new).expect("io_uring");
+            Runtime::over(driver).expect("a runtime").block_on(async {
+                let clients: Vec<_> = (0..20).map(|_| spawn(client(addr))).collect();
+                for client in clients {
+                    client.await.expect("a client");
+                }
+            });
+        }
+    }
+
+    async fn client(addr: SocketAddr) {
+        let (deadlines, pool) = (Deadlines::new(), BufferPool::new(10, 100).expect("a pool"));
+        for _ in 0..500 {
+            let socket = Socket::new(addr.ip()).expect("socket");
+            let guard = deadlines.guard(&socket, now() + Duration::from_secs(5));
+            socket.connect(addr, &guard).await.expect("a connection");
+            let (sending, mut begun) = (socket.send(b"unread".to_vec()), None);
+            while let Ok(Some(buffer)) = socket.recv(&mut begun, None, &pool, &guard).await {
+                assert_eq!(buffer.filled(), b"the last");
             }
-        });
+            assert!(!guard.is_expired(), "the end was not seen");
+            drop(sending);
+        }
     }
 }

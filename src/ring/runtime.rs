@@ -56,7 +56,7 @@ impl Runtime {
         Runtime::over(Driver::new(completions).map_err(explain)?)
     }
 
-    fn over(driver: Driver) -> Result<Runtime, RingError> {
+    pub(super) fn over(driver: Driver) -> Result<Runtime, RingError> {
         super::process_start();
         // Its own ring has nothing to do.
         let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
