@@ -239,23 +239,34 @@ fn hands(port: u16, connections: usize, requests: usize) -> Used {
 }
 
 fn resident_kib() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+    kib("/proc/self/status", "VmRSS:")
+}
+
+/// What the kernel has for its own small objects, of the whole machine: sockets, files and operations are such.
+fn kernel_kib() -> f64 {
+    kib("/proc/meminfo", "Slab:")
+}
+
+fn kib(file: &str, name: &str) -> f64 {
+    let text = std::fs::read_to_string(file).expect("a file of /proc");
+    let line = text.lines().find(|line| line.starts_with(name)).expect("a line of it");
     line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
 }
 
 /// Memory of connections that are kept and not used.
 fn idle(port: u16, connections: usize) {
     with_hands(connections, async |hands| {
-        let before = resident_kib();
+        let (before, kernel_before) = (resident_kib(), kernel_kib());
         for at in 0..connections {
             // Another name each time: no connection is used twice.
             let url = Url::parse(&format!("http://h{at}.example:{port}/page")).expect("a URL");
             assert_eq!(get(&hands, &url).await, BODY_BYTES);
         }
         assert_eq!(hands.idle_connections(), connections);
-        let each = (resident_kib() - before) * 1024.0 / connections as f64;
+        let [each, kernels] =
+            [resident_kib() - before, kernel_kib() - kernel_before].map(|kib| kib * 1024.0 / connections as f64);
         println!("\n{connections} idle connections: {each:.0} bytes of resident memory each");
+        println!("{kernels:.0} bytes of the kernel's for each, the server's end included");
     });
 }
 

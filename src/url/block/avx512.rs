@@ -11,8 +11,7 @@ use std::arch::x86_64::{
     _mm512_test_epi8_mask,
 };
 
-use super::super::bytes::{PATH, QUERY};
-use super::{Bits64, HostBits64, WIDE_BYTES};
+use super::{Bits64, HostBits64, ODD, WIDE_BYTES};
 
 /// Proof of AVX-512 for bytes.
 #[derive(Clone, Copy)]
@@ -110,22 +109,3 @@ fn equal(block: __m512i, byte: u8) -> u64 {
 fn splat(byte: u8) -> __m512i {
     _mm512_set1_epi8(byte as i8)
 }
-
-/// By the lower half of a byte and by its upper half: a byte is odd where both have a bit in common. Upper halves of which
-/// not all bytes, nor none, are odd have a bit each.
-const ODD: [[u8; 16]; 2] = {
-    let mut tables = [[0; 16]; 2];
-    let mut byte = 0;
-    while byte < 256 {
-        if (PATH[byte] | QUERY[byte]) != 0 {
-            let bit = match byte >> 4 {
-                upper @ 2..=7 => 1 << upper,
-                _ => 1,
-            };
-            tables[0][byte & 15] |= bit;
-            tables[1][byte >> 4] |= bit;
-        }
-        byte += 1;
-    }
-    tables
-};

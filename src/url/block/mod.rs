@@ -1,15 +1,16 @@
 //! Sixty-four bytes of a reference: where there is one that is more than itself.
 //!
 //! Decides: one set of bytes for paths and queries, those that end either or are escaped in either; who meets one looks up
-//! what it is. With AVX-512 all bytes at once (`avx512`), else sixteen at a time: SSE2 on x86-64, where every processor has
-//! it, plain code elsewhere.
+//! what it is. All bytes at once with AVX-512 (`avx512`) and with AVX2 (`avx2`), else sixteen at a time: SSE2 on x86-64,
+//! where every processor has it, plain code elsewhere.
 //!
 //! Invariants: all ways give the same bits (tests compare them); none behind the end.
 #![allow(unsafe_code, reason = "vector instructions")]
 
-#[cfg(any(test, not(target_arch = "x86_64")))]
 use super::bytes::{PATH, QUERY};
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
@@ -37,6 +38,8 @@ pub(super) fn bits64(bytes: &[u8]) -> Bits64 {
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = avx512::Avx512::detect() {
         return wide.bits(bytes);
+    } else if let Some(wide) = avx2::Avx2::detect() {
+        return wide.bits(bytes);
     }
     bits_by_blocks(bytes)
 }
@@ -47,6 +50,8 @@ pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = avx512::Avx512::detect() {
         return wide.host_bits(bytes);
+    } else if let Some(wide) = avx2::Avx2::detect() {
+        return wide.host_bits(bytes);
     }
     host_bits_by_blocks(bytes)
 }
@@ -56,6 +61,8 @@ pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
 pub(super) fn both_bits64(bytes: &[u8]) -> (HostBits64, Bits64) {
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = avx512::Avx512::detect() {
+        return wide.both_bits(bytes);
+    } else if let Some(wide) = avx2::Avx2::detect() {
         return wide.both_bits(bytes);
     }
     (host_bits_by_blocks(bytes), bits_by_blocks(bytes))
@@ -226,19 +233,44 @@ fn plain(block: &[u8; BLOCK_BYTES]) -> Bits {
 /// The bits of fewer than sixteen bytes.
 #[inline]
 pub(super) fn short_bits(bytes: &[u8]) -> Bits {
+    let (Bits { odd, slashes, dots }, there) = (bits(&short_word(bytes).to_le_bytes()), (1 << bytes.len()) - 1);
+    Bits { odd: odd & there, slashes: slashes & there, dots: dots & there }
+}
+
+/// Fewer than sixteen bytes, and zeros.
+#[inline]
+fn short_word(bytes: &[u8]) -> u128 {
     // Two halves that overlap are cheaper than a copy of any length.
     let halves =
         |first: u64, last: u64, half: usize| u128::from(first) | u128::from(last) << (8 * (bytes.len() - half));
-    let word = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         halves(u64::from_le_bytes(*first), u64::from_le_bytes(*last), 8)
     } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         halves(u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into(), 4)
     } else {
         bytes.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
-    };
-    let (Bits { odd, slashes, dots }, there) = (bits(&word.to_le_bytes()), (1 << bytes.len()) - 1);
-    Bits { odd: odd & there, slashes: slashes & there, dots: dots & there }
+    }
 }
+
+/// By the lower half of a byte and by its upper half: a byte is odd where both have a bit in common. Upper halves of which
+/// not all bytes, nor none, are odd have a bit each.
+#[cfg(target_arch = "x86_64")]
+const ODD: [[u8; 16]; 2] = {
+    let mut tables = [[0; 16]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        if (PATH[byte] | QUERY[byte]) != 0 {
+            let bit = match byte >> 4 {
+                upper @ 2..=7 => 1 << upper,
+                _ => 1,
+            };
+            tables[0][byte & 15] |= bit;
+            tables[1][byte >> 4] |= bit;
+        }
+        byte += 1;
+    }
+    tables
+};
 
 #[cfg(test)]
 mod tests {
@@ -278,7 +310,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn all_at_once_as_by_blocks() {
-        let Some(wide) = avx512::Avx512::detect() else { return };
+        let (wide, narrow) = (avx512::Avx512::detect(), avx2::Avx2::detect());
         let mut random = 0x9E37_79B9_7F4A_7C15u64;
         for round in 0..100_000_usize {
             let alphabet = b"abc019-./%?#'\"<>^`{|}\x7f\x80\xff\x00 _\\";
@@ -291,13 +323,27 @@ mod tests {
                     alphabet.get(at).copied().unwrap_or(if round % 2 == 0 { b'a' } else { (random >> 40) as u8 })
                 })
                 .collect();
-            assert_eq!(wide.bits(&bytes), bits_by_blocks(&bytes), "{}", bytes.escape_ascii());
-            assert_eq!(wide.both_bits(&bytes), (wide.host_bits(&bytes), wide.bits(&bytes)));
-            let (wide, narrow) = (wide.host_bits(&bytes), host_bits_by_blocks(&bytes));
-            assert_eq!(wide.foreign & wide.foreign.wrapping_neg(), narrow.foreign & narrow.foreign.wrapping_neg());
-            // Up to the first one that is foreign.
-            let below = (wide.foreign & wide.foreign.wrapping_neg()).wrapping_sub(1);
-            assert_eq!((wide.dots & below, wide.dashes & below), (narrow.dots & below, narrow.dashes & below));
+            if let Some(wide) = wide {
+                agree(&bytes, wide.bits(&bytes), wide.host_bits(&bytes), wide.both_bits(&bytes));
+            }
+            if let Some(wide) = narrow {
+                agree(&bytes, wide.bits(&bytes), wide.host_bits(&bytes), wide.both_bits(&bytes));
+            }
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn agree(bytes: &[u8], bits: Bits64, host_bits: HostBits64, both: (HostBits64, Bits64)) {
+        assert_eq!(bits, bits_by_blocks(bytes), "{}", bytes.escape_ascii());
+        assert_eq!(both, (host_bits, bits));
+        let expected = host_bits_by_blocks(bytes);
+        let first = expected.foreign & expected.foreign.wrapping_neg();
+        assert_eq!(host_bits.foreign & host_bits.foreign.wrapping_neg(), first, "{}", bytes.escape_ascii());
+        // Up to the first one that is foreign.
+        let below = first.wrapping_sub(1);
+        assert_eq!(
+            (host_bits.dots & below, host_bits.dashes & below),
+            (expected.dots & below, expected.dashes & below)
+        );
     }
 }
