@@ -60,7 +60,7 @@ fn main() {
         drip_port,
         other_port,
         if in_test { 50 } else { number("SLOW", 19_000).min(most) },
-        if in_test { 20 } else { 2_000 },
+        if in_test { 16 } else { 2_000 },
     );
     drop((other, dripping));
     // The last, as it leaves the allocator with memory that the others would count as there before.
@@ -306,11 +306,11 @@ fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
     });
 }
 
-/// Median and 99th percentile of a pass of `requests` requests, 16 at a time, in µs: the median ones of ten passes, as a
+/// Median and 99th percentile of a pass of `requests` requests, 16 at a time, in µs: the median ones of forty passes, as a
 /// machine's own stalls are in some of them, and what the others' connections cost is in all.
 async fn latencies(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
     let mut passes = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..40 {
         passes.push(pass(hands, url, requests).await);
     }
     (median(passes.iter().map(|pass| pass.0).collect()), median(passes.iter().map(|pass| pass.1).collect()))

@@ -48,11 +48,16 @@ async fn answer(mut stream: TcpStream, page: Rc<[u8]>, number: u64) {
                 return;
             }
             // A prime: connections come in order, and their moments should not.
-            tokio::time::sleep(Duration::from_millis(number * 617 % 1_000)).await;
-            while stream.write_all(b"x").await.is_ok() {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+            let moment = tokio::time::Instant::now() + Duration::from_millis(number * 617 % 1_000);
+            let mut seconds = tokio::time::interval_at(moment, Duration::from_secs(1));
+            // Each keeps its moment: or those that were late together once would be so each second.
+            seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+            loop {
+                seconds.tick().await;
+                if stream.write_all(b"x").await.is_err() {
+                    return;
+                }
             }
-            return;
         }
     }
 }
