@@ -7,7 +7,7 @@
 //! body byte gives a truncated response (`Unspecified`), and only what breaks before gives an error.
 //!
 //! Invariants: every byte is looked at once; the result is the same for every split of the bytes; the body
-//! holds at most `body_wire_bytes_max` bytes, and a length that a peer announces reserves eight times what has come, or 2 KiB;
+//! holds at most `body_wire_bytes_max` bytes, and a length that a peer announces reserves eight times what has come, or 512 bytes;
 //! whatever is truncated, followed by stray bytes or ended by the close is not `keep_alive`.
 //!
 //! Limits: `Limits`; interim heads share `header_bytes_max` with the final one, and their number is bounded.
@@ -165,7 +165,7 @@ enum State {
 }
 
 /// What a Content-Length may reserve when next to nothing of the body has come: a server that drips holds no more.
-const RESERVE_BYTES_MIN: usize = 2 << 10;
+const RESERVE_BYTES_MIN: usize = 512;
 /// How many times what has come with the head a Content-Length may reserve: a page that is sent at once is copied once.
 const RESERVE_RATIO: usize = 8;
 
