@@ -47,7 +47,7 @@ pub use tls::{TlsClient, TlsInfo};
 const BLOCK_BYTES: usize = 32 * 1024;
 
 /// As many as are filled between two looks of a busy shard; more peers than that who send at one time take turns.
-const BLOCKS_MAX: usize = 1_024;
+const BLOCKS_MAX: usize = 256;
 
 /// What one shard fetches with. Made on the shard's thread, used inside its runtime.
 pub struct Hands {

@@ -5,13 +5,14 @@
 //! in turn, medians of ROUNDS (default 5) and of the rounds' ratios to the best bare ring: of the kernel's and the
 //! runtime's part (the hands' is sampled; a bare ring does nothing else) and of all; memory of an idle connection;
 //! and SLOW (default 19,000, less where fewer files may be open) connections to a server that drips: memory of each,
-//! and the latency of another host beside them and without them.
+//! and the latency of another host beside them and without them, PAIRS times (default 40).
 //! Checked: every body whole, by its length; the slow ones all open at once.
 //! The server that drips gives way to the other, with which it shares a CPU: what the client does is to be seen.
 //! Limits: the bare rings look at lengths alone: no head is read, no limit is kept, no deadline.
 
 mod bare;
 mod server;
+mod slow;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -40,6 +41,10 @@ fn main() {
         cpus.last().map(|cpu| core_affinity::set_for_current(*cpu));
         return server::serve();
     }
+    if let Ok(port) = std::env::var("ALONE") {
+        cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
+        return slow::alone(port.parse().expect("a port"));
+    }
     let in_test = !std::env::args().any(|argument| argument == "--bench");
     let files = ring::raise_file_limit();
     // Before this thread has its CPU, which the server would inherit.
@@ -47,7 +52,17 @@ fn main() {
         (start_server(&[]), start_server(&[]), start_server(&["chrt", "--idle", "0"]));
     cpus.first().map(|cpu| core_affinity::set_for_current(*cpu));
     if let Ok(client_name) = std::env::var("ONLY") {
-        // One client alone, for a profiler.
+        // One part alone, for a profiler.
+        if client_name == "slow" {
+            return slow::connections(
+                &dripping,
+                drip_port,
+                other_port,
+                number("SLOW", 19_000),
+                2_000,
+                number("PAIRS", 40),
+            );
+        }
         let client = CLIENTS.iter().find(|(name, _)| *name == client_name).expect("a client").1;
         let (connections, requests) = (number("CONNECTIONS", 512), number("REQUESTS", 600_000));
         let (ring, all) = client(port, connections, requests).micros(requests);
@@ -56,11 +71,13 @@ fn main() {
     }
     let most = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(200);
     idle(port, if in_test { 50 } else { 10_000.min(most) });
-    slow(
+    slow::connections(
+        &dripping,
         drip_port,
         other_port,
         if in_test { 50 } else { number("SLOW", 19_000).min(most) },
         if in_test { 16 } else { 2_000 },
+        if in_test { 1 } else { number("PAIRS", 40) },
     );
     drop((other, dripping));
     // The last, as it leaves the allocator with memory that the others would count as there before.
@@ -72,8 +89,16 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The server's process, which ends with this value.
+/// A process that ends with this value.
 struct Server(Child);
+
+impl Server {
+    /// Stops it, or lets it go on.
+    fn signal(&self, name: &str) {
+        let killed = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -268,74 +293,4 @@ fn idle(port: u16, connections: usize) {
         println!("\n{connections} idle connections: {each:.0} bytes of resident memory each");
         println!("{kernels:.0} bytes of the kernel's for each, the server's end included");
     });
-}
-
-/// Connections to a server that drips, and what requests to another, a process of its own, take beside them.
-fn slow(port: u16, other_port: u16, connections: usize, requests: usize) {
-    with_hands(connections, async |hands| {
-        let page = Url::parse(&format!("http://127.0.0.2:{other_port}/page")).expect("a URL");
-        let drip = Url::parse(&format!("http://127.0.0.1:{port}/drip")).expect("a URL");
-        let alone = latencies(&hands, &page, requests).await;
-        let before = resident_kib();
-        let mut tasks = Vec::new();
-        while tasks.len() < connections {
-            // No more at once than a server's queue of connections takes in (net.core.somaxconn).
-            tasks.extend((tasks.len()..connections.min(tasks.len() + 2_000)).map(|_| {
-                let (hands, drip) = (hands.clone(), drip.clone());
-                ring::spawn(async move { get(&hands, &drip).await })
-            }));
-            // Who is answered here knows that the server has taken those before.
-            let taken = Url::parse(&format!("http://127.0.0.3:{port}/page?{}", tasks.len())).expect("a URL");
-            assert_eq!(get(&hands, &taken).await, BODY_BYTES);
-            while hands.counters().connects.get() < tasks.len() as u64 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        assert!(hands.open_connections() >= connections);
-        let each = (resident_kib() - before) * 1024.0 / connections as f64;
-        let beside = latencies(&hands, &page, requests).await;
-        println!(
-            "\n{connections} connections to a server that drips a byte a second: {each:.0} bytes of resident memory each"
-        );
-        println!("{:<28} {:>10} {:>10}", "another host's latency, us", "p50", "p99");
-        for (name, of) in [("alone", alone), ("beside them", beside)] {
-            println!("{name:<28} {:>10.0} {:>10.0}", of.0, of.1);
-        }
-        tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    });
-}
-
-/// Median and 99th percentile of a pass of `requests` requests, 16 at a time, in µs: the median ones of forty passes, as a
-/// machine's own stalls are in some of them, and what the others' connections cost is in all.
-async fn latencies(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
-    let mut passes = Vec::new();
-    for _ in 0..40 {
-        passes.push(pass(hands, url, requests).await);
-    }
-    (median(passes.iter().map(|pass| pass.0).collect()), median(passes.iter().map(|pass| pass.1).collect()))
-}
-
-async fn pass(hands: &Rc<Hands>, url: &Url, requests: usize) -> (f64, f64) {
-    let tasks: Vec<_> = (0..16)
-        .map(|_| {
-            let (hands, url) = (hands.clone(), url.clone());
-            ring::spawn(async move {
-                let mut micros = Vec::new();
-                for _ in 0..requests.div_ceil(16) {
-                    let begun = std::time::Instant::now();
-                    assert_eq!(get(&hands, &url).await, BODY_BYTES);
-                    micros.push(begun.elapsed().as_secs_f64() * 1e6);
-                    ring::sleep_until(ring::now() + Duration::from_millis(2)).await;
-                }
-                micros
-            })
-        })
-        .collect();
-    let mut all = Vec::new();
-    for task in tasks {
-        all.extend(task.await.expect("a task"));
-    }
-    all.sort_by(f64::total_cmp);
-    (all[all.len() / 2], all[all.len() * 99 / 100])
 }
