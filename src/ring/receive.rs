@@ -4,9 +4,9 @@
 //! nobody asks for what came, the ring ends it. It holds no memory until something has come, then a block of the pool.
 //! Whether something has come can be looked at without waiting, so a kept connection is known to be quiet without a
 //! system call.
-//! A kernel that goes on receiving may read the last bytes and not see the end that came with them, a reset above all: it
-//! counts what woke it, and forgets the rest when it has read (Linux up to 7.0, of resets 6.18 as well). What comes later wakes
-//! it anew. So who waits for more after something has come looks once whether that was all; then another receive sees the
+//! A kernel that goes on receiving may read the last bytes and not see the end that came with them, a reset above all:
+//! it counts what woke it, and forgets the rest when it has read (Linux up to 7.0, of resets 6.18 as well). What comes
+//! later wakes it anew. So who waits for more after something has come looks once whether that was all; then another receive sees the
 //! end. A look costs about as much as an operation, so none is had where what came was whole: should the end have
 //! been missed just there, what is sent next fails, and that is a reason to look.
 //! Invariants: the blocks that the kernel took are not lost, also when the receive is dropped before its completion.
@@ -21,7 +21,7 @@ use io_uring::{opcode, squeue, types};
 
 use super::driver::Driver;
 use super::slots::{Completion, Leftover, Place};
-use super::{Buffer, BufferPool, op, runtime};
+use super::{Buffer, BufferPool, runtime};
 
 /// What a receive holds until its completion.
 #[derive(Clone)]
@@ -42,8 +42,8 @@ impl Leftover for Held {
     }
 }
 
-/// A receive under way. Dropped before its end, it ends its connection, and is seen to its end all the same: the kernel
-/// may have taken a block already, and only the completion says which.
+/// A receive under way. Dropped before its end it is cancelled, and is seen to its end all the same: the kernel may have
+/// taken a block already, and only the completion says which.
 pub struct Receive {
     driver: Rc<Driver>,
     /// `None` once it has ended.
@@ -110,9 +110,7 @@ impl Receive {
 impl Drop for Receive {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            if self.driver.is_in_flight(place) {
-                op::shut(&self.held.fd);
-            }
+            self.driver.cancel(place);
             self.driver.leave(place, Rc::new(self.held.clone()));
         }
     }

@@ -353,23 +353,18 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_task_leaves_memory_and_descriptor_with_the_kernel_until_the_completion() {
+    fn a_dropped_receive_leaves_memory_and_descriptor_with_the_kernel_until_the_completion() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 4_096).expect("a pool"));
             let (socket, guard, mut peer) = connected(&listener, &deadlines).await;
-            let task = spawn({
-                let pool = pool.clone();
-                async move {
-                    let _ = socket.recv(&mut None, None, &pool, &guard).await;
-                }
-            });
+            let receive = socket.receive(&pool);
+            drop((guard, socket));
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // The task's, the test's and the operation's.
-            assert_eq!(pool.holders(), 3);
-            task.abort();
-            let _ = task.await;
-            // Dropped, but the kernel has not answered yet: the operation is seen to its end.
+            // The test's and the receive's.
+            assert_eq!(pool.holders(), 2);
+            drop(receive);
+            // The kernel has not answered yet: the operation is seen to its end.
             assert_eq!(pool.holders(), 2);
             for _ in 0..200 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
