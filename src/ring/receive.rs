@@ -133,6 +133,32 @@ mod tests {
     use super::*;
     use crate::time::Duration;
 
+    /// Both came before the ring was entered, so the kernel was woken for both and reads once.
+    #[test]
+    fn a_reset_that_comes_with_the_last_bytes_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let addr = listener.local_addr().expect("address");
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 100).expect("a pool"));
+            for _ in 0..20 {
+                let socket = Socket::new(addr.ip()).expect("socket");
+                let guard = deadlines.guard(&socket, now() + Duration::from_secs(5));
+                socket.connect(addr, &guard).await.expect("a connection");
+                let (mut peer, _) = listener.accept().expect("accept");
+                let mut begun = Some(socket.receive(&pool));
+                socket.send_all(b"unread".to_vec(), &guard).await.0.expect("send");
+                peer.write_all(b"the last").expect("write");
+                // What was not read makes a reset of it.
+                drop(peer);
+                let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
+                assert_eq!(buffer.filled(), b"the last");
+                let end = socket.recv(&mut begun, None, &pool, &guard).await;
+                assert_eq!(end.err().and_then(|error| error.raw_os_error()), Some(libc::ECONNRESET));
+                assert!(!guard.is_expired(), "the end was not seen");
+            }
+        });
+    }
+
     /// The end comes with the last bytes, or just behind, and often as a reset: the request is not read.
     #[test]
     fn the_end_that_comes_with_the_last_bytes_is_seen() {
