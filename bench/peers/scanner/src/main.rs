@@ -1,0 +1,101 @@
+//! Ringcrawl's link scanner beside lol_html, a streaming rewriter that builds no tree either, and beside `memchr` going
+//! from `<` to `<`: the same pages, in turns, in one run.
+//!
+//!     scanner-beside-peers DIR [ROUNDS]
+//!
+//! `followed`: what a crawl follows; `every`: those and `img`, `srcset`. lol_html has one handler for each kind, that
+//! adds up the lengths of values, as ringcrawl's does, and what it writes is thrown away. It leaves out what is said of
+//! these links (base, nofollow), charsets, character references and `meta refresh`, which ringcrawl does in its time.
+//! Limits: files that end in `.html`; all stay in memory.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use lol_html::html_content::Element;
+use lol_html::{HtmlRewriter, Settings, element};
+use ringcrawl::links::{self, Kinds, Page};
+use ringcrawl::url::Url;
+
+/// References and the bytes of their values.
+type Sum = (usize, usize);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let dir = arguments.next().expect("usage: scanner-beside-peers DIR [ROUNDS]");
+    let rounds = arguments.next().map_or(15, |text| text.parse().expect("a number"));
+    let files = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "html"));
+    let pages: Vec<Vec<u8>> = files.map(|path| std::fs::read(path).expect("a page")).collect();
+    let bytes: usize = pages.iter().map(Vec::len).sum();
+    assert!(bytes > 0, "no pages");
+
+    let ways: [(&str, fn(&[u8]) -> Sum); 5] = [
+        ("memchr", |page| (memchr::memchr_iter(b'<', page).fold(0, usize::wrapping_add), 0)),
+        ("followed, ringcrawl", |page| ours(page, &Kinds::FOLLOW)),
+        ("followed, lol_html", |page| lol_html(page, &FOLLOWED)),
+        ("every, ringcrawl", |page| ours(page, &Kinds::ALL)),
+        ("every, lol_html", |page| lol_html(page, &[&FOLLOWED[..], &OTHERS].concat())),
+    ];
+    let mut times = vec![Vec::new(); ways.len()];
+    let mut sums = vec![(0, 0); ways.len()];
+    for _ in 0..rounds {
+        for (((_, way), times), sum) in ways.iter().zip(&mut times).zip(&mut sums) {
+            let begun = Instant::now();
+            *sum = pages
+                .iter()
+                .map(|page| way(page))
+                .fold((0, 0), |all, one| (usize::wrapping_add(all.0, one.0), usize::wrapping_add(all.1, one.1)));
+            times.push(black_box(begun.elapsed()));
+        }
+    }
+    println!("{} pages, {:.1} MB; milliseconds of {rounds} rounds", pages.len(), bytes as f64 / 1e6);
+    println!("{:<22} {:>9} {:>9} {:>10} {:>10} {:>12}", "", "fastest", "median", "to memchr", "references", "bytes");
+    for (place, (name, _)) in ways.iter().enumerate() {
+        times[place].sort();
+        let [fastest, floor] = [place, 0].map(|place| times[place][0].as_secs_f64());
+        let median: Duration = times[place][rounds / 2];
+        let (count, bytes) = if place == 0 { (0, 0) } else { sums[place] };
+        let (fastest_ms, median_ms) = (fastest * 1e3, median.as_secs_f64() * 1e3);
+        println!("{name:<22} {fastest_ms:>9.2} {median_ms:>9.2} {:>10.2} {count:>10} {bytes:>12}", floor / fastest);
+    }
+    for place in [2, 4] {
+        println!(
+            "{}: {:.1} times ringcrawl",
+            ways[place].0,
+            times[place][0].as_secs_f64() / times[place - 1][0].as_secs_f64()
+        );
+    }
+}
+
+fn ours(page: &[u8], kinds: &Kinds) -> Sum {
+    let url = Url::parse("http://page.example/").expect("a URL");
+    let page = Page { body: page, content_type: Some("text/html; charset=utf-8"), url: &url };
+    let mut sum = (0, 0);
+    links::references(&page, kinds, &mut |reference| sum = (sum.0 + 1, sum.1 + reference.text.len()));
+    sum
+}
+
+/// Selectors and the attribute that each is about.
+const FOLLOWED: [(&str, &str); 3] = [("a, area", "href"), ("frame, iframe", "src"), ("link[rel]", "href")];
+const OTHERS: [(&str, &str); 2] = [("img", "src"), ("img, source", "srcset")];
+
+fn lol_html(page: &[u8], kinds: &[(&str, &'static str)]) -> Sum {
+    let sum = Rc::new(Cell::new((0, 0)));
+    let mut settings = Settings::new().with_strict(false);
+    for (selector, attribute) in kinds {
+        let (sum, attribute) = (sum.clone(), *attribute);
+        let handler = element!(*selector, move |element: &mut Element| {
+            if let Some(value) = element.get_attribute(attribute) {
+                let (count, bytes) = sum.get();
+                sum.set((count + 1, bytes + value.len()));
+            }
+            Ok(())
+        });
+        settings = settings.append_element_content_handler(handler);
+    }
+    let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| ());
+    rewriter.write(page).and_then(|()| rewriter.end()).expect("lol_html");
+    sum.get()
+}
