@@ -66,6 +66,11 @@ pub(super) struct Clues {
 }
 
 impl Clues {
+    /// Whether they matter for an element of this name.
+    pub fn matter(name: &[u8]) -> bool {
+        is_any(name, &[b"font", b"annotation-xml"])
+    }
+
     /// Takes an attribute; `encoding_seen` says whether there was an `encoding` before.
     pub fn hear(&mut self, name: &[u8], value: &[u8], encoding_seen: &mut bool) {
         self.font_style |= is_any(name, &[b"color", b"face", b"size"]);
@@ -139,7 +144,7 @@ impl Foreign {
         if html_rules {
             return root_space(name);
         }
-        if is_any(name, BREAK_OUT) || (name.eq_ignore_ascii_case(b"font") && clues.font_style) {
+        if breaks_out(name) || (name.eq_ignore_ascii_case(b"font") && clues.font_style) {
             self.break_out();
             return root_space(name);
         }
@@ -209,6 +214,23 @@ fn point_of(name: &[u8], space: Space, clues: Clues) -> Point {
 fn is_any(name: &[u8], names: &[&[u8]]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
+
+/// Whether a start tag is HTML wherever it stands, whatever its attributes.
+fn breaks_out(name: &[u8]) -> bool {
+    // The first letter and the length rule out most foreign elements.
+    let lengths = name.first().and_then(|first| BREAK_OUT_LENGTHS.get(usize::from(first & 31))).copied();
+    lengths.is_some_and(|lengths| lengths >> name.len().min(15) & 1 != 0) && is_any(name, BREAK_OUT)
+}
+
+/// For the lower half of each first letter of `BREAK_OUT` a bit for each length.
+static BREAK_OUT_LENGTHS: [u16; 32] = {
+    let (mut lengths, mut at) = ([0; 32], 0);
+    while at < BREAK_OUT.len() {
+        lengths[(BREAK_OUT[at][0] & 31) as usize] |= 1 << BREAK_OUT[at].len();
+        at += 1;
+    }
+    lengths
+};
 
 /// FNV-1a of the lower-case name. Names that collide close each other: harmless, and no better for an attacker than
 /// writing the right name.

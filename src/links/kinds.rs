@@ -145,6 +145,16 @@ impl Kinds {
         self.bits & kind.bit() != 0 || (kind == Kind::Link && !self.rels.is_empty())
     }
 
+    /// Whether a `<link>` with one of these tokens may be wanted.
+    pub(super) fn links_any(&self, tokens: &str) -> bool {
+        let is = |token: &[u8], known: &str| token.eq_ignore_ascii_case(known.as_bytes());
+        self.bits & Kind::Link.bit() != 0
+            || tokens
+                .as_bytes()
+                .split(|byte| byte.is_ascii_whitespace())
+                .any(|token| is(token, Kind::Canonical.name()) || self.rels.iter().any(|rel| is(token, rel)))
+    }
+
     /// Whether a `<link>` with this lower-case token is wanted, and as what.
     pub fn link(&self, rel: &str) -> Option<Kind> {
         if rel == Kind::Canonical.name() {

@@ -1,7 +1,7 @@
 //! One pass over a page: which tags hold links or say something of the page, and their raw attribute values.
 //!
 //! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
-//! attributes are kept, the first of each name. Elements are collected, not given out one by one: the first `<base>`
+//! attributes are kept, the first of each name. `<a>`, most of all that is wanted, has a way of its own. Elements are collected, not given out one by one: the first `<base>`
 //! counts for the links before it, and stands behind some of them at most. So the first batch ends with it. Only where
 //! a batch is full before, the caller must look for a base further on.
 //!
@@ -12,7 +12,7 @@ use super::foreign::{self, Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
 use super::tokenizer::{RawText, Span, TagName, Tokenizer};
 use super::value::Value;
-use super::wanted::Wanted;
+use super::wanted::{self, Wanted};
 
 /// An element that says something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,9 @@ pub(super) enum Says {
 /// Elements in one batch: a hundred kilobytes of them. Of a page with more, which is rare, the rest is read twice until a
 /// base is found.
 const ELEMENTS_MAX: usize = 2_000;
+
+/// Names that are wanted whatever the kinds: they change how bytes are read, or what the page's links mean.
+const ALWAYS: u32 = wanted::bits(&[b"base", b"math", b"meta", b"svg", b"template"]) | wanted::bits(foreign::RAW_TEXT);
 
 /// A page on the way: where the pass is, and what must be remembered from tag to tag.
 #[derive(Clone)]
@@ -85,22 +88,15 @@ impl<'a> Pass<'a> {
             link: kinds.has(Kind::Link) || kinds.has(Kind::Canonical),
             refresh: kinds.has(Kind::Refresh),
         };
-        let names: [(&[u8], bool); 11] = [
-            (b"a", bits.a),
-            (b"area", bits.area),
-            (b"base", true),
-            (b"frame", bits.frame),
-            (b"image", bits.img || bits.srcset),
-            (b"img", bits.img || bits.srcset),
-            (b"link", bits.link),
-            (b"meta", true),
-            (b"source", bits.srcset),
-            (b"svg", true),
-            (b"template", true),
-        ];
-        let names = names.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name);
-        let others: [&[u8]; 1] = [b"math"];
-        let wanted = Wanted::new(names.chain(others).chain(foreign::RAW_TEXT.iter().copied()));
+        let of = |wanted, names: u32| if wanted { names } else { 0 };
+        let wanted = ALWAYS
+            | of(bits.a, wanted::A)
+            | of(bits.area, const { wanted::bits(&[b"area"]) })
+            | of(bits.frame, const { wanted::bits(&[b"frame"]) })
+            | of(bits.img || bits.srcset, const { wanted::bits(&[b"image", b"img"]) })
+            | of(bits.link, const { wanted::bits(&[b"link"]) })
+            | of(bits.srcset, const { wanted::bits(&[b"source"]) });
+        let wanted = Wanted::new(wanted);
         Pass { bytes, at: 0, wanted, kinds: bits, foreign: Foreign::default(), templates_open: 0, base_seen: false }
     }
 
@@ -138,12 +134,9 @@ impl Task for Batch<'_, '_> {
         let Batch { pass, elements } = self;
         let mut tokenizer = Tokenizer::new(pass.bytes, pass.at, kernel);
         while elements.len() < ELEMENTS_MAX {
-            let Some(found) = pass.tag(&mut tokenizer) else { return false };
-            if let Some(element) = found {
-                elements.push(element);
-                if element.says == Says::Base {
-                    break;
-                }
+            let Some(is_base) = pass.tag(&mut tokenizer, elements) else { return false };
+            if is_base {
+                break;
             }
         }
         pass.at = tokenizer.at();
@@ -196,17 +189,48 @@ impl Name {
 }
 
 impl<'a> Pass<'a> {
-    /// The next wanted tag; what it says, if anything.
+    /// Reads the next wanted tag, and appends what it says, if anything. Returns whether that is the base.
     #[inline(always)]
-    fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>) -> Option<Option<Element<'a>>> {
-        let tag = tokenizer.tag(&self.wanted, self.foreign.is_current())?;
-        let name = Name::of(tag.name);
-        if tag.end || self.wanted.is_every() || name == Name::Foreign {
-            return self.tag_in_foreign(tokenizer, tag, name);
+    fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<bool> {
+        let every = self.wanted.is_every();
+        let tag = tokenizer.tag(&self.wanted, every && self.foreign.is_current())?;
+        if !every && tag.name.len() == 1 {
+            self.a(tokenizer, elements)?;
+            return Some(false);
         }
-        let mut kept = Kept::default();
-        tokenizer.attributes(|name, span| kept.keep(name, span))?;
-        Some(self.html(tokenizer, tag, name, &kept))
+        let name = Name::of(tag.name);
+        let element = if every || name == Name::Foreign {
+            self.tag_in_foreign(tokenizer, tag, name)?
+        } else {
+            let mut kept = Kept::default();
+            let keeps = !matches!(name, Name::Raw(_) | Name::Other);
+            tokenizer.attributes(|name, span| {
+                if keeps {
+                    kept.keep(name, span);
+                }
+            })?;
+            self.html(tokenizer, tag, name, &kept)
+        };
+        let Some(element) = element else { return Some(false) };
+        elements.push(element);
+        Some(element.says == Says::Base)
+    }
+
+    /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
+    #[inline(always)]
+    fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
+        let (mut href, mut rel) = (Span::default(), Span::default());
+        tokenizer.attributes(|name, span| match name.len() {
+            4 if href.start == 0 && word(name) == HREF => href = span,
+            3 if rel.start == 0 && word(name) == REL => rel = span,
+            _ => {}
+        })?;
+        if href.start > 0 {
+            let value = Some(tokenizer.value(href));
+            let second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
+            elements.push(Element { says: Says::Link(Kind::A), value, second });
+        }
+        Some(())
     }
 
     /// An HTML element.
@@ -240,9 +264,15 @@ impl<'a> Pass<'a> {
     ) -> Option<Option<Element<'a>>> {
         let (mut kept, mut clues, mut encoding_seen) = (Kept::default(), Clues::default(), false);
         let bytes = tokenizer.page();
+        // Most of what is foreign is neither: paths and shapes.
+        let (keeps, hears) = (name != Name::Other, Clues::matter(tag.name));
         clues.self_closing = tokenizer.attributes(|name, span| {
-            kept.keep(name, span);
-            clues.hear(name, bytes.get(span.start..span.end).unwrap_or_default(), &mut encoding_seen);
+            if keeps {
+                kept.keep(name, span);
+            }
+            if hears {
+                clues.hear(name, bytes.get(span.start..span.end).unwrap_or_default(), &mut encoding_seen);
+            }
         })?;
         if tag.end {
             self.end(tag.name);
@@ -373,23 +403,27 @@ impl Slot {
     #[inline(always)]
     fn of(name: &[u8]) -> Option<Slot> {
         let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
-        match *name {
-            [a, b, c, d] => match u32::from_le_bytes([a, b, c, d]) | 0x2020_2020 {
-                HREF => Some(Slot::Href),
-                NAME => Some(Slot::Name),
-                _ => None,
-            },
-            [a, b, c] => match u32::from_le_bytes([a, b, c, 0]) | 0x20_2020 {
-                SRC => Some(Slot::Src),
-                REL => Some(Slot::Rel),
-                _ => None,
-            },
-            [b's' | b'S', ..] if is(b"srcset") => Some(Slot::Srcset),
-            [b'c' | b'C', ..] if is(b"content") => Some(Slot::Content),
-            [b'h' | b'H', ..] if is(b"http-equiv") => Some(Slot::HttpEquiv),
-            [b'x' | b'X', ..] if is(b"xlink:href") => Some(Slot::XlinkHref),
+        match name.len() {
+            4 if word(name) == HREF => Some(Slot::Href),
+            4 if word(name) == NAME => Some(Slot::Name),
+            3 if word(name) == SRC => Some(Slot::Src),
+            3 if word(name) == REL => Some(Slot::Rel),
+            6 if is(b"srcset") => Some(Slot::Srcset),
+            7 if is(b"content") => Some(Slot::Content),
+            10 if is(b"http-equiv") => Some(Slot::HttpEquiv),
+            10 if is(b"xlink:href") => Some(Slot::XlinkHref),
             _ => None,
         }
+    }
+}
+
+/// A name of three or four bytes, in lower case.
+#[inline(always)]
+fn word(name: &[u8]) -> u32 {
+    match *name {
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) | 0x2020_2020,
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]) | 0x20_2020,
+        _ => 0,
     }
 }
 

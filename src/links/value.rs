@@ -111,12 +111,16 @@ fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
 fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     let run = text.bytes().take(NAME_BYTES_MAX + 1).take_while(u8::is_ascii_alphanumeric).count();
     let (name, rest) = text.split_at_checked(run).filter(|(name, _)| !name.is_empty())?;
+    if rest.starts_with('=') {
+        // As in `?a=1&b=2`, where `&` stands for itself mostly.
+        return None;
+    }
     // Most of all references by far.
     let named =
         if name == "amp" { Named { first: '&', second: None, bare: true } } else { entities::named(name.as_bytes())? };
     let rest = match rest.strip_prefix(';') {
         Some(rest) => rest,
-        None if named.bare && !rest.starts_with('=') => rest,
+        None if named.bare => rest,
         None => return None,
     };
     to.push(named.first);

@@ -2,11 +2,11 @@
 //!
 //! Decides: each name that matters has a bit, and a table for each of the three places says which names have a byte
 //! there. Three look-ups and two `and` then tell whether a tag may be wanted, before it is known where its name ends,
-//! and without a branch. Before that a block's tags are looked at all at once, by [`LETTERS`]: names go in a few groups,
-//! and a byte's halves say which groups have it at a place.
+//! and without a branch. Before that a block's tags are looked at all at once, by [`Letters`]: names go in a few groups,
+//! and the lower half of a byte says which groups have it at a place.
 //!
-//! What begins with `<` and is no tag counts too if it is a comment, or may be: `<!`. Everything else of this sort ends
-//! where a tag without quotes would, or is text, which begins nothing.
+//! What begins with `<` and is no tag counts too if it is a comment or a CDATA section, or may be: `<!-` and `<![`.
+//! Everything else of this sort ends where a tag without quotes would, or is text, which begins nothing.
 //!
 //! Invariant: sometimes wrongly yes (`<meter>` begins like `<meta>`), never wrongly no.
 
@@ -36,42 +36,63 @@ const NAMES: [&[u8]; 21] = [
 ];
 
 /// The group of each of `NAMES`. Those in one group can be taken for each other letter by letter, so they should not make
-/// up a name that is often met: `source` and `style` have `str` in them, as `strong` does.
-const GROUPS: [u8; 21] = [0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 1, 1, 1, 4, 4, 5, 5, 6, 6, 6, 1];
+/// up a name that is often met: `script` and `style` have `str` in them, as `strong` does.
+const GROUPS: [u8; 21] = [0, 7, 4, 6, 6, 7, 7, 5, 5, 5, 7, 7, 6, 1, 2, 2, 1, 3, 3, 4, 6];
 
-/// `<!`.
-const MARKUP: u32 = 1 << 31;
-const MARKUP_GROUP: u8 = 7;
+/// The bit of `a`, which no other name begins with: where it may be, it is.
+pub(super) const A: u32 = bits(&[b"a"]);
+/// The bit of `<!-` and `<![`.
+pub(super) const MARKUP: u32 = 1 << 31;
+const MARKUP_GROUP: u8 = 0;
 
-/// For each of the three bytes behind `<`, by its lower half and by its upper half: the groups that have such a byte there,
-/// a bit each.
-pub(super) type Letters = [[[u8; 16]; 2]; 3];
+/// What may stand behind a name: ASCII whitespace, `/` and `>`.
+const ENDS: &[u8] = b"\t\n\x0c\r />";
 
-/// Which groups have a byte where.
-pub(super) static LETTERS: Letters = letters();
+/// For each of the three bytes behind `<`, by its lower half: the groups that have such a byte there, a bit each.
+#[derive(Clone)]
+pub(super) struct Letters {
+    pub first: [u8; 16],
+    pub second: [u8; 16],
+    /// Of bytes less 64, of which letters are, and spaces and `>` are not, below 128: above it nothing is looked up.
+    pub third: [u8; 16],
+    /// Groups that have any byte there.
+    pub any_third: u8,
+}
 
-const fn letters() -> Letters {
-    let mut letters = [[[0; 16]; 2]; 3];
-    let mut place = 0;
-    while place < 3 {
-        let mut byte = 0;
-        while byte < 256 {
-            let names = at_place(place, byte as u8);
-            let mut groups = if names & MARKUP != 0 { 1 << MARKUP_GROUP } else { 0 };
-            let mut name = 0;
-            while name < NAMES.len() {
-                if names >> name & 1 != 0 {
-                    groups |= 1 << GROUPS[name];
-                }
-                name += 1;
-            }
-            letters[place][0][byte & 15] |= groups;
-            letters[place][1][byte >> 4] |= groups;
-            byte += 1;
+impl Letters {
+    /// Of the names of these bits.
+    fn new(names: u32) -> Letters {
+        let mut letters = Letters { first: [0; 16], second: [0; 16], third: [0; 16], any_third: 0 };
+        if names & MARKUP != 0 {
+            letters.add(MARKUP_GROUP, b"!", b"-[", &[]);
         }
-        place += 1;
+        for (bit, (name, group)) in NAMES.iter().zip(GROUPS).enumerate() {
+            if names >> bit & 1 != 0 {
+                let [first, second, third] = [0, 1, 2].map(|place| name.get(place..place + 1).unwrap_or_default());
+                letters.add(group, first, if second.is_empty() { ENDS } else { second }, third);
+            }
+        }
+        letters
     }
-    letters
+
+    /// Gives a group more bytes; no third ones are any.
+    fn add(&mut self, group: u8, firsts: &[u8], seconds: &[u8], thirds: &[u8]) {
+        let bit = 1 << group;
+        for (table, bytes) in [(&mut self.first, firsts), (&mut self.second, seconds), (&mut self.third, thirds)] {
+            bytes.iter().for_each(|byte| table[usize::from(byte & 15)] |= bit);
+        }
+        if thirds.is_empty() {
+            self.any_third |= bit;
+        }
+    }
+
+    /// Whether one group has these bytes.
+    #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    pub fn have(&self, [first, second, third]: [u8; 3]) -> bool {
+        let of = |table: &[u8; 16], byte: u8| if byte.is_ascii() { table[usize::from(byte & 15)] } else { 0 };
+        let thirds = of(&self.third, third.wrapping_sub(64)) | self.any_third;
+        of(&self.first, first) & of(&self.second, second) & thirds != 0
+    }
 }
 
 /// For each byte behind `<`, the next and the one after it: the names that have it there.
@@ -92,14 +113,17 @@ const fn places() -> [[u32; 256]; 3] {
 }
 
 const fn at_place(place: usize, byte: u8) -> u32 {
-    let mut bits = if place > 0 || byte == b'!' { MARKUP } else { 0 };
+    let mut bits = match (place, byte) {
+        (0, b'!') | (1, b'-' | b'[') | (2, _) => MARKUP,
+        _ => 0,
+    };
     let mut name = 0;
     while name < NAMES.len() {
         let letters = NAMES[name];
         // Behind a name stands what ends it, and behind that there may be anything.
         let has = match place {
             place if place < letters.len() => letters[place] == byte.to_ascii_lowercase(),
-            place if place == letters.len() => matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ' | b'/' | b'>'),
+            place if place == letters.len() => is_any(byte, ENDS),
             _ => true,
         };
         if has {
@@ -110,18 +134,52 @@ const fn at_place(place: usize, byte: u8) -> u32 {
     bits
 }
 
+const fn is_any(byte: u8, bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == byte {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The bits of names that are all in `NAMES`.
+pub(super) const fn bits(names: &[&[u8]]) -> u32 {
+    let (mut bits, mut at) = (0, 0);
+    while at < names.len() {
+        let mut name = 0;
+        while !is_same(NAMES[name], names[at]) {
+            name += 1;
+        }
+        bits |= 1 << name;
+        at += 1;
+    }
+    bits
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 /// A set of names.
 #[derive(Clone)]
 pub(super) struct Wanted {
     names: u32,
+    letters: Letters,
     every: bool,
 }
 
 impl Wanted {
-    /// The start tags of these names, in lower case; only what is in `NAMES` can be wanted.
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Wanted {
-        let bit = |name: &[u8]| NAMES.iter().position(|one| *one == name).map_or(0, |place| 1 << place);
-        Wanted { names: names.into_iter().map(bit).fold(MARKUP, |bits, bit| bits | bit), every: false }
+    /// The start tags of the names of these bits, and what is no tag and does not end like one.
+    pub fn new(names: u32) -> Wanted {
+        let names = names | MARKUP;
+        Wanted { names, letters: Letters::new(names), every: false }
     }
 
     /// Wants every start and end tag from now on, or the named start tags alone.
@@ -136,6 +194,12 @@ impl Wanted {
         self.every
     }
 
+    /// What the named start tags begin with.
+    #[inline(always)]
+    pub fn letters(&self) -> &Letters {
+        &self.letters
+    }
+
     /// Bits of the wanted start tags, or of the comments, that `<` and these bytes may begin.
     #[inline(always)]
     pub fn names(&self, [first, second, third]: [u8; 3]) -> u32 {
@@ -143,26 +207,6 @@ impl Wanted {
         let has = |bits: &[u32; 256], byte: u8| bits.get(usize::from(byte)).copied().unwrap_or_default();
         has(firsts, first) & has(seconds, second) & has(thirds, third) & self.names
     }
-
-    /// Whether what follows a tag of one of these names may hold no markup.
-    #[inline(always)]
-    pub fn may_hold_raw_text(names: u32) -> bool {
-        names & RAW_TEXT != 0
-    }
-}
-
-/// Those of `NAMES` behind which there is mostly a text that is no markup, and no short one.
-const RAW_TEXT: u32 = raw_text();
-
-const fn raw_text() -> u32 {
-    let (mut bits, mut name) = (0, 0);
-    while name < NAMES.len() {
-        if matches!(NAMES[name], b"script" | b"style" | b"textarea") {
-            bits |= 1 << name;
-        }
-        name += 1;
-    }
-    bits
 }
 
 #[cfg(test)]
@@ -171,8 +215,7 @@ mod tests {
 
     #[test]
     fn never_wrongly_no() {
-        let names: [&[u8]; 5] = [b"a", b"link", b"style", b"svg", b"meta"];
-        let wanted = Wanted::new(names);
+        let wanted = Wanted::new(bits(&[b"a", b"link", b"style", b"svg", b"meta"]));
         let may_be = |name: &str| wanted.names(*name.as_bytes().first_chunk().unwrap()) != 0;
         for yes in ["a>-", "a x", "A/>", "link", "LINk", "style", "svg>", "meta", "meter", "a\t\u{e9}"] {
             assert!(may_be(yes), "{yes}");
@@ -183,41 +226,35 @@ mod tests {
         ] {
             assert!(!may_be(no), "{no}");
         }
-        for comment in ["!--", "!DO", "![C", "!>-"] {
-            assert!(may_be(comment), "{comment}");
-        }
+        assert!(may_be("!--") && may_be("![C"));
+        assert!(!may_be("!DO") && !may_be("!>-"), "both end at the next `>`, like a tag without quotes");
     }
 
     #[test]
     fn every_name_is_known_by_its_own_letters() {
         for name in NAMES {
-            let wanted = Wanted::new([name]);
+            let wanted = Wanted::new(bits(&[name]));
             let text = [name, b">>"].concat();
             assert!(wanted.names(*text.first_chunk().unwrap()) != 0);
             assert!(wanted.names(*text.to_ascii_uppercase().first_chunk().unwrap()) != 0);
         }
     }
 
-    /// Whether the groups have these three bytes.
-    fn in_groups(bytes: [u8; 3]) -> bool {
-        let of =
-            |(place, byte): (&[[u8; 16]; 2], u8)| place[0][usize::from(byte & 15)] & place[1][usize::from(byte >> 4)];
-        LETTERS.iter().zip(bytes).map(of).fold(!0, |all, one| all & one) != 0
-    }
-
     #[test]
     fn groups_have_every_name_and_few_others() {
-        let wanted = Wanted::new(NAMES);
+        let wanted = Wanted::new(bits(&NAMES));
+        let letters = wanted.letters();
         for bytes in (0..1_u32 << 24).map(|number| {
             let [a, b, c, _] = number.to_le_bytes();
             [a, b, c]
         }) {
-            assert!(wanted.names(bytes) == 0 || in_groups(bytes), "{bytes:?}");
+            assert!(wanted.names(bytes) == 0 || letters.have(bytes), "{bytes:?}");
         }
-        let common = "abb b> br> but div em> foo hea h1> inp lab li> li/ mai ol> opt p> p/ sec sma spa str tab td> th/ tr> \
-                      ul> /a> /di /sp ?xm";
-        for letters in common.split(' ').map(|letters| format!("{letters} ")) {
-            assert!(!in_groups(*letters.as_bytes().first_chunk().unwrap()), "{letters}");
+        let common = "abb art asi b> br> but cen dd> div dl> dt> em> fig foo for h1> hea hr> i> inp lab li> li/ mai nav ol> \
+                      opt p> p/ par pic pre sec sel sma spa str sub sup tab tbo td> th/ tim tr> u> ul> vid !DO /a> /di \
+                      /sp ?xm <a>";
+        for found in common.split_ascii_whitespace().map(|found| format!("{found} ")) {
+            assert!(!letters.have(*found.as_bytes().first_chunk().unwrap()), "{found}");
         }
     }
 }

@@ -7,11 +7,11 @@
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_and_si256, _mm256_broadcastsi128_si256,
     _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sub_epi8, _mm256_testz_si256,
 };
 
 use super::super::wanted::Letters;
-use super::{BLOCK, Kernel, Task};
+use super::{BLOCK, Kernel, Task, WINDOW};
 
 /// Proof of AVX2 and of bit manipulation.
 #[derive(Clone, Copy)]
@@ -21,14 +21,16 @@ impl Avx2 {
     /// The kernel, if the processor has what it needs.
     #[inline]
     pub fn detect() -> Option<Avx2> {
-        let has =
-            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+        let has = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt");
         has.then_some(Avx2(()))
     }
 
     /// Runs `task` compiled for these features.
     pub fn run<T: Task>(self, task: T) -> T::Output {
-        #[target_feature(enable = "avx2,bmi1,bmi2")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
         fn with_features<T: Task>(task: T, kernel: Avx2) -> T::Output {
             task.run(kernel)
         }
@@ -39,6 +41,8 @@ impl Avx2 {
 
 impl Kernel for Avx2 {
     type Block = (__m256i, __m256i);
+    /// A byte that is not zero is marked.
+    type Marks = (__m256i, __m256i);
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
@@ -48,11 +52,48 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn places(self, (low, high): Self::Block, byte: u8) -> u64 {
+    fn equal(self, (low, high): Self::Block, byte: u8) -> Self::Marks {
         // SAFETY: AVX2 is there.
         unsafe {
             let wanted = _mm256_set1_epi8(byte as i8);
-            bits(_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted))
+            (_mm256_cmpeq_epi8(low, wanted), _mm256_cmpeq_epi8(high, wanted))
+        }
+    }
+
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> Self::Marks {
+        let start = window.as_ptr();
+        // SAFETY: AVX2 is there, and there are 35 bytes behind both places.
+        unsafe { (begins(start, letters), begins(start.add(32), letters)) }
+    }
+
+    #[inline(always)]
+    fn both(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        // SAFETY: AVX2 is there.
+        unsafe { (_mm256_and_si256(one.0, other.0), _mm256_and_si256(one.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn either(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        // SAFETY: AVX2 is there.
+        unsafe { (_mm256_or_si256(one.0, other.0), _mm256_or_si256(one.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn any(self, (low, high): Self::Marks) -> bool {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let either = _mm256_or_si256(low, high);
+            _mm256_testz_si256(either, either) == 0
+        }
+    }
+
+    #[inline(always)]
+    fn bits(self, (low, high): Self::Marks) -> u64 {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let zero = _mm256_setzero_si256();
+            !bits(_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero))
         }
     }
 
@@ -78,11 +119,6 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn in_groups(self, [first, second, third]: [Self::Block; 3], letters: &Letters) -> u64 {
-        !bits(in_no_group([first.0, second.0, third.0], letters), in_no_group([first.1, second.1, third.1], letters))
-    }
-
-    #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
@@ -101,28 +137,29 @@ fn special(vector: __m256i) -> __m256i {
     }
 }
 
-/// All ones where three bytes are in no group.
+/// Not zero where a `<` stands and the bytes behind it are those of a group.
 #[inline(always)]
-fn in_no_group([first, second, third]: [__m256i; 3], [firsts, seconds, thirds]: &Letters) -> __m256i {
-    // SAFETY: AVX2 is there: only `Avx2`'s operations call this.
+unsafe fn begins(start: *const u8, letters: &Letters) -> __m256i {
+    // A look-up is by the lower half of a byte, and zero where the highest bit is set. That one is set in what is not ASCII,
+    // and by the subtraction in what is no letter.
+    // SAFETY: AVX2 is there: only `Avx2`'s operations call this. The loads are of 16 bytes of a table and of 32 bytes at
+    // four places one behind the other, for which the caller stands; none needs alignment.
     unsafe {
-        let both = _mm256_and_si256(groups(first, firsts), groups(second, seconds));
-        _mm256_cmpeq_epi8(_mm256_and_si256(both, groups(third, thirds)), _mm256_setzero_si256())
+        let opens = _mm256_cmpeq_epi8(_mm256_loadu_si256(start.cast()), _mm256_set1_epi8(b'<' as i8));
+        let first = _mm256_shuffle_epi8(table(&letters.first), _mm256_loadu_si256(start.add(1).cast()));
+        let second = _mm256_shuffle_epi8(table(&letters.second), _mm256_loadu_si256(start.add(2).cast()));
+        let third = _mm256_sub_epi8(_mm256_loadu_si256(start.add(3).cast()), _mm256_set1_epi8(0x40));
+        let third = _mm256_shuffle_epi8(table(&letters.third), third);
+        let third = _mm256_or_si256(third, _mm256_set1_epi8(letters.any_third.cast_signed()));
+        _mm256_and_si256(_mm256_and_si256(opens, first), _mm256_and_si256(second, third))
     }
 }
 
-/// The groups of each byte.
+/// A table for both halves of a vector.
 #[inline(always)]
-fn groups(bytes: __m256i, [lower, upper]: &[[u8; 16]; 2]) -> __m256i {
-    // SAFETY: as above; the loads are of 16 bytes, and need no alignment.
-    unsafe {
-        let lower = _mm256_broadcastsi128_si256(_mm_loadu_si128(lower.as_ptr().cast()));
-        let upper = _mm256_broadcastsi128_si256(_mm_loadu_si128(upper.as_ptr().cast()));
-        let half = _mm256_set1_epi8(0x0f);
-        let by_lower = _mm256_shuffle_epi8(lower, _mm256_and_si256(bytes, half));
-        let upper_halves = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), half);
-        _mm256_and_si256(by_lower, _mm256_shuffle_epi8(upper, upper_halves))
-    }
+fn table(table: &[u8; 16]) -> __m256i {
+    // SAFETY: as above; the load is of 16 bytes, and needs no alignment.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())) }
 }
 
 /// The highest bit of each byte.

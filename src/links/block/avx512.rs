@@ -6,12 +6,12 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_setr_epi8, _mm512_and_si512, _mm512_broadcast_i32x4,
-    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_shuffle_epi8,
-    _mm512_srli_epi16, _mm512_test_epi8_mask,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_or_si512,
+    _mm512_set1_epi8, _mm512_shuffle_epi8, _mm512_sub_epi8,
 };
 
 use super::super::wanted::Letters;
-use super::{BLOCK, Kernel, Task};
+use super::{BLOCK, Kernel, Task, WINDOW};
 
 /// Proof of AVX-512 for bytes and of bit manipulation.
 #[derive(Clone, Copy)]
@@ -43,6 +43,7 @@ impl Avx512 {
 
 impl Kernel for Avx512 {
     type Block = __m512i;
+    type Marks = u64;
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
@@ -51,9 +52,46 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn places(self, block: Self::Block, byte: u8) -> u64 {
+    fn equal(self, block: Self::Block, byte: u8) -> u64 {
         // SAFETY: AVX-512 is there.
         unsafe { _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(byte as i8)) }
+    }
+
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> u64 {
+        let start = window.as_ptr();
+        // A look-up is by the lower half of a byte, and zero where the highest bit is set. That one is set in what is not
+        // ASCII, and by the subtraction in what is no letter.
+        // SAFETY: AVX-512 is there; the loads are of 64 bytes, up to the window's last one, and need no alignment.
+        unsafe {
+            let opens = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(start.cast()), _mm512_set1_epi8(b'<' as i8));
+            let first = _mm512_shuffle_epi8(table(&letters.first), _mm512_loadu_si512(start.add(1).cast()));
+            let second = _mm512_shuffle_epi8(table(&letters.second), _mm512_loadu_si512(start.add(2).cast()));
+            let third = _mm512_sub_epi8(_mm512_loadu_si512(start.add(3).cast()), _mm512_set1_epi8(0x40));
+            let third = _mm512_shuffle_epi8(table(&letters.third), third);
+            let third = _mm512_or_si512(third, _mm512_set1_epi8(letters.any_third.cast_signed()));
+            _mm512_mask_test_epi8_mask(opens, _mm512_and_si512(first, second), third)
+        }
+    }
+
+    #[inline(always)]
+    fn both(self, one: u64, other: u64) -> u64 {
+        one & other
+    }
+
+    #[inline(always)]
+    fn either(self, one: u64, other: u64) -> u64 {
+        one | other
+    }
+
+    #[inline(always)]
+    fn any(self, marks: u64) -> bool {
+        marks != 0
+    }
+
+    #[inline(always)]
+    fn bits(self, marks: u64) -> u64 {
+        marks
     }
 
     #[inline(always)]
@@ -78,33 +116,15 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64 {
-        let [first, second, third] = blocks;
-        let [firsts, seconds, thirds] = letters;
-        // SAFETY: AVX-512 is there.
-        unsafe {
-            let both = _mm512_and_si512(groups(second, seconds), groups(third, thirds));
-            _mm512_test_epi8_mask(groups(first, firsts), both)
-        }
-    }
-
-    #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
         // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
     }
 }
 
-/// The groups of each byte.
+/// A table for each quarter of a vector.
 #[inline(always)]
-fn groups(bytes: __m512i, [lower, upper]: &[[u8; 16]; 2]) -> __m512i {
-    // SAFETY: AVX-512 is there: only `Avx512`'s operations call this; the loads are of 16 bytes, and need no alignment.
-    unsafe {
-        let lower = _mm512_broadcast_i32x4(_mm_loadu_si128(lower.as_ptr().cast()));
-        let upper = _mm512_broadcast_i32x4(_mm_loadu_si128(upper.as_ptr().cast()));
-        let half = _mm512_set1_epi8(0x0f);
-        let by_lower = _mm512_shuffle_epi8(lower, _mm512_and_si512(bytes, half));
-        let upper_halves = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), half);
-        _mm512_and_si512(by_lower, _mm512_shuffle_epi8(upper, upper_halves))
-    }
+fn table(table: &[u8; 16]) -> __m512i {
+    // SAFETY: AVX-512 is there: only `Avx512`'s operations call this; the load is of 16 bytes, and needs no alignment.
+    unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) }
 }

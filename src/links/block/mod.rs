@@ -1,9 +1,9 @@
 //! Sixty-four bytes at once: where in them a byte stands, as the bits of a `u64`, lowest bit first.
 //!
-//! Decides: the scanner asks all its questions of a block with five operations, and each processor has its kernel for
-//! them: AVX-512, AVX2, SSE2, NEON, and plain code elsewhere. The kernel is picked at run time;
-//! [`with_best`] runs a whole task under it, so that a kernel's operations become part of the task's own loops and no
-//! search is a call.
+//! Decides: the scanner asks all its questions of a block with a few operations, and each processor has its kernel for
+//! them: AVX-512, AVX2, SSE2, NEON, and plain code elsewhere. Where a search mostly goes on to the next block, it asks
+//! for marks, which stay in vectors, and only whether there are any. The kernel is picked at run time; [`with_best`] runs
+//! a whole task under it, so that a kernel's operations become part of the task's own loops and no search is a call.
 //!
 //! Invariants: every kernel gives the same bits (a test compares them with plain code); a kernel's value is the proof
 //! that this processor has what the kernel needs, so that its operations are safe.
@@ -29,27 +29,49 @@ mod tests;
 
 /// Bytes in a block.
 pub(super) const BLOCK: usize = 64;
+/// A block, and the letters of a `<` that is its last byte.
+pub(super) const WINDOW: usize = BLOCK + 3;
 
 /// How a processor looks at a block.
 pub(super) trait Kernel: Copy {
     /// A block, loaded.
     type Block: Copy;
+    /// For each byte of a block whether it is marked.
+    type Marks: Copy;
 
     /// Loads a block.
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block;
 
+    /// Marks `byte`.
+    fn equal(self, block: Self::Block, byte: u8) -> Self::Marks;
+
+    /// Marks each `<` of the window's block that three bytes stand behind which one group of names has, by the lower halves
+    /// of the bytes. A processor without look-ups in a vector marks every `<`.
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> Self::Marks;
+
+    /// What is marked here and there.
+    fn both(self, one: Self::Marks, other: Self::Marks) -> Self::Marks;
+
+    /// What is marked here or there.
+    fn either(self, one: Self::Marks, other: Self::Marks) -> Self::Marks;
+
+    /// Whether anything is marked.
+    fn any(self, marks: Self::Marks) -> bool;
+
+    /// Where the marks are.
+    fn bits(self, marks: Self::Marks) -> u64;
+
     /// Where `byte` stands.
-    fn places(self, block: Self::Block, byte: u8) -> u64;
+    #[inline(always)]
+    fn places(self, block: Self::Block, byte: u8) -> u64 {
+        self.bits(self.equal(block, byte))
+    }
 
     /// Where a byte stands that ends a tag's name: ASCII whitespace, `/` or `>`.
     fn name_ends(self, block: Self::Block) -> u64;
 
     /// Where a byte stands that makes a value more than its bytes: one that is not ASCII, `&`, CR or NUL.
     fn specials(self, block: Self::Block) -> u64;
-
-    /// Where three bytes, one of each block, stand in a group of names: by both halves of each. A processor without
-    /// look-ups in a vector says so of every place.
-    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64;
 
     /// Says that what stands at `at`, which may lie behind the end, will be looked at soon.
     #[inline(always)]

@@ -4,12 +4,12 @@
 #![allow(unsafe_code, reason = "loads through a pointer")]
 
 use std::arch::aarch64::{
-    uint8x16_t, vandq_u8, vceqq_u8, vcgeq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8, vqtbl1q_u8,
-    vreinterpretq_u64_u8, vshrq_n_u8, vtstq_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vcgeq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vmaxvq_u8, vorrq_u8, vpaddq_u8,
+    vqtbl1q_u8, vreinterpretq_u64_u8, vsubq_u8, vtstq_u8,
 };
 
 use super::super::wanted::Letters;
-use super::{BLOCK, Kernel, Task};
+use super::{BLOCK, Kernel, Task, WINDOW};
 
 /// NEON.
 #[derive(Clone, Copy)]
@@ -24,6 +24,8 @@ impl Neon {
 
 impl Kernel for Neon {
     type Block = [uint8x16_t; 4];
+    /// A marked byte is all ones.
+    type Marks = [uint8x16_t; 4];
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
@@ -33,9 +35,39 @@ impl Kernel for Neon {
     }
 
     #[inline(always)]
-    fn places(self, block: Self::Block, byte: u8) -> u64 {
+    fn equal(self, block: Self::Block, byte: u8) -> Self::Marks {
         // SAFETY: NEON is part of aarch64.
-        bits(block.map(|vector| unsafe { vceqq_u8(vector, vdupq_n_u8(byte)) }))
+        block.map(|vector| unsafe { vceqq_u8(vector, vdupq_n_u8(byte)) })
+    }
+
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> Self::Marks {
+        let start = window.as_ptr();
+        // SAFETY: NEON is part of aarch64; the last load is of the window's last 16 bytes.
+        [0, 16, 32, 48].map(|offset| unsafe { begins(start.add(offset), letters) })
+    }
+
+    #[inline(always)]
+    fn both(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        // SAFETY: NEON is part of aarch64.
+        [0, 1, 2, 3].map(|vector| unsafe { vandq_u8(one[vector], other[vector]) })
+    }
+
+    #[inline(always)]
+    fn either(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        // SAFETY: NEON is part of aarch64.
+        [0, 1, 2, 3].map(|vector| unsafe { vorrq_u8(one[vector], other[vector]) })
+    }
+
+    #[inline(always)]
+    fn any(self, [first, second, third, fourth]: Self::Marks) -> bool {
+        // SAFETY: NEON is part of aarch64.
+        unsafe { vmaxvq_u8(vorrq_u8(vorrq_u8(first, second), vorrq_u8(third, fourth))) != 0 }
+    }
+
+    #[inline(always)]
+    fn bits(self, marks: Self::Marks) -> u64 {
+        bits(marks)
     }
 
     #[inline(always)]
@@ -59,26 +91,29 @@ impl Kernel for Neon {
             vorrq_u8(vorrq_u8(high, ampersand), control)
         }))
     }
+}
 
-    #[inline(always)]
-    fn in_groups(self, [first, second, third]: [Self::Block; 3], letters: &Letters) -> u64 {
-        let [firsts, seconds, thirds] = letters;
-        // SAFETY: NEON is part of aarch64.
-        bits([0, 1, 2, 3].map(|vector| unsafe {
-            let both = vandq_u8(groups(first[vector], firsts), groups(second[vector], seconds));
-            vtstq_u8(both, groups(third[vector], thirds))
-        }))
+/// All ones where a `<` stands and the bytes behind it are those of a group.
+#[inline(always)]
+unsafe fn begins(start: *const u8, letters: &Letters) -> uint8x16_t {
+    // SAFETY: NEON is part of aarch64; the loads are of 16 bytes at four places one behind the other, for which the caller
+    // stands.
+    unsafe {
+        let opens = vceqq_u8(vld1q_u8(start), vdupq_n_u8(b'<'));
+        let first = lower_half(&letters.first, vld1q_u8(start.add(1)));
+        let second = lower_half(&letters.second, vld1q_u8(start.add(2)));
+        let third = lower_half(&letters.third, vsubq_u8(vld1q_u8(start.add(3)), vdupq_n_u8(0x40)));
+        let third = vorrq_u8(third, vdupq_n_u8(letters.any_third));
+        vandq_u8(opens, vtstq_u8(vandq_u8(first, second), third))
     }
 }
 
-/// The groups of each byte.
+/// What a table has for the lower half of each byte; zero if the highest bit is set: it is in what is not ASCII, and, 64
+/// subtracted, in what is no letter.
 #[inline(always)]
-fn groups(bytes: uint8x16_t, [lower, upper]: &[[u8; 16]; 2]) -> uint8x16_t {
-    // SAFETY: NEON is part of aarch64; the loads are of 16 bytes.
-    unsafe {
-        let by_lower = vqtbl1q_u8(vld1q_u8(lower.as_ptr()), vandq_u8(bytes, vdupq_n_u8(0x0f)));
-        vandq_u8(by_lower, vqtbl1q_u8(vld1q_u8(upper.as_ptr()), vshrq_n_u8::<4>(bytes)))
-    }
+fn lower_half(table: &[u8; 16], bytes: uint8x16_t) -> uint8x16_t {
+    // SAFETY: NEON is part of aarch64; the load is of 16 bytes.
+    unsafe { vqtbl1q_u8(vld1q_u8(table.as_ptr()), vandq_u8(bytes, vdupq_n_u8(0x8f))) }
 }
 
 /// A bit for each byte that is all ones: each byte keeps one bit, and three times neighbours are added.

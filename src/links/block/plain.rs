@@ -2,7 +2,7 @@
 
 use super::super::tokenizer::ends_name;
 use super::super::wanted::Letters;
-use super::{BLOCK, Kernel, Task};
+use super::{BLOCK, Kernel, Task, WINDOW};
 
 /// No vectors.
 #[derive(Clone, Copy)]
@@ -17,6 +17,7 @@ impl Plain {
 
 impl Kernel for Plain {
     type Block = [u8; BLOCK];
+    type Marks = u64;
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
@@ -24,8 +25,34 @@ impl Kernel for Plain {
     }
 
     #[inline(always)]
-    fn places(self, block: Self::Block, byte: u8) -> u64 {
+    fn equal(self, block: Self::Block, byte: u8) -> u64 {
         bits(&block, |one| one == byte)
+    }
+
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> u64 {
+        let begins = |bytes: &[u8]| matches!(*bytes, [b'<', a, b, c] if letters.have([a, b, c]));
+        window.windows(4).rev().fold(0, |bits, bytes| bits << 1 | u64::from(begins(bytes)))
+    }
+
+    #[inline(always)]
+    fn both(self, one: u64, other: u64) -> u64 {
+        one & other
+    }
+
+    #[inline(always)]
+    fn either(self, one: u64, other: u64) -> u64 {
+        one | other
+    }
+
+    #[inline(always)]
+    fn any(self, marks: u64) -> bool {
+        marks != 0
+    }
+
+    #[inline(always)]
+    fn bits(self, marks: u64) -> u64 {
+        marks
     }
 
     #[inline(always)]
@@ -36,16 +63,6 @@ impl Kernel for Plain {
     #[inline(always)]
     fn specials(self, block: Self::Block) -> u64 {
         bits(&block, |one| !one.is_ascii() || matches!(one, b'&' | b'\r' | 0))
-    }
-
-    fn in_groups(self, blocks: [Self::Block; 3], letters: &Letters) -> u64 {
-        let mut groups = [!0_u8; BLOCK];
-        for (block, [lower, upper]) in blocks.iter().zip(letters) {
-            for (groups, byte) in groups.iter_mut().zip(block) {
-                *groups &= lower[usize::from(byte & 15)] & upper[usize::from(byte >> 4)];
-            }
-        }
-        bits(&groups, |groups| groups != 0)
     }
 }
 

@@ -4,12 +4,12 @@
 #![allow(unsafe_code, reason = "loads through a pointer")]
 
 use std::arch::x86_64::{
-    __m128i, _MM_HINT_T0, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
-    _mm_or_si128, _mm_prefetch, _mm_set1_epi8, _mm_sub_epi8,
+    __m128i, _MM_HINT_T0, _mm_and_si128, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8,
+    _mm_movemask_epi8, _mm_or_si128, _mm_prefetch, _mm_set1_epi8, _mm_sub_epi8,
 };
 
 use super::super::wanted::Letters;
-use super::{BLOCK, Kernel, Task};
+use super::{BLOCK, Kernel, Task, WINDOW};
 
 /// SSE2.
 #[derive(Clone, Copy)]
@@ -24,6 +24,8 @@ impl Sse2 {
 
 impl Kernel for Sse2 {
     type Block = [__m128i; 4];
+    /// A marked byte is all ones.
+    type Marks = [__m128i; 4];
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
@@ -33,8 +35,36 @@ impl Kernel for Sse2 {
     }
 
     #[inline(always)]
-    fn places(self, block: Self::Block, byte: u8) -> u64 {
-        bits(block, |vector| equal(vector, byte))
+    fn equal(self, block: Self::Block, byte: u8) -> Self::Marks {
+        block.map(|vector| equal(vector, byte))
+    }
+
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], _letters: &Letters) -> Self::Marks {
+        self.equal(self.load(window.first_chunk().unwrap_or(&[0; BLOCK])), b'<')
+    }
+
+    #[inline(always)]
+    fn both(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        // SAFETY: SSE2 is part of x86-64.
+        [0, 1, 2, 3].map(|vector| unsafe { _mm_and_si128(one[vector], other[vector]) })
+    }
+
+    #[inline(always)]
+    fn either(self, one: Self::Marks, other: Self::Marks) -> Self::Marks {
+        [0, 1, 2, 3].map(|vector| either(one[vector], other[vector]))
+    }
+
+    #[inline(always)]
+    fn any(self, [first, second, third, fourth]: Self::Marks) -> bool {
+        let all = either(either(first, second), either(third, fourth));
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_movemask_epi8(all) != 0 }
+    }
+
+    #[inline(always)]
+    fn bits(self, marks: Self::Marks) -> u64 {
+        bits(marks, |vector| vector)
     }
 
     #[inline(always)]
@@ -57,11 +87,6 @@ impl Kernel for Sse2 {
         bits(block, |vector| {
             either(either(vector, equal(vector, b'&')), either(equal(vector, b'\r'), equal(vector, 0)))
         })
-    }
-
-    #[inline(always)]
-    fn in_groups(self, _blocks: [Self::Block; 3], _letters: &Letters) -> u64 {
-        !0
     }
 
     #[inline(always)]

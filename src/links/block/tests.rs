@@ -2,8 +2,8 @@
 
 use super::super::tests::Noise;
 use super::super::tokenizer::ends_name;
-use super::super::wanted::LETTERS;
-use super::{BLOCK, Kernel, Task, plain_text, with_each};
+use super::super::wanted::{Wanted, bits as names};
+use super::{BLOCK, Kernel, Task, WINDOW, plain_text, with_each};
 
 #[derive(Clone)]
 struct Look([u8; BLOCK]);
@@ -57,28 +57,66 @@ fn noise() {
 }
 
 #[derive(Clone)]
-struct InGroups([[u8; BLOCK]; 3]);
+struct Begins([u8; WINDOW], Wanted);
 
-impl Task for InGroups {
-    type Output = u64;
+impl Task for Begins {
+    type Output = (bool, u64);
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> u64 {
-        kernel.in_groups(self.0.map(|block| kernel.load(&block)), &LETTERS)
+    fn run<K: Kernel>(self, kernel: K) -> (bool, u64) {
+        let marks = kernel.begins(&self.0, self.1.letters());
+        (kernel.any(marks), kernel.bits(marks))
     }
 }
 
 #[test]
-fn groups_by_letters() {
+fn begins_by_letters() {
     let mut noise = Noise(0x5eed_0012);
-    for round in 0..3_000 {
-        let mut bytes = || if round % 2 == 0 { noise.below(256) as u8 } else { noise.pick(b"aAsStTcCiIeE!/> \t\xe9") };
-        let blocks = [0; 3].map(|_| std::array::from_fn(|_| bytes()));
-        let found = with_each(&InGroups(blocks));
-        let (_, expected) = found[0];
-        for (kernel, found) in found {
-            // Without look-ups in a vector it may be anywhere.
-            assert_eq!(found, if kernel == "sse2" { !0 } else { expected }, "{kernel}: {blocks:?}");
+    let sets = [names(&[b"a", b"link", b"script", b"title"]), names(&[b"img", b"svg", b"frame"]), u32::MAX];
+    let mut seen = 0;
+    for round in 0..9_000 {
+        let all = round % 2 == 0;
+        let window = [0; WINDOW].map(|_| match noise.below(3) {
+            0 => b'<',
+            _ if all => noise.below(256) as u8,
+            _ => noise.pick(b"aAsStTcCiIeErRlLgG!/>-[ \t\xe9"),
+        });
+        let wanted = Wanted::new(sets[round % sets.len()]);
+        let expected: u64 = (0..BLOCK)
+            .map(|at| u64::from(window[at] == b'<' && wanted.letters().have([1, 2, 3].map(|n| window[at + n]))) << at)
+            .sum();
+        seen += expected.count_ones();
+        for (kernel, found) in with_each(&Begins(window, wanted)) {
+            // Without look-ups in a vector it may be any `<`.
+            let expected = if kernel == "sse2" { bits(&window[..BLOCK], |byte| byte == b'<') } else { expected };
+            assert_eq!(found, (expected != 0, expected), "{kernel}: {window:?}");
+        }
+    }
+    assert!(seen > 1_000, "{seen} marks");
+}
+
+#[derive(Clone)]
+struct Marks([[u8; BLOCK]; 2]);
+
+impl Task for Marks {
+    type Output = [(bool, u64); 2];
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> [(bool, u64); 2] {
+        let [one, other] = self.0.map(|block| kernel.equal(kernel.load(&block), b'x'));
+        [kernel.both(one, other), kernel.either(one, other)].map(|marks| (kernel.any(marks), kernel.bits(marks)))
+    }
+}
+
+#[test]
+fn marks_of_two() {
+    let mut noise = Noise(0x5eed_0013);
+    for round in 0..1_000 {
+        let blocks = [0; 2].map(|_| [0; BLOCK].map(|_| if noise.below(1 + round % 100) == 0 { b'x' } else { b'-' }));
+        let [one, other] = blocks.map(|block| bits(&block, |byte| byte == b'x'));
+        let expected = [one & other, one | other].map(|bits| (bits != 0, bits));
+        for (kernel, found) in with_each(&Marks(blocks)) {
+            assert_eq!(found, expected, "{kernel}: {blocks:?}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use super::super::block::{BLOCK, Kernel, Task, with_best};
+use super::super::block::{BLOCK, Kernel, Task, WINDOW, with_best};
 use super::super::foreign;
 use super::super::tokenizer::Tokenizer;
-use super::super::wanted::{Letters, Wanted};
+use super::super::wanted::{self, Letters, Wanted};
 
 /// Blocks loaded for a byte. A block may be loaded at each byte, and a tag that turns out to be odd is read twice: once
 /// to pass it, once for its attributes, each of which is looked at on its own.
@@ -20,6 +20,7 @@ struct Counting<'c, K> {
 
 impl<K: Kernel> Kernel for Counting<'_, K> {
     type Block = K::Block;
+    type Marks = K::Marks;
 
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> K::Block {
@@ -28,8 +29,35 @@ impl<K: Kernel> Kernel for Counting<'_, K> {
     }
 
     #[inline(always)]
-    fn places(self, block: K::Block, byte: u8) -> u64 {
-        self.kernel.places(block, byte)
+    fn equal(self, block: K::Block, byte: u8) -> K::Marks {
+        self.kernel.equal(block, byte)
+    }
+
+    /// Four blocks: the window's, and those of the letters.
+    #[inline(always)]
+    fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> K::Marks {
+        self.loads.set(self.loads.get() + 4);
+        self.kernel.begins(window, letters)
+    }
+
+    #[inline(always)]
+    fn both(self, one: K::Marks, other: K::Marks) -> K::Marks {
+        self.kernel.both(one, other)
+    }
+
+    #[inline(always)]
+    fn either(self, one: K::Marks, other: K::Marks) -> K::Marks {
+        self.kernel.either(one, other)
+    }
+
+    #[inline(always)]
+    fn any(self, marks: K::Marks) -> bool {
+        self.kernel.any(marks)
+    }
+
+    #[inline(always)]
+    fn bits(self, marks: K::Marks) -> u64 {
+        self.kernel.bits(marks)
     }
 
     #[inline(always)]
@@ -40,11 +68,6 @@ impl<K: Kernel> Kernel for Counting<'_, K> {
     #[inline(always)]
     fn specials(self, block: K::Block) -> u64 {
         self.kernel.specials(block)
-    }
-
-    #[inline(always)]
-    fn in_groups(self, blocks: [K::Block; 3], letters: &Letters) -> u64 {
-        self.kernel.in_groups(blocks, letters)
     }
 }
 
@@ -87,6 +110,20 @@ fn check(bytes: usize) {
         ("", "<p a='>", ""),
         ("", "<p a=\"b\">", ""),
         ("", "<p a=b\">", ""),
+        ("", "<a>", ""),
+        ("", "<a><a ", ""),
+        ("", "<ti", ""),
+        ("", "<p><ti", ""),
+        ("", "<p a=\"><a>", ""),
+        ("", "<p a=\"b><a>", "\">"),
+        ("", "<p a=' \n<a>", ""),
+        ("", "<p =  \"><a>", ""),
+        ("", "= ' > <a>", ""),
+        ("", "=\"<a>", ""),
+        ("", "<<a>", ""),
+        ("", "< <a>", ""),
+        ("='", " ", "><a>"),
+        ("<p a='>' ", "<a>", ""),
         ("<p ", "a ", ""),
         ("<p ", "a=\"b\" ", ">"),
         ("<p ", "a='b' ", ">"),
@@ -109,7 +146,7 @@ fn check(bytes: usize) {
     ];
     for (before, piece, behind) in pages {
         let page = format!("{before}{}{behind}", piece.repeat(bytes / piece.len()));
-        let mut wanted = Wanted::new([&b"a"[..], b"title", b"script"]);
+        let mut wanted = Wanted::new(wanted::bits(&[b"a", b"title", b"script"]));
         for every in [false, true] {
             wanted.set_every(every);
             let loads = with_best(Count { page: page.as_bytes(), wanted: &wanted });

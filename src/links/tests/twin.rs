@@ -11,7 +11,7 @@ use super::super::block::{Kernel, Task, with_best, with_each};
 use super::super::foreign;
 use super::super::tokenizer::{RawText, TagName, Tokenizer};
 use super::super::value::{Decoder, Value};
-use super::super::wanted::Wanted;
+use super::super::wanted::{self, Wanted};
 use super::{Noise, slow};
 
 pub(super) type Attributes = BTreeMap<String, String>;
@@ -42,7 +42,7 @@ pub(super) struct Read<'a> {
 impl<'a> Read<'a> {
     /// A whole page, for these tags; for all where there are none.
     pub fn page(bytes: &'a [u8], names: &[&[u8]]) -> Read<'a> {
-        let mut wanted = Wanted::new(names.iter().copied());
+        let mut wanted = Wanted::new(wanted::bits(names));
         wanted.set_every(names.is_empty());
         Read { bytes, wanted, inside: None, foreign: false, raw_text: true }
     }

@@ -1,8 +1,8 @@
 //! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
 //!
 //! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`). Tags whose names
-//! nobody asked for (`Wanted`) are passed without a look at each, if their end is not doubtful (`Marks`); the others are
-//! read, in blocks that begin where the question begins.
+//! nobody asked for (`Wanted`) are passed without a look at each, if there is no doubt where they end (`look`); the others
+//! are read, in blocks that begin where the question begins.
 //!
 //! The tag of the file's end, without `>`, is dropped, as the standard drops it: so a tag counts only once
 //! `Tokenizer::attributes` has come to its end.
@@ -14,20 +14,23 @@
 //! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
 //! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
 
-mod marks;
+mod attributes;
+mod look;
 mod raw;
 
-use marks::Marks;
+pub(super) use attributes::Span;
+use look::Look;
 
 use super::block::{BLOCK, Kernel, plain_text};
 use super::value::Value;
-use super::wanted::Wanted;
+use super::wanted::{self, Wanted};
 
 /// The tokenizer of one document.
 pub(super) struct Tokenizer<'a, K> {
     bytes: &'a [u8],
     at: usize,
-    marks: Marks,
+    /// Up to here every tag is read: from the position on it is not sure where one ends.
+    doubt_end: usize,
     kernel: K,
 }
 
@@ -40,15 +43,6 @@ pub(super) struct TagName<'a> {
     pub end: bool,
 }
 
-/// Where a value stands in the page.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Span {
-    /// Its first byte: never that of the page, where a tag begins at the earliest.
-    pub start: usize,
-    /// Behind its last byte.
-    pub end: usize,
-}
-
 /// Where a search stops.
 #[derive(Clone, Copy)]
 enum Stop {
@@ -56,6 +50,7 @@ enum Stop {
     Either(u8, u8),
     NameEnd,
     AttributeNameEnd,
+    UnquotedValueEnd,
 }
 
 /// How the content of an element is read (section 13.2.5.2 to 13.2.5.4).
@@ -73,7 +68,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     /// Starts at `at`, in the data state.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], at: usize, kernel: K) -> Self {
-        Tokenizer { bytes, at, marks: Marks::new(at), kernel }
+        Tokenizer { bytes, at, doubt_end: at, kernel }
     }
 
     /// The position: where the next tokenizer may go on.
@@ -87,23 +82,37 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     #[inline(always)]
     pub fn tag(&mut self, wanted: &Wanted, foreign: bool) -> Option<TagName<'a>> {
         loop {
-            if wanted.is_every() {
+            if wanted.is_every() || self.at < self.doubt_end {
                 self.skip_to(Stop::At(b'<'))?;
-            } else {
-                self.at = self.marks.next(self.kernel, self.bytes, self.at, wanted)?;
+                // Tag open state.
+                let letters = self.letters(1);
+                let end = letters[0] == b'/';
+                let initial = if end { letters[1] } else { letters[0] };
+                if !initial.is_ascii_alphabetic() {
+                    self.skip_no_tag(letters[0], foreign);
+                } else if wanted.is_every() || wanted.names(letters) != 0 {
+                    return Some(self.tag_name(end));
+                } else {
+                    self.tag_name(end);
+                    self.attributes(|_, _| {})?;
+                }
+                continue;
             }
-            // Tag open state.
-            let letters = self.letters(1);
-            let end = letters[0] == b'/';
-            let initial = if end { letters[1] } else { letters[0] };
-            if !initial.is_ascii_alphabetic() {
-                self.skip_no_tag(letters[0], foreign);
-            } else if wanted.is_every() || wanted.names(letters) != 0 {
-                return Some(self.tag_name(end));
-            } else {
-                self.tag_name(end);
-                self.attributes(|_, _| {})?;
+            let look = Look { kernel: self.kernel, bytes: self.bytes, from: self.at };
+            let found = look.find(wanted)?;
+            if !look.is_data(&found) {
+                self.doubt_end = found.at + 1;
+                continue;
             }
+            self.at = found.at;
+            if found.names & wanted::A != 0 {
+                self.at += 2;
+                return Some(TagName { name: self.bytes.get(found.at + 1..self.at).unwrap_or_default(), end: false });
+            }
+            if found.names & wanted::MARKUP == 0 {
+                return Some(self.tag_name(false));
+            }
+            self.skip_no_tag(b'!', foreign);
         }
     }
 
@@ -125,77 +134,6 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         match plain_text(self.kernel, self.bytes, span.start, span.end) {
             Some(text) => Value::Plain(text),
             None => Value::Raw(self.bytes(span)),
-        }
-    }
-
-    /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
-    /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
-    /// `None` when the file ends inside the tag, which makes it no tag at all.
-    #[inline(always)]
-    pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
-        let kernel = self.kernel;
-        let mut from = self.at;
-        loop {
-            let block = self.block(self.at);
-            let (ends, closes) = (kernel.name_ends(block), kernel.places(block, b'>'));
-            let equals = kernel.places(block, b'=');
-            let mut left = !0_u64;
-            // From attribute to attribute, as long as they lie in the block.
-            loop {
-                // Before attribute name state.
-                let starts = (!ends | closes) & left;
-                let start = starts.trailing_zeros() as usize;
-                let start_at = self.at + start;
-                if start == BLOCK {
-                    self.at = start_at;
-                    break;
-                }
-                if closes & lowest(starts) != 0 {
-                    self.at = start_at + 1;
-                    // Self-closing start tag state: a `/` that is part of no attribute, and `>`.
-                    return Some(start_at > from && self.bytes.get(start_at - 1) == Some(&b'/'));
-                }
-                // Attribute name state; a name may start with `=`.
-                let stops = (ends | equals) & above(start);
-                let stop = stops.trailing_zeros() as usize;
-                if stop + 1 >= BLOCK && start > 0 {
-                    self.at = start_at;
-                    break;
-                }
-                // Mostly `=` follows, and a quote, in this block: only a name of 63 bytes has its quote in the next one.
-                let quote_at = self.at + stop + 1;
-                let is_usual = equals & lowest(stops) != 0 && stop + 1 < BLOCK;
-                let quote = if is_usual { self.bytes.get(quote_at) } else { None };
-                let (name, value) = match quote {
-                    Some(quote @ (b'"' | b'\'')) => {
-                        let behind = kernel.places(block, *quote) & above(stop + 1);
-                        left = behind & behind.wrapping_neg();
-                        let end = if behind == 0 {
-                            self.at = self.bytes.len().min(self.at + BLOCK);
-                            self.skip_to(Stop::At(*quote))?;
-                            from = self.at + 1;
-                            self.at
-                        } else {
-                            from = self.at + behind.trailing_zeros() as usize + 1;
-                            from - 1
-                        };
-                        (self.bytes.get(start_at..quote_at - 1)?, Span { start: quote_at + 1, end })
-                    }
-                    _ => {
-                        self.at = start_at.min(self.bytes.len());
-                        left = 0;
-                        let attribute = self.unusual_attribute()?;
-                        from = self.at;
-                        attribute
-                    }
-                };
-                each(name, value);
-                if left == 0 {
-                    self.at = from;
-                    break;
-                }
-                left = !(left | (left - 1));
-            }
         }
     }
 
@@ -244,6 +182,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 Stop::At(byte) => kernel.places(block, byte),
                 Stop::Either(one, other) => kernel.places(block, one) | kernel.places(block, other),
                 Stop::NameEnd => kernel.name_ends(block),
+                Stop::UnquotedValueEnd => kernel.name_ends(block) & !kernel.places(block, b'/'),
                 Stop::AttributeNameEnd => kernel.name_ends(block) | kernel.places(block, b'='),
             };
             if found != 0 {
@@ -283,51 +222,6 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         let _ = self.skip_to(Stop::NameEnd);
         TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end }
     }
-
-    /// Attribute name state to after attribute value state, at the name, however it goes on; `None` at the end of the
-    /// file.
-    #[inline(always)]
-    fn unusual_attribute(&mut self) -> Option<(&'a [u8], Span)> {
-        let start = self.at;
-        self.at = self.bytes.len().min(start + 1);
-        self.skip_to(Stop::AttributeNameEnd)?;
-        let name = self.bytes.get(start..self.at)?;
-        // After attribute name state.
-        self.skip_space();
-        if *self.rest().first()? != b'=' {
-            return Some((name, Span { start: self.at, end: self.at }));
-        }
-        self.at += 1;
-        // Before attribute value state.
-        self.skip_space();
-        let quote = *self.rest().first()?;
-        if !matches!(quote, b'"' | b'\'') {
-            // Unquoted: up to space or `>`, which may stand here already.
-            let rest = self.rest();
-            let length = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
-            let start = self.at;
-            self.at += length;
-            return Some((name, Span { start, end: self.at }));
-        }
-        self.at += 1;
-        let start = self.at;
-        self.skip_to(Stop::At(quote))?;
-        let end = self.at;
-        self.at += 1;
-        Some((name, Span { start, end }))
-    }
-}
-
-/// The lowest one alone.
-#[inline(always)]
-fn lowest(bits: u64) -> u64 {
-    bits & bits.wrapping_neg()
-}
-
-/// The bits above one.
-#[inline(always)]
-fn above(place: usize) -> u64 {
-    (!1_u64).checked_shl(place as u32).unwrap_or(0)
 }
 
 /// Whether a tag's or an attribute's name ends before `byte`.

@@ -1,6 +1,7 @@
 //! What is skipped as a whole: comments and their like, and the content of elements that hold no markup.
 
 use super::super::block::Kernel;
+use super::look;
 use super::{RawText, Stop, Tokenizer, ends_name};
 
 impl<K: Kernel> Tokenizer<'_, K> {
@@ -70,10 +71,18 @@ impl<K: Kernel> Tokenizer<'_, K> {
         }
     }
 
+    /// Moves to the first `</`, or to the first `<` with `other` behind it, else to the end.
+    #[inline(always)]
+    fn skip_to_end_tag(&mut self, other: u8) -> Option<()> {
+        let found = look::find_end(self.kernel, self.bytes, self.at, other);
+        self.at = found.unwrap_or(self.bytes.len());
+        found.map(|_| ())
+    }
+
     /// RCDATA and RAWTEXT states.
     #[inline(always)]
     fn skip_plain(&mut self, name: &[u8]) {
-        while self.skip_to(Stop::At(b'<')).is_some() {
+        while self.skip_to_end_tag(b'/').is_some() {
             if is_tag(self.rest(), b"</", name) {
                 return;
             }
@@ -91,7 +100,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
         let mut escape_start = self.at;
         loop {
             let found = match escape {
-                Escape::No => self.skip_to(Stop::At(b'<')),
+                Escape::No => self.skip_to_end_tag(b'!'),
                 _ => self.skip_to(Stop::Either(b'<', b'>')),
             };
             if found.is_none() {

@@ -1,0 +1,148 @@
+//! The attributes of a tag: names, and where their values stand.
+//!
+//! Decides: a tag is read in blocks that begin at an attribute, and in a block from attribute to attribute by the bits of
+//! what stops a name, an equals sign or a quote. What does not fit in a block is read again, from its beginning on, one
+//! question after the other.
+//!
+//! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
+//! Invariants: every attribute in order, duplicates too; an attribute is read twice at most.
+
+use super::super::block::{BLOCK, Kernel};
+use super::{Stop, Tokenizer};
+
+/// Where a value stands in the page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in super::super) struct Span {
+    /// Its first byte: never that of the page, where a tag begins at the earliest.
+    pub start: usize,
+    /// Behind its last byte.
+    pub end: usize,
+}
+
+impl<'a, K: Kernel> Tokenizer<'a, K> {
+    /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
+    /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
+    /// `None` when the file ends inside the tag, which makes it no tag at all.
+    #[inline(always)]
+    pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
+        let kernel = self.kernel;
+        let mut from = self.at;
+        loop {
+            let block = self.block(self.at);
+            let (ends, closes) = (kernel.name_ends(block), kernel.places(block, b'>'));
+            let equals = kernel.places(block, b'=');
+            let doubles = kernel.places(block, b'"');
+            let mut left = !0_u64;
+            // From attribute to attribute, as long as they lie in the block.
+            loop {
+                // Before attribute name state.
+                let start = lowest((!ends | closes) & left);
+                let start_at = self.at + start.trailing_zeros() as usize;
+                if start & closes != 0 {
+                    self.at = start_at + 1;
+                    // Self-closing start tag state: a `/` that is part of no attribute, and `>`.
+                    return Some(start_at > from && self.bytes.get(start_at - 1) == Some(&b'/'));
+                }
+                // Attribute name state; a name may start with `=`.
+                let stop = lowest((ends | equals) & above(start));
+                let stop_at = self.at + stop.trailing_zeros() as usize;
+                let value = stop << 1;
+                if value == 0 {
+                    // Its end lies in the next block, or the first byte of its value.
+                    self.at = start_at;
+                    if start != 1 {
+                        break;
+                    }
+                }
+                let has_value = stop & equals != 0;
+                let quotes = if value & doubles != 0 { doubles } else { kernel.places(block, b'\'') };
+                if has_value && value & quotes != 0 {
+                    // Attribute value states, in quotes, which is the usual thing.
+                    let name = self.bytes.get(start_at..stop_at)?;
+                    let end = lowest(quotes & above(value));
+                    if end == 0 {
+                        let quote = if value & doubles != 0 { b'"' } else { b'\'' };
+                        self.at = self.bytes.len().min(self.at + BLOCK);
+                        self.skip_to(Stop::At(quote))?;
+                        each(name, Span { start: stop_at + 2, end: self.at });
+                        self.at += 1;
+                        from = self.at;
+                        break;
+                    }
+                    let end_at = self.at + end.trailing_zeros() as usize;
+                    each(name, Span { start: stop_at + 2, end: end_at });
+                    from = end_at + 1;
+                    left = above(end);
+                    continue;
+                }
+                // Attribute value state, without quotes; or after attribute name state, if no `=` follows.
+                let spaces = ends & !(closes | kernel.places(block, b'/'));
+                let end = if !has_value {
+                    lowest(!spaces & (stop | above(stop))) & !equals
+                } else if value & (spaces | closes) == 0 {
+                    lowest((spaces | closes) & above(value))
+                } else {
+                    0
+                };
+                if end == 0 || value == 0 {
+                    self.at = start_at.min(self.bytes.len());
+                    if start != 1 {
+                        break;
+                    }
+                    let (name, span) = self.unusual_attribute()?;
+                    each(name, span);
+                    from = self.at;
+                    break;
+                }
+                let end_at = self.at + end.trailing_zeros() as usize;
+                let span = Span { start: if has_value { stop_at + 1 } else { end_at }, end: end_at };
+                each(self.bytes.get(start_at..stop_at)?, span);
+                from = end_at;
+                left = end | above(end);
+            }
+        }
+    }
+
+    /// Attribute name state to after attribute value state, at the name, however it goes on; `None` at the end of the
+    /// file.
+    #[inline(always)]
+    fn unusual_attribute(&mut self) -> Option<(&'a [u8], Span)> {
+        let start = self.at;
+        self.at = self.bytes.len().min(start + 1);
+        self.skip_to(Stop::AttributeNameEnd)?;
+        let name = self.bytes.get(start..self.at)?;
+        // After attribute name state.
+        self.skip_space();
+        if *self.rest().first()? != b'=' {
+            return Some((name, Span { start: self.at, end: self.at }));
+        }
+        self.at += 1;
+        // Before attribute value state.
+        self.skip_space();
+        let quote = *self.rest().first()?;
+        if !matches!(quote, b'"' | b'\'') {
+            // Unquoted: up to space or `>`, which may stand here already.
+            let start = self.at;
+            self.skip_to(Stop::UnquotedValueEnd)?;
+            return Some((name, Span { start, end: self.at }));
+        }
+        self.at += 1;
+        let start = self.at;
+        self.skip_to(Stop::At(quote))?;
+        let end = self.at;
+        self.at += 1;
+        Some((name, Span { start, end }))
+    }
+}
+
+/// The lowest one alone.
+#[inline(always)]
+fn lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_neg()
+}
+
+/// The bits above one; none above none.
+#[inline(always)]
+fn above(bit: u64) -> u64 {
+    !(bit | bit.wrapping_sub(1))
+}

@@ -1,0 +1,210 @@
+//! Where to look closer: the next tag that may be wanted, found without going from tag to tag.
+//!
+//! Decides: a `<` that may begin something wanted is found by the letters behind it, block after block, as fast as a byte
+//! is found. What stands before it is looked at only then, backwards, and tells that the `<` is no part of another tag.
+//!
+//! Why this is enough: all begins in the data state, at `from`, and nothing that begins between `from` and the `<` is
+//! wanted: so what is there is text, tags, and what is no tag and ends at the next `>`. Such a tag ends at the first `>`
+//! that stands in no quoted value, and a quoted value begins at a quote behind `=`, with or without spaces between. So if
+//! the last `<` or `>` is a `>`, and it stands in no such value, all is text behind it, and the `<` begins something. It
+//! stands in none if the last `"` before it is not behind `=`, nor the last `'`: a value's own quotes would be the last.
+//! Where one of them is (`title="a > b`) there is doubt, and the tokenizer goes there from tag to tag.
+//!
+//! Invariants: never wrongly sure. Both ways together, a byte is looked at a few times: backwards no further than `from`,
+//! and the next search begins at the `<`, or behind it.
+
+use super::super::block::{BLOCK, Kernel, WINDOW};
+use super::super::wanted::Wanted;
+use super::is_space;
+
+/// A look from a place on.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'b, K> {
+    pub kernel: K,
+    pub bytes: &'b [u8],
+    /// In the data state.
+    pub from: usize,
+}
+
+/// A `<` that may begin something wanted.
+pub(super) struct Found {
+    pub at: usize,
+    /// What it may begin: bits of names.
+    pub names: u32,
+    /// Whether there may be a `'` before it.
+    behind_single: bool,
+}
+
+/// The block that ends at a place.
+struct Back<B> {
+    block: B,
+    /// Which of its bytes are asked for: those that are not before `from`.
+    asked: u64,
+    /// Where it begins: below zero, wrapped, where the page does not have a whole block.
+    start: usize,
+}
+
+/// How far ahead a block is asked for: the processor itself asks for no page of memory but the one that is read.
+const AHEAD: usize = 4096;
+
+impl<K: Kernel> Look<'_, K> {
+    /// The first `<` at or behind `from` that may begin something wanted.
+    #[inline(always)]
+    pub fn find(self, wanted: &Wanted) -> Option<Found> {
+        let (kernel, bytes) = (self.kernel, self.bytes);
+        let letters = wanted.letters();
+        let mut at = self.from;
+        // Values in single quotes are rare, and so is the need to go back for a `'`; `"` mostly stands near.
+        let mut singles = kernel.equal(kernel.load(&[0; BLOCK]), b'\'');
+        let mut last = [0; WINDOW];
+        while at < bytes.len() {
+            let window = window(bytes, at, &mut last);
+            kernel.expect(bytes, at + AHEAD);
+            singles = kernel.either(singles, kernel.equal(kernel.load(block_of(window, 0)), b'\''));
+            let begins = kernel.begins(window, letters);
+            if kernel.any(begins) {
+                let mut left = kernel.bits(begins);
+                while left != 0 {
+                    let place = left.trailing_zeros() as usize % BLOCK;
+                    let names = wanted.names([window[place + 1], window[place + 2], window[place + 3]]);
+                    if names != 0 {
+                        return Some(Found { at: at + place, names, behind_single: kernel.any(singles) });
+                    }
+                    left &= left - 1;
+                }
+            }
+            at += BLOCK;
+        }
+        None
+    }
+
+    /// Whether what `find` found stands in the data state; said only if it is sure.
+    #[inline(always)]
+    pub fn is_data(self, found: &Found) -> bool {
+        let mut end = found.at;
+        while end > self.from {
+            let back = self.before(end);
+            let (opens, closes) = (self.places(&back, b'<'), self.places(&back, b'>'));
+            if opens > closes {
+                return false;
+            }
+            if closes != 0 {
+                let before_close = !(!0 << highest(closes));
+                if self.opens_value(&back, before_close, b'"') {
+                    return false;
+                }
+                return !found.behind_single || !self.opens_value(&back, before_close, b'\'');
+            }
+            end = self.start(&back);
+        }
+        true
+    }
+
+    /// Whether the last `quote` at `places` of a block, or else the last one before the block, stands behind `=`.
+    #[inline(always)]
+    fn opens_value(self, back: &Back<K::Block>, places: u64, quote: u8) -> bool {
+        let mut quotes = self.places(back, quote) & places;
+        let (mut block_start, mut end) = (back.start, self.start(back));
+        while quotes == 0 {
+            if end <= self.from {
+                return false;
+            }
+            let back = self.before(end);
+            quotes = self.places(&back, quote);
+            (block_start, end) = (back.start, self.start(&back));
+        }
+        let mut at = block_start.wrapping_add(highest(quotes));
+        while at > self.from {
+            at -= 1;
+            match self.bytes.get(at) {
+                Some(b'=') => return true,
+                Some(byte) if is_space(*byte) => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The block that ends at `end`, which is behind `from`.
+    #[inline(always)]
+    fn before(self, end: usize) -> Back<K::Block> {
+        let start = end.wrapping_sub(BLOCK);
+        let block = match self.bytes.get(start..).and_then(<[u8]>::first_chunk) {
+            Some(block) => self.kernel.load(block),
+            None => self.kernel.load(&first_block(self.bytes, end)),
+        };
+        let length = end - self.from;
+        let asked = if length < BLOCK { !(!0 >> length) } else { !0 };
+        Back { block, asked, start }
+    }
+
+    #[inline(always)]
+    fn places(self, back: &Back<K::Block>, byte: u8) -> u64 {
+        self.kernel.places(back.block, byte) & back.asked
+    }
+
+    /// Where a block begins, or `from` if that lies in it.
+    #[inline(always)]
+    fn start(self, back: &Back<K::Block>) -> usize {
+        if back.asked == !0 { back.start } else { self.from }
+    }
+}
+
+/// The first `<` at or behind `at` with a `/` behind it, or with `other`.
+#[inline(always)]
+pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], mut at: usize, other: u8) -> Option<usize> {
+    let mut last = [0; WINDOW];
+    while at < bytes.len() {
+        let window = window(bytes, at, &mut last);
+        kernel.expect(bytes, at + AHEAD);
+        let (opens, behind) = (kernel.load(block_of(window, 0)), kernel.load(block_of(window, 1)));
+        let behind = kernel.either(kernel.equal(behind, b'/'), kernel.equal(behind, other));
+        let ends = kernel.both(kernel.equal(opens, b'<'), behind);
+        if kernel.any(ends) {
+            return Some(at + kernel.bits(ends).trailing_zeros() as usize);
+        }
+        at += BLOCK;
+    }
+    None
+}
+
+/// The page's first bytes up to `end`, less than a block, behind zeros.
+#[cold]
+#[inline(never)]
+fn first_block(bytes: &[u8], end: usize) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let first = bytes.get(..end).unwrap_or_default();
+    block.iter_mut().rev().zip(first.iter().rev()).for_each(|(to, from)| *to = *from);
+    block
+}
+
+/// The window at `at`; the last one of the page is `last`, with zeros behind the end.
+#[inline(always)]
+fn window<'w>(bytes: &'w [u8], at: usize, last: &'w mut [u8; WINDOW]) -> &'w [u8; WINDOW] {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(window) => window,
+        None => {
+            fill(last, rest);
+            last
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fill(window: &mut [u8; WINDOW], rest: &[u8]) {
+    window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+}
+
+/// The block at `place` of a window, 3 at most.
+#[inline(always)]
+fn block_of(window: &[u8; WINDOW], place: usize) -> &[u8; BLOCK] {
+    window.get(place..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; BLOCK])
+}
+
+/// The highest one's place; there is one.
+#[inline(always)]
+fn highest(bits: u64) -> usize {
+    (BLOCK - 1).wrapping_sub(bits.leading_zeros() as usize)
+}
