@@ -14,7 +14,7 @@
 
 use encoding_rs::Encoding;
 
-use super::entities::{self, NAME_BYTES_MAX, Named};
+use super::entities::{self, NAME_BYTES_MAX};
 
 /// A value before it is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,6 +98,11 @@ fn expand(mut text: &str, to: &mut String) {
 
 /// Takes the text behind `&`, writes what the reference stands for, or `&`, and returns the text behind it.
 fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
+    // Most of all references by far.
+    if let Some(rest) = text.strip_prefix("amp;") {
+        to.push('&');
+        return rest;
+    }
     let expanded = match text.strip_prefix('#') {
         Some(number) => numeric(number, to),
         None => named(text, to),
@@ -115,9 +120,7 @@ fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
         // As in `?a=1&b=2`, where `&` stands for itself mostly.
         return None;
     }
-    // Most of all references by far.
-    let named =
-        if name == "amp" { Named { first: '&', second: None, bare: true } } else { entities::named(name.as_bytes())? };
+    let named = entities::named(name.as_bytes())?;
     let rest = match rest.strip_prefix(';') {
         Some(rest) => rest,
         None if named.bare => rest,

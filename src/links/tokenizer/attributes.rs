@@ -47,58 +47,61 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 let stop = lowest((ends | equals) & above(start));
                 let stop_at = self.at + stop.trailing_zeros() as usize;
                 let value = stop << 1;
-                if value == 0 {
+                if value == 0 && start != 1 {
                     // Its end lies in the next block, or the first byte of its value.
                     self.at = start_at;
-                    if start != 1 {
-                        break;
-                    }
+                    break;
                 }
                 let has_value = stop & equals != 0;
                 let quotes = if value & doubles != 0 { doubles } else { kernel.places(block, b'\'') };
+                let (name, span);
                 if has_value && value & quotes != 0 {
                     // Attribute value states, in quotes, which is the usual thing.
-                    let name = self.bytes.get(start_at..stop_at)?;
                     let end = lowest(quotes & above(value));
-                    if end == 0 {
+                    let end_at = if end == 0 {
                         let quote = if value & doubles != 0 { b'"' } else { b'\'' };
                         self.at = self.bytes.len().min(self.at + BLOCK);
                         self.skip_to(Stop::At(quote))?;
-                        each(name, Span { start: stop_at + 2, end: self.at });
-                        self.at += 1;
-                        from = self.at;
-                        break;
-                    }
-                    let end_at = self.at + end.trailing_zeros() as usize;
-                    each(name, Span { start: stop_at + 2, end: end_at });
+                        self.at
+                    } else {
+                        self.at + end.trailing_zeros() as usize
+                    };
+                    name = self.bytes.get(start_at..stop_at)?;
+                    span = Span { start: stop_at + 2, end: end_at };
                     from = end_at + 1;
                     left = above(end);
-                    continue;
-                }
-                // Attribute value state, without quotes; or after attribute name state, if no `=` follows.
-                let spaces = ends & !(closes | kernel.places(block, b'/'));
-                let end = if !has_value {
-                    lowest(!spaces & (stop | above(stop))) & !equals
-                } else if value & (spaces | closes) == 0 {
-                    lowest((spaces | closes) & above(value))
                 } else {
-                    0
-                };
-                if end == 0 || value == 0 {
-                    self.at = start_at.min(self.bytes.len());
-                    if start != 1 {
-                        break;
+                    // Attribute value state, without quotes; or after attribute name state, if no `=` follows.
+                    let spaces = ends & !(closes | kernel.places(block, b'/'));
+                    let end = if value == 0 {
+                        0
+                    } else if !has_value {
+                        lowest(!spaces & (stop | above(stop))) & !equals
+                    } else if value & (spaces | closes) == 0 {
+                        lowest((spaces | closes) & above(value))
+                    } else {
+                        0
+                    };
+                    if end == 0 {
+                        self.at = start_at.min(self.bytes.len());
+                        if start != 1 {
+                            break;
+                        }
+                        (name, span) = self.unusual_attribute()?;
+                        from = self.at;
+                        left = 0;
+                    } else {
+                        from = self.at + end.trailing_zeros() as usize;
+                        name = self.bytes.get(start_at..stop_at)?;
+                        span = Span { start: if has_value { stop_at + 1 } else { from }, end: from };
+                        left = end | above(end);
                     }
-                    let (name, span) = self.unusual_attribute()?;
-                    each(name, span);
-                    from = self.at;
+                }
+                each(name, span);
+                if left == 0 {
+                    self.at = from;
                     break;
                 }
-                let end_at = self.at + end.trailing_zeros() as usize;
-                let span = Span { start: if has_value { stop_at + 1 } else { end_at }, end: end_at };
-                each(self.bytes.get(start_at..stop_at)?, span);
-                from = end_at;
-                left = end | above(end);
             }
         }
     }

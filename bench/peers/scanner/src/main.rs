@@ -3,9 +3,10 @@
 //!
 //!     scanner-beside-peers DIR [ROUNDS]
 //!
-//! `followed`: what a crawl follows; `every`: those and `img`, `srcset`. lol_html has one handler for each kind, that
-//! adds up the lengths of values, as ringcrawl's does, and what it writes is thrown away. It leaves out what is said of
-//! these links (base, nofollow), charsets, character references and `meta refresh`, which ringcrawl does in its time.
+//! `followed`: what a crawl follows; `every`: those and `base`, `img`, `srcset`. lol_html has a handler for each kind,
+//! that adds up the lengths of values, as ringcrawl's does, and what it writes is thrown away. It leaves out what a page
+//! says of its links (base, nofollow, `meta robots`), charsets, character references, and the URLs in `srcset` and
+//! `meta refresh`, which ringcrawl does in its time.
 //! Limits: files that end in `.html`; all stay in memory.
 
 use std::cell::Cell;
@@ -78,8 +79,9 @@ fn ours(page: &[u8], kinds: &Kinds) -> Sum {
 }
 
 /// Selectors and the attribute that each is about.
-const FOLLOWED: [(&str, &str); 3] = [("a, area", "href"), ("frame, iframe", "src"), ("link[rel]", "href")];
-const OTHERS: [(&str, &str); 2] = [("img", "src"), ("img, source", "srcset")];
+const FOLLOWED: [(&str, &str); 4] =
+    [("a, area", "href"), ("frame, iframe", "src"), ("link[rel]", "href"), ("meta[http-equiv=refresh i]", "content")];
+const OTHERS: [(&str, &str); 3] = [("base", "href"), ("img", "src"), ("img, source", "srcset")];
 
 fn lol_html(page: &[u8], kinds: &[(&str, &'static str)]) -> Sum {
     let sum = Rc::new(Cell::new((0, 0)));
