@@ -323,6 +323,25 @@ fn names_and_values_of_every_length() {
     }
 }
 
+/// A value with `>` in it, and a tag behind that: however far back the value's quote stands, and whichever it is.
+#[test]
+fn quoted_values_of_every_distance() {
+    let lengths = [0, 1, 40, 61, 62, 63, 64, 65, 66, 128, 200];
+    for quote in ["\"", "'"] {
+        let other = if quote == "'" { "\"" } else { "'" };
+        for behind_name in ["=", "= ", " =\n\t", ""] {
+            for (value, rest) in lengths.into_iter().flat_map(|value| lengths.map(|rest| (value, rest))) {
+                for before in ["", "<a>", "it's \"x\" <b c='d'>"] {
+                    let (value, rest) = ("v".repeat(value), format!("{}{other}", "r".repeat(rest)));
+                    let text =
+                        format!("{before}<p a{behind_name}{quote}{value}>{rest}<a href=x>{rest}{quote}><a href=y>");
+                    check(text.as_bytes(), || text.clone());
+                }
+            }
+        }
+    }
+}
+
 /// Odd tags, and each cut, at each place of a block.
 #[test]
 fn tags_at_the_borders_of_blocks() {
