@@ -1,5 +1,6 @@
-//! Finding links in HTML: all kinds that are followed, made absolute; these as written; references of every kind, as
-//! written; and these without what not every processor has.
+//! Finding links in HTML: all kinds that are followed, made absolute; these down to the fingerprints by which the crawl
+//! knows them, each once; these as written; references of every kind, as written; and these without what not every
+//! processor has.
 //!
 //! Floor: going with `memchr` from `<` to `<`, which is what any scanner must look at. (Counting them is not: `memchr`
 //! does that six times as fast, without saying where they are.)
@@ -17,6 +18,7 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use ringcrawl::links::{self, Kinds, Page};
+use ringcrawl::url::fingerprint;
 
 fn main() {
     let differ = input::pages().iter().filter(|page| page.references() != twin(&page.html)).count();
@@ -46,6 +48,36 @@ fn ours(bencher: Bencher) {
 fn floor(bencher: Bencher) {
     bencher.counter(BytesCount::new(input::bytes())).bench(opens);
 }
+
+mod whole {
+    use super::*;
+
+    /// From bytes to the keys of a page's links, each once.
+    #[divan::bench]
+    fn ours(bencher: Bencher) {
+        bencher.counter(BytesCount::new(input::bytes())).bench(|| {
+            let (mut keys, mut all) = (Vec::new(), 0);
+            for page in input::pages() {
+                let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+                keys.clear();
+                links::scan(&page, &Kinds::FOLLOW, usize::MAX, &mut |found| {
+                    keys.push(fingerprint(RNG_SEED, found.url.as_str()));
+                });
+                keys.sort_unstable();
+                keys.dedup();
+                all += keys.len();
+            }
+            all
+        });
+    }
+
+    #[divan::bench]
+    fn floor(bencher: Bencher) {
+        bencher.counter(BytesCount::new(input::bytes())).bench(opens);
+    }
+}
+
+const RNG_SEED: u64 = 7;
 
 /// Where each `<` is.
 fn opens() -> usize {
