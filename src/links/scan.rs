@@ -127,12 +127,8 @@ impl Page<'_> {
                 give(Kind::Base, decoder.text(href), "", false);
             }
             (Says::Related, Some(href), Some(rel)) => {
-                let rel = decoder.text(rel);
-                if !kinds.links_any(rel) {
-                    return;
-                }
                 rels.clear();
-                push_tokens(rel, rels);
+                push_tokens(decoder.text(rel), rels);
                 let nofollow = has_token(rels, "nofollow");
                 for (kind, rel) in rels.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };

@@ -7,7 +7,7 @@
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_and_si256, _mm256_broadcastsi128_si256,
     _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sub_epi8, _mm256_testz_si256,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_testz_si256,
 };
 
 use super::super::wanted::Letters;
@@ -63,7 +63,7 @@ impl Kernel for Avx2 {
     #[inline(always)]
     fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> Self::Marks {
         let start = window.as_ptr();
-        // SAFETY: AVX2 is there, and there are 35 bytes behind both places.
+        // SAFETY: AVX2 is there, and there are 36 bytes behind both places.
         unsafe { (begins(start, letters), begins(start.add(32), letters)) }
     }
 
@@ -140,18 +140,16 @@ fn special(vector: __m256i) -> __m256i {
 /// Not zero where a `<` stands and the bytes behind it are those of a group.
 #[inline(always)]
 unsafe fn begins(start: *const u8, letters: &Letters) -> __m256i {
-    // A look-up is by the lower half of a byte, and zero where the highest bit is set. That one is set in what is not ASCII,
-    // and by the subtraction in what is no letter.
+    // A look-up is by the lower half of a byte, and zero where the highest bit is set.
     // SAFETY: AVX2 is there: only `Avx2`'s operations call this. The loads are of 16 bytes of a table and of 32 bytes at
     // four places one behind the other, for which the caller stands; none needs alignment.
     unsafe {
         let opens = _mm256_cmpeq_epi8(_mm256_loadu_si256(start.cast()), _mm256_set1_epi8(b'<' as i8));
         let first = _mm256_shuffle_epi8(table(&letters.first), _mm256_loadu_si256(start.add(1).cast()));
         let second = _mm256_shuffle_epi8(table(&letters.second), _mm256_loadu_si256(start.add(2).cast()));
-        let third = _mm256_sub_epi8(_mm256_loadu_si256(start.add(3).cast()), _mm256_set1_epi8(0x40));
-        let third = _mm256_shuffle_epi8(table(&letters.third), third);
-        let third = _mm256_or_si256(third, _mm256_set1_epi8(letters.any_third.cast_signed()));
-        _mm256_and_si256(_mm256_and_si256(opens, first), _mm256_and_si256(second, third))
+        let fourth = _mm256_and_si256(_mm256_loadu_si256(start.add(4).cast()), _mm256_set1_epi8(0x0f));
+        let fourth = _mm256_shuffle_epi8(table(&letters.fourth), fourth);
+        _mm256_and_si256(_mm256_and_si256(opens, first), _mm256_and_si256(second, fourth))
     }
 }
 

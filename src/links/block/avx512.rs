@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_setr_epi8, _mm512_and_si512, _mm512_broadcast_i32x4,
-    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_or_si512,
-    _mm512_set1_epi8, _mm512_shuffle_epi8, _mm512_sub_epi8,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_set1_epi8,
+    _mm512_shuffle_epi8,
 };
 
 use super::super::wanted::Letters;
@@ -60,17 +60,15 @@ impl Kernel for Avx512 {
     #[inline(always)]
     fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> u64 {
         let start = window.as_ptr();
-        // A look-up is by the lower half of a byte, and zero where the highest bit is set. That one is set in what is not
-        // ASCII, and by the subtraction in what is no letter.
+        // A look-up is by the lower half of a byte, and zero where the highest bit is set.
         // SAFETY: AVX-512 is there; the loads are of 64 bytes, up to the window's last one, and need no alignment.
         unsafe {
             let opens = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(start.cast()), _mm512_set1_epi8(b'<' as i8));
             let first = _mm512_shuffle_epi8(table(&letters.first), _mm512_loadu_si512(start.add(1).cast()));
             let second = _mm512_shuffle_epi8(table(&letters.second), _mm512_loadu_si512(start.add(2).cast()));
-            let third = _mm512_sub_epi8(_mm512_loadu_si512(start.add(3).cast()), _mm512_set1_epi8(0x40));
-            let third = _mm512_shuffle_epi8(table(&letters.third), third);
-            let third = _mm512_or_si512(third, _mm512_set1_epi8(letters.any_third.cast_signed()));
-            _mm512_mask_test_epi8_mask(opens, _mm512_and_si512(first, second), third)
+            let fourth = _mm512_and_si512(_mm512_loadu_si512(start.add(4).cast()), _mm512_set1_epi8(0x0f));
+            let fourth = _mm512_shuffle_epi8(table(&letters.fourth), fourth);
+            _mm512_mask_test_epi8_mask(opens, _mm512_and_si512(first, second), fourth)
         }
     }
 

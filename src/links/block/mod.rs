@@ -30,7 +30,7 @@ mod tests;
 /// Bytes in a block.
 pub(super) const BLOCK: usize = 64;
 /// A block, and the letters of a `<` that is its last byte.
-pub(super) const WINDOW: usize = BLOCK + 3;
+pub(super) const WINDOW: usize = BLOCK + 4;
 
 /// How a processor looks at a block.
 pub(super) trait Kernel: Copy {
@@ -45,8 +45,7 @@ pub(super) trait Kernel: Copy {
     /// Marks `byte`.
     fn equal(self, block: Self::Block, byte: u8) -> Self::Marks;
 
-    /// Marks each `<` of the window's block that three bytes stand behind which one group of names has, by the lower halves
-    /// of the bytes. A processor without look-ups in a vector marks every `<`.
+    /// Marks each `<` of the window's block that bytes stand behind which one group of names has, by their lower halves. A processor without look-ups in a vector marks every `<`.
     fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> Self::Marks;
 
     /// What is marked here and there.
@@ -65,6 +64,12 @@ pub(super) trait Kernel: Copy {
     #[inline(always)]
     fn places(self, block: Self::Block, byte: u8) -> u64 {
         self.bits(self.equal(block, byte))
+    }
+
+    /// Marks a letter, small or not.
+    #[inline(always)]
+    fn letter(self, block: Self::Block, small: u8) -> Self::Marks {
+        self.either(self.equal(block, small), self.equal(block, small.to_ascii_uppercase()))
     }
 
     /// Where a byte stands that ends a tag's name: ASCII whitespace, `/` or `>`.

@@ -31,8 +31,8 @@ impl Kernel for Plain {
 
     #[inline(always)]
     fn begins(self, window: &[u8; WINDOW], letters: &Letters) -> u64 {
-        let begins = |bytes: &[u8]| matches!(*bytes, [b'<', a, b, c] if letters.have([a, b, c]));
-        window.windows(4).rev().fold(0, |bits, bytes| bits << 1 | u64::from(begins(bytes)))
+        let begins = |bytes: &[u8]| matches!(*bytes, [b'<', a, b, c, d] if letters.have([a, b, c, d]));
+        window.windows(5).rev().fold(0, |bits, bytes| bits << 1 | u64::from(begins(bytes)))
     }
 
     #[inline(always)]

@@ -83,7 +83,9 @@ fn begins_by_letters() {
         });
         let wanted = Wanted::new(sets[round % sets.len()]);
         let expected: u64 = (0..BLOCK)
-            .map(|at| u64::from(window[at] == b'<' && wanted.letters().have([1, 2, 3].map(|n| window[at + n]))) << at)
+            .map(|at| {
+                u64::from(window[at] == b'<' && wanted.letters().have([1, 2, 3, 4].map(|n| window[at + n]))) << at
+            })
             .sum();
         seen += expected.count_ones();
         for (kernel, found) in with_each(&Begins(window, wanted)) {

@@ -10,9 +10,17 @@ use crate::url::{Absolute, Url};
 
 /// `kind[:rel] url` of each reference, resolved against `http://a.test/d/p`; `!text` where it is no URL.
 fn raw(html: impl AsRef<[u8]>, kinds: &Kinds) -> Vec<String> {
+    // The last bytes of a page are read in ways of their own.
+    let behind = [html.as_ref(), &b" ".repeat(200)].concat();
+    let found = raw_of(html.as_ref(), kinds);
+    assert_eq!(raw_of(&behind, kinds), found, "{:?} and spaces", String::from_utf8_lossy(html.as_ref()));
+    found
+}
+
+fn raw_of(html: &[u8], kinds: &Kinds) -> Vec<String> {
     let document = Absolute::parse("http://a.test/d/p").unwrap();
     let mut found = Vec::new();
-    scan_raw(html.as_ref(), Some("text/html; charset=utf-8"), &document, kinds, &mut |raw| {
+    scan_raw(html, Some("text/html; charset=utf-8"), &document, kinds, &mut |raw| {
         let colon = if raw.rel.is_empty() { "" } else { ":" };
         let url = raw.url.map_or_else(|_| format!("!{}", raw.text), Absolute::to_string);
         found.push(format!("{}{colon}{} {url}", raw.kind.name(), raw.rel));
@@ -149,8 +157,19 @@ fn what_a_page_says_of_itself() {
     );
     assert_eq!(found, ["http://a.test/d/1 nofollow ", "http://a.test/d/2", "http://a.test/d/3next"]);
     assert!(summary.noindex && summary.nofollow_page);
-    let (_, summary) = scanned(b"<meta name=robots content=none>", None, 100);
-    assert!(summary.noindex && summary.nofollow_page);
+    let behind = "x ".repeat(100);
+    for meta in [
+        "name=robots",
+        "NAME = Robots",
+        "name=\"ROBOTS\"",
+        "class=\"efg\" name='robots'",
+        "name=\"\nrobots\" name=robots",
+    ] {
+        for behind in ["", &behind] {
+            let (_, summary) = scanned(format!("<meta {meta} content=none>{behind}").as_bytes(), None, 100);
+            assert_eq!(summary.noindex && summary.nofollow_page, !meta.contains('\n'), "{meta}");
+        }
+    }
     let (_, summary) = scanned(b"<meta name=robots content=index><meta name=keywords content=noindex>", None, 100);
     assert!(!summary.noindex && !summary.nofollow_page);
 }

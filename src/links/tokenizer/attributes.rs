@@ -2,10 +2,12 @@
 //!
 //! Decides: a tag is read in blocks that begin at an attribute, and in a block from attribute to attribute by the bits of
 //! what stops a name, an equals sign or a quote. What does not fit in a block is read again, from its beginning on, one
-//! question after the other.
+//! question after the other. Who has seen enough stops there, and reads on or skims (`skim`).
 //!
 //! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
 //! Invariants: every attribute in order, duplicates too; an attribute is read twice at most.
+
+use std::ops::ControlFlow;
 
 use super::super::block::{BLOCK, Kernel};
 use super::{Stop, Tokenizer};
@@ -25,6 +27,23 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     /// `None` when the file ends inside the tag, which makes it no tag at all.
     #[inline(always)]
     pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
+        let read = self.attributes_until(|name, span| {
+            each(name, span);
+            false
+        });
+        match read? {
+            ControlFlow::Continue(closes_itself) => Some(closes_itself),
+            ControlFlow::Break(()) => None,
+        }
+    }
+
+    /// The same, but up to the first attribute that `is_last`, if there is one; what is behind it may be read as a tag of
+    /// its own.
+    #[inline(always)]
+    pub fn attributes_until(
+        &mut self,
+        mut is_last: impl FnMut(&'a [u8], Span) -> bool,
+    ) -> Option<ControlFlow<(), bool>> {
         let kernel = self.kernel;
         let mut from = self.at;
         loop {
@@ -41,7 +60,8 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 if start & closes != 0 {
                     self.at = start_at + 1;
                     // Self-closing start tag state: a `/` that is part of no attribute, and `>`.
-                    return Some(start_at > from && self.bytes.get(start_at - 1) == Some(&b'/'));
+                    let closes_itself = start_at > from && self.bytes.get(start_at - 1) == Some(&b'/');
+                    return Some(ControlFlow::Continue(closes_itself));
                 }
                 // Attribute name state; a name may start with `=`.
                 let stop = lowest((ends | equals) & above(start));
@@ -97,7 +117,10 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                         left = end | above(end);
                     }
                 }
-                each(name, span);
+                if is_last(name, span) {
+                    self.at = from;
+                    return Some(ControlFlow::Break(()));
+                }
                 if left == 0 {
                     self.at = from;
                     break;

@@ -44,6 +44,9 @@ struct Back<B> {
     start: usize,
 }
 
+/// Bytes of the shortest tag, `<a>`.
+const TAG_BYTES_MIN: usize = 3;
+
 /// How far ahead a block is asked for: the processor itself asks for no page of memory but the one that is read.
 const AHEAD: usize = 4096;
 
@@ -51,15 +54,12 @@ impl<K: Kernel> Look<'_, K> {
     /// The first `<` at or behind `from` that may begin something wanted.
     #[inline(always)]
     pub fn find(self, wanted: &Wanted) -> Option<Found> {
-        let (kernel, bytes) = (self.kernel, self.bytes);
-        let letters = wanted.letters();
-        let mut at = self.from;
+        let (kernel, letters) = (self.kernel, wanted.letters());
         // Values in single quotes are rare, and so is the need to go back for a `'`; `"` mostly stands near.
         let mut singles = kernel.equal(kernel.load(&[0; BLOCK]), b'\'');
-        let mut last = [0; WINDOW];
-        while at < bytes.len() {
-            let window = window(bytes, at, &mut last);
-            kernel.expect(bytes, at + AHEAD);
+        let mut rest = self.bytes.get(self.from..)?;
+        while let Some(window) = rest.first_chunk::<WINDOW>() {
+            kernel.expect(rest, AHEAD);
             singles = kernel.either(singles, kernel.equal(kernel.load(block_of(window, 0)), b'\''));
             let begins = kernel.begins(window, letters);
             if kernel.any(begins) {
@@ -68,12 +68,25 @@ impl<K: Kernel> Look<'_, K> {
                     let place = left.trailing_zeros() as usize % BLOCK;
                     let names = wanted.names([window[place + 1], window[place + 2], window[place + 3]]);
                     if names != 0 {
-                        return Some(Found { at: at + place, names, behind_single: kernel.any(singles) });
+                        let at = self.bytes.len() - rest.len() + place;
+                        return Some(Found { at, names, behind_single: kernel.any(singles) });
                     }
                     left &= left - 1;
                 }
             }
-            at += BLOCK;
+            rest = rest.get(BLOCK..)?;
+        }
+        // What is left of the page, byte by byte.
+        for (place, tag) in rest.windows(TAG_BYTES_MIN).enumerate() {
+            let names = match *tag {
+                [b'<', first, second] => {
+                    wanted.names([first, second, rest.get(place + 3).copied().unwrap_or_default()])
+                }
+                _ => 0,
+            };
+            if names != 0 {
+                return Some(Found { at: self.bytes.len() - rest.len() + place, names, behind_single: true });
+            }
         }
         None
     }
@@ -152,20 +165,20 @@ impl<K: Kernel> Look<'_, K> {
 
 /// The first `<` at or behind `at` with a `/` behind it, or with `other`.
 #[inline(always)]
-pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], mut at: usize, other: u8) -> Option<usize> {
-    let mut last = [0; WINDOW];
-    while at < bytes.len() {
-        let window = window(bytes, at, &mut last);
-        kernel.expect(bytes, at + AHEAD);
+pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], at: usize, other: u8) -> Option<usize> {
+    let mut rest = bytes.get(at..)?;
+    while let Some(window) = rest.first_chunk::<WINDOW>() {
+        kernel.expect(rest, AHEAD);
         let (opens, behind) = (kernel.load(block_of(window, 0)), kernel.load(block_of(window, 1)));
         let behind = kernel.either(kernel.equal(behind, b'/'), kernel.equal(behind, other));
         let ends = kernel.both(kernel.equal(opens, b'<'), behind);
         if kernel.any(ends) {
-            return Some(at + kernel.bits(ends).trailing_zeros() as usize);
+            return Some(bytes.len() - rest.len() + kernel.bits(ends).trailing_zeros() as usize);
         }
-        at += BLOCK;
+        rest = rest.get(BLOCK..)?;
     }
-    None
+    let is_end = |two: &[u8]| matches!(*two, [b'<', behind] if behind == b'/' || behind == other);
+    rest.windows(2).position(is_end).map(|place| bytes.len() - rest.len() + place)
 }
 
 /// The page's first bytes up to `end`, less than a block, behind zeros.
@@ -178,28 +191,9 @@ fn first_block(bytes: &[u8], end: usize) -> [u8; BLOCK] {
     block
 }
 
-/// The window at `at`; the last one of the page is `last`, with zeros behind the end.
+/// The block at `place` of a window, 4 at most.
 #[inline(always)]
-fn window<'w>(bytes: &'w [u8], at: usize, last: &'w mut [u8; WINDOW]) -> &'w [u8; WINDOW] {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(window) => window,
-        None => {
-            fill(last, rest);
-            last
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn fill(window: &mut [u8; WINDOW], rest: &[u8]) {
-    window.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-}
-
-/// The block at `place` of a window, 3 at most.
-#[inline(always)]
-fn block_of(window: &[u8; WINDOW], place: usize) -> &[u8; BLOCK] {
+pub(super) fn block_of(window: &[u8; WINDOW], place: usize) -> &[u8; BLOCK] {
     window.get(place..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; BLOCK])
 }
 

@@ -17,15 +17,18 @@
 mod attributes;
 mod look;
 mod raw;
+mod skim;
 
 pub(super) use attributes::Span;
 use look::Look;
+pub(super) use skim::Unless;
 
 use super::block::{BLOCK, Kernel, plain_text};
 use super::value::Value;
 use super::wanted::{self, Wanted};
 
 /// The tokenizer of one document.
+#[derive(Clone, Copy)]
 pub(super) struct Tokenizer<'a, K> {
     bytes: &'a [u8],
     at: usize,
@@ -37,7 +40,7 @@ pub(super) struct Tokenizer<'a, K> {
 /// A start or end tag whose attributes have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagName<'a> {
-    /// As written: compare without case.
+    /// As written, or `a`: compare without case.
     pub name: &'a [u8],
     /// Whether it is an end tag.
     pub end: bool,
@@ -107,7 +110,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
             self.at = found.at;
             if found.names & wanted::A != 0 {
                 self.at += 2;
-                return Some(TagName { name: self.bytes.get(found.at + 1..self.at).unwrap_or_default(), end: false });
+                return Some(TagName { name: b"a", end: false });
             }
             if found.names & wanted::MARKUP == 0 {
                 return Some(self.tag_name(false));

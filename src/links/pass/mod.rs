@@ -1,18 +1,24 @@
 //! One pass over a page: which tags hold links or say something of the page, and their raw attribute values.
 //!
 //! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
-//! attributes are kept, the first of each name. `<a>`, most of all that is wanted, has a way of its own. Elements are collected, not given out one by one: the first `<base>`
+//! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can come of it. `<a>`,
+//! most of all that is wanted, has a way of its own. Elements are collected, not given out one by one: the first `<base>`
 //! counts for the links before it, and stands behind some of them at most. So the first batch ends with it. Only where
 //! a batch is full before, the caller must look for a base further on.
 //!
 //! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
 
+mod kept;
+mod name;
+
 use super::block::{self, Kernel, Task};
 use super::foreign::{self, Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
-use super::tokenizer::{RawText, Span, TagName, Tokenizer};
+use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
 use super::wanted::{self, Wanted};
+use kept::{Kept, Slot};
+use name::Name;
 
 /// An element that says something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,50 +60,26 @@ pub(super) struct Pass<'a> {
     bytes: &'a [u8],
     at: usize,
     wanted: Wanted,
-    kinds: KindBits,
+    kinds: &'a Kinds,
     foreign: Foreign,
     templates_open: usize,
     base_seen: bool,
 }
 
-/// Kinds that decide what is kept.
-#[derive(Clone, Copy)]
-struct KindBits {
-    area: bool,
-    a: bool,
-    svg_a: bool,
-    frame: bool,
-    iframe: bool,
-    img: bool,
-    srcset: bool,
-    link: bool,
-    refresh: bool,
-}
-
 impl<'a> Pass<'a> {
     /// Begins at the start of `bytes`, for links of these kinds.
-    pub fn new(bytes: &'a [u8], kinds: &Kinds) -> Pass<'a> {
-        let bits = KindBits {
-            area: kinds.has(Kind::Area),
-            a: kinds.has(Kind::A),
-            svg_a: kinds.has(Kind::SvgA),
-            frame: kinds.has(Kind::Frame),
-            iframe: kinds.has(Kind::Iframe),
-            img: kinds.has(Kind::Img),
-            srcset: kinds.has(Kind::Srcset),
-            link: kinds.has(Kind::Link) || kinds.has(Kind::Canonical),
-            refresh: kinds.has(Kind::Refresh),
-        };
-        let of = |wanted, names: u32| if wanted { names } else { 0 };
+    pub fn new(bytes: &'a [u8], kinds: &'a Kinds) -> Pass<'a> {
+        let of = |kind, names: u32| if kinds.has(kind) { names } else { 0 };
         let wanted = ALWAYS
-            | of(bits.a, wanted::A)
-            | of(bits.area, const { wanted::bits(&[b"area"]) })
-            | of(bits.frame, const { wanted::bits(&[b"frame"]) })
-            | of(bits.img || bits.srcset, const { wanted::bits(&[b"image", b"img"]) })
-            | of(bits.link, const { wanted::bits(&[b"link"]) })
-            | of(bits.srcset, const { wanted::bits(&[b"source"]) });
+            | of(Kind::A, wanted::A)
+            | of(Kind::Area, const { wanted::bits(&[b"area"]) })
+            | of(Kind::Frame, const { wanted::bits(&[b"frame"]) })
+            | of(Kind::Img, const { wanted::bits(&[b"image", b"img"]) })
+            | of(Kind::Srcset, const { wanted::bits(&[b"image", b"img", b"source"]) })
+            | of(Kind::Link, const { wanted::bits(&[b"link"]) })
+            | of(Kind::Canonical, const { wanted::bits(&[b"link"]) });
         let wanted = Wanted::new(wanted);
-        Pass { bytes, at: 0, wanted, kinds: bits, foreign: Foreign::default(), templates_open: 0, base_seen: false }
+        Pass { bytes, at: 0, wanted, kinds, foreign: Foreign::default(), templates_open: 0, base_seen: false }
     }
 
     /// Appends elements to `batch`, up to the first base or until it is full. Returns whether there may be more.
@@ -144,50 +126,6 @@ impl Task for Batch<'_, '_> {
     }
 }
 
-/// Names that are acted upon.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Name {
-    A,
-    Area,
-    Base,
-    Frame,
-    Iframe,
-    Img,
-    Link,
-    Meta,
-    Source,
-    Template,
-    /// `svg` and `math`.
-    Foreign,
-    Raw(RawText),
-    Other,
-}
-
-impl Name {
-    #[inline(always)]
-    fn of(name: &[u8]) -> Name {
-        let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
-        match (name.len(), name.first().map_or(0, u8::to_ascii_lowercase)) {
-            (1, b'a') => Name::A,
-            (3, b'i') if is(b"img") => Name::Img,
-            (4, b'l') if is(b"link") => Name::Link,
-            (4, b'm') if is(b"meta") => Name::Meta,
-            (6, b's') if is(b"script") => Name::Raw(RawText::Script),
-            (6, b's') if is(b"source") => Name::Source,
-            (3, b's') if is(b"svg") => Name::Foreign,
-            (4, b'm') if is(b"math") => Name::Foreign,
-            (4, b'a') if is(b"area") => Name::Area,
-            (4, b'b') if is(b"base") => Name::Base,
-            (5, b'f') if is(b"frame") => Name::Frame,
-            (6, b'i') if is(b"iframe") => Name::Iframe,
-            // `image` is read as `img` (section 13.2.6.4.7).
-            (5, b'i') if is(b"image") => Name::Img,
-            (8, b't') if is(b"template") => Name::Template,
-            _ => foreign::raw_text(name).map_or(Name::Other, Name::Raw),
-        }
-    }
-}
-
 impl<'a> Pass<'a> {
     /// Reads the next wanted tag, and appends what it says, if anything. Returns whether that is the base.
     #[inline(always)]
@@ -202,13 +140,7 @@ impl<'a> Pass<'a> {
         let element = if every || name == Name::Foreign {
             self.tag_in_foreign(tokenizer, tag, name)?
         } else {
-            let mut kept = Kept::default();
-            let keeps = !matches!(name, Name::Raw(_) | Name::Other);
-            tokenizer.attributes(|name, span| {
-                if keeps {
-                    kept.keep(name, span);
-                }
-            })?;
+            let kept = self.attributes(tokenizer, name)?;
             self.html(tokenizer, tag, name, &kept)
         };
         let Some(element) = element else { return Some(false) };
@@ -220,17 +152,72 @@ impl<'a> Pass<'a> {
     #[inline(always)]
     fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
         let (mut href, mut rel) = (Span::default(), Span::default());
-        tokenizer.attributes(|name, span| match name.len() {
-            4 if href.start == 0 && word(name) == HREF => href = span,
-            3 if rel.start == 0 && word(name) == REL => rel = span,
-            _ => {}
-        })?;
+        let found = match tokenizer.first_link() {
+            Some(link) => {
+                href = link;
+                true
+            }
+            None => {
+                let read = tokenizer.attributes_until(|name, span| match Slot::of_link(name) {
+                    Some(Slot::Href) => {
+                        href = span;
+                        true
+                    }
+                    Some(_) if rel.start == 0 => {
+                        rel = span;
+                        false
+                    }
+                    _ => false,
+                });
+                read?.is_break()
+            }
+        };
+        if found && tokenizer.skim(Unless::Word(*b"rel")).is_none() {
+            tokenizer.attributes(|name, span| {
+                if rel.start == 0 && Slot::of_link(name) == Some(Slot::Rel) {
+                    rel = span;
+                }
+            })?;
+        }
         if href.start > 0 {
             let value = Some(tokenizer.value(href));
             let second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
             elements.push(Element { says: Says::Link(Kind::A), value, second });
         }
         Some(())
+    }
+
+    /// Reads what is kept of an HTML tag, to its end.
+    #[inline(always)]
+    fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
+        let mut kept = Kept::default();
+        let skimmed = match name {
+            Name::Link => {
+                let read = tokenizer.attributes_until(|name, span| {
+                    kept.keep(name, span);
+                    Slot::of_link(name) == Some(Slot::Rel)
+                });
+                if read?.is_continue() {
+                    return Some(kept);
+                }
+                // Most links are to style sheets and icons.
+                match kept.get(Slot::Rel).map(|rel| tokenizer.value(rel)) {
+                    Some(Value::Plain(rel)) if !self.kinds.links_any(rel) => tokenizer.skim(Unless::Never),
+                    _ => None,
+                }
+            }
+            // Of `robots` and `refresh`.
+            Name::Meta => tokenizer.skim(Unless::Either(*b"obo", *b"efr")),
+            _ if !name.keeps() => tokenizer.skim(Unless::Never),
+            _ => None,
+        };
+        match skimmed {
+            Some(_) => Some(Kept::default()),
+            None => {
+                tokenizer.attributes(|name, span| kept.keep(name, span))?;
+                Some(kept)
+            }
+        }
     }
 
     /// An HTML element.
@@ -265,15 +252,20 @@ impl<'a> Pass<'a> {
         let (mut kept, mut clues, mut encoding_seen) = (Kept::default(), Clues::default(), false);
         let bytes = tokenizer.page();
         // Most of what is foreign is neither: paths and shapes.
-        let (keeps, hears) = (name != Name::Other, Clues::matter(tag.name));
-        clues.self_closing = tokenizer.attributes(|name, span| {
-            if keeps {
-                kept.keep(name, span);
-            }
-            if hears {
-                clues.hear(name, bytes.get(span.start..span.end).unwrap_or_default(), &mut encoding_seen);
-            }
-        })?;
+        let (keeps, hears) = (name.keeps(), Clues::matter(tag.name));
+        let mut skimmed = *tokenizer;
+        if !keeps && !hears && skimmed.skim(Unless::Never) == Some(false) {
+            *tokenizer = skimmed;
+        } else {
+            clues.self_closing = tokenizer.attributes(|name, span| {
+                if keeps {
+                    kept.keep(name, span);
+                }
+                if hears {
+                    clues.hear(name, bytes.get(span.start..span.end).unwrap_or_default(), &mut encoding_seen);
+                }
+            })?;
+        }
         if tag.end {
             self.end(tag.name);
             return Some(None);
@@ -285,7 +277,7 @@ impl<'a> Pass<'a> {
         };
         let element = match space {
             Space::Html => self.html(tokenizer, tag, name, &kept),
-            Space::Svg if self.kinds.svg_a && name == Name::A => {
+            Space::Svg if self.kinds.has(Kind::SvgA) && name == Name::A => {
                 let href = kept.get(Slot::Href).or(kept.get(Slot::XlinkHref));
                 element(tokenizer, Says::Link(Kind::SvgA), href, kept.get(Slot::Rel))
             }
@@ -303,16 +295,20 @@ impl<'a> Pass<'a> {
         let is =
             |slot, text: &[u8]| kept.get(slot).is_some_and(|span| tokenizer.bytes(span).eq_ignore_ascii_case(text));
         let (says, value, second) = match name {
-            Name::A if kinds.a => (Says::Link(Kind::A), Slot::Href, Some(Slot::Rel)),
-            Name::Area if kinds.area => (Says::Link(Kind::Area), Slot::Href, Some(Slot::Rel)),
+            Name::A if kinds.has(Kind::A) => (Says::Link(Kind::A), Slot::Href, Some(Slot::Rel)),
+            Name::Area if kinds.has(Kind::Area) => (Says::Link(Kind::Area), Slot::Href, Some(Slot::Rel)),
             Name::Base if !in_template && !self.base_seen => (Says::Base, Slot::Href, None),
-            Name::Frame if kinds.frame => (Says::Source(Kind::Frame), Slot::Src, None),
-            Name::Iframe if kinds.iframe => (Says::Source(Kind::Iframe), Slot::Src, None),
+            Name::Frame if kinds.has(Kind::Frame) => (Says::Source(Kind::Frame), Slot::Src, None),
+            Name::Iframe if kinds.has(Kind::Iframe) => (Says::Source(Kind::Iframe), Slot::Src, None),
             Name::Img => (Says::Source(Kind::Img), Slot::Src, Some(Slot::Srcset)),
             Name::Source => (Says::Source(Kind::Img), Slot::None, Some(Slot::Srcset)),
-            Name::Link if kinds.link => (Says::Related, Slot::Href, Some(Slot::Rel)),
+            Name::Link if kinds.has(Kind::Link) || kinds.has(Kind::Canonical) => {
+                (Says::Related, Slot::Href, Some(Slot::Rel))
+            }
             Name::Meta if in_template => return None,
-            Name::Meta if kinds.refresh && is(Slot::HttpEquiv, b"refresh") => (Says::Refresh, Slot::Content, None),
+            Name::Meta if kinds.has(Kind::Refresh) && is(Slot::HttpEquiv, b"refresh") => {
+                (Says::Refresh, Slot::Content, None)
+            }
             Name::Meta if is(Slot::Name, b"robots") => (Says::Robots, Slot::Content, None),
             _ => return None,
         };
@@ -360,74 +356,3 @@ fn element<'a, K: Kernel>(
     };
     Some(Element { says, value, second })
 }
-
-/// Attributes that are kept.
-#[derive(Clone, Copy)]
-enum Slot {
-    Href,
-    XlinkHref,
-    Src,
-    Srcset,
-    Rel,
-    Content,
-    HttpEquiv,
-    Name,
-    /// None of them.
-    None,
-}
-
-/// Where the first value of each kept attribute of one tag stands.
-#[derive(Clone, Copy, Default)]
-struct Kept {
-    slots: [Span; 8],
-}
-
-impl Kept {
-    #[inline(always)]
-    fn get(&self, slot: Slot) -> Option<Span> {
-        self.slots.get(slot as usize).copied().filter(|span| span.start > 0)
-    }
-
-    #[inline(always)]
-    fn keep(&mut self, name: &[u8], span: Span) {
-        let Some(slot) = Slot::of(name) else { return };
-        if let Some(kept) = self.slots.get_mut(slot as usize)
-            && kept.start == 0
-        {
-            *kept = span;
-        }
-    }
-}
-
-impl Slot {
-    #[inline(always)]
-    fn of(name: &[u8]) -> Option<Slot> {
-        let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
-        match name.len() {
-            4 if word(name) == HREF => Some(Slot::Href),
-            4 if word(name) == NAME => Some(Slot::Name),
-            3 if word(name) == SRC => Some(Slot::Src),
-            3 if word(name) == REL => Some(Slot::Rel),
-            6 if is(b"srcset") => Some(Slot::Srcset),
-            7 if is(b"content") => Some(Slot::Content),
-            10 if is(b"http-equiv") => Some(Slot::HttpEquiv),
-            10 if is(b"xlink:href") => Some(Slot::XlinkHref),
-            _ => None,
-        }
-    }
-}
-
-/// A name of three or four bytes, in lower case.
-#[inline(always)]
-fn word(name: &[u8]) -> u32 {
-    match *name {
-        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) | 0x2020_2020,
-        [a, b, c] => u32::from_le_bytes([a, b, c, 0]) | 0x20_2020,
-        _ => 0,
-    }
-}
-
-const HREF: u32 = u32::from_le_bytes(*b"href");
-const NAME: u32 = u32::from_le_bytes(*b"name");
-const SRC: u32 = u32::from_le_bytes(*b"src\0");
-const REL: u32 = u32::from_le_bytes(*b"rel\0");

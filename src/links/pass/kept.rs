@@ -1,0 +1,84 @@
+//! Attributes that are kept of a tag: the first of each name, as places in the page.
+
+use super::super::tokenizer::Span;
+
+/// Attributes that are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Href,
+    XlinkHref,
+    Src,
+    Srcset,
+    Rel,
+    Content,
+    HttpEquiv,
+    Name,
+    /// None of them.
+    None,
+}
+
+/// Where the first value of each kept attribute of one tag stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Kept {
+    slots: [Span; 8],
+}
+
+impl Kept {
+    #[inline(always)]
+    pub fn get(&self, slot: Slot) -> Option<Span> {
+        self.slots.get(slot as usize).copied().filter(|span| span.start > 0)
+    }
+
+    #[inline(always)]
+    pub fn keep(&mut self, name: &[u8], span: Span) {
+        let Some(slot) = Slot::of(name) else { return };
+        if let Some(kept) = self.slots.get_mut(slot as usize)
+            && kept.start == 0
+        {
+            *kept = span;
+        }
+    }
+}
+
+impl Slot {
+    /// `href` and `rel` alone.
+    #[inline(always)]
+    pub fn of_link(name: &[u8]) -> Option<Slot> {
+        match name.len() {
+            4 if word(name) == HREF => Some(Slot::Href),
+            3 if word(name) == REL => Some(Slot::Rel),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn of(name: &[u8]) -> Option<Slot> {
+        let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
+        match name.len() {
+            4 if word(name) == HREF => Some(Slot::Href),
+            4 if word(name) == NAME => Some(Slot::Name),
+            3 if word(name) == SRC => Some(Slot::Src),
+            3 if word(name) == REL => Some(Slot::Rel),
+            6 if is(b"srcset") => Some(Slot::Srcset),
+            7 if is(b"content") => Some(Slot::Content),
+            10 if is(b"http-equiv") => Some(Slot::HttpEquiv),
+            10 if is(b"xlink:href") => Some(Slot::XlinkHref),
+            _ => None,
+        }
+    }
+}
+
+/// A name of three or four bytes, in lower case.
+#[inline(always)]
+fn word(name: &[u8]) -> u32 {
+    match *name {
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) | 0x2020_2020,
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]) | 0x20_2020,
+        _ => 0,
+    }
+}
+
+const HREF: u32 = u32::from_le_bytes(*b"href");
+const NAME: u32 = u32::from_le_bytes(*b"name");
+const SRC: u32 = u32::from_le_bytes(*b"src\0");
+const REL: u32 = u32::from_le_bytes(*b"rel\0");
