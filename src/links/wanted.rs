@@ -12,7 +12,7 @@
 //! Invariant: sometimes wrongly yes (`<meter>` begins like `<meta>`), never wrongly no.
 
 /// Names that may be wanted, in lower case, and so their bits.
-const NAMES: [&[u8]; 21] = [
+pub(super) const NAMES: [&[u8]; 21] = [
     b"a",
     b"area",
     b"base",
@@ -162,6 +162,47 @@ pub(super) const fn bits(names: &[&[u8]]) -> u32 {
         at += 1;
     }
     bits
+}
+
+/// The bit of a name, without case; none if it is not in `NAMES`.
+pub(super) fn bit(name: &[u8]) -> u32 {
+    let [firsts, seconds, thirds] = &PLACES;
+    let at = |bits: &[u32; 256], place| bits[usize::from(name.get(place).copied().unwrap_or(b'>'))];
+    let bit = at(firsts, 0) & at(seconds, 1) & at(thirds, 2);
+    let known = NAMES.get(bit.trailing_zeros() as usize);
+    if known.is_some_and(|known| known.eq_ignore_ascii_case(name)) { bit } else { 0 }
+}
+
+/// The name of this bit, if that is what stands behind a `<`; names of more than eight bytes are not told.
+#[inline(always)]
+pub(super) fn name(bit: u32, behind: &[u8]) -> Option<&'static [u8]> {
+    let name = *NAMES.get(bit.trailing_zeros() as usize)?;
+    let (letters, mask) = *FIRST_EIGHT.get(bit.trailing_zeros() as usize)?;
+    let written = u64::from_le_bytes(*behind.first_chunk()?) | SMALL;
+    let ends = is_any(*behind.get(name.len())?, ENDS);
+    (name.len() <= size_of::<u64>() && written & mask == letters && ends).then_some(name)
+}
+
+/// The bit that tells small letters from others, in eight bytes.
+const SMALL: u64 = u64::from_le_bytes([0x20; 8]);
+
+/// The first eight letters of each of `NAMES` as a number, and all bits of as many bytes.
+static FIRST_EIGHT: [(u64, u64); NAMES.len()] = first_eight();
+
+const fn first_eight() -> [(u64, u64); NAMES.len()] {
+    let mut names = [(0, 0); NAMES.len()];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let (mut letters, mut mask, mut place) = ([0; 8], [0; 8], 0);
+        while place < 8 && place < NAMES[at].len() {
+            letters[place] = NAMES[at][place];
+            mask[place] = 0xff;
+            place += 1;
+        }
+        names[at] = (u64::from_le_bytes(letters), u64::from_le_bytes(mask));
+        at += 1;
+    }
+    names
 }
 
 const fn is_same(one: &[u8], other: &[u8]) -> bool {

@@ -136,7 +136,7 @@ impl<'a> Pass<'a> {
             self.a(tokenizer, elements)?;
             return Some(false);
         }
-        let name = Name::of(tag.name);
+        let name = Name::of(&tag);
         let element = if every || name == Name::Foreign {
             self.tag_in_foreign(tokenizer, tag, name)?
         } else {

@@ -28,7 +28,7 @@ impl<'a> Tokenizer<'a> {
                 b'/' => match rest.get(2)? {
                     letter if letter.is_ascii_alphabetic() => {
                         self.at += 2;
-                        return Some(TagName { name: self.tag_name(), end: true });
+                        return Some(TagName { name: self.tag_name(), end: true, bit: 0 });
                     }
                     // `</>` is nothing, `</ x>` a bogus comment: both end at the next `>`.
                     _ => self.skip_past_gt(2),
@@ -36,7 +36,7 @@ impl<'a> Tokenizer<'a> {
                 b'?' => self.skip_past_gt(1),
                 letter if letter.is_ascii_alphabetic() => {
                     self.at += 1;
-                    return Some(TagName { name: self.tag_name(), end: false });
+                    return Some(TagName { name: self.tag_name(), end: false, bit: 0 });
                 }
                 _ => self.at += 1,
             }

@@ -59,8 +59,9 @@ impl Task for Read<'_> {
         }
         let mut foreign = self.foreign;
         let mut tags = Vec::new();
-        while let Some(TagName { name, end }) = tokenizer.tag(&self.wanted, foreign) {
+        while let Some(TagName { name, end, bit }) = tokenizer.tag(&self.wanted, foreign) {
             foreign = false;
+            assert!(bit == 0 || bit == wanted::bit(name), "{name:?}");
             let mut attributes = Attributes::new();
             let mut decoder = Decoder::new(encoding_rs::UTF_8);
             let mut spans = Vec::new();
@@ -148,7 +149,7 @@ fn lower(name: &[u8]) -> String {
 fn bytewise(page: &[u8]) -> Vec<StartOrEnd> {
     let mut tokenizer = slow::Tokenizer::new(page);
     let mut tags = Vec::new();
-    while let Some(TagName { name, end }) = tokenizer.tag(false) {
+    while let Some(TagName { name, end, .. }) = tokenizer.tag(false) {
         let mut attributes = Attributes::new();
         let mut decoder = Decoder::new(encoding_rs::UTF_8);
         let whole = tokenizer.attributes(|name, value| {

@@ -95,38 +95,49 @@ impl<K: Kernel> Look<'_, K> {
     #[inline(always)]
     pub fn is_data(self, found: &Found) -> bool {
         let mut end = found.at;
+        let mut in_text = true;
+        // Whether the last quote of a kind is still to be found.
+        let (mut double, mut single) = (true, found.behind_single);
         while end > self.from {
             let back = self.before(end);
-            let (opens, closes) = (self.places(&back, b'<'), self.places(&back, b'>'));
-            if opens > closes {
-                return false;
-            }
-            if closes != 0 {
-                let before_close = !(!0 << highest(closes));
-                if self.opens_value(&back, before_close, b'"') {
+            end = if back.asked == !0 { back.start } else { self.from };
+            let mut asked = back.asked;
+            if in_text {
+                let opens = self.kernel.places(back.block, b'<') & asked;
+                let closes = self.kernel.places(back.block, b'>') & asked;
+                if opens > closes {
                     return false;
                 }
-                return !found.behind_single || !self.opens_value(&back, before_close, b'\'');
+                if closes == 0 {
+                    continue;
+                }
+                in_text = false;
+                asked &= !(!0 << highest(closes));
             }
-            end = self.start(&back);
+            if double {
+                let quotes = self.kernel.places(back.block, b'"') & asked;
+                if quotes != 0 && self.is_behind_equals(back.start.wrapping_add(highest(quotes))) {
+                    return false;
+                }
+                double = quotes == 0;
+            }
+            if single {
+                let quotes = self.kernel.places(back.block, b'\'') & asked;
+                if quotes != 0 && self.is_behind_equals(back.start.wrapping_add(highest(quotes))) {
+                    return false;
+                }
+                single = quotes == 0;
+            }
+            if !double && !single {
+                return true;
+            }
         }
         true
     }
 
-    /// Whether the last `quote` at `places` of a block, or else the last one before the block, stands behind `=`.
+    /// Whether what stands at `at` is behind `=`, and spaces perhaps.
     #[inline(always)]
-    fn opens_value(self, back: &Back<K::Block>, places: u64, quote: u8) -> bool {
-        let mut quotes = self.places(back, quote) & places;
-        let (mut block_start, mut end) = (back.start, self.start(back));
-        while quotes == 0 {
-            if end <= self.from {
-                return false;
-            }
-            let back = self.before(end);
-            quotes = self.places(&back, quote);
-            (block_start, end) = (back.start, self.start(&back));
-        }
-        let mut at = block_start.wrapping_add(highest(quotes));
+    fn is_behind_equals(self, mut at: usize) -> bool {
         while at > self.from {
             at -= 1;
             match self.bytes.get(at) {
@@ -149,17 +160,6 @@ impl<K: Kernel> Look<'_, K> {
         let length = end - self.from;
         let asked = if length < BLOCK { !(!0 >> length) } else { !0 };
         Back { block, asked, start }
-    }
-
-    #[inline(always)]
-    fn places(self, back: &Back<K::Block>, byte: u8) -> u64 {
-        self.kernel.places(back.block, byte) & back.asked
-    }
-
-    /// Where a block begins, or `from` if that lies in it.
-    #[inline(always)]
-    fn start(self, back: &Back<K::Block>) -> usize {
-        if back.asked == !0 { back.start } else { self.from }
     }
 }
 

@@ -40,10 +40,12 @@ pub(super) struct Tokenizer<'a, K> {
 /// A start or end tag whose attributes have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagName<'a> {
-    /// As written, or `a`: compare without case.
+    /// As written, or in lower case: compare without case.
     pub name: &'a [u8],
     /// Whether it is an end tag.
     pub end: bool,
+    /// The bit of its name, if that is known already.
+    pub bit: u32,
 }
 
 /// Where a search stops.
@@ -110,12 +112,16 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
             self.at = found.at;
             if found.names & wanted::A != 0 {
                 self.at += 2;
-                return Some(TagName { name: b"a", end: false });
+                return Some(TagName { name: b"a", end: false, bit: wanted::A });
             }
-            if found.names & wanted::MARKUP == 0 {
-                return Some(self.tag_name(false));
+            if found.names & wanted::MARKUP != 0 {
+                self.skip_no_tag(b'!', foreign);
+                continue;
             }
-            self.skip_no_tag(b'!', foreign);
+            let behind = self.bytes.get(found.at + 1..).unwrap_or_default();
+            let Some(name) = wanted::name(found.names, behind) else { return Some(self.tag_name(false)) };
+            self.at += 1 + name.len();
+            return Some(TagName { name, end: false, bit: found.names });
         }
     }
 
@@ -223,7 +229,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         let start = self.at;
         // Where there is no end this is the end of the file.
         let _ = self.skip_to(Stop::NameEnd);
-        TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end }
+        TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end, bit: 0 }
     }
 }
 
