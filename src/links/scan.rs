@@ -19,7 +19,7 @@ use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
 use super::pass::{Element, Pass, Says};
 use super::tokenizer::is_space;
-use super::value::Decoder;
+use super::value::{Decoder, Value};
 use crate::url::{Absolute, Base};
 
 /// A reference as the page has it.
@@ -127,10 +127,16 @@ impl Page<'_> {
                 give(Kind::Base, decoder.text(href), "", false);
             }
             (Says::Related, Some(href), Some(rel)) => {
-                rels.clear();
-                push_tokens(decoder.text(rel), rels);
-                let nofollow = has_token(rels, "nofollow");
-                for (kind, rel) in rels.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
+                let tokens = match rel {
+                    Value::Plain(rel) if is_token(rel) => rel,
+                    _ => {
+                        rels.clear();
+                        push_tokens(decoder.text(rel), rels);
+                        rels
+                    }
+                };
+                let nofollow = has_token(tokens, "nofollow");
+                for (kind, rel) in tokens.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };
                     give(kind, decoder.text(href), rel, nofollow);
                 }
@@ -169,6 +175,11 @@ fn is_transcoded(encoding: &'static Encoding) -> bool {
 fn has_token(tokens: &str, wanted: &str) -> bool {
     let mut tokens = tokens.as_bytes().split(|byte| is_space(*byte));
     tokens.any(|token| token.eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+/// Whether this is one token in lower case, as most are.
+fn is_token(rel: &str) -> bool {
+    rel.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
 /// Tokens of one `rel` that count; what is more is dropped.

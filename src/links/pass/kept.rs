@@ -51,8 +51,9 @@ impl Slot {
         }
     }
 
+    /// Of an attribute's name, if it is kept.
     #[inline(always)]
-    fn of(name: &[u8]) -> Option<Slot> {
+    pub fn of(name: &[u8]) -> Option<Slot> {
         let is = |written: &[u8]| name.eq_ignore_ascii_case(written);
         match name.len() {
             4 if word(name) == HREF => Some(Slot::Href),

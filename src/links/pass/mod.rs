@@ -190,33 +190,47 @@ impl<'a> Pass<'a> {
     /// Reads what is kept of an HTML tag, to its end.
     #[inline(always)]
     fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
-        let mut kept = Kept::default();
-        let skimmed = match name {
-            Name::Link => {
-                let read = tokenizer.attributes_until(|name, span| {
-                    kept.keep(name, span);
-                    Slot::of_link(name) == Some(Slot::Rel)
-                });
-                if read?.is_continue() {
-                    return Some(kept);
-                }
-                // Most links are to style sheets and icons.
-                match kept.get(Slot::Rel).map(|rel| tokenizer.value(rel)) {
-                    Some(Value::Plain(rel)) if !self.kinds.links_any(rel) => tokenizer.skim(Unless::Never),
-                    _ => None,
-                }
-            }
+        // What is mostly enough, and what may still stand behind it.
+        let (enough, unless) = match name {
+            Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
+            Name::Base => (Slot::Href, Unless::Never),
+            Name::Frame | Name::Iframe => (Slot::Src, Unless::Never),
+            // Of `srcset`.
+            Name::Img => (Slot::Src, Unless::Word(*b"cse")),
+            Name::Source => (Slot::Srcset, Unless::Never),
+            Name::Link => (Slot::Rel, Unless::Never),
             // Of `robots` and `refresh`.
-            Name::Meta => tokenizer.skim(Unless::Either(*b"obo", *b"efr")),
-            _ if !name.keeps() => tokenizer.skim(Unless::Never),
-            _ => None,
+            Name::Meta => (Slot::None, Unless::Either(*b"obo", *b"efr")),
+            Name::Template | Name::Foreign | Name::Raw(_) | Name::Other => (Slot::None, Unless::Never),
         };
-        match skimmed {
-            Some(_) => Some(Kept::default()),
-            None => {
+        let mut kept = Kept::default();
+        if enough == Slot::None {
+            if tokenizer.skim(unless).is_none() {
                 tokenizer.attributes(|name, span| kept.keep(name, span))?;
-                Some(kept)
             }
+            return Some(kept);
+        }
+        let read = tokenizer.attributes_until(|name, span| {
+            kept.keep(name, span);
+            Slot::of(name) == Some(enough)
+        });
+        if read?.is_continue() {
+            return Some(kept);
+        }
+        // Most links are to style sheets and icons.
+        let more = name == Name::Link && self.is_wanted(kept.get(Slot::Rel).map(|rel| tokenizer.value(rel)));
+        if more || tokenizer.skim(unless).is_none() {
+            tokenizer.attributes(|name, span| kept.keep(name, span))?;
+        }
+        Some(kept)
+    }
+
+    /// Whether a `<link>` of this `rel` may be wanted.
+    #[inline(always)]
+    fn is_wanted(&self, rel: Option<Value>) -> bool {
+        match rel {
+            Some(Value::Plain(rel)) => self.kinds.links_any(rel),
+            _ => true,
         }
     }
 
