@@ -22,29 +22,18 @@ struct Work {
     ours: Base,
     page: Url,
     floor: url::Url,
-    references: References,
+    references: Vec<&'static str>,
 }
 
-/// The references of a page, one behind the other as in the page itself.
-struct References {
-    text: String,
-    ends: Vec<usize>,
-}
-
-impl References {
-    fn of(page: &input::Page) -> References {
-        let mut all = References { text: String::new(), ends: Vec::new() };
-        for reference in page.references() {
-            all.text.push_str(&reference);
-            all.ends.push(all.text.len());
-        }
-        all
+/// The references of a page, one behind the other as in the page itself. The text is never given back.
+fn references_of(page: &input::Page) -> Vec<&'static str> {
+    let (mut all, mut ends) = (String::new(), vec![0]);
+    for reference in page.references() {
+        all.push_str(&reference);
+        ends.push(all.len());
     }
-
-    fn iter(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
-    }
+    let text: &'static str = all.leak();
+    ends.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
 }
 
 fn work() -> &'static [Work] {
@@ -55,7 +44,7 @@ fn work() -> &'static [Work] {
             Work {
                 ours: Base::new(&url),
                 floor: url::Url::parse(url.as_str()).expect("a page's URL"),
-                references: References::of(page),
+                references: references_of(page),
                 page: url,
             }
         };
@@ -75,14 +64,14 @@ fn address(page: &input::Page) -> Url {
 }
 
 fn references() -> usize {
-    work().iter().map(|work| work.references.ends.len()).sum()
+    work().iter().map(|work| work.references.len()).sum()
 }
 
 /// Gives the fingerprint and the site of each link of a page.
 fn keys_of(work: &Work, sites: &mut Sites, each: &mut impl FnMut(u64, Site<'_>, &Url)) {
     let mut url = work.page.clone();
     let home = Site::of(work.page.host());
-    for reference in work.references.iter() {
+    for reference in &work.references {
         match work.ours.resolve_into(reference, UTF_8, &mut url) {
             Ok(Reach::SameHost) => each(fingerprint(RNG_SEED, url.as_str()), home, &url),
             Ok(Reach::AnyHost) => each(fingerprint(RNG_SEED, url.as_str()), sites.of(url.host()), &url),
@@ -97,7 +86,7 @@ fn main() {
     let (mut plain, mut sites) = (0, Sites::new());
     for work in work() {
         let mut theirs = Vec::new();
-        for reference in work.references.iter() {
+        for reference in &work.references {
             let by_parser = work.ours.resolve_by_parser(reference, UTF_8).ok();
             let by_crate = work.floor.join(reference).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             let by_crate = by_crate.and_then(|mut url| {
@@ -140,7 +129,7 @@ fn ours(bencher: Bencher) {
 fn floor(bencher: Bencher) {
     bencher.counter(ItemsCount::new(references())).bench(|| {
         for work in work() {
-            for reference in work.references.iter() {
+            for reference in &work.references {
                 if let Ok(url) = work.floor.join(reference) {
                     black_box(fingerprint(RNG_SEED, url.as_str()));
                 }

@@ -169,19 +169,13 @@ impl Foreign {
     }
 }
 
-/// Names of the elements that hold raw text.
-#[rustfmt::skip]
-pub(super) const RAW_TEXT: &[&[u8]] = &[
-    b"style", b"title", b"textarea", b"iframe", b"noembed", b"noframes", b"xmp", b"script", b"plaintext",
-];
-
-/// How the content of an HTML element is read, if it is no markup (scripting is off: `noscript` is markup).
-pub(super) fn raw_text(name: &[u8]) -> Option<RawText> {
-    // The first letter rules out most elements.
-    match name.first()?.to_ascii_lowercase() {
-        b's' if name.eq_ignore_ascii_case(b"script") => Some(RawText::Script),
-        b'p' if name.eq_ignore_ascii_case(b"plaintext") => Some(RawText::Plaintext),
-        b's' | b't' | b'i' | b'n' | b'x' if is_any(name, RAW_TEXT) => Some(RawText::Plain),
+/// How the content of an HTML element is read, if it is no markup (scripting is off: `noscript` is markup); by its name in
+/// lower case.
+pub(super) const fn raw_text(name: &[u8]) -> Option<RawText> {
+    match name {
+        b"script" => Some(RawText::Script),
+        b"plaintext" => Some(RawText::Plaintext),
+        b"style" | b"title" | b"textarea" | b"iframe" | b"noembed" | b"noframes" | b"xmp" => Some(RawText::Plain),
         _ => None,
     }
 }

@@ -1,4 +1,7 @@
 //! Attributes that are kept of a tag: the first of each name, as places in the page.
+//!
+//! Decides: names are told by length and then as a number, for the short ones. A duplicate is dropped (WHATWG HTML section
+//! 13.2.5.33). Whether an element needs what is kept is up to the pass.
 
 use super::super::tokenizer::Span;
 

@@ -12,7 +12,7 @@ mod kept;
 mod name;
 
 use super::block::{self, Kernel, Task};
-use super::foreign::{self, Clues, Foreign, Space};
+use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
 use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
@@ -52,7 +52,7 @@ pub(super) enum Says {
 const ELEMENTS_MAX: usize = 2_000;
 
 /// Names that are wanted whatever the kinds: they change how bytes are read, or what the page's links mean.
-const ALWAYS: u32 = wanted::bits(&[b"base", b"math", b"meta", b"svg", b"template"]) | wanted::bits(foreign::RAW_TEXT);
+const ALWAYS: u32 = wanted::bits(&[b"base", b"math", b"meta", b"svg", b"template"]) | name::RAW_TEXT;
 
 /// A page on the way: where the pass is, and what must be remembered from tag to tag.
 #[derive(Clone)]

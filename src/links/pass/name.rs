@@ -1,5 +1,10 @@
 //! Names of elements that are acted upon.
+//!
+//! Decides: what a tag is to the pass, by the bit of its name, so that no name is compared letter by letter here. `image` is
+//! `img`; `svg` and `math` are one thing, as are elements whose content is read in one way.
+//! Invariants: every name that may be wanted is something here.
 
+use super::super::foreign;
 use super::super::tokenizer::{RawText, TagName};
 use super::super::wanted::{self, NAMES};
 
@@ -42,15 +47,27 @@ const fn of_names() -> [Name; NAMES.len()] {
             b"meta" => Name::Meta,
             b"source" => Name::Source,
             b"template" => Name::Template,
-            b"script" => Name::Raw(RawText::Script),
-            b"plaintext" => Name::Raw(RawText::Plaintext),
-            // The others of `foreign::RAW_TEXT`.
-            _ => Name::Raw(RawText::Plain),
+            name => match foreign::raw_text(name) {
+                Some(raw) => Name::Raw(raw),
+                None => Name::Other,
+            },
         };
         at += 1;
     }
     names
 }
+
+/// The bits of names whose content is no markup.
+pub(super) const RAW_TEXT: u32 = {
+    let (mut bits, mut at) = (0, 0);
+    while at < NAMES.len() {
+        if foreign::raw_text(NAMES[at]).is_some() {
+            bits |= 1 << at;
+        }
+        at += 1;
+    }
+    bits
+};
 
 impl Name {
     /// Of a tag.
@@ -64,25 +81,5 @@ impl Name {
     #[inline(always)]
     pub fn keeps(self) -> bool {
         !matches!(self, Name::Template | Name::Foreign | Name::Raw(_) | Name::Other)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::links::foreign;
-
-    #[test]
-    fn raw_text_has_names() {
-        for name in NAMES {
-            let tag = TagName { name, end: false, bit: 0 };
-            let raw = match Name::of(&tag) {
-                Name::Raw(raw) => Some(raw),
-                // Reads its attributes first.
-                Name::Iframe => Some(RawText::Plain),
-                _ => None,
-            };
-            assert_eq!(raw, foreign::raw_text(name), "{}", String::from_utf8_lossy(name));
-        }
     }
 }

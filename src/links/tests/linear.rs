@@ -87,7 +87,7 @@ impl Task for Count<'_> {
             if tokenizer.attributes(|_, _| {}).is_none() {
                 break;
             }
-            if let Some(raw) = foreign::raw_text(tag.name).filter(|_| !tag.end) {
+            if let Some(raw) = foreign::raw_text(&tag.name.to_ascii_lowercase()).filter(|_| !tag.end) {
                 tokenizer.skip_raw_text(tag.name, raw);
             }
         }

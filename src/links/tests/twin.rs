@@ -79,7 +79,7 @@ impl Task for Read<'_> {
                 attributes.entry(lower(name)).or_insert_with(|| decoder.text(value).to_owned());
             }
             tags.push(StartOrEnd { end, name: lower(name), attributes });
-            if let Some(raw) = foreign::raw_text(name).filter(|_| self.raw_text && !end) {
+            if let Some(raw) = foreign::raw_text(lower(name).as_bytes()).filter(|_| self.raw_text && !end) {
                 tokenizer.skip_raw_text(name, raw);
             }
         }
@@ -159,7 +159,7 @@ fn bytewise(page: &[u8]) -> Vec<StartOrEnd> {
             break;
         }
         tags.push(StartOrEnd { end, name: lower(name), attributes });
-        if let Some(raw) = foreign::raw_text(name).filter(|_| !end) {
+        if let Some(raw) = foreign::raw_text(lower(name).as_bytes()).filter(|_| !end) {
             tokenizer.skip_raw_text(name, raw);
         }
     }

@@ -1,15 +1,16 @@
 //! What is left of a tag, passed without a look at each attribute.
 //!
-//! Decides: most of what stands in tags is asked by nobody: styles behind a link, all of a script's, most of a `<meta>`.
-//! Such a tag's end is the first `>`, unless that stands in a quoted value, and what is asked for is seen by its letters.
-//! Whoever is told nothing has to read the attributes one by one.
+//! Decides: most of what stands in tags is asked for by nobody: classes behind a link, all that a script's tag says, most
+//! of a `<meta>`. The end of such a tag is the first `>`, unless that stands in a quoted value, and what is asked for is seen
+//! by its letters. Whoever is told nothing has to read the attributes one by one.
 //!
 //! Why this is enough: a quoted value begins at a quote behind `=`, with or without spaces between, and has no other quote
 //! of its kind in it. So if there is no `'` before the first `>`, and the last `"` is not behind `=` nor space, the `>`
 //! stands in no such value; and no other `>` is part of a tag.
 //!
 //! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
-//! Invariants: never wrongly told; each byte is looked at once. The last 67 bytes of a page are not skimmed.
+//! Invariants: never wrongly told; each byte is looked at once.
+//! Limits: what stands in the page's last window is not skimmed.
 
 use super::super::block::{BLOCK, Kernel, WINDOW};
 use super::look::block_of;
