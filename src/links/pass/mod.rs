@@ -113,20 +113,25 @@ impl Task for Batch<'_, '_> {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> bool {
-        let Batch { pass, elements } = self;
-        let mut tokenizer = Tokenizer::new(pass.bytes, pass.at, kernel);
-        while elements.len() < ELEMENTS_MAX {
-            let Some(is_base) = pass.tag(&mut tokenizer, elements) else { return false };
-            if is_base {
-                break;
-            }
-        }
-        pass.at = tokenizer.at();
-        true
+        self.pass.read_under(kernel, self.elements)
     }
 }
 
 impl<'a> Pass<'a> {
+    /// As `read`, under this kernel.
+    #[inline(always)]
+    pub fn read_under<K: Kernel>(&mut self, kernel: K, batch: &mut Vec<Element<'a>>) -> bool {
+        let mut tokenizer = Tokenizer::new(self.bytes, self.at, kernel);
+        while batch.len() < ELEMENTS_MAX {
+            let Some(is_base) = self.tag(&mut tokenizer, batch) else { return false };
+            if is_base {
+                break;
+            }
+        }
+        self.at = tokenizer.at();
+        true
+    }
+
     /// Reads the next wanted tag, and appends what it says, if anything. Returns whether that is the base.
     #[inline(always)]
     fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<bool> {

@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use super::super::block::{BLOCK, Kernel, Task, WINDOW, with_best};
 use super::super::foreign;
+use super::super::kinds::Kinds;
+use super::super::pass::Pass;
 use super::super::tokenizer::Tokenizer;
 use super::super::wanted::{self, Letters, Wanted};
 
@@ -71,9 +73,27 @@ impl<K: Kernel> Kernel for Counting<'_, K> {
     }
 }
 
+/// Reads all attributes of what is wanted.
 struct Count<'a> {
     page: &'a [u8],
     wanted: &'a Wanted,
+}
+
+/// Reads what a crawl reads.
+struct CountPass<'a>(&'a [u8], &'a Kinds);
+
+impl Task for CountPass<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> usize {
+        let loads = Cell::new(0);
+        let (mut pass, mut batch) = (Pass::new(self.0, self.1), Vec::new());
+        while pass.read_under(Counting { kernel, loads: &loads }, &mut batch) {
+            batch.clear();
+        }
+        loads.get()
+    }
 }
 
 impl Task for Count<'_> {
@@ -112,6 +132,17 @@ fn check(bytes: usize) {
         ("", "<p a=b\">", ""),
         ("", "<a>", ""),
         ("", "<a><a ", ""),
+        ("", "<a href=\"x\" '>", ""),
+        ("", "<a href=\"x\" rel=y>", ""),
+        ("", "<a href=\"x\" b=\"> \">", ""),
+        ("", "<a href=\"x\" ", ""),
+        ("", "<meta =\">", ""),
+        ("", "<meta b", ""),
+        ("", "<link rel=\"x\" y>", ""),
+        ("", "<svg =\">", ""),
+        ("<svg>", "<a =\">", ""),
+        ("<a ", "href=\"x\" ", ""),
+        ("<link ", "rel=\"x\" ", ""),
         ("", "<ti", ""),
         ("", "<p><ti", ""),
         ("", "<p a=\"><a>", ""),
@@ -150,6 +181,10 @@ fn check(bytes: usize) {
         for every in [false, true] {
             wanted.set_every(every);
             let loads = with_best(Count { page: page.as_bytes(), wanted: &wanted });
+            assert!(loads <= page.len() * LOADS_MAX, "{loads} blocks for {} bytes of {before}{piece}", page.len());
+        }
+        for kinds in [&Kinds::FOLLOW, &Kinds::ALL] {
+            let loads = with_best(CountPass(page.as_bytes(), kinds));
             assert!(loads <= page.len() * LOADS_MAX, "{loads} blocks for {} bytes of {before}{piece}", page.len());
         }
     }
