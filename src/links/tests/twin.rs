@@ -404,6 +404,7 @@ fn skimmed_tags() {
                 (" class=\"r el\">", rel, Some(false)),
                 (" class=\"rel\">", rel, None),
                 (" aria-label=\"x\">", rel, Some(false)),
+                (" class=\"red r-l el\">", rel, Some(false)),
                 (" REL=x>", rel, None),
                 (" o=\"p\" q=\"s\">", r, Some(false)),
                 (" o=\"p\" q=robots>", r, None),
