@@ -78,11 +78,12 @@ impl Ground {
         let begins_segment = kept == self.folder_end;
         match bytes::plain_end(bytes, start, begins_segment) {
             Some(end) if kept + bytes.len() <= usize::from(u16::MAX) => {
-                // An origin that stands in the reference, too, comes with the rest.
-                let kept = if start > 0 { 0 } else { kept };
-                let (kept, rest) = (self.url.text.get(..kept)?, reference.get(..end)?);
+                let rest = reference.get(..end)?;
                 to.text.clear();
-                to.text.push_str(kept);
+                // An origin that stands in the reference, too, comes with the rest.
+                if start == 0 {
+                    to.text.push_str(self.url.text.get(..kept)?);
+                }
                 to.text.push_str(rest);
                 (to.host_start, to.host_end) = (self.url.host_start, self.url.host_end);
                 (to.path_start, to.port) = (self.url.path_start, self.url.port);
@@ -121,9 +122,12 @@ pub(super) fn resolve_alone(reference: &str, encoding: &'static Encoding, to: &m
 /// The scheme of a URL that is written out, and where its host begins.
 #[inline(always)]
 fn written_out(bytes: &[u8]) -> Option<(Scheme, usize)> {
-    match bytes {
-        [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => Some((Scheme::Https, HTTPS_PREFIX.len())),
-        [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => Some((Scheme::Http, HTTP_PREFIX.len())),
+    // As a number: eight bytes, since one of a host must follow `http://`.
+    const HTTPS: u64 = u64::from_be_bytes(*b"https://");
+    const HTTP: u64 = u64::from_be_bytes(*b"http://\0");
+    match u64::from_be_bytes(*bytes.first_chunk()?) {
+        HTTPS => Some((Scheme::Https, HTTPS_PREFIX.len())),
+        word if word & !0xff == HTTP => Some((Scheme::Http, HTTP_PREFIX.len())),
         _ => None,
     }
 }

@@ -16,7 +16,9 @@ pub fn site_of(host: &str) -> &str {
     if host.starts_with('[') || is_ipv4(host) {
         return host;
     }
-    psl::domain_str(host).unwrap_or(host)
+    // The last bytes of the host: not checked for being text again.
+    let domain_bytes = psl::domain(host.as_bytes()).map_or(host.len(), |domain| domain.as_bytes().len());
+    host.len().checked_sub(domain_bytes).and_then(|start| host.get(start..)).unwrap_or(host)
 }
 
 /// Whether `host` is a suffix under which names are given to anyone, such as `co.uk`, or a single label.

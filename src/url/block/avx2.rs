@@ -133,7 +133,9 @@ fn bits_of(loaded: &Loaded) -> Bits64 {
         _mm256_andnot_si256(is_plain, splat(0xff))
     });
     let odd = loaded.bits(first, last);
-    Bits64 { odd, slashes: loaded.places(b'/'), dots: loaded.places(b'.') | loaded.places(b'%') }
+    let [first, last] =
+        [loaded.first, loaded.last].map(|vector| _mm256_or_si256(equal(vector, b'.'), equal(vector, b'%')));
+    Bits64 { odd, slashes: loaded.places(b'/'), dots: loaded.bits(first, last) }
 }
 
 #[target_feature(enable = "avx2")]

@@ -7,6 +7,9 @@
 //! Invariants: all ways give the same bits (tests compare them); none behind the end.
 #![allow(unsafe_code, reason = "vector instructions")]
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
 use super::bytes::{PATH, QUERY};
 
 #[cfg(target_arch = "x86_64")]
@@ -32,14 +35,36 @@ pub(super) struct HostBits64 {
 
 pub(super) const WIDE_BYTES: usize = 64;
 
+/// What this processor has for all bytes at once, asked for once: a reference takes less time than ten such questions.
+#[cfg(target_arch = "x86_64")]
+static WIDE: OnceLock<Wide> = OnceLock::new();
+
+#[cfg(target_arch = "x86_64")]
+enum Wide {
+    Avx512(avx512::Avx512),
+    Avx2(avx2::Avx2),
+    No,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Wide {
+    fn detect() -> Wide {
+        match (avx512::Avx512::detect(), avx2::Avx2::detect()) {
+            (Some(wide), _) => Wide::Avx512(wide),
+            (None, Some(wide)) => Wide::Avx2(wide),
+            (None, None) => Wide::No,
+        }
+    }
+}
+
 /// The bits of the first 64 bytes.
 #[inline(always)]
 pub(super) fn bits64(bytes: &[u8]) -> Bits64 {
     #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = avx512::Avx512::detect() {
-        return wide.bits(bytes);
-    } else if let Some(wide) = avx2::Avx2::detect() {
-        return wide.bits(bytes);
+    match WIDE.get_or_init(Wide::detect) {
+        Wide::Avx512(wide) => return wide.bits(bytes),
+        Wide::Avx2(wide) => return wide.bits(bytes),
+        Wide::No => {}
     }
     bits_by_blocks(bytes)
 }
@@ -48,10 +73,10 @@ pub(super) fn bits64(bytes: &[u8]) -> Bits64 {
 #[inline(always)]
 pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
     #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = avx512::Avx512::detect() {
-        return wide.host_bits(bytes);
-    } else if let Some(wide) = avx2::Avx2::detect() {
-        return wide.host_bits(bytes);
+    match WIDE.get_or_init(Wide::detect) {
+        Wide::Avx512(wide) => return wide.host_bits(bytes),
+        Wide::Avx2(wide) => return wide.host_bits(bytes),
+        Wide::No => {}
     }
     host_bits_by_blocks(bytes)
 }
@@ -60,10 +85,10 @@ pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
 #[inline(always)]
 pub(super) fn both_bits64(bytes: &[u8]) -> (HostBits64, Bits64) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = avx512::Avx512::detect() {
-        return wide.both_bits(bytes);
-    } else if let Some(wide) = avx2::Avx2::detect() {
-        return wide.both_bits(bytes);
+    match WIDE.get_or_init(Wide::detect) {
+        Wide::Avx512(wide) => return wide.both_bits(bytes),
+        Wide::Avx2(wide) => return wide.both_bits(bytes),
+        Wide::No => {}
     }
     (host_bits_by_blocks(bytes), bits_by_blocks(bytes))
 }
