@@ -1,6 +1,7 @@
 //! Examples of whole pages, invariants under cuts and noise, and time.
 
 mod linear;
+mod skim;
 mod slow;
 mod standard;
 mod twin;
