@@ -308,6 +308,41 @@ fn time_is_linear() {
     }
 }
 
+/// What is not read in haste.
+#[test]
+fn attributes_behind_a_link_count() {
+    let long = "c".repeat(70);
+    for (tag, nofollow) in [
+        ("<a href=\"1\" rel=\"nofollow\">", true),
+        ("<a href=\"1\" class=\"LONG\" rel='nofollow'>", true),
+        ("<a class=\"LONG\" href=\"1\" title=\"t\" REL=nofollow>", true),
+        ("<a rel=\"nofollow\" href=\"1\" title=\"t\">", true),
+        ("<area href=\"1\" alt=\"LONG\" rel=\"nofollow\">", true),
+        ("<a href=\"1\" title=\"rel=nofollow\">", false),
+        ("<a rel=\"x\" href=\"1\" rel=\"nofollow\">", false),
+        ("<a href=\"1\" rel rel=\"nofollow\">", false),
+    ] {
+        let page = format!("{}{}", tag.replace("LONG", &long), " ".repeat(200));
+        let found = if nofollow { "http://a.test/d/1 nofollow " } else { "http://a.test/d/1" };
+        assert_eq!(scanned(page.as_bytes(), None, 10).0, [found], "{tag}");
+    }
+    for (tag, found) in [
+        ("<img src=\"1\" class=\"LONG\" srcset=\"2 1x\">", "img 1;srcset 2"),
+        ("<img srcset=\"2 1x\" src=\"1\" alt=\"LONG\" src=\"3\">", "img 1;srcset 2"),
+        ("<link rel=\"next\" class=\"LONG\" href=\"1\">", "link:next 1"),
+        ("<link rel=\"n&#101;xt\" href=\"1\">", "link:next 1"),
+        ("<link rel=\"icon\" href=\"1\"><link href=\"2\" rel=\"next\" rel=\"icon\">", "link:next 2"),
+        ("<svg><g a=x/><path b=\"c\"/><a href=\"1\"></svg><a href=\"2\">", "svg-a 1;a 2"),
+        ("<svg a=x/><a href=\"1\"></svg>", "svg-a 1"),
+        ("<svg a=\"x\"/><a href=\"1\">", "a 1"),
+        ("<svg/><A\u{20}href=\"1\"><a\0href=\"2\"><a href=\"3\">", "a 1;a 3"),
+    ] {
+        let kinds = Kinds::parse("a,svg-a,img,srcset,link:next").unwrap();
+        let all = raw(tag.replace("LONG", &long), &kinds).join(";").replace("http://a.test/d/", "");
+        assert_eq!(all, found, "{tag}");
+    }
+}
+
 #[test]
 fn kinds_of_a_link_are_reported_as_such() {
     let document = Absolute::parse("http://a.test/").unwrap();
