@@ -330,6 +330,8 @@ fn attributes_behind_a_link_count() {
         ("<img src=\"1\" class=\"LONG\" srcset=\"2 1x\">", "img 1;srcset 2"),
         ("<img srcset=\"2 1x\" src=\"1\" alt=\"LONG\" src=\"3\">", "img 1;srcset 2"),
         ("<link rel=\"next\" class=\"LONG\" href=\"1\">", "link:next 1"),
+        ("<meta http-equiv=\"Refresh\" content=\"0;url=1\">", "refresh 1"),
+        ("<meta name=LONG http-equiv=refresh content=\"0;url=1\">", "refresh 1"),
         ("<link rel=\"n&#101;xt\" href=\"1\">", "link:next 1"),
         ("<link rel=\"icon\" href=\"1\"><link href=\"2\" rel=\"next\" rel=\"icon\">", "link:next 2"),
         ("<svg><g a=x/><path b=\"c\"/><a href=\"1\"></svg><a href=\"2\">", "svg-a 1;a 2"),
@@ -337,7 +339,7 @@ fn attributes_behind_a_link_count() {
         ("<svg a=\"x\"/><a href=\"1\">", "a 1"),
         ("<svg/><A\u{20}href=\"1\"><a\0href=\"2\"><a href=\"3\">", "a 1;a 3"),
     ] {
-        let kinds = Kinds::parse("a,svg-a,img,srcset,link:next").unwrap();
+        let kinds = Kinds::parse("a,svg-a,img,srcset,refresh,link:next").unwrap();
         let all = raw(tag.replace("LONG", &long), &kinds).join(";").replace("http://a.test/d/", "");
         assert_eq!(all, found, "{tag}");
     }
