@@ -30,7 +30,7 @@ pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> (&'static Encod
 
 /// The encoding that the Content-Type header names.
 pub(super) fn named(content_type: Option<&str>) -> Option<&'static Encoding> {
-    let label = mime::parameter(content_type?, "charset")?;
+    let label = mime::charset(content_type?)?;
     Encoding::for_label(label.as_bytes())
 }
 
@@ -100,21 +100,21 @@ fn meta_encoding(rest: &mut &[u8]) -> Option<&'static Encoding> {
             need_pragma = Some(false);
         }
     }
+    // Whatever was said so far: who runs out of bytes inside a tag is told nothing.
+    if rest.is_empty() {
+        return None;
+    }
     if need_pragma? && pragma != Some(true) {
         return None;
     }
-    in_meta(charset??)
+    let encoding = charset??;
+    Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { readable(encoding) })
 }
 
 /// An encoding named inside the document cannot be one that could not have been read so far.
-fn in_meta(encoding: &'static Encoding) -> Option<&'static Encoding> {
-    Some(if encoding == encoding_rs::UTF_16BE || encoding == encoding_rs::UTF_16LE {
-        UTF_8
-    } else if encoding == X_USER_DEFINED {
-        WINDOWS_1252
-    } else {
-        encoding
-    })
+fn readable(encoding: &'static Encoding) -> &'static Encoding {
+    let is_utf16 = encoding == encoding_rs::UTF_16BE || encoding == encoding_rs::UTF_16LE;
+    if is_utf16 { UTF_8 } else { encoding }
 }
 
 /// "Extracting a character encoding from a meta element" (HTML section 2.3.11).
@@ -188,7 +188,7 @@ pub(super) fn xml_declaration(head: &[u8]) -> Option<&'static Encoding> {
     if label.iter().any(|byte| *byte <= 0x20) {
         return None;
     }
-    Encoding::for_label(label).and_then(in_meta)
+    Encoding::for_label(label).map(readable)
 }
 
 fn trim_control(bytes: &[u8]) -> &[u8] {
@@ -227,6 +227,13 @@ mod tests {
         assert_eq!(name("<meta http-equiv=Content-Type content='x charset charset = \"big5\"'>", None), "Big5");
         assert_eq!(name("<meta charset=nosuch><meta charset=big5>", None), "Big5");
         assert_eq!(name(&format!("{:1$}<meta charset=big5>", "", 1020), None), "windows-1252", "too late");
+        assert_eq!(name(&format!("{:1$}<meta charset=big5  >", "", 1004), None), "windows-1252", "cut in its tag");
+        for open in ["<meta charset=big5 x", "<meta charset=big5 ", "<meta charset=big5 x ", "<meta charset=big5 x=y"] {
+            assert_eq!(name(open, None), "windows-1252", "{open}");
+            assert_eq!(name(&format!("{open} >"), None), "Big5", "{open}");
+        }
+        assert_eq!(name("<?xml version='1.0' encoding='utf-16'?>", None), "UTF-8");
+        assert_eq!(name("<?xml version='1.0' encoding='x-user-defined'?>", None), "x-user-defined");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! as `text/plain` (section 7.2). Without a type the bytes tell (section 7.1). Of XML the root element tells the rest.
 //!
 //! Source: WHATWG MIME Sniffing. Where it is left: it has `text/html` with a PDF's signature stay HTML, as browsers do,
-//! which have a person in front of them; scanned as HTML, a PDF gives links that are none.
+//! which have a person in front of them; scanned as HTML, a PDF gives links that are none. And a sitemap is told by its
+//! root element as a feed is, and both as `text/plain` and as bytes of no type, too.
 //! Invariants: looks at the first 1,445 bytes alone (section 5.2).
 //! Limits: no PDF is read for its links; it is known and counted.
 
@@ -35,17 +36,18 @@ impl Document {
         let head = body.get(..SNIFF_BYTES).unwrap_or(body);
         if mime::is_html(content_type, body) {
             return match signature(head) {
-                Some(binary) => binary,
-                None if is_feed(head) => Document::Xml,
-                None => Document::Html,
+                // Text may begin with the letters of a signature.
+                Some(binary) if binary == Document::Pdf || is_binary(head) => binary,
+                _ if is_listing(head) => Document::Xml,
+                _ => Document::Html,
             };
         }
         let essence = content_type.map(mime::essence).unwrap_or_default().to_ascii_lowercase();
         match essence.as_slice() {
             b"application/pdf" | b"application/x-pdf" => Document::Pdf,
             b"application/gzip" | b"application/x-gzip" => Document::Gzip,
-            b"text/xml" | b"application/xml" => Document::Xml,
-            other if other.ends_with(b"+xml") => Document::Xml,
+            xml if mime::is_xml(xml) => Document::Xml,
+            b"text/plain" | b"application/octet-stream" | b"binary/octet-stream" if is_listing(head) => Document::Xml,
             b"text/plain" if is_binary(head) => signature(head).unwrap_or(Document::Other),
             b"text/plain" => Document::Text,
             b"application/octet-stream" | b"binary/octet-stream" => signature(head).unwrap_or(Document::Other),
@@ -58,7 +60,7 @@ impl Document {
             _ => match signature(head) {
                 Some(binary) => binary,
                 // No list of URLs begins so, and many sitemaps have no declaration.
-                None if skip_mark(head).trim_ascii_start().starts_with(b"<") => Document::Xml,
+                None if skip_mark(head).trim_ascii_start().starts_with(b"<") || begins_utf16_tag(head) => Document::Xml,
                 None if is_binary(head) || head.is_empty() => Document::Other,
                 None => Document::Text,
             },
@@ -98,8 +100,8 @@ fn is_binary(head: &[u8]) -> bool {
     !is_marked && head.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
-/// "Sniffing a mislabeled feed" (section 7.3).
-fn is_feed(head: &[u8]) -> bool {
+/// Whether the root element is that of a feed ("sniffing a mislabeled feed", section 7.3) or of a sitemap.
+fn is_listing(head: &[u8]) -> bool {
     let mut rest = skip_mark(head);
     loop {
         let start = rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
@@ -114,16 +116,24 @@ fn is_feed(head: &[u8]) -> bool {
             rest = tag;
             b"?>"
         } else {
-            // Of RSS 1.0, RDF, the standard wants both of its namespaces as well.
-            let is_rdf = tag.starts_with(b"rdf:RDF")
-                && [&b"http://purl.org/rss/1.0/"[..], b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"]
+            let is_name_end = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'>');
+            return match tag.split(is_name_end).next().unwrap_or_default() {
+                b"rss" | b"feed" | b"urlset" | b"sitemapindex" => true,
+                // Of RSS 1.0, RDF, the standard wants both of its namespaces as well.
+                b"rdf:RDF" => [&b"http://purl.org/rss/1.0/"[..], b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"]
                     .iter()
-                    .all(|name| memchr::memmem::find(tag, name).is_some());
-            return is_rdf || tag.starts_with(b"rss") || tag.starts_with(b"feed");
+                    .all(|name| memchr::memmem::find(tag, name).is_some()),
+                _ => false,
+            };
         };
         let Some(at) = memchr::memmem::find(rest, end) else { return false };
         rest = rest.get(at + end.len()..).unwrap_or_default();
     }
+}
+
+/// Whether UTF-16 with a byte order mark begins with `<`.
+fn begins_utf16_tag(head: &[u8]) -> bool {
+    head.starts_with(b"\xff\xfe<\0") || head.starts_with(b"\xfe\xff\0<")
 }
 
 fn skip_mark(head: &[u8]) -> &[u8] {
@@ -157,6 +167,13 @@ mod tests {
                 Document::Xml,
             ),
             ("text/html", b"<!-- never closed", Document::Html),
+            ("text/html", b"<?xml version='1.0'?><!-- x --><urlset\nxmlns='x'>", Document::Xml),
+            ("text/html", b"<feedback><a href=/yes>", Document::Html),
+            ("text/html", b"ID3 tags <a href=/yes>", Document::Html),
+            ("text/html, text/html; charset=utf-8", b"<article>", Document::Html),
+            ("text/plain", b"<sitemapindex>", Document::Xml),
+            ("text/plain", b"<a>", Document::Text),
+            ("application/octet-stream", b"\xef\xbb\xbf\n<rss version='2.0'>", Document::Xml),
             ("application/xhtml+xml", b"<html>", Document::Html),
             ("Application/RSS+XML; charset=x", b"<rss>", Document::Xml),
             ("image/svg+xml", b"<svg>", Document::Xml),
@@ -182,6 +199,10 @@ mod tests {
             (&b" <!doctype html>"[..], Document::Html),
             (b"\n<?xml version='1.0'?><urlset>", Document::Xml),
             (b"<urlset>", Document::Xml),
+            (b"<!-- x --><urlset>", Document::Xml),
+            (b"<!-- x --><html>", Document::Html),
+            (b"\xff\xfe<\0u\0", Document::Xml),
+            (b"\xff\xfeh\0", Document::Text),
             (b"http://a.test/\n", Document::Text),
             (b"%PDF-1.4", Document::Pdf),
             (b"GIF89a", Document::Other),

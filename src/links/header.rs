@@ -1,14 +1,16 @@
 //! What a response's header fields say: links, and what may be done with the page.
 //!
-//! Decides: `Link` counts as `<link>` does in a page: by each token of its `rel`. A link whose context is another resource
-//! (`anchor`) says nothing of this page. `X-Robots-Tag` counts when it is for everybody or for us.
-//! Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as appendix B.2 has it); the robots tag as search
-//! engines document it.
+//! Decides: `Link` counts as `<link>` does in a page: by each token of its first `rel`. A link whose context is another
+//! resource (`anchor`) says nothing of this page. `X-Robots-Tag` counts when it is for everybody or for us.
+//! Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as appendix B.2 to B.4 has it, and going on behind
+//! what is no link); the robots tag as search engines document it.
 //! Invariants: pure, linear, no byte can cause a panic.
 //! Limits: header fields have their own, of the HTTP client.
 
 use encoding_rs::UTF_8;
 
+use super::mime::{is_http_space, unquote};
+use super::scan::push_tokens;
 use super::{Kinds, Summary};
 use crate::url::{Base, Url, UrlError};
 
@@ -23,23 +25,23 @@ pub fn scan_link_fields<'a>(
     out: &mut dyn FnMut(Url),
 ) {
     let base = Base::new(url);
+    let mut rels = String::new();
     for value in values {
         let value = String::from_utf8_lossy(value);
         let mut rest: &str = &value;
-        while let Some((target, parameters, after)) = next_link(rest) {
+        while let Some((link, after)) = next_link(rest) {
             rest = after;
-            let Some(rel) = parameter(parameters, "rel").filter(|_| parameter(parameters, "anchor").is_none()) else {
+            if link.anchor.is_some_and(|anchor| !is_page(&anchor, &base, url)) {
                 continue;
-            };
-            for token in rel.split_ascii_whitespace().map(str::to_ascii_lowercase) {
-                if kinds.link(&token).is_none() {
-                    continue;
-                }
+            }
+            rels.clear();
+            push_tokens(&link.rel.unwrap_or_default(), &mut rels);
+            for _ in rels.split_ascii_whitespace().filter(|rel| kinds.link(rel).is_some()) {
                 if summary.links >= links_max {
                     summary.dropped += 1;
                     continue;
                 }
-                match base.resolve(target.trim(), UTF_8) {
+                match base.resolve(link.target.trim(), UTF_8) {
                     Ok(url) => {
                         summary.links += 1;
                         out(url);
@@ -58,7 +60,9 @@ pub fn hear_robots_tag(value: &[u8], agent: &str, summary: &mut Summary) {
     let mut is_for_us = true;
     for part in value.split(',') {
         let mut directive = part.trim();
-        if let Some((name, after)) = directive.split_once(':') {
+        if let Some((name, after)) = directive.split_once(':')
+            && is_product(name.trim())
+        {
             let name = name.trim();
             const WITH_VALUES: [&str; 4] =
                 ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
@@ -76,29 +80,55 @@ pub fn hear_robots_tag(value: &[u8], agent: &str, summary: &mut Summary) {
     }
 }
 
-/// The first link of a field's value: its target, its parameters, and what follows the comma behind them.
-fn next_link(value: &str) -> Option<(&str, &str, &str)> {
-    let (_, value) = value.split_once('<')?;
-    let (target, value) = value.split_once('>')?;
-    let mut is_quoted = false;
-    let mut is_escaped = false;
-    let end = value.bytes().position(|byte| {
-        let was_escaped = std::mem::replace(&mut is_escaped, false);
-        match byte {
-            b'\\' if is_quoted && !was_escaped => is_escaped = true,
-            b'"' if !was_escaped => is_quoted = !is_quoted,
-            b',' => return !is_quoted,
-            _ => {}
-        }
-        false
-    });
-    let (parameters, after) = value.split_at_checked(end.unwrap_or(value.len()))?;
-    Some((target, parameters, after.strip_prefix(',').unwrap_or(after)))
+/// Whether this may be the product token of an agent: a date, which has commas and colons too, has spaces.
+fn is_product(name: &str) -> bool {
+    !name.is_empty() && !name.contains(is_http_space)
 }
 
-/// The first parameter of that name, without case, quotes removed.
-fn parameter(parameters: &str, name: &str) -> Option<String> {
-    super::mime::parameter(parameters, name).map(|value| value.trim().to_owned())
+/// Whether an `anchor` is the page itself, not another resource nor a part of it.
+fn is_page(anchor: &str, base: &Base, url: &Url) -> bool {
+    !anchor.contains('#') && base.resolve(anchor.trim(), UTF_8).is_ok_and(|context| context == *url)
+}
+
+/// A link of a field's value, with the first of each parameter that matters.
+struct Link<'v> {
+    target: &'v str,
+    rel: Option<String>,
+    anchor: Option<String>,
+}
+
+/// The first link, and what follows the comma behind it.
+fn next_link(value: &str) -> Option<(Link<'_>, &str)> {
+    let (_, value) = value.split_once('<')?;
+    let (target, mut rest) = value.split_once('>')?;
+    let mut link = Link { target, rel: None, anchor: None };
+    while let Some(parameter) = trim(rest).strip_prefix(';') {
+        let (name, value, after) = next_parameter(trim(parameter))?;
+        if name.eq_ignore_ascii_case("rel") {
+            link.rel.get_or_insert(value);
+        } else if name.eq_ignore_ascii_case("anchor") {
+            link.anchor.get_or_insert(value);
+        }
+        rest = after;
+    }
+    Some((link, rest.split_once(',').map(|(_, after)| after).unwrap_or_default()))
+}
+
+/// A parameter's name, its value without quotes, and what is behind it. `None` cannot be: each cut is at a character.
+fn next_parameter(parameter: &str) -> Option<(&str, String, &str)> {
+    let end = parameter.find(|one| is_http_space(one) || matches!(one, '=' | ';' | ',')).unwrap_or(parameter.len());
+    let (name, after) = parameter.split_at_checked(end)?;
+    let Some(value) = trim(after).strip_prefix('=').map(trim) else { return Some((name, String::new(), after)) };
+    if let Some(quoted) = value.strip_prefix('"') {
+        let (value, after) = unquote(quoted);
+        return Some((name, value, after));
+    }
+    let (value, after) = value.split_at_checked(value.find([';', ',']).unwrap_or(value.len()))?;
+    Some((name, value.trim_end_matches(is_http_space).to_owned(), after))
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_start_matches(is_http_space)
 }
 
 #[cfg(test)]
@@ -128,6 +158,20 @@ mod tests {
             ("</c>; title=\"a\\\", \"; rel=canonical", vec!["http://a.test/c"]),
             ("</style>; rel=preload; as=style", vec![]),
             ("</other>; rel=next; anchor=\"#foo\"", vec![]),
+            (
+                "</page>; rel=next; anchor=\"\", <>; rel=prev; anchor=page",
+                vec!["http://a.test/page", "http://a.test/dir/page"],
+            ),
+            ("</other>; rel=next; anchor=\"/other\"", vec![]),
+            ("</x>; rel=\"next nofollow next NEXT\"", vec!["http://a.test/x"]),
+            (
+                "</x>; rel = next ,</y>;rel= \"prev\",</z> ; rel\t=next",
+                vec!["http://a.test/x", "http://a.test/y", "http://a.test/z"],
+            ),
+            ("</x>; title=5\" wide; rel=next, </y>; rel=prev", vec!["http://a.test/x", "http://a.test/y"]),
+            ("</x>; rel=\"next\" and more, </y>; rel=prev", vec!["http://a.test/x", "http://a.test/y"]),
+            ("</x>; rel=\"\"; rel=next, </y>; rel; rel=next, </z>; rel*=next", vec![]),
+            ("</x>; rel=\"next", vec!["http://a.test/x"]),
             ("</no>", vec![]),
             ("</no; rel=next", vec![]),
             ("mailto:x; rel=next, <mailto:x>; rel=next, <http://[>; rel=next", vec![]),
@@ -138,6 +182,12 @@ mod tests {
         ] {
             assert_eq!(links(value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn a_rel_of_many_tokens_gives_no_more_than_a_page_would() {
+        let value = format!("<{}>; rel=\"{}\"", "a".repeat(1_000), "next prev canonical ".repeat(1_000));
+        assert_eq!(links(&value).len(), 3);
     }
 
     #[test]
@@ -155,6 +205,9 @@ mod tests {
             ("otherbot: noindex, nofollow, ringcrawl: nofollow", (false, true)),
             ("RingCrawl:none", (true, true)),
             ("unavailable_after: 25 Jun 2030 15:00:00 PST, noindex", (true, false)),
+            ("unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, noindex", (true, false)),
+            ("unavailable_after: Saturday, 25-Jun-30 15:00:00 PST, none", (true, true)),
+            ("ringcrawl: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow", (false, true)),
             ("", (false, false)),
         ] {
             assert_eq!(heard(value), expected, "{value}");

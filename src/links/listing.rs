@@ -5,17 +5,18 @@
 //! of pages count, those of images, videos and enclosures do not. In text a line counts that is an http or https URL and
 //! nothing else, as the sitemaps protocol has it; sentences with addresses in them are no lists.
 //! Broken XML gives what stood before the break: half of the sitemaps that are broken are so by one bare `&`, which is
-//! taken as itself.
+//! taken as itself. Feeds have HTML in them that nobody escaped: an end tag ends all that is open up to its own element.
 //!
 //! Invariants: pure; linear time; entities that a document declares are not expanded, so nothing grows; no byte can
 //! cause a panic. Memory: the document once more where it is not UTF-8, `DEPTH_MAX` open elements, one URL.
-//! Limits: `links_max` links; elements more than `DEPTH_MAX` deep are read as if they were not there.
+//! Limits: `links_max` links; elements more than `DEPTH_MAX` deep are read as if they were not there; `BASES_MAX` bases.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Page, Summary, charset};
 use crate::url::{Base, Url, UrlError};
@@ -24,6 +25,8 @@ use crate::url::{Base, Url, UrlError};
 const DEPTH_MAX: usize = 64;
 /// Most bytes of an address: a longer one is no URL for us.
 const ADDRESS_BYTES_MAX: usize = 65_535;
+/// Most elements with a base of their own; each is made of the one before it.
+const BASES_MAX: usize = 10_000;
 
 /// What an XML document is.
 #[derive(Clone, Debug)]
@@ -40,7 +43,7 @@ pub enum Xml {
 pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml {
     let (text, encoding) = decoded(page, charset::xml_declaration);
     let mut listed = Listed::new(encoding, links_max, out);
-    let mut reading = Reading { open: Vec::new(), unremembered: 0, address: None };
+    let mut reading = Reading::default();
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
     config.allow_dangling_amp = true;
@@ -65,18 +68,15 @@ pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml 
             Event::Empty(start) => {
                 reading.open(&start, &first_base);
                 reading.attributes(&start, &first_base, &mut listed);
-                reading.close(&first_base, &mut listed);
+                reading.close(start.name().as_ref(), &first_base, &mut listed);
             }
-            Event::End(_) => reading.close(&first_base, &mut listed),
+            Event::End(end) => reading.close(end.name().as_ref(), &first_base, &mut listed),
             Event::Text(text) => reading.text(&text),
             Event::CData(text) => reading.text(&text),
-            Event::GeneralRef(reference) => match reference.resolve_char_ref() {
-                Ok(Some(one)) => reading.text(one.encode_utf8(&mut [0; 4])),
-                _ => match quick_xml::escape::resolve_predefined_entity(&reference) {
-                    Some(text) => reading.text(text),
-                    None => reading.text(&format!("&{};", &*reference)),
-                },
-            },
+            Event::GeneralRef(reference) => {
+                let written = format!("&{};", &*reference);
+                reading.text(referred(&written).as_deref().unwrap_or(&written));
+            }
             Event::Eof => break,
             _ => {}
         }
@@ -90,9 +90,7 @@ pub fn scan_lines(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Su
     let mut listed = Listed::new(encoding, links_max, out);
     let base = Base::new(page.url);
     for line in text.split(['\n', '\r']).map(str::trim) {
-        let scheme = line.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
-        let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        if is_http && !line.contains(char::is_whitespace) {
+        if has_scheme(line) && !line.contains(char::is_whitespace) {
             listed.take(&base, line);
         }
     }
@@ -127,7 +125,9 @@ impl<'o> Listed<'o> {
         Listed { summary: Summary::none(encoding), links_max, out }
     }
 
+    /// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.
     fn take(&mut self, base: &Base, text: &str) {
+        let text = text.trim_matches(|one: char| one.is_whitespace() || one == '\u{feff}');
         if text.is_empty() {
             return;
         }
@@ -157,17 +157,24 @@ enum Role {
 }
 
 struct Open {
+    /// Its name, hashed.
+    name: u64,
     role: Role,
     /// By `xml:base`, which holds inside, too.
     base: Option<Base>,
 }
 
+#[derive(Default)]
 struct Reading {
     open: Vec<Open>,
     /// Elements open beyond those.
     unremembered: usize,
+    /// Bases so far.
+    bases: usize,
     /// The text of an element that is an address, so far.
     address: Option<String>,
+    /// Whether it is one only if it has a scheme.
+    is_guid: bool,
 }
 
 impl Reading {
@@ -182,20 +189,23 @@ impl Reading {
             Some(Role::Located) => name == "loc",
             Some(Role::Linked) => match name {
                 "link" => attribute(start, "href").is_none(),
-                "guid" => attribute(start, "isPermaLink").is_none_or(|value| value.trim() == "true"),
+                "guid" => attribute(start, "isPermaLink").is_none_or(|value| value.trim().eq_ignore_ascii_case("true")),
                 _ => false,
             },
             _ => false,
         };
         // What stands inside an address is no part of it.
         self.address = is_address.then(String::new);
+        self.is_guid = name == "guid";
         let role = match name {
             "url" | "sitemap" => Role::Located,
             "channel" | "item" => Role::Linked,
             _ => Role::Other,
         };
-        let base = attribute(start, "xml:base").map(|href| self.base(first_base).with_href(href.trim()));
-        self.open.push(Open { role, base });
+        let href = attribute(start, "xml:base").filter(|href| !href.trim().is_empty() && self.bases < BASES_MAX);
+        self.bases += usize::from(href.is_some());
+        let base = href.map(|href| self.base(first_base).with_href(href.trim()));
+        self.open.push(Open { name: xxh3_64(start.name().as_ref().as_bytes()), role, base });
     }
 
     /// `link` with `href`: Atom's, and the sitemaps' for a page in other languages.
@@ -206,8 +216,11 @@ impl Reading {
         let Some(href) = attribute(start, "href") else { return };
         let rel = attribute(start, "rel").unwrap_or(Cow::Borrowed("alternate"));
         const FOLLOWED: [&str; 6] = ["alternate", "next", "prev", "previous", "next-archive", "prev-archive"];
-        if FOLLOWED.contains(&rel.trim()) {
-            listed.take(self.base(first_base), href.trim());
+        // A name stands for an address (RFC 4287 section 4.2.7.2).
+        let rel = rel.trim();
+        let rel = rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel);
+        if FOLLOWED.iter().any(|followed| rel.eq_ignore_ascii_case(followed)) {
+            listed.take(self.base(first_base), &href);
         }
     }
 
@@ -219,15 +232,20 @@ impl Reading {
         }
     }
 
-    fn close(&mut self, first_base: &Base, listed: &mut Listed) {
+    /// Closes the innermost element of that name, and what is open inside; nothing where there is none.
+    fn close(&mut self, name: &str, first_base: &Base, listed: &mut Listed) {
         if self.unremembered > 0 {
             self.unremembered -= 1;
             return;
         }
-        if let Some(address) = self.address.take() {
-            listed.take(self.base(first_base), address.trim());
+        let name = xxh3_64(name.as_bytes());
+        let Some(at) = self.open.iter().rposition(|open| open.name == name) else { return };
+        if let Some(address) = self.address.take()
+            && (!self.is_guid || has_scheme(&address))
+        {
+            listed.take(self.base(first_base), &address);
         }
-        self.open.pop();
+        self.open.truncate(at);
     }
 
     fn base<'a>(&'a self, first_base: &'a Base) -> &'a Base {
@@ -235,14 +253,51 @@ impl Reading {
     }
 }
 
-/// The value of the first attribute `name`; as written where its references are none.
+/// Whether an address is one of http or https by itself: a `guid` may be any text.
+fn has_scheme(address: &str) -> bool {
+    let scheme = address.trim_start().split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// The value of the first attribute `name`.
 fn attribute<'a>(start: &'a BytesStart, name: &str) -> Option<Cow<'a, str>> {
     let mut attributes = start.attributes();
     let found = attributes.with_checks(false).flatten().find(|attribute| attribute.key.as_ref() == name)?;
-    Some(match quick_xml::escape::unescape(&found.value) {
-        Ok(value) => Cow::Owned(value.into_owned()),
-        Err(_) => Cow::Owned(found.value.into_owned()),
-    })
+    let mut rest: &str = &found.value;
+    if !rest.contains('&') {
+        return Some(found.value);
+    }
+    let mut value = String::with_capacity(rest.len());
+    while let Some((before, at)) = rest.find('&').and_then(|at| rest.split_at_checked(at)) {
+        value.push_str(before);
+        let end = at.bytes().take(REFERENCE_BYTES_MAX).position(|byte| byte == b';').map(|end| end + 1);
+        let (written, behind) = at.split_at_checked(end.unwrap_or(1))?;
+        match referred(written) {
+            Some(text) => {
+                value.push_str(&text);
+                rest = behind;
+            }
+            // Not a reference, but its second half may begin one.
+            None => {
+                value.push('&');
+                rest = at.get(1..)?;
+            }
+        }
+    }
+    value.push_str(rest);
+    Some(Cow::Owned(value))
+}
+
+/// Most bytes of a reference: more zeros before a number nobody writes.
+const REFERENCE_BYTES_MAX: usize = 16;
+
+/// What `&NAME;` stands for, or `&#NUMBER;`: a number of no character for U+FFFD, as in HTML.
+fn referred(written: &str) -> Option<Cow<'_, str>> {
+    match quick_xml::escape::unescape(written) {
+        Ok(text) if written.len() > 1 => Some(text),
+        _ if written.starts_with("&#") && written.ends_with(';') => Some(Cow::Borrowed("\u{fffd}")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -315,6 +370,43 @@ mod tests {
     }
 
     #[test]
+    fn references_and_what_is_none() {
+        for (written, read) in [
+            ("/x?a=1&b=2&amp;c=3", "http://a.test/x?a=1&b=2&c=3"),
+            ("/x?a=&nbsp;&amp;c=&#x33;", "http://a.test/x?a=&nbsp;&c=3"),
+            ("/x?&&amp;&;&#50;&", "http://a.test/x?&&&;2&"),
+            ("/x&#0;y&#xD800;&#;", "http://a.test/x%EF%BF%BDy%EF%BF%BD%EF%BF%BD"),
+            ("/x&a-name-too-long-for-any;", "http://a.test/x&a-name-too-long-for-any;"),
+            ("\u{feff} /x\u{feff}\n", "http://a.test/x"),
+        ] {
+            assert_eq!(
+                xml(format!("<urlset><url><loc>{written}</loc></url></urlset>").as_bytes()),
+                [read],
+                "{written}"
+            );
+            assert_eq!(xml(format!("<feed><link href='{written}'/></feed>").as_bytes()), [read], "{written}");
+        }
+    }
+
+    #[test]
+    fn guids_and_relations() {
+        let guids =
+            b"<rss><channel><item><guid>12345</guid></item><item><guid isPermaLink='TRUE'> HTTP://b.test/1</guid>\
+            </item><item><guid isPermaLink='False'>http://b.test/no</guid><guid>urn:x</guid></item></channel></rss>";
+        assert_eq!(xml(guids), ["http://b.test/1"]);
+        let links = b"<feed><link rel='Alternate' href='1'/><link rel='alternates' href='no'/>\
+            <link rel='http://www.iana.org/assignments/relation/next' href='2'/></feed>";
+        assert_eq!(xml(links), ["http://a.test/dir/1", "http://a.test/dir/2"]);
+        let bases = "<a xml:base='x/'><link href='1'/></a><a xml:base=' '><link href='1'/></a>".repeat(BASES_MAX);
+        let url = Url::parse("http://a.test/").expect("a URL");
+        let body = format!("<feed xml:base='y/'>{bases}</feed>");
+        let mut found = Vec::new();
+        scan_xml(&page(&url, body.as_bytes(), None), usize::MAX, &mut |url| found.push(url.as_str().to_owned()));
+        let of = |address| found.iter().filter(|found| *found == address).count();
+        assert_eq!((of("http://a.test/y/x/1"), of("http://a.test/y/1")), (BASES_MAX - 1, BASES_MAX + 1));
+    }
+
+    #[test]
     fn what_is_no_listing_gives_nothing() {
         let url = Url::parse("http://a.test/").expect("a URL");
         let kind = |body: &[u8]| scan_xml(&page(&url, body, None), 9, &mut |_| panic!("a link"));
@@ -329,7 +421,13 @@ mod tests {
     #[test]
     fn what_stood_before_a_break_counts_and_entities_do_not_grow() {
         assert_eq!(xml(b"<urlset><url><loc>/1</loc></url><url><loc>/2</lo"), ["http://a.test/1"]);
-        assert_eq!(xml(b"<urlset></b></url><url><loc>/1</url>"), ["http://a.test/1"], "any end ends");
+        assert_eq!(xml(b"<urlset></b></url><url><loc>/1</url>"), ["http://a.test/1"], "ends of nothing end nothing");
+        assert_eq!(
+            xml(b"<urlset><url><loc>/1</lok>\n</url><url><loc>/2</x:loc></url>"),
+            ["http://a.test/1", "http://a.test/2"]
+        );
+        let html = "<item><description>a<br>b<p></description><link>/1</link></item>".repeat(70);
+        assert_eq!(xml(format!("<rss><channel>{html}</channel></rss>").as_bytes()).len(), 70);
         let bomb =
             b"<!DOCTYPE u [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;'>]><urlset><url><loc>/&b;</loc></url></urlset>";
         assert_eq!(xml(bomb), ["http://a.test/&b;"]);

@@ -4,7 +4,10 @@
 //! a type the first bytes tell, by the rows of the sniffing table that yield `text/html`. A body of `text/plain` that
 //! looks like HTML stays text.
 //!
-//! Source: WHATWG MIME Sniffing sections 4.4 (parsing), 7 and 7.1 (unknown type); RFC 9110 section 8.3.
+//! Several types, with commas between, are what a server makes of two headers: the last one counts.
+//!
+//! Source: WHATWG MIME Sniffing sections 4.4 (parsing), 7 and 7.1 (unknown type); Fetch section 2.2.2 ("extract a MIME
+//! type"); RFC 9110 section 8.3.
 //!
 //! Limits: XHTML is read as HTML: most of what is served as such was written for HTML parsers, and an XML error must
 //! not cost a page's links.
@@ -27,7 +30,7 @@ pub fn is_html(content_type: Option<&[u8]>, body: &[u8]) -> bool {
 
 /// Whether the header and the first bytes contradict each other: it names another type than HTML, and they are HTML's;
 /// or it says HTML, and they hold a byte that is in no text (section 3, binary data byte). Text may look like anything,
-/// and UTF-16, which a byte order mark begins, holds zeros.
+/// UTF-16, which a byte order mark begins, holds zeros, and XML may begin like HTML: with a comment.
 pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     let essence = content_type.map(essence).unwrap_or_default();
     if !names_type(essence) || body.is_empty() {
@@ -35,7 +38,7 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     }
     if !is_html(content_type, body) {
         let is_text = essence.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"text/"));
-        return !is_text && looks_like_html(body);
+        return !is_text && !is_xml(essence) && looks_like_html(body);
     }
     let head = body.get(..BINARY_BYTES).unwrap_or(body);
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
@@ -61,8 +64,26 @@ pub fn is_in_ranges(content_type: Option<&[u8]>, ranges: &str) -> bool {
     })
 }
 
-/// The value of parameter `name`, the first one if there are more; quotes removed.
-pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
+/// The `charset` of the type that counts; of one before it if that is the same type, and the last one has none.
+pub(super) fn charset(header: &str) -> Option<String> {
+    let (mut essence, mut charset, mut last) = (&b""[..], None, None);
+    for one in types(header.as_bytes()) {
+        last = std::str::from_utf8(one).ok().and_then(|one| parameter(one, "charset"));
+        let of = essence_of_one(one);
+        if !of.eq_ignore_ascii_case(essence) {
+            (essence, charset) = (of, last.clone());
+        }
+    }
+    match last {
+        // Not even a type: then its parameters are better than nothing.
+        None if essence.is_empty() => parameter(header, "charset"),
+        None => charset,
+        last => last,
+    }
+}
+
+/// The value of parameter `name`, the first valid one if there are more; quotes removed.
+fn parameter(header: &str, name: &str) -> Option<String> {
     let (_, mut rest) = header.split_once(';')?;
     loop {
         rest = rest.trim_start_matches(is_http_space);
@@ -72,14 +93,20 @@ pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
             rest = after.strip_prefix(';')?;
             continue;
         };
-        let (value, after) = match value.strip_prefix('"') {
-            Some(quoted) => unquote(quoted),
+        let (value, is_empty, after) = match value.strip_prefix('"') {
+            Some(quoted) => {
+                let (value, after) = unquote(quoted);
+                (value, false, after)
+            }
             None => {
                 let (value, after) = value.split_at_checked(value.find(';').unwrap_or(value.len()))?;
-                (value.trim_end_matches(is_http_space).to_owned(), after)
+                let value = value.trim_end_matches(is_http_space);
+                (value.to_owned(), value.is_empty(), after)
             }
         };
-        if found.eq_ignore_ascii_case(name) && !value.is_empty() {
+        // Section 2: "HTTP quoted-string token code point".
+        let is_valid = !is_empty && value.chars().all(|one| one == '\t' || one >= ' ' && one != '\x7f');
+        if found.eq_ignore_ascii_case(name) && is_valid {
             return Some(value);
         }
         rest = after.split_once(';')?.1;
@@ -87,7 +114,7 @@ pub(super) fn parameter(header: &str, name: &str) -> Option<String> {
 }
 
 /// "Collect an HTTP quoted string" behind its first quote; and what follows.
-fn unquote(quoted: &str) -> (String, &str) {
+pub(super) fn unquote(quoted: &str) -> (String, &str) {
     let mut value = String::new();
     let mut rest = quoted.chars();
     while let Some(next) = rest.next() {
@@ -100,12 +127,57 @@ fn unquote(quoted: &str) -> (String, &str) {
     (value, rest.as_str())
 }
 
-fn is_http_space(one: char) -> bool {
+pub(super) fn is_http_space(one: char) -> bool {
     matches!(one, '\t' | '\n' | '\r' | ' ')
 }
 
+/// `type/subtype` of the type that counts; where none is one, what stands in its place.
 pub(super) fn essence(header: &[u8]) -> &[u8] {
-    header.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
+    essence_of_one(types(header).last().unwrap_or(header))
+}
+
+/// The types between a header's commas, but for those that are none.
+fn types(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    let pieces = header.split(move |byte| {
+        let was_escaped = std::mem::replace(&mut is_escaped, false);
+        match byte {
+            b'\\' if is_quoted && !was_escaped => is_escaped = true,
+            b'"' if !was_escaped => is_quoted = !is_quoted,
+            b',' => return !is_quoted,
+            _ => {}
+        }
+        false
+    });
+    pieces.filter(|piece| {
+        let essence = essence_of_one(piece);
+        names_type(essence) && essence != b"*/*"
+    })
+}
+
+fn essence_of_one(piece: &[u8]) -> &[u8] {
+    let mut essence = piece.split(|byte| *byte == b';').next().unwrap_or_default();
+    while let [first, inside @ ..] = essence
+        && is_http_space(char::from(*first))
+    {
+        essence = inside;
+    }
+    while let [inside @ .., last] = essence
+        && is_http_space(char::from(*last))
+    {
+        essence = inside;
+    }
+    essence
+}
+
+/// Section 4.6: an XML MIME type.
+pub(super) fn is_xml(essence: &[u8]) -> bool {
+    let is = |name: &[u8]| essence.eq_ignore_ascii_case(name);
+    let start = essence.len().saturating_sub(b"+xml".len());
+    is(b"text/xml")
+        || is(b"application/xml")
+        || essence.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(b"+xml"))
 }
 
 /// `type/subtype`, both tokens.
@@ -212,12 +284,45 @@ mod tests {
             ("text/html;CHARSET=\"a\\\"b\"; x", Some("a\"b")),
             ("text/html; x=\"; charset=no\"; charset=yes ", Some("yes")),
             ("text/html; charset; charset=; charset=x;charset=y", Some("x")),
+            ("text/html; charset=\"\"; charset=x", Some("")),
+            ("text/html; charset= \"\x7f;charset=x", Some("x")),
+            ("text/html; charset=\"\x7f;charset=x\";charset=y", Some("y")),
+            ("text/html; charset=\x0cx", None),
             ("text/html; charset =x", None),
             ("text/html", None),
             ("text/html;", None),
             ("text/html; charset=\"open", Some("open")),
         ] {
-            assert_eq!(parameter(header, "charset").as_deref(), value, "{header}");
+            assert_eq!(charset(header).as_deref(), value, "{header}");
         }
+    }
+
+    /// The examples of Fetch section 2.2.2, and others.
+    #[test]
+    fn several_types() {
+        for (header, essence_of, charset_of) in [
+            ("text/plain;charset=gbk, text/html", "text/html", None),
+            ("text/html;charset=gbk;a=b, text/html;x=y", "text/html", Some("gbk")),
+            ("text/html;charset=gbk;a=b, text/html;x=\",text/plain", "text/html", Some("gbk")),
+            ("text/html;charset=gbk, x/x, text/html;x=y", "text/html", None),
+            ("text/html;charset=gbk, cannot-parse, text/html", "text/html", Some("gbk")),
+            ("text/html;charset=gbk, */*, Text/html;charset=x,", "Text/html", Some("x")),
+            ("html, , */*", "html, , */*", None),
+            ("html;charset=gbk", "html", Some("gbk")),
+            ("\x0ctext/html", "\x0ctext/html", None),
+            ("", "", None),
+        ] {
+            assert_eq!(essence(header.as_bytes()), essence_of.as_bytes(), "{header}");
+            assert_eq!(charset(header).as_deref(), charset_of, "{header}");
+        }
+    }
+
+    #[test]
+    fn misnamed_ones() {
+        let is = |content_type: &str, body: &[u8]| is_misnamed(Some(content_type.as_bytes()), body);
+        assert!(is("image/png", b"<!doctype html>") && is("text/html", b"\x89PNG\r\n\x1a\n"));
+        assert!(is("application/json", b"<!-- x -->"));
+        assert!(!is("image/svg+xml", b"<!-- x --><svg>") && !is("Application/XML;x", b"<title >"));
+        assert!(!is("text/plain", b"<html>") && !is("text/html", b"<html>") && !is("text/html", b"\xff\xfe<\0"));
     }
 }

@@ -186,7 +186,7 @@ fn is_token(rel: &str) -> bool {
 const REL_TOKENS_MAX: usize = 16;
 
 /// Appends the distinct tokens in lower case, separated by spaces.
-fn push_tokens(rel: &str, to: &mut String) {
+pub(super) fn push_tokens(rel: &str, to: &mut String) {
     for token in rel.split(is_space_char).filter(|token| !token.is_empty()).take(REL_TOKENS_MAX) {
         if !has_token(to, token) {
             to.extend(token.chars().map(|one| one.to_ascii_lowercase()));

@@ -60,7 +60,10 @@ impl KeyRules {
                 key.push_str(part);
             }
             let name = key.get(name_start..).unwrap_or_default();
-            if self.sessions && !is_last && is_session_segment(name) {
+            if name.len() < segment.len() && is_dot_segment(name) {
+                // Alone, the dots would say something else.
+                key.push_str(segment.get(name.len()..).unwrap_or_default());
+            } else if self.sessions && !is_last && is_session_segment(name) {
                 key.truncate(segment_start);
             } else if self.index_page && is_last && is_index_page(name) {
                 key.truncate(name_start);
@@ -147,6 +150,14 @@ fn is_session_segment(segment: &str) -> bool {
     sessions > 0 && rest.is_empty()
 }
 
+/// URL standard, "single-dot" and "double-dot URL path segment".
+fn is_dot_segment(segment: &str) -> bool {
+    let is_dot = |part: &str| part == "." || part.eq_ignore_ascii_case("%2e");
+    let halves = (0..=segment.len()).filter_map(|at| segment.split_at_checked(at));
+    segment.len() <= "%2e%2e".len()
+        && halves.into_iter().any(|(one, other)| is_dot(other) && (one.is_empty() || is_dot(one)))
+}
+
 /// What servers give out for a folder, unless they are told otherwise.
 fn is_index_page(name: &str) -> bool {
     let endings = |name: &str, endings: &[&str]| endings.iter().any(|ending| name.eq_ignore_ascii_case(ending));
@@ -204,6 +215,10 @@ mod tests {
             (sessions(), "http://a.test/?cfid=7&CFTOKEN=8&aspsessionidabcdefgh=ABCDEFGHIJKLMNOPQRS1", "http://a.test/"),
             (sessions(), "http://a.test/d/(S(lit3py55t21z5v55vlm25s55))/x.aspx", "http://a.test/d/x.aspx"),
             (sessions(), "http://a.test/(A(lit3py55t21z5v55vlm2)S(lit3py55t21z5v55vlm2))/x", "http://a.test/x"),
+            (sessions(), "http://a.test/x/..;sid=00000000000000ff/y", "http://a.test/x/..;sid=00000000000000ff/y"),
+            (sessions(), "http://a.test/%2E.;sid=00000000000000ff;v", "http://a.test/%2E.;v"),
+            (sessions(), "http://a.test/%2E.;sid=00000000000000ff", "http://a.test/%2E.;sid=00000000000000ff"),
+            (sessions(), "http://a.test/...;sid=00000000000000ff", "http://a.test/..."),
             // None of these is a session's.
             (
                 sessions(),
@@ -259,6 +274,8 @@ mod tests {
             "b=2",
             "&a=1",
             "..",
+            "/..",
+            "%2e",
             "%2f",
             ";",
             "x",
@@ -290,6 +307,7 @@ mod tests {
             rules.write(&url, &mut first);
             assert!(first.starts_with(url.origin()) && first.len() <= url.as_str().len(), "{url} {first}");
             let key = Url::from_canonical(&first).unwrap_or_else(|error| panic!("{url} {first}: {error}"));
+            assert_eq!(Url::parse(&first).as_ref(), Ok(&key), "{url}");
             assert_eq!((key.scheme(), key.authority()), (url.scheme(), url.authority()));
             let mut second = String::new();
             rules.write(&key, &mut second);

@@ -58,6 +58,7 @@ fn tags_and_attributes() {
         ("<a hr\0ef=1><a href=&#x31;&amp;2&copy=>", "1&2&copy="),
         ("<a href=' \t\n1\r\n2\t3 '>", "123"),
         ("a<b<a href=1><<a href=2>", "2"),
+        ("<a>href=\"1\"><a\thref=\"2\"><a/href=\"3\"> <a href=\"4\"> <a>href=\"5\"", "2 3 4"),
     ] {
         assert_eq!(hrefs(html), found, "{html:?}");
     }

@@ -347,6 +347,10 @@ fn quoted_values_of_every_distance() {
                     let text =
                         format!("{before}<p a{behind_name}{quote}{value}>{rest}<a href=x>{rest}{quote}><a href=y>");
                     check(text.as_bytes(), || text.clone());
+                    // The value ends, and its tag does not.
+                    let text =
+                        format!("{before}<p a{behind_name}{quote}{value}>{rest}{quote} c <a href=x>{rest}<a href=y>");
+                    check(text.as_bytes(), || text.clone());
                 }
             }
         }
