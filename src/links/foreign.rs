@@ -9,7 +9,8 @@
 //!
 //! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
 //! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with a paragraph's
-//! implied end; the rest of the tree builder's repairs there is not done. Elements deeper than `DEPTH_MAX` are taken for
+//! implied end; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` counts
+//! when it matters. Elements deeper than `DEPTH_MAX` are taken for
 //! their ancestor.
 
 use super::tokenizer::RawText;
@@ -110,12 +111,13 @@ impl Foreign {
         space
     }
 
-    /// Takes an end tag.
-    pub fn end(&mut self, name: &[u8]) {
+    /// Takes an end tag. Returns whether it was for one of these elements, or for none: else it is for an HTML element
+    /// around them, if there is one, and ends them all with it.
+    pub fn end(&mut self, name: &[u8]) -> bool {
         if self.is_current() && is_any(name, &[b"p", b"br"]) {
             // The two end tags that break out of foreign content.
             self.break_out();
-            return;
+            return true;
         }
         // From a foreign current node up: the foreign elements, then, as in HTML, those up to the integration point.
         let name_hash = hash(name);
@@ -123,14 +125,21 @@ impl Foreign {
         for (depth, element) in self.open.iter().enumerate().rev() {
             let foreign = element.space != Space::Html;
             if in_html && foreign {
-                return;
+                return true;
             }
             in_html = !foreign;
             if element.name_hash == name_hash {
                 self.open.truncate(depth);
-                return;
+                return true;
             }
         }
+        // These are never open.
+        is_any(name, VOID)
+    }
+
+    /// Ends all.
+    pub fn clear(&mut self) {
+        self.open.clear();
     }
 
     fn space_of(&mut self, name: &[u8], clues: Clues) -> Space {

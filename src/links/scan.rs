@@ -77,11 +77,14 @@ pub(super) fn references(
         Some(Element { says: Says::Base, value, .. }) => *value,
         _ => more.then(|| pass.clone().base_href()).flatten(),
     };
+    let mut document = None;
     if let Some(href) = href {
-        base = base.with_href_encoded(decoder.text(href), encoding);
+        let by_href = base.with_href_encoded(decoder.text(href), encoding);
+        document = Some(std::mem::replace(&mut base, by_href));
         said.base = base.as_absolute().cloned();
     }
-    let mut page = Page { said, base: &base, kinds, decoder, rels: String::new() };
+    let document = document.as_ref().unwrap_or(&base);
+    let mut page = Page { said, base: &base, document, kinds, decoder, rels: String::new() };
     loop {
         elements.drain(..).for_each(|element| page.report(element, out));
         if !more {
@@ -95,6 +98,8 @@ pub(super) fn references(
 struct Page<'a> {
     said: Said,
     base: &'a Base,
+    /// What the base itself is resolved against (section 4.2.3).
+    document: &'a Base,
     kinds: &'a Kinds,
     decoder: Decoder,
     rels: String,
@@ -104,9 +109,10 @@ impl Page<'_> {
     /// Gives the references of one element to `out`, or hears what it says.
     #[inline]
     fn report(&mut self, element: Element, out: &mut impl FnMut(Reference)) {
-        let Page { said, base, kinds, decoder, rels } = self;
+        let Page { said, base, document, kinds, decoder, rels } = self;
         let encoding = said.encoding;
         let mut give = |kind, text: &str, rel: &str, nofollow| {
+            let base = if kind == Kind::Base { *document } else { *base };
             out(Reference { kind, rel, text, nofollow, base, encoding });
         };
         let Element { says, value, second } = element;

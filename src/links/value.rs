@@ -68,9 +68,15 @@ fn decode(encoding: &'static Encoding, raw: &[u8], to: &mut String) {
     to.clear();
     let mut decoder = encoding.new_decoder_without_bom_handling();
     // The bound is of one allocation's size; where it overflows there is no such value in memory either.
-    to.reserve(decoder.max_utf8_buffer_length(raw.len()).unwrap_or(raw.len()));
-    let _ = decoder.decode_to_string(raw, to, true);
+    to.reserve(decoder.max_utf8_buffer_length(raw.len() + BEHIND.len()).unwrap_or(raw.len()));
+    let _ = decoder.decode_to_string(raw, to, false);
+    // A value is not the end of its page: what begins in it and is cut off ends before the byte behind it.
+    let _ = decoder.decode_to_string(BEHIND, to, true);
+    to.truncate(to.len().saturating_sub(BEHIND.len()));
 }
+
+/// What stands behind a value, or is read like what does: no second half of any character.
+const BEHIND: &[u8] = b">";
 
 /// Expands character references, normalizes line ends and replaces NUL.
 fn expand(mut text: &str, to: &mut String) {
@@ -205,6 +211,15 @@ mod tests {
         assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text(Value::Raw(b"\x80\xe9&amp;")), "€é&");
         assert_eq!(Decoder::new(encoding_rs::WINDOWS_1252).text(Value::Raw("é".as_bytes())), "Ã©");
         assert_eq!(Decoder::new(encoding_rs::SHIFT_JIS).text(Value::Raw(b"\x83\x5c&lt;")), "ソ<");
-        assert_eq!(Decoder::new(encoding_rs::GB18030).text(Value::Raw(b"\x81\x30\x81\x30")), "\u{80}");
+        let gb18030 = |raw: &'static [u8]| Decoder::new(encoding_rs::GB18030).text(Value::Raw(raw)).to_owned();
+        assert_eq!(gb18030(b"\x81\x30\x81\x30"), "\u{80}");
+        assert_eq!(gb18030(b"\x81\x31"), "\u{fffd}1", "what is cut off before the quote");
+        assert_eq!(gb18030(b"a\x81"), "a\u{fffd}");
+        assert_eq!(utf8(b"a\xe2\x82"), "a\u{fffd}");
+        for cut in
+            [encoding_rs::BIG5, encoding_rs::EUC_JP, encoding_rs::EUC_KR, encoding_rs::GBK, encoding_rs::SHIFT_JIS]
+        {
+            assert_eq!(Decoder::new(cut).text(Value::Raw(b"a\x8e")), "a\u{fffd}", "{}", cut.name());
+        }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
 
+mod around;
 mod kept;
 mod name;
 
@@ -17,6 +18,7 @@ use super::kinds::{Kind, Kinds};
 use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
 use super::wanted::{self, Wanted};
+use around::Around;
 use kept::{Kept, Slot};
 use name::Name;
 
@@ -62,6 +64,7 @@ pub(super) struct Pass<'a> {
     wanted: Wanted,
     kinds: &'a Kinds,
     foreign: Foreign,
+    around: Around,
     templates_open: usize,
     base_seen: bool,
 }
@@ -79,7 +82,16 @@ impl<'a> Pass<'a> {
             | of(Kind::Link, const { wanted::bits(&[b"link"]) })
             | of(Kind::Canonical, const { wanted::bits(&[b"link"]) });
         let wanted = Wanted::new(wanted);
-        Pass { bytes, at: 0, wanted, kinds, foreign: Foreign::default(), templates_open: 0, base_seen: false }
+        Pass {
+            bytes,
+            at: 0,
+            wanted,
+            kinds,
+            foreign: Foreign::default(),
+            around: Around::default(),
+            templates_open: 0,
+            base_seen: false,
+        }
     }
 
     /// Appends elements to `batch`, up to the first base or until it is full. Returns whether there may be more.
@@ -292,6 +304,9 @@ impl<'a> Pass<'a> {
         let space = if self.foreign.is_empty() && name != Name::Foreign {
             Space::Html
         } else {
+            if self.foreign.is_empty() {
+                self.around.begin(tokenizer.at());
+            }
             self.foreign.start(tag.name, clues)
         };
         let element = match space {
@@ -338,8 +353,8 @@ impl<'a> Pass<'a> {
 
     #[inline(never)]
     fn end(&mut self, name: &[u8]) {
-        if !self.foreign.is_empty() {
-            self.foreign.end(name);
+        if !self.foreign.is_empty() && !self.foreign.end(name) && self.around.is_open(self.bytes, name) {
+            self.foreign.clear();
         }
         if self.templates_open > 0 && name.eq_ignore_ascii_case(b"template") {
             self.templates_open -= 1;

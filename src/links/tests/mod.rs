@@ -65,6 +65,26 @@ fn tags_and_attributes() {
 }
 
 #[test]
+fn an_end_tag_around_what_is_foreign_ends_it() {
+    for (html, found) in [
+        ("<div><svg></div><a href=1><script>'<a href=no>'</script>", "a 1"),
+        ("<x-y><math></X-Y ><a href=1><link rel=next href=2>", "a 1, link:next 2"),
+        ("<label><svg><g></label><base href=b/><a href=x>", "base b/, a b/x"),
+        ("<a href=1><svg><path d=''></a><a href=2>", "a 1, a 2"),
+        ("<svg></div><a href=1>", "svg-a 1"),
+        ("<div></div><svg></div><a href=1>", "svg-a 1"),
+        ("<svg><path/></svg><img><svg></path></img><a href=1></svg><a href=2>", "svg-a 1, a 2"),
+        ("<div><svg><desc><b></div><a href=1></svg><a href=2>", "a 1, a 2"),
+        ("<div><svg><div><svg></div><a href=1>", "a 1"),
+    ] {
+        let kinds = Kinds::parse("a,svg-a,link:next,base").unwrap();
+        assert_eq!(raw(html, &kinds).join(", ").replace("http://a.test/d/", ""), found, "{html}");
+    }
+    let many = "<x><svg></x><a href=1>".repeat(10);
+    assert_eq!(raw(many, &Kinds::parse("a").unwrap()).len(), 8, "not counted for ever");
+}
+
+#[test]
 fn comments_and_declarations() {
     for (html, found) in [
         ("<!--<a href=1>--><a href=2>", "2"),
@@ -129,6 +149,7 @@ fn the_first_base_counts_for_all() {
     let kinds = Kinds::parse("a,base").unwrap();
     let found = raw("<a href=1><base target=x><base href=/b/><base href=/c/><a href=2>", &kinds);
     assert_eq!(found, ["a http://a.test/b/1", "base http://a.test/b/", "a http://a.test/b/2"]);
+    assert_eq!(raw("<base href=b/><a href=1>", &kinds), ["base http://a.test/d/b/", "a http://a.test/d/b/1"]);
     let hidden = "<!--<base href=/x/>--><template><base href=/y/></template><svg><base href=/z/></svg><a href=1>";
     assert_eq!(raw(hidden, &kinds), ["a http://a.test/d/1"]);
     let (_, summary) = scanned(b"<BASE href='//b.test'>", None, 1);

@@ -1,0 +1,151 @@
+//! Links of documents that are lists of URLs: sitemaps, feeds and plain text.
+//!
+//! Decides: the root element says what an XML document is: `urlset` and `sitemapindex` (sitemaps.org protocol 0.9), `rss`
+//! (RSS 2.0 and before), `RDF` (RSS 1.0), `feed` (Atom, RFC 4287; RFC 5005 for its further pages). Of these the addresses
+//! of pages count, those of images, videos and enclosures do not. In text a line counts that is an http or https URL and
+//! nothing else, as the sitemaps protocol has it; sentences with addresses in them are no lists.
+//! Broken XML gives what stood before the break: half of the sitemaps that are broken are so by one bare `&`, which is
+//! taken as itself. Which elements hold an address is `reading`'s.
+//!
+//! Invariants: pure; linear time; entities that a document declares are not expanded, so nothing grows; no byte can
+//! cause a panic. Memory: the document once more where it is not UTF-8, the open elements, one URL.
+//! Limits: `links_max` links; see `reading`.
+
+mod reading;
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use super::{Page, Summary, charset};
+use crate::url::{Base, Url, UrlError};
+use reading::{Reading, referred};
+
+/// What an XML document is.
+#[derive(Clone, Debug)]
+pub enum Xml {
+    /// A sitemap or feed, and what it held.
+    Listing(Box<Summary>),
+    /// XHTML: to be read as HTML.
+    Html,
+    /// Nothing that lists pages, or no XML.
+    Other,
+}
+
+/// Gives the URLs that the sitemap or feed `page` lists, in order, duplicates included, at most `links_max`, to `out`.
+pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml {
+    let (text, encoding) = decoded(page, charset::xml_declaration);
+    let mut listed = Listed::new(encoding, links_max, out);
+    let mut reading = Reading::default();
+    let mut reader = Reader::from_str(&text);
+    let config = reader.config_mut();
+    config.allow_dangling_amp = true;
+    config.allow_unmatched_ends = true;
+    config.check_end_names = false;
+    let first_base = Base::new(page.url);
+    let mut is_listing = false;
+    while let Ok(event) = reader.read_event() {
+        match event {
+            Event::Start(start) | Event::Empty(start) if !is_listing => match start.local_name().as_ref() {
+                "urlset" | "sitemapindex" | "rss" | "RDF" | "feed" => {
+                    is_listing = true;
+                    reading.open(&start, &first_base);
+                }
+                "html" => return Xml::Html,
+                _ => return Xml::Other,
+            },
+            Event::Start(start) => {
+                reading.open(&start, &first_base);
+                reading.attributes(&start, &first_base, &mut listed);
+            }
+            Event::Empty(start) => {
+                reading.open(&start, &first_base);
+                reading.attributes(&start, &first_base, &mut listed);
+                reading.close(start.name().as_ref(), &first_base, &mut listed);
+            }
+            Event::End(end) => reading.close(end.name().as_ref(), &first_base, &mut listed),
+            Event::Text(text) => reading.text(&text),
+            Event::CData(text) => reading.text(&text),
+            Event::GeneralRef(reference) => {
+                let written = format!("&{};", &*reference);
+                reading.text(referred(&written).as_deref().unwrap_or(&written));
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    if is_listing { Xml::Listing(Box::new(listed.summary)) } else { Xml::Other }
+}
+
+/// Gives the lines of the text `page` that are URLs, in order, duplicates included, at most `links_max`, to `out`.
+pub fn scan_lines(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Summary {
+    let (text, encoding) = decoded(page, |_| None);
+    let mut listed = Listed::new(encoding, links_max, out);
+    let base = Base::new(page.url);
+    for line in text.split(['\n', '\r']).map(str::trim) {
+        if has_scheme(line) && !line.contains(char::is_whitespace) {
+            listed.take(&base, line);
+        }
+    }
+    listed.summary
+}
+
+/// The text, by byte order mark, Content-Type or `declared`; else as UTF-8.
+fn decoded<'a>(
+    page: &Page<'a>,
+    declared: impl FnOnce(&[u8]) -> Option<&'static Encoding>,
+) -> (Cow<'a, str>, &'static Encoding) {
+    let (encoding, mark_bytes) = Encoding::for_bom(page.body).unwrap_or_else(|| {
+        let encoding = charset::named(page.content_type).or_else(|| {
+            let head = page.body.get(..charset::PRESCAN_BYTES).unwrap_or(page.body);
+            declared(head)
+        });
+        (encoding.unwrap_or(UTF_8), 0)
+    });
+    let body = page.body.get(mark_bytes..).unwrap_or_default();
+    (encoding.decode_without_bom_handling(body).0, encoding)
+}
+
+/// What has been found.
+struct Listed<'o> {
+    summary: Summary,
+    links_max: usize,
+    out: &'o mut dyn FnMut(Url),
+}
+
+impl<'o> Listed<'o> {
+    fn new(encoding: &'static Encoding, links_max: usize, out: &'o mut dyn FnMut(Url)) -> Listed<'o> {
+        Listed { summary: Summary::none(encoding), links_max, out }
+    }
+
+    /// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.
+    fn take(&mut self, base: &Base, text: &str) {
+        let text = text.trim_matches(|one: char| one.is_whitespace() || one == '\u{feff}');
+        if text.is_empty() {
+            return;
+        }
+        if self.summary.links >= self.links_max {
+            self.summary.dropped += 1;
+            return;
+        }
+        match base.resolve(text, UTF_8) {
+            Ok(url) => {
+                self.summary.links += 1;
+                (self.out)(url);
+            }
+            Err(UrlError::Scheme) => self.summary.other_scheme += 1,
+            Err(_) => self.summary.bad += 1,
+        }
+    }
+}
+
+/// Whether an address is one of http or https by itself: a `guid` may be any text.
+fn has_scheme(address: &str) -> bool {
+    let scheme = address.trim_start().split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The elements of a sitemap or a feed that are open, and the address that one of them holds.
+//!
+//! Decides: an address counts by the element that it stands in: `loc` in `url` or `sitemap`, `link` in `channel` or `item`,
+//! `guid` there if it is an address, and `link` with `href` everywhere. `xml:base` holds inside its element. Feeds have HTML
+//! in them that nobody escaped: an end tag ends all that is open up to its own element, and an end of nothing is none.
+//!
+//! Source: the standards that `listing` names; XML Base.
+//! Limits: elements more than `DEPTH_MAX` deep are read as if they were not there; `BASES_MAX` bases; an address of
+//! `ADDRESS_BYTES_MAX`.
+
+use std::borrow::Cow;
+
+use quick_xml::events::BytesStart;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Listed, has_scheme};
+use crate::url::Base;
+
+/// Most elements inside one another that are remembered.
+const DEPTH_MAX: usize = 256;
+/// Most bytes of an address: a longer one is no URL for us.
+const ADDRESS_BYTES_MAX: usize = 65_535;
+/// Most elements with a base of their own; each is made of the one before it.
+const BASES_MAX: usize = 10_000;
+
+/// What the elements that hold others are to us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// `url` or `sitemap`: its `loc` counts.
+    Located,
+    /// `channel`, `item`: its `link` counts, and its `guid` if that is a link.
+    Linked,
+    Other,
+}
+
+struct Open {
+    /// Its name, hashed.
+    name: u64,
+    role: Role,
+    /// By `xml:base`, which holds inside, too.
+    base: Option<Base>,
+}
+
+/// Where a document is.
+#[derive(Default)]
+pub(super) struct Reading {
+    open: Vec<Open>,
+    /// Elements open beyond those.
+    unremembered: usize,
+    /// Bases so far.
+    bases: usize,
+    /// The text of an element that is an address, so far.
+    address: Option<String>,
+    /// Whether it is one only if it has a scheme.
+    is_guid: bool,
+}
+
+impl Reading {
+    /// Takes a start tag.
+    pub fn open(&mut self, start: &BytesStart, first_base: &Base) {
+        if self.open.len() >= DEPTH_MAX {
+            self.unremembered += 1;
+            return;
+        }
+        let name = start.local_name();
+        let (name, inside) = (name.as_ref(), self.open.last().map(|open| open.role));
+        let is_address = match inside {
+            Some(Role::Located) => name == "loc",
+            Some(Role::Linked) => match name {
+                "link" => attribute(start, "href").is_none(),
+                "guid" => attribute(start, "isPermaLink").is_none_or(|value| value.trim().eq_ignore_ascii_case("true")),
+                _ => false,
+            },
+            _ => false,
+        };
+        // What stands inside an address is no part of it.
+        self.address = is_address.then(String::new);
+        self.is_guid = name == "guid";
+        let role = match name {
+            "url" | "sitemap" => Role::Located,
+            "channel" | "item" => Role::Linked,
+            _ => Role::Other,
+        };
+        let href = attribute(start, "xml:base").filter(|href| !href.trim().is_empty() && self.bases < BASES_MAX);
+        self.bases += usize::from(href.is_some());
+        let base = href.map(|href| self.base(first_base).with_href(href.trim()));
+        self.open.push(Open { name: xxh3_64(start.name().as_ref().as_bytes()), role, base });
+    }
+
+    /// `link` with `href`: Atom's, and the sitemaps' for a page in other languages.
+    pub fn attributes(&self, start: &BytesStart, first_base: &Base, listed: &mut Listed) {
+        if start.local_name().as_ref() != "link" {
+            return;
+        }
+        let Some(href) = attribute(start, "href") else { return };
+        let rel = attribute(start, "rel").unwrap_or(Cow::Borrowed("alternate"));
+        const FOLLOWED: [&str; 6] = ["alternate", "next", "prev", "previous", "next-archive", "prev-archive"];
+        // A name stands for an address (RFC 4287 section 4.2.7.2).
+        let rel = rel.trim();
+        let rel = rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel);
+        if FOLLOWED.iter().any(|followed| rel.eq_ignore_ascii_case(followed)) {
+            listed.take(self.base(first_base), &href);
+        }
+    }
+
+    /// Takes text.
+    pub fn text(&mut self, text: &str) {
+        if let Some(address) = &mut self.address
+            && address.len() <= ADDRESS_BYTES_MAX
+        {
+            address.push_str(text);
+        }
+    }
+
+    /// Closes the innermost element of that name, and what is open inside; nothing where there is none.
+    pub fn close(&mut self, name: &str, first_base: &Base, listed: &mut Listed) {
+        if self.unremembered > 0 {
+            self.unremembered -= 1;
+            return;
+        }
+        let name = xxh3_64(name.as_bytes());
+        let Some(at) = self.open.iter().rposition(|open| open.name == name) else { return };
+        if let Some(address) = self.address.take()
+            && (!self.is_guid || has_scheme(&address))
+        {
+            listed.take(self.base(first_base), &address);
+        }
+        self.open.truncate(at);
+    }
+
+    fn base<'a>(&'a self, first_base: &'a Base) -> &'a Base {
+        self.open.iter().rev().find_map(|open| open.base.as_ref()).unwrap_or(first_base)
+    }
+}
+
+/// The value of the first attribute `name`.
+fn attribute<'a>(start: &'a BytesStart, name: &str) -> Option<Cow<'a, str>> {
+    let mut attributes = start.attributes();
+    let found = attributes.with_checks(false).flatten().find(|attribute| attribute.key.as_ref() == name)?;
+    let mut rest: &str = &found.value;
+    if !rest.contains('&') {
+        return Some(found.value);
+    }
+    let mut value = String::with_capacity(rest.len());
+    while let Some((before, at)) = rest.find('&').and_then(|at| rest.split_at_checked(at)) {
+        value.push_str(before);
+        let end = at.bytes().take(REFERENCE_BYTES_MAX).position(|byte| byte == b';').map(|end| end + 1);
+        let (written, behind) = at.split_at_checked(end.unwrap_or(1))?;
+        match referred(written) {
+            Some(text) => {
+                value.push_str(&text);
+                rest = behind;
+            }
+            // Not a reference, but its second half may begin one.
+            None => {
+                value.push('&');
+                rest = at.get(1..)?;
+            }
+        }
+    }
+    value.push_str(rest);
+    Some(Cow::Owned(value))
+}
+
+/// Most bytes of a reference: more zeros before a number nobody writes.
+const REFERENCE_BYTES_MAX: usize = 16;
+
+/// What `&NAME;` stands for, or `&#NUMBER;`: a number of no character for U+FFFD, as in HTML.
+pub(super) fn referred(written: &str) -> Option<Cow<'_, str>> {
+    match quick_xml::escape::unescape(written) {
+        Ok(text) if written.len() > 1 => Some(text),
+        _ if written.starts_with("&#") && written.ends_with(';') => Some(Cow::Borrowed("\u{fffd}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! Sitemaps, feeds and lines as they are met, broken ones and hostile ones.
+
+use super::*;
+use crate::lab::Rng;
+
+fn page<'a>(url: &'a Url, body: &'a [u8], content_type: Option<&'a str>) -> Page<'a> {
+    Page { body, content_type, url }
+}
+
+fn xml(body: &[u8]) -> Vec<String> {
+    let url = Url::parse("http://a.test/dir/feed.xml").expect("a URL");
+    let mut found = Vec::new();
+    let xml = scan_xml(&page(&url, body, None), 100, &mut |url| found.push(url.as_str().to_owned()));
+    match xml {
+        Xml::Listing(summary) => assert_eq!(summary.links, found.len()),
+        _ => assert!(found.is_empty()),
+    }
+    found
+}
+
+#[test]
+fn sitemaps() {
+    let body = br#"<?xml version="1.0" encoding="UTF-8"?>
+        <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="i" xmlns:xhtml="x">
+        <url><loc> http://a.test/one?a=1&amp;b=&#50; </loc><lastmod>2026</lastmod>
+          <image:image><image:loc>http://a.test/one.png</image:loc></image:image>
+          <xhtml:link rel="alternate" hreflang="de" href="http://a.test/eins?a=1&amp;b=2"/></url>
+        <url><loc><![CDATA[http://a.test/two?a&b]]></loc></url>
+        <url><!-- nothing --><loc/></url>
+        <url><loc>http://a.test/bare?a=1&b=2</loc></url>
+        <url><loc>mailto:me@a.test</loc></url>
+        <loc>http://a.test/nowhere</loc>
+        </urlset>"#;
+    let expected = [
+        "http://a.test/one?a=1&b=2",
+        "http://a.test/eins?a=1&b=2",
+        "http://a.test/two?a&b",
+        "http://a.test/bare?a=1&b=2",
+    ];
+    assert_eq!(xml(body), expected);
+    let index = b"<sitemapindex><sitemap><loc>http://a.test/1.xml.gz</loc></sitemap></sitemapindex>";
+    assert_eq!(xml(index), ["http://a.test/1.xml.gz"]);
+    // The prefix is the document's own affair.
+    assert_eq!(xml(b"<s:urlset><s:url><s:loc>/x</s:loc></s:url></s:urlset>"), ["http://a.test/x"]);
+}
+
+#[test]
+fn feeds() {
+    let rss = br#"<rss version="2.0"><channel><title>t</title><link>http://a.test/</link>
+        <atom:link rel="self" href="http://a.test/feed"/><atom:link rel="next" href="?page=2"/>
+        <item><link>http://a.test/1</link><guid>http://a.test/?p=1</guid><enclosure url="http://a.test/1.mp3"/></item>
+        <item><guid isPermaLink="false">http://a.test/no</guid><description>&lt;a href="http://a.test/not">
+        </description></item><image><link>http://a.test/image</link></image></channel></rss>"#;
+    assert_eq!(
+        xml(rss),
+        ["http://a.test/", "http://a.test/dir/feed.xml?page=2", "http://a.test/1", "http://a.test/?p=1"]
+    );
+    let atom = br#"<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://b.test/x/"><link href="y"/>
+        <link rel="self" href="self"/><link rel="next" href="2"/>
+        <entry xml:base="sub/"><link href="z" rel="alternate"/><link rel="enclosure" href="e"/>
+        <content type="xhtml"><a href="in">content</a></content></entry><link href="after"/></feed>"#;
+    assert_eq!(xml(atom), ["http://b.test/x/y", "http://b.test/x/2", "http://b.test/x/sub/z", "http://b.test/x/after"]);
+    let rdf = br#"<rdf:RDF><channel rdf:about="c"><link>/c</link></channel><item><link>/i</link></item></rdf:RDF>"#;
+    assert_eq!(xml(rdf), ["http://a.test/c", "http://a.test/i"]);
+}
+
+#[test]
+fn references_and_what_is_none() {
+    for (written, read) in [
+        ("/x?a=1&b=2&amp;c=3", "http://a.test/x?a=1&b=2&c=3"),
+        ("/x?a=&nbsp;&amp;c=&#x33;", "http://a.test/x?a=&nbsp;&c=3"),
+        ("/x?&&amp;&;&#50;&", "http://a.test/x?&&&;2&"),
+        ("/x&#0;y&#xD800;&#;", "http://a.test/x%EF%BF%BDy%EF%BF%BD%EF%BF%BD"),
+        ("/x&a-name-too-long-for-any;", "http://a.test/x&a-name-too-long-for-any;"),
+        ("\u{feff} /x\u{feff}\n", "http://a.test/x"),
+    ] {
+        assert_eq!(xml(format!("<urlset><url><loc>{written}</loc></url></urlset>").as_bytes()), [read], "{written}");
+        assert_eq!(xml(format!("<feed><link href='{written}'/></feed>").as_bytes()), [read], "{written}");
+    }
+}
+
+#[test]
+fn guids_and_relations() {
+    let guids = b"<rss><channel><item><guid>12345</guid></item><item><guid isPermaLink='TRUE'> HTTP://b.test/1</guid>\
+        </item><item><guid isPermaLink='False'>http://b.test/no</guid><guid>urn:x</guid></item></channel></rss>";
+    assert_eq!(xml(guids), ["http://b.test/1"]);
+    let links = b"<feed><link rel='Alternate' href='1'/><link rel='alternates' href='no'/>\
+        <link rel='http://www.iana.org/assignments/relation/next' href='2'/></feed>";
+    assert_eq!(xml(links), ["http://a.test/dir/1", "http://a.test/dir/2"]);
+    let bases = "<a xml:base='x/'><link href='1'/></a><a xml:base=' '><link href='1'/></a>".repeat(10_000);
+    let url = Url::parse("http://a.test/").expect("a URL");
+    let body = format!("<feed xml:base='y/'>{bases}</feed>");
+    let mut found = Vec::new();
+    scan_xml(&page(&url, body.as_bytes(), None), usize::MAX, &mut |url| found.push(url.as_str().to_owned()));
+    let of = |address| found.iter().filter(|found| *found == address).count();
+    assert_eq!((of("http://a.test/y/x/1"), of("http://a.test/y/1")), (9_999, 10_001));
+}
+
+#[test]
+fn what_is_no_listing_gives_nothing() {
+    let url = Url::parse("http://a.test/").expect("a URL");
+    let kind = |body: &[u8]| scan_xml(&page(&url, body, None), 9, &mut |_| panic!("a link"));
+    assert!(matches!(kind(b"<?xml version='1.0'?><html><a href='/x'>x</a></html>"), Xml::Html));
+    for body in
+        [&b""[..], b"text", b"<svg><link href='/x'/></svg>", b"<", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"\xff\xfe"]
+    {
+        assert!(matches!(kind(body), Xml::Other), "{}", body.escape_ascii());
+    }
+}
+
+#[test]
+fn what_stood_before_a_break_counts_and_entities_do_not_grow() {
+    assert_eq!(xml(b"<urlset><url><loc>/1</loc></url><url><loc>/2</lo"), ["http://a.test/1"]);
+    assert_eq!(xml(b"<urlset></b></url><url><loc>/1</url>"), ["http://a.test/1"], "ends of nothing end nothing");
+    assert_eq!(
+        xml(b"<urlset><url><loc>/1</lok>\n</url><url><loc>/2</x:loc></url>"),
+        ["http://a.test/1", "http://a.test/2"]
+    );
+    let html = "<item><description>a<br>b<p></description><link>/1</link></item>".repeat(70);
+    assert_eq!(xml(format!("<rss><channel>{html}</channel></rss>").as_bytes()).len(), 70);
+    let bomb =
+        b"<!DOCTYPE u [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;'>]><urlset><url><loc>/&b;</loc></url></urlset>";
+    assert_eq!(xml(bomb), ["http://a.test/&b;"]);
+    let deep = format!("<urlset>{}<url><loc>/1</loc></url>", "<x>".repeat(100_000));
+    assert_eq!(xml(deep.as_bytes()), [""; 0]);
+    let back = format!("<urlset>{}{}<url><loc>/1</loc></url>", "<x>".repeat(1_000), "</x>".repeat(1_000));
+    assert_eq!(xml(back.as_bytes()), ["http://a.test/1"]);
+}
+
+#[test]
+fn encodings_and_the_limit() {
+    let mut marked = b"\xff\xfe".to_vec();
+    marked.extend("<rss><channel><link>/\u{e4}</link></channel></rss>".encode_utf16().flat_map(u16::to_le_bytes));
+    assert_eq!(xml(&marked), ["http://a.test/%C3%A4"]);
+    let latin = b"<?xml version='1.0' encoding='iso-8859-1'?><rss><channel><link>/\xe4?\xe4</link></channel></rss>";
+    assert_eq!(xml(latin), ["http://a.test/%C3%A4?%C3%A4"]);
+    let many = "<url><loc>/x</loc></url>".repeat(103);
+    let url = Url::parse("http://a.test/").expect("a URL");
+    let body = format!("<urlset>{many}</urlset>");
+    let Xml::Listing(summary) = scan_xml(&page(&url, body.as_bytes(), None), 100, &mut |_| ()) else {
+        panic!("a listing")
+    };
+    assert_eq!((summary.links, summary.dropped), (100, 3));
+}
+
+#[test]
+fn lines_of_text() {
+    let url = Url::parse("http://a.test/urls.txt").expect("a URL");
+    let body = b"\xef\xbb\xbfhttp://a.test/1\r\n  HTTPS://B.test/2 \n\n# http://a.test/no\nsee http://a.test/no\n/no\n\
+        http://a.test/not this\nftp://a.test/no\rhttp://[bad/\nhttp://c.test/\xc3\xa4";
+    let mut found = Vec::new();
+    let summary = scan_lines(&page(&url, body, Some("text/plain")), 9, &mut |url| found.push(url.as_str().to_owned()));
+    assert_eq!(found, ["http://a.test/1", "https://b.test/2", "http://c.test/%C3%A4"]);
+    assert_eq!((summary.links, summary.bad, summary.dropped), (3, 1, 0));
+    let latin = scan_lines(&page(&url, b"http://a.test/\xe4", Some("text/plain; charset=latin1")), 9, &mut |url| {
+        assert_eq!(url.as_str(), "http://a.test/%C3%A4");
+    });
+    assert_eq!(latin.links, 1);
+}
+
+/// Any bytes end, and a document that is cut gives the beginning of what it gave.
+#[test]
+fn a_cut_document_gives_a_prefix() {
+    const PARTS: [&str; 22] = [
+        "<urlset>",
+        "<url>",
+        "<loc>",
+        "/a",
+        "</loc>",
+        "</url>",
+        "<rss>",
+        "<channel>",
+        "<item>",
+        "<link>",
+        "</link>",
+        "<link href='/h'/>",
+        "</item>",
+        "&amp;",
+        "&",
+        "&#x41;",
+        "<![CDATA[/c]]>",
+        "<!--",
+        "-->",
+        "<feed>",
+        " ",
+        "<",
+    ];
+    for seed in 0..20_000 {
+        let mut rng = Rng::new(seed);
+        let count = rng.below(40);
+        let text: String = (0..count).map(|_| PARTS[rng.below(PARTS.len() as u64) as usize]).collect();
+        let cut = rng.below(text.len() as u64 + 1) as usize;
+        let (whole, part) = (xml(text.as_bytes()), xml(&text.as_bytes()[..cut]));
+        assert!(whole.starts_with(&part), "seed {seed}: {part:?} of {whole:?} in {text:?}");
+    }
+}
