@@ -36,8 +36,8 @@ impl Document {
         let head = body.get(..SNIFF_BYTES).unwrap_or(body);
         if mime::is_html(content_type, body) {
             return match signature(head) {
-                // Text may begin with the letters of a signature.
-                Some(binary) if binary == Document::Pdf || is_binary(head) => binary,
+                // Text may begin with the letters of a signature, but not with `%PDF-` or `%!PS-Adobe-`.
+                Some(binary) if head.starts_with(b"%") || is_binary(head) => binary,
                 _ if is_listing(head) => Document::Xml,
                 _ => Document::Html,
             };
@@ -117,10 +117,12 @@ fn is_listing(head: &[u8]) -> bool {
             b"?>"
         } else {
             let is_name_end = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'>');
-            return match tag.split(is_name_end).next().unwrap_or_default() {
+            let name = tag.split(is_name_end).next().unwrap_or_default();
+            // The prefix is the document's own affair.
+            return match name.rsplit(|byte| *byte == b':').next().unwrap_or_default() {
                 b"rss" | b"feed" | b"urlset" | b"sitemapindex" => true,
                 // Of RSS 1.0, RDF, the standard wants both of its namespaces as well.
-                b"rdf:RDF" => [&b"http://purl.org/rss/1.0/"[..], b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"]
+                b"RDF" => [&b"http://purl.org/rss/1.0/"[..], b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"]
                     .iter()
                     .all(|name| memchr::memmem::find(tag, name).is_some()),
                 _ => false,
@@ -133,7 +135,14 @@ fn is_listing(head: &[u8]) -> bool {
 
 /// Whether UTF-16 with a byte order mark begins with `<`.
 fn begins_utf16_tag(head: &[u8]) -> bool {
-    head.starts_with(b"\xff\xfe<\0") || head.starts_with(b"\xfe\xff\0<")
+    let (mark, text) = head.as_chunks::<2>().0.split_first().unwrap_or((&[0; 2], &[]));
+    let unit: fn([u8; 2]) -> u16 = match mark {
+        b"\xff\xfe" => u16::from_le_bytes,
+        b"\xfe\xff" => u16::from_be_bytes,
+        _ => return false,
+    };
+    let mut units = text.iter().map(|bytes| unit(*bytes));
+    units.find(|unit| !u8::try_from(*unit).is_ok_and(is_space)) == Some(u16::from(b'<'))
 }
 
 fn skip_mark(head: &[u8]) -> &[u8] {
@@ -168,6 +177,8 @@ mod tests {
             ),
             ("text/html", b"<!-- never closed", Document::Html),
             ("text/html", b"<?xml version='1.0'?><!-- x --><urlset\nxmlns='x'>", Document::Xml),
+            ("text/html", b"<s:urlset xmlns:s='x'>", Document::Xml),
+            ("text/html", b"%!PS-Adobe-3.0", Document::Other),
             ("text/html", b"<feedback><a href=/yes>", Document::Html),
             ("text/html", b"ID3 tags <a href=/yes>", Document::Html),
             ("text/html, text/html; charset=utf-8", b"<article>", Document::Html),
@@ -202,7 +213,9 @@ mod tests {
             (b"<!-- x --><urlset>", Document::Xml),
             (b"<!-- x --><html>", Document::Html),
             (b"\xff\xfe<\0u\0", Document::Xml),
-            (b"\xff\xfeh\0", Document::Text),
+            (b"\xfe\xff\0\n\0<\0u", Document::Xml),
+            (b"\xff\xfeh\0<\0", Document::Text),
+            (b"\xff\xfe", Document::Text),
             (b"http://a.test/\n", Document::Text),
             (b"%PDF-1.4", Document::Pdf),
             (b"GIF89a", Document::Other),

@@ -41,7 +41,7 @@ pub fn scan_link_fields<'a>(
                     summary.dropped += 1;
                     continue;
                 }
-                match base.resolve(link.target.trim(), UTF_8) {
+                match base.resolve(link.target, UTF_8) {
                     Ok(url) => {
                         summary.links += 1;
                         out(url);
@@ -87,7 +87,7 @@ fn is_product(name: &str) -> bool {
 
 /// Whether an `anchor` is the page itself, not another resource nor a part of it.
 fn is_page(anchor: &str, base: &Base, url: &Url) -> bool {
-    !anchor.contains('#') && base.resolve(anchor.trim(), UTF_8).is_ok_and(|context| context == *url)
+    !anchor.contains('#') && base.resolve(anchor, UTF_8).is_ok_and(|context| context == *url)
 }
 
 /// A link of a field's value, with the first of each parameter that matters.
@@ -171,7 +171,8 @@ mod tests {
             ("</x>; title=5\" wide; rel=next, </y>; rel=prev", vec!["http://a.test/x", "http://a.test/y"]),
             ("</x>; rel=\"next\" and more, </y>; rel=prev", vec!["http://a.test/x", "http://a.test/y"]),
             ("</x>; rel=\"\"; rel=next, </y>; rel; rel=next, </z>; rel*=next", vec![]),
-            ("</x>; rel=\"next", vec!["http://a.test/x"]),
+            ("< /x >; rel=\"next", vec!["http://a.test/x"]),
+            ("<\u{a0}x>; rel=next", vec!["http://a.test/dir/%C2%A0x"]),
             ("</no>", vec![]),
             ("</no; rel=next", vec![]),
             ("mailto:x; rel=next, <mailto:x>; rel=next, <http://[>; rel=next", vec![]),

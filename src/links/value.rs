@@ -72,7 +72,8 @@ fn decode(encoding: &'static Encoding, raw: &[u8], to: &mut String) {
     let _ = decoder.decode_to_string(raw, to, false);
     // A value is not the end of its page: what begins in it and is cut off ends before the byte behind it.
     let _ = decoder.decode_to_string(BEHIND, to, true);
-    to.truncate(to.len().saturating_sub(BEHIND.len()));
+    // The byte itself: another one only of what is no ASCII at all.
+    to.pop();
 }
 
 /// What stands behind a value, or is read like what does: no second half of any character.

@@ -38,34 +38,35 @@ pub enum Xml {
 pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml {
     let (text, encoding) = decoded(page, charset::xml_declaration);
     let mut listed = Listed::new(encoding, links_max, out);
-    let mut reading = Reading::default();
+    let mut reading = Reading::new(page.url);
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
     config.allow_dangling_amp = true;
     config.allow_unmatched_ends = true;
     config.check_end_names = false;
-    let first_base = Base::new(page.url);
     let mut is_listing = false;
     while let Ok(event) = reader.read_event() {
         match event {
             Event::Start(start) | Event::Empty(start) if !is_listing => match start.local_name().as_ref() {
                 "urlset" | "sitemapindex" | "rss" | "RDF" | "feed" => {
                     is_listing = true;
-                    reading.open(&start, &first_base);
+                    reading.open(&start, &mut listed);
                 }
                 "html" => return Xml::Html,
                 _ => return Xml::Other,
             },
             Event::Start(start) => {
-                reading.open(&start, &first_base);
-                reading.attributes(&start, &first_base, &mut listed);
+                reading.open(&start, &mut listed);
+                reading.attributes(&start, &mut listed);
             }
             Event::Empty(start) => {
-                reading.open(&start, &first_base);
-                reading.attributes(&start, &first_base, &mut listed);
-                reading.close(start.name().as_ref(), &first_base, &mut listed);
+                let is_open = reading.open(&start, &mut listed);
+                reading.attributes(&start, &mut listed);
+                if is_open {
+                    reading.close(start.name().as_ref(), &mut listed);
+                }
             }
-            Event::End(end) => reading.close(end.name().as_ref(), &first_base, &mut listed),
+            Event::End(end) => reading.close(end.name().as_ref(), &mut listed),
             Event::Text(text) => reading.text(&text),
             Event::CData(text) => reading.text(&text),
             Event::GeneralRef(reference) => {
@@ -84,9 +85,9 @@ pub fn scan_lines(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Su
     let (text, encoding) = decoded(page, |_| None);
     let mut listed = Listed::new(encoding, links_max, out);
     let base = Base::new(page.url);
-    for line in text.split(['\n', '\r']).map(str::trim) {
+    for line in text.split(['\n', '\r']).map(trim) {
         if has_scheme(line) && !line.contains(char::is_whitespace) {
-            listed.take(&base, line);
+            listed.take(Some(&base), line);
         }
     }
     listed.summary
@@ -120,9 +121,8 @@ impl<'o> Listed<'o> {
         Listed { summary: Summary::none(encoding), links_max, out }
     }
 
-    /// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.
-    fn take(&mut self, base: &Base, text: &str) {
-        let text = text.trim_matches(|one: char| one.is_whitespace() || one == '\u{feff}');
+    fn take(&mut self, base: Option<&Base>, text: &str) {
+        let text = trim(text);
         if text.is_empty() {
             return;
         }
@@ -130,6 +130,10 @@ impl<'o> Listed<'o> {
             self.summary.dropped += 1;
             return;
         }
+        let Some(base) = base else {
+            self.summary.bad += 1;
+            return;
+        };
         match base.resolve(text, UTF_8) {
             Ok(url) => {
                 self.summary.links += 1;
@@ -141,9 +145,14 @@ impl<'o> Listed<'o> {
     }
 }
 
+/// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.
+fn trim(address: &str) -> &str {
+    address.trim_matches(|one: char| one.is_whitespace() || one == '\u{feff}')
+}
+
 /// Whether an address is one of http or https by itself: a `guid` may be any text.
 fn has_scheme(address: &str) -> bool {
-    let scheme = address.trim_start().split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+    let scheme = trim(address).split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Decides: an address counts by the element that it stands in: `loc` in `url` or `sitemap`, `link` in `channel` or `item`,
 //! `guid` there if it is an address, and `link` with `href` everywhere. `xml:base` holds inside its element. Feeds have HTML
-//! in them that nobody escaped: an end tag ends all that is open up to its own element, and an end of nothing is none.
+//! in them that nobody escaped: an end tag ends all that is open up to its own element, and an end of nothing is none. An
+//! address ends at the next tag, whatever it is.
 //!
 //! Source: the standards that `listing` names; XML Base.
-//! Limits: elements more than `DEPTH_MAX` deep are read as if they were not there; `BASES_MAX` bases; an address of
-//! `ADDRESS_BYTES_MAX`.
+//! Limits: elements more than `DEPTH_MAX` deep are read as if they were not there; what stands in more than `BASES_MAX`
+//! elements with bases has no address; an address of `ADDRESS_BYTES_MAX`.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use quick_xml::events::BytesStart;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Listed, has_scheme};
-use crate::url::Base;
+use crate::url::{Base, Url};
 
 /// Most elements inside one another that are remembered.
 const DEPTH_MAX: usize = 256;
@@ -37,16 +38,14 @@ struct Open {
     /// Its name, hashed.
     name: u64,
     role: Role,
-    /// By `xml:base`, which holds inside, too.
-    base: Option<Base>,
+    /// By `xml:base`, which holds inside, too; none where there were too many.
+    base: Option<Option<Base>>,
 }
 
 /// Where a document is.
-#[derive(Default)]
 pub(super) struct Reading {
+    first_base: Base,
     open: Vec<Open>,
-    /// Elements open beyond those.
-    unremembered: usize,
     /// Bases so far.
     bases: usize,
     /// The text of an element that is an address, so far.
@@ -56,11 +55,16 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Takes a start tag.
-    pub fn open(&mut self, start: &BytesStart, first_base: &Base) {
+    /// At the start of the document at `url`.
+    pub fn new(url: &Url) -> Reading {
+        Reading { first_base: Base::new(url), open: Vec::new(), bases: 0, address: None, is_guid: false }
+    }
+
+    /// Takes a start tag. Returns whether its end is to be told: not of an element that is too deep.
+    pub fn open(&mut self, start: &BytesStart, listed: &mut Listed) -> bool {
+        self.finish(listed);
         if self.open.len() >= DEPTH_MAX {
-            self.unremembered += 1;
-            return;
+            return false;
         }
         let name = start.local_name();
         let (name, inside) = (name.as_ref(), self.open.last().map(|open| open.role));
@@ -73,7 +77,6 @@ impl Reading {
             },
             _ => false,
         };
-        // What stands inside an address is no part of it.
         self.address = is_address.then(String::new);
         self.is_guid = name == "guid";
         let role = match name {
@@ -81,14 +84,16 @@ impl Reading {
             "channel" | "item" => Role::Linked,
             _ => Role::Other,
         };
-        let href = attribute(start, "xml:base").filter(|href| !href.trim().is_empty() && self.bases < BASES_MAX);
-        self.bases += usize::from(href.is_some());
-        let base = href.map(|href| self.base(first_base).with_href(href.trim()));
+        let base = attribute(start, "xml:base").filter(|href| !href.trim().is_empty()).map(|href| {
+            self.bases += 1;
+            self.base().filter(|_| self.bases <= BASES_MAX).map(|base| base.with_href(href.trim()))
+        });
         self.open.push(Open { name: xxh3_64(start.name().as_ref().as_bytes()), role, base });
+        true
     }
 
     /// `link` with `href`: Atom's, and the sitemaps' for a page in other languages.
-    pub fn attributes(&self, start: &BytesStart, first_base: &Base, listed: &mut Listed) {
+    pub fn attributes(&self, start: &BytesStart, listed: &mut Listed) {
         if start.local_name().as_ref() != "link" {
             return;
         }
@@ -99,7 +104,7 @@ impl Reading {
         let rel = rel.trim();
         let rel = rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel);
         if FOLLOWED.iter().any(|followed| rel.eq_ignore_ascii_case(followed)) {
-            listed.take(self.base(first_base), &href);
+            listed.take(self.base(), &href);
         }
     }
 
@@ -112,24 +117,27 @@ impl Reading {
         }
     }
 
-    /// Closes the innermost element of that name, and what is open inside; nothing where there is none.
-    pub fn close(&mut self, name: &str, first_base: &Base, listed: &mut Listed) {
-        if self.unremembered > 0 {
-            self.unremembered -= 1;
-            return;
-        }
+    /// Takes an end tag: closes the innermost element of that name, and what is open inside; nothing where there is none.
+    pub fn close(&mut self, name: &str, listed: &mut Listed) {
+        self.finish(listed);
         let name = xxh3_64(name.as_bytes());
-        let Some(at) = self.open.iter().rposition(|open| open.name == name) else { return };
+        if let Some(at) = self.open.iter().rposition(|open| open.name == name) {
+            self.open.truncate(at);
+        }
+    }
+
+    /// Gives the address out, if there is one: whatever tag comes, it is at its end.
+    fn finish(&mut self, listed: &mut Listed) {
         if let Some(address) = self.address.take()
             && (!self.is_guid || has_scheme(&address))
         {
-            listed.take(self.base(first_base), &address);
+            listed.take(self.base(), &address);
         }
-        self.open.truncate(at);
     }
 
-    fn base<'a>(&'a self, first_base: &'a Base) -> &'a Base {
-        self.open.iter().rev().find_map(|open| open.base.as_ref()).unwrap_or(first_base)
+    fn base(&self) -> Option<&Base> {
+        let own = self.open.iter().rev().find_map(|open| open.base.as_ref());
+        own.map_or(Some(&self.first_base), Option::as_ref)
     }
 }
 
@@ -144,8 +152,8 @@ fn attribute<'a>(start: &'a BytesStart, name: &str) -> Option<Cow<'a, str>> {
     let mut value = String::with_capacity(rest.len());
     while let Some((before, at)) = rest.find('&').and_then(|at| rest.split_at_checked(at)) {
         value.push_str(before);
-        let end = at.bytes().take(REFERENCE_BYTES_MAX).position(|byte| byte == b';').map(|end| end + 1);
-        let (written, behind) = at.split_at_checked(end.unwrap_or(1))?;
+        let letters = at.bytes().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'#').count();
+        let (written, behind) = at.split_at_checked((letters + 2).min(at.len())).unwrap_or((at, ""));
         match referred(written) {
             Some(text) => {
                 value.push_str(&text);
@@ -162,14 +170,16 @@ fn attribute<'a>(start: &'a BytesStart, name: &str) -> Option<Cow<'a, str>> {
     Some(Cow::Owned(value))
 }
 
-/// Most bytes of a reference: more zeros before a number nobody writes.
-const REFERENCE_BYTES_MAX: usize = 16;
-
 /// What `&NAME;` stands for, or `&#NUMBER;`: a number of no character for U+FFFD, as in HTML.
 pub(super) fn referred(written: &str) -> Option<Cow<'_, str>> {
-    match quick_xml::escape::unescape(written) {
-        Ok(text) if written.len() > 1 => Some(text),
-        _ if written.starts_with("&#") && written.ends_with(';') => Some(Cow::Borrowed("\u{fffd}")),
-        _ => None,
+    let inside = written.strip_prefix('&')?.strip_suffix(';')?;
+    if let Ok(text) = quick_xml::escape::unescape(written) {
+        return Some(text);
     }
+    let number = inside.strip_prefix('#')?;
+    let is_number = match number.strip_prefix('x') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    is_number.then_some(Cow::Borrowed("\u{fffd}"))
 }
