@@ -9,8 +9,8 @@
 //!
 //! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
 //! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with a paragraph's
-//! implied end; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` counts
-//! when it matters. Elements deeper than `DEPTH_MAX` are taken for
+//! implied end; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` finds
+//! out when it matters. Elements deeper than `DEPTH_MAX` are taken for
 //! their ancestor.
 
 use super::tokenizer::RawText;
@@ -111,8 +111,8 @@ impl Foreign {
         space
     }
 
-    /// Takes an end tag. Returns whether it was for one of these elements, or for none: else it is for an HTML element
-    /// around them, if there is one, and ends them all with it.
+    /// Takes an end tag. Returns whether it was for one of these elements, or can be for no other: else it is for an HTML
+    /// element around them, if there is one, and ends them all with it.
     pub fn end(&mut self, name: &[u8]) -> bool {
         if self.is_current() && is_any(name, &[b"p", b"br"]) {
             // The two end tags that break out of foreign content.
@@ -133,8 +133,7 @@ impl Foreign {
                 return true;
             }
         }
-        // These are never open.
-        is_any(name, VOID)
+        false
     }
 
     /// Ends all.
@@ -187,6 +186,11 @@ pub(super) const fn raw_text(name: &[u8]) -> Option<RawText> {
         b"style" | b"title" | b"textarea" | b"iframe" | b"noembed" | b"noframes" | b"xmp" => Some(RawText::Plain),
         _ => None,
     }
+}
+
+/// Whether an element of this name, in lower case, has no content and no end tag.
+pub(super) fn is_void(name: &[u8]) -> bool {
+    VOID.contains(&name)
 }
 
 fn root_space(name: &[u8]) -> Space {

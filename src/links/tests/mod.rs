@@ -76,12 +76,19 @@ fn an_end_tag_around_what_is_foreign_ends_it() {
         ("<svg><path/></svg><img><svg></path></img><a href=1></svg><a href=2>", "svg-a 1, a 2"),
         ("<div><svg><desc><b></div><a href=1></svg><a href=2>", "a 1, a 2"),
         ("<div><svg><div><svg></div><a href=1>", "a 1"),
+        ("<p><a href=1/><svg></a><a href=2>", "a 1/, a 2"),
+        ("<math><img><svg></math><a href=1>", "svg-a 1"),
+        ("<script>'<script src=x><\\/script>'</script><svg></script><a href=1>", "svg-a 1"),
+        ("<body><svg></body><a href=1>", "svg-a 1"),
+        ("<span><div><svg></span><a href=1>", "svg-a 1"),
+        ("<h1><svg></h2><a href=1>", "a 1"),
+        ("<div title='</div>'><svg></div><a href=1>", "a 1"),
     ] {
         let kinds = Kinds::parse("a,svg-a,link:next,base").unwrap();
         assert_eq!(raw(html, &kinds).join(", ").replace("http://a.test/d/", ""), found, "{html}");
     }
-    let many = "<x><svg></x><a href=1>".repeat(10);
-    assert_eq!(raw(many, &Kinds::parse("a").unwrap()).len(), 8, "not counted for ever");
+    let many = "<li><a href=1><svg><path/></a></li>".repeat(1_000);
+    assert_eq!(raw(many, &Kinds::parse("a").unwrap()).len(), 1_000);
 }
 
 #[test]
@@ -301,6 +308,10 @@ fn time_is_linear() {
         format!("<svg>{}{}", many("<g>"), many("</x>")),
         format!("<svg><desc>{}{}", many("<b>"), many("<p></x>")),
         many("<svg><desc>"),
+        many("<x><svg></x>"),
+        format!("{}><svg></x>{}", many("<x "), many("<svg></x>")),
+        format!("<!--{}--><svg></x>{}", many("<x "), many("<svg></x>")),
+        format!("{}{}", "<b>".repeat(300), many("<svg><g/></y></svg></z>")),
         many("<base>"),
         many("<base href=x>"),
         format!("<base href=/{long}>{}", many("<a href=x>")),
