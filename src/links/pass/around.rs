@@ -7,8 +7,9 @@
 //! Source: WHATWG HTML sections 13.2.4.2 (the stack of open elements, what is special, what is in scope) and 13.2.6.4.7
 //! (end tags in body).
 //! Invariants: what was read is not read again, so time is linear, whatever is asked.
-//! Limits: elements end by their end tags; implied ends and what tables do to misplaced tags are left out. No more than
-//! `DEPTH_MAX` elements, and none with a name of more than `NAME_BYTES_MAX`.
+//! Limits: elements end by their end tags, and some before the next of their kind; other implied ends, formatting elements
+//! that are opened again, and scripts in scripts are left out. No more than `DEPTH_MAX` elements, and none with a name of
+//! more than `NAME_BYTES_MAX`.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -37,6 +38,8 @@ struct Named {
     /// Of the name in lower case; of headings all the same, as each ends the other.
     hash: u64,
     class: Class,
+    /// Whether the next one is its end, too.
+    ends_before_its_like: bool,
 }
 
 /// What an end tag looks past, and what is in its way.
@@ -46,6 +49,8 @@ enum Class {
     Ordinary,
     /// `svg` and `math`: as `Ordinary`.
     Foreign,
+    /// As `Ordinary`, but in the way of others.
+    Blunt,
     /// As `Special`, but in nobody's way.
     Formatting,
     /// Looks past all that is no border.
@@ -84,13 +89,19 @@ impl Around {
             self.at += found + 1;
             let tag = before.get(self.at..).unwrap_or_default();
             if self.raw.is_none() && tag.starts_with(b"!--") {
-                self.at += memchr::memmem::find(tag, b"-->").unwrap_or(tag.len());
+                self.at += end_of_comment(tag);
                 continue;
             }
             let is_end = tag.starts_with(b"/");
             let name = tag.get(usize::from(is_end)..).unwrap_or_default();
             let name_bytes = name.iter().take(NAME_BYTES_MAX + 1).take_while(|byte| !ends_name(**byte)).count();
-            let Some(name) = name.get(..name_bytes).and_then(Named::of) else { continue };
+            let Some(name) = name.get(..name_bytes).and_then(Named::of) else {
+                if self.raw.is_none() && matches!(name.first(), Some(b'!' | b'?' | b'0'..=b'9')) {
+                    // It ends as a comment does that is none (section 13.2.5.41).
+                    self.at += memchr::memchr(b'>', tag).unwrap_or(tag.len());
+                }
+                continue;
+            };
             if self.raw.is_some_and(|raw| !is_end || raw != name.hash) {
                 continue;
             }
@@ -100,17 +111,29 @@ impl Around {
             if is_end {
                 let ended = self.find(name).unwrap_or(self.open.len());
                 self.open.truncate(ended);
-            } else if !(tag.ends_with(b"/") && self.open.iter().any(|open| open.class == Class::Foreign)) {
+            } else if !tag.ends_with(b"/") || !self.is_foreign(name) {
                 self.start(name);
             }
         }
         self.at = before.len();
     }
 
+    /// Whether an element that begins now is foreign, as far as one can tell: then `/>` ends it.
+    fn is_foreign(&self, name: Named) -> bool {
+        name.class == Class::Foreign || self.open.iter().any(|open| open.class == Class::Foreign)
+    }
+
     fn start(&mut self, name: Named) {
+        if name.ends_before_its_like
+            && let Some(depth) = self.find(name)
+        {
+            self.open.truncate(depth);
+        }
         match name.class {
             Class::Never => {}
             Class::Raw => self.raw = Some(name.hash),
+            // Ignored outside of a table.
+            Class::Row | Class::Cell if !self.open.iter().any(|open| open.class == Class::Table) => {}
             _ if self.open.len() < DEPTH_MAX => self.open.push(name),
             _ => {}
         }
@@ -119,7 +142,7 @@ impl Around {
     /// Where the element stands that an end tag of that name ends.
     fn find(&self, name: Named) -> Option<usize> {
         let is_in_the_way = |open: &Named| match name.class {
-            Class::Ordinary | Class::Foreign => {
+            Class::Ordinary | Class::Blunt | Class::Foreign => {
                 !matches!(open.class, Class::Ordinary | Class::Foreign | Class::Formatting)
             }
             Class::Row | Class::Cell | Class::Table => open.class == Class::Table,
@@ -148,6 +171,7 @@ impl Named {
             b"tbody" | b"tfoot" | b"thead" | b"tr" => Class::Row,
             b"table" => Class::Table,
             b"svg" | b"math" => Class::Foreign,
+            b"noscript" => Class::Blunt,
             b"li" => Class::Item,
             b"ol" | b"ul" => Class::List,
             b"a" | b"b" | b"big" | b"code" | b"em" | b"font" | b"i" | b"nobr" | b"s" | b"small" | b"strike"
@@ -155,17 +179,31 @@ impl Named {
             b"address" | b"article" | b"aside" | b"blockquote" | b"button" | b"center" | b"dd" | b"details"
             | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption" | b"figure" | b"footer"
             | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"header" | b"hgroup" | b"listing" | b"main"
-            | b"menu" | b"nav" | b"noscript" | b"p" | b"pre" | b"search" | b"section" | b"select" | b"summary" => {
-                Class::Special
-            }
+            | b"menu" | b"nav" | b"p" | b"pre" | b"search" | b"section" | b"select" | b"summary" => Class::Special,
             _ => Class::Ordinary,
         };
         let hash = match lower.as_slice() {
             [b'h', b'1'..=b'6'] => xxh3_64(b"h1"),
             name => xxh3_64(name),
         };
-        Some(Named { hash, class })
+        let ends_before_its_like = matches!(class, Class::Item | Class::Row | Class::Cell)
+            || [&b"p"[..], b"dd", b"dt", b"option"].contains(&lower.as_slice());
+        Some(Named { hash, class, ends_before_its_like })
     }
+}
+
+/// Where the `>` of a comment is, or the end: its own dashes may be the last ones.
+fn end_of_comment(comment: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = memchr::memmem::find(comment.get(at..).unwrap_or_default(), b"--") {
+        at += found;
+        let behind = comment.get(at + 2..).unwrap_or_default();
+        if behind.starts_with(b">") || behind.starts_with(b"!>") {
+            return at + 2;
+        }
+        at += 1;
+    }
+    comment.len()
 }
 
 /// Where a tag's `>` is, or the end: behind quoted values.
@@ -222,6 +260,11 @@ mod tests {
             ("<table><tr><td>", "tr"),
             ("<table><tr><td><div>", "table"),
             ("<ul><li>a<li>b", "ul"),
+            ("<div><td><x-y>", "div"),
+            ("<li><svg/><a href=x/>", "a"),
+            ("<!--x--!><b>", "b"),
+            ("<!--><b><!---><!-- -></b>--->", "b"),
+            ("<? </b> ><b><!x>", "b"),
         ] {
             assert!(is_open(before, name), "{name} in {before}");
         }
@@ -252,6 +295,12 @@ mod tests {
             ("<div><template>", "div"),
             ("<table><tr><td><table>", "tr"),
             ("<h1></h2>", "h1"),
+            ("<ul><li>a<li>b</li>", "li"),
+            ("<td>", "td"),
+            ("<table></table><tr>", "tr"),
+            ("<noscript><div>", "noscript"),
+            ("<?php <b> ?><!x <b>></3 <b>", "b"),
+            ("<b><!--x--!></b>-->", "b"),
         ] {
             assert!(!is_open(before, name), "{name} in {before}");
         }
@@ -263,5 +312,6 @@ mod tests {
     fn depth_has_a_bound() {
         assert!(is_open(&format!("{}<div>", "<b>".repeat(DEPTH_MAX - 1)), "div"));
         assert!(!is_open(&format!("{}<div>", "<b>".repeat(DEPTH_MAX)), "div"));
+        assert!(is_open(&format!("{}<div>", "<p>x".repeat(1_000)), "div"));
     }
 }
