@@ -28,9 +28,16 @@ pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> (&'static Encod
     (encoding, 0)
 }
 
+/// What most servers say.
+const USUAL: &str = "text/html; charset=utf-8";
+
 /// The encoding that the Content-Type header names.
 pub(super) fn named(content_type: Option<&str>) -> Option<&'static Encoding> {
-    let label = mime::charset(content_type?)?;
+    let content_type = content_type?;
+    if content_type.eq_ignore_ascii_case(USUAL) {
+        return Some(UTF_8);
+    }
+    let label = mime::charset(content_type)?;
     Encoding::for_label(label.as_bytes())
 }
 

@@ -9,6 +9,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::listed::any_token;
+
 /// Where in a page a URL was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -147,12 +149,11 @@ impl Kinds {
 
     /// Whether a `<link>` with one of these tokens may be wanted.
     pub(super) fn links_any(&self, tokens: &str) -> bool {
-        let is = |token: &[u8], known: &str| token.eq_ignore_ascii_case(known.as_bytes());
-        self.bits & Kind::Link.bit() != 0
-            || tokens
-                .as_bytes()
-                .split(|byte| byte.is_ascii_whitespace())
-                .any(|token| is(token, Kind::Canonical.name()) || self.rels.iter().any(|rel| is(token, rel)))
+        let is_known = |token: &str| {
+            let is = |known: &str| token.eq_ignore_ascii_case(known);
+            is(Kind::Canonical.name()) || self.rels.iter().any(|rel| is(rel))
+        };
+        self.bits & Kind::Link.bit() != 0 || any_token(tokens, is_known)
     }
 
     /// Whether a `<link>` with this lower-case token is wanted, and as what.

@@ -84,6 +84,18 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
+/// Whether one of the tokens of `text`, which spaces separate, `is` what is asked for.
+pub(super) fn any_token(mut text: &str, mut is: impl FnMut(&str) -> bool) -> bool {
+    while let Some((token, behind)) = text.split_at_checked(space_at(text.as_bytes())) {
+        if !token.is_empty() && is(token) {
+            return true;
+        }
+        let Some(behind) = behind.get(1..) else { break };
+        text = behind;
+    }
+    false
+}
+
 /// Where the first space is, else the end: URLs are long, so eight bytes at once.
 fn space_at(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);

@@ -18,7 +18,6 @@ use super::charset;
 use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
 use super::pass::{Element, Pass, Says};
-use super::tokenizer::is_space;
 use super::value::{Decoder, Value};
 use crate::url::{Absolute, Base};
 
@@ -86,7 +85,8 @@ pub(super) fn references(
     let document = document.as_ref().unwrap_or(&base);
     let mut page = Page { said, base: &base, document, kinds, decoder, rels: String::new() };
     loop {
-        elements.drain(..).for_each(|element| page.report(element, out));
+        elements.iter().for_each(|element| page.report(element, out));
+        elements.clear();
         if !more {
             return page.said;
         }
@@ -108,14 +108,14 @@ struct Page<'a> {
 impl Page<'_> {
     /// Gives the references of one element to `out`, or hears what it says.
     #[inline]
-    fn report(&mut self, element: Element, out: &mut impl FnMut(Reference)) {
+    fn report(&mut self, element: &Element, out: &mut impl FnMut(Reference)) {
         let Page { said, base, document, kinds, decoder, rels } = self;
         let encoding = said.encoding;
         let mut give = |kind, text: &str, rel: &str, nofollow| {
             let base = if kind == Kind::Base { *document } else { *base };
             out(Reference { kind, rel, text, nofollow, base, encoding });
         };
-        let Element { says, value, second } = element;
+        let Element { says, value, second } = *element;
         match (says, value, second) {
             (Says::Link(kind), Some(href), rel) => {
                 let nofollow = rel.is_some_and(|rel| has_token(decoder.text(rel), "nofollow"));
@@ -179,8 +179,7 @@ fn is_transcoded(encoding: &'static Encoding) -> bool {
 }
 
 fn has_token(tokens: &str, wanted: &str) -> bool {
-    let mut tokens = tokens.as_bytes().split(|byte| is_space(*byte));
-    tokens.any(|token| token.eq_ignore_ascii_case(wanted.as_bytes()))
+    listed::any_token(tokens, |token| token.eq_ignore_ascii_case(wanted))
 }
 
 /// Whether this is one token in lower case, as most are.

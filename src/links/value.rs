@@ -55,11 +55,9 @@ impl Decoder {
                 &self.decoded
             }
         };
-        if memchr::memchr3(b'&', b'\r', 0, decoded.as_bytes()).is_none() {
-            return decoded;
-        }
+        let Some(first) = find_special(decoded) else { return decoded };
         self.expanded.clear();
-        expand(decoded, &mut self.expanded);
+        expand(decoded, first, &mut self.expanded);
         &self.expanded
     }
 }
@@ -79,10 +77,15 @@ fn decode(encoding: &'static Encoding, raw: &[u8], to: &mut String) {
 /// What stands behind a value, or is read like what does: no second half of any character.
 const BEHIND: &[u8] = b">";
 
-/// Expands character references, normalizes line ends and replaces NUL.
-fn expand(mut text: &str, to: &mut String) {
-    while let Some(found) = memchr::memchr3(b'&', b'\r', 0, text.as_bytes()) {
-        let (before, at) = text.split_at(found);
+/// Where a byte is that may not stand for itself.
+fn find_special(text: &str) -> Option<usize> {
+    memchr::memchr3(b'&', b'\r', 0, text.as_bytes())
+}
+
+/// Expands character references, normalizes line ends and replaces NUL; the first of these stands at `first`.
+fn expand(mut text: &str, first: usize, to: &mut String) {
+    let mut found = Some(first);
+    while let Some((before, at)) = found.and_then(|found| text.split_at_checked(found)) {
         to.push_str(before);
         let mut rest = at.chars();
         match rest.next() {
@@ -99,6 +102,7 @@ fn expand(mut text: &str, to: &mut String) {
                 text = rest.as_str();
             }
         }
+        found = find_special(text);
     }
     to.push_str(text);
 }

@@ -56,48 +56,83 @@ pub(super) struct Letters {
     pub first: [u8; 16],
     /// Of an ASCII byte; others are in no group.
     pub second: [u8; 16],
-    /// Of any byte.
+    /// Of an ASCII byte.
     pub fourth: [u8; 16],
+    /// The groups that have every byte there: another is in no other group.
+    pub any_fourth: u8,
 }
 
 impl Letters {
+    const NONE: Letters = Letters { first: [0; 16], second: [0; 16], fourth: [0; 16], any_fourth: 0 };
+
     /// Of the names of these bits.
     fn new(names: u32) -> Letters {
-        let mut letters = Letters { first: [0; 16], second: [0; 16], fourth: [0; 16] };
-        if names & MARKUP != 0 {
-            letters.add(MARKUP_GROUP, b"!", b"-[", &[]);
-        }
-        for (bit, (name, group)) in NAMES.iter().zip(GROUPS).enumerate() {
-            if names >> bit & 1 != 0 {
-                let at = |place| match name.len() {
-                    length if place < length => name.get(place..place + 1).unwrap_or_default(),
-                    length if place == length => ENDS,
-                    _ => &[],
-                };
-                letters.add(group, at(0), at(1), at(3));
-            }
+        let mut letters = Letters::NONE;
+        let mut left = names;
+        while let Some(of_name) = LETTERS.get(left.trailing_zeros() as usize) {
+            letters.add(of_name);
+            left &= left - 1;
         }
         letters
     }
 
-    /// Gives a group more bytes; no fourth ones are any.
-    fn add(&mut self, group: u8, firsts: &[u8], seconds: &[u8], fourths: &[u8]) {
+    /// Adds those of a name.
+    fn add(&mut self, more: &Letters) {
+        let add = |to: &mut [u8; 16], more: &[u8; 16]| to.iter_mut().zip(more).for_each(|(to, more)| *to |= more);
+        add(&mut self.first, &more.first);
+        add(&mut self.second, &more.second);
+        add(&mut self.fourth, &more.fourth);
+        self.any_fourth |= more.any_fourth;
+    }
+
+    /// Of what begins with one of `firsts`, then one of `seconds`, and has one of `fourths`; no fourth ones are any.
+    const fn of(group: u8, firsts: &[u8], seconds: &[u8], fourths: &[u8]) -> Letters {
         let bit = 1 << group;
-        for (table, bytes) in [(&mut self.first, firsts), (&mut self.second, seconds), (&mut self.fourth, fourths)] {
-            bytes.iter().for_each(|byte| table[usize::from(byte & 15)] |= bit);
-        }
-        if fourths.is_empty() {
-            self.fourth.iter_mut().for_each(|groups| *groups |= bit);
+        Letters {
+            first: at_halves(firsts, bit),
+            second: at_halves(seconds, bit),
+            fourth: at_halves(fourths, bit),
+            any_fourth: if fourths.is_empty() { bit } else { 0 },
         }
     }
 
     /// Whether one group has these bytes.
     #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     pub fn have(&self, [first, second, _, fourth]: [u8; 4]) -> bool {
-        let of = |table: &[u8; 16], byte: u8| table[usize::from(byte & 15)];
-        let known = first.is_ascii() && second.is_ascii();
-        known && of(&self.first, first) & of(&self.second, second) & of(&self.fourth, fourth) != 0
+        let of = |table: &[u8; 16], byte: u8| if byte.is_ascii() { table[usize::from(byte & 15)] } else { 0 };
+        of(&self.first, first) & of(&self.second, second) & (of(&self.fourth, fourth) | self.any_fourth) != 0
     }
+}
+
+/// A table with `bit` at the lower half of each byte.
+const fn at_halves(bytes: &[u8], bit: u8) -> [u8; 16] {
+    let (mut table, mut at) = ([0; 16], 0);
+    while at < bytes.len() {
+        table[(bytes[at] & 15) as usize] = bit;
+        at += 1;
+    }
+    table
+}
+
+/// Of each bit of names.
+static LETTERS: [Letters; 32] = letters();
+
+const fn letters() -> [Letters; 32] {
+    let mut letters = [Letters::NONE; 32];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let (name, group) = (NAMES[at], GROUPS[at]);
+        letters[at] = match *name {
+            [first] => Letters::of(group, &[first], ENDS, &[]),
+            [first, second] => Letters::of(group, &[first], &[second], &[]),
+            [first, second, _] => Letters::of(group, &[first], &[second], ENDS),
+            [first, second, _, fourth, ..] => Letters::of(group, &[first], &[second], &[fourth]),
+            [] => Letters::NONE,
+        };
+        at += 1;
+    }
+    letters[MARKUP.trailing_zeros() as usize] = Letters::of(MARKUP_GROUP, b"!", b"-[", &[]);
+    letters
 }
 
 /// For each byte behind `<`, the next and the one after it: the names that have it there.

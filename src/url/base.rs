@@ -1,11 +1,13 @@
 //! What the links of one page are resolved against: its own URL, or what its `<base href>` makes of it.
 //!
-//! Decides: the base is parsed once per page, since a page has a hundred links. It may be of any scheme: a page
+//! Decides: the base is parsed once per page at most, since a page has a hundred links. It may be of any scheme: a page
 //! may say `<base href="about:blank">`, and then its relative links lead nowhere.
 //!
 //! Limits: as `Url`; an `href` makes a base of `BASE_BYTES_MAX` at most, or a page of short references could make
 //! a thousand times its own size of URLs.
 //! Leaves to others: finding the first `<base>` and the page's encoding (`links`).
+
+use std::sync::OnceLock;
 
 use encoding_rs::{Encoding, UTF_8};
 
@@ -17,11 +19,12 @@ use super::{Absolute, Url, UrlError};
 const BASE_BYTES_MAX: usize = 4096;
 
 /// A page's base URL, parsed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Base {
-    url: Option<Absolute>,
     /// For plain references, where the base is http or https.
     ground: Option<Ground>,
+    /// For all others, which many a page has none of: parsed when one comes.
+    url: OnceLock<Option<Absolute>>,
 }
 
 /// What is known of the host of a URL that was resolved, without a look at it.
@@ -36,13 +39,13 @@ pub enum Reach {
 impl Base {
     /// The page's own URL: the fallback base URL of HTML, section 2.4.3.
     pub fn new(page: &Url) -> Base {
-        Base { url: Absolute::parse(page.as_str()).ok(), ground: Some(Ground::new(page.clone())) }
+        Base { ground: Some(Ground::new(page.clone())), url: OnceLock::new() }
     }
 
     /// As `new`, for a page of any scheme.
     pub fn of_document(document: Absolute) -> Base {
         let ground = document.clone().try_into().ok().map(Ground::new);
-        Base { url: Some(document), ground }
+        Base { ground, url: OnceLock::from(Some(document)) }
     }
 
     /// The base after the page's first `<base href>`, `self` being the page's own (HTML, section 4.2.3, "set the
@@ -54,7 +57,7 @@ impl Base {
 
     /// As `with_href`, in a page of another encoding than UTF-8.
     pub fn with_href_encoded(&self, href: &str, encoding: &'static Encoding) -> Base {
-        match Absolute::resolve(self.url.as_ref(), href, encoding) {
+        match Absolute::resolve(self.as_absolute(), href, encoding) {
             Ok(url) if is_honoured(&url) => Base::of_document(url),
             _ => self.clone(),
         }
@@ -62,7 +65,8 @@ impl Base {
 
     /// The base, with the fragment that it may have.
     pub fn as_absolute(&self) -> Option<&Absolute> {
-        self.url.as_ref()
+        let parse = || self.ground.as_ref().and_then(|ground| Absolute::parse(ground.url().as_str()).ok());
+        self.url.get_or_init(parse).as_ref()
     }
 
     /// Resolves one reference, found in a page of `encoding`, to a crawlable URL.
@@ -100,9 +104,17 @@ impl Base {
 
     /// As `resolve`, to a URL of any scheme, with fragment and credentials.
     pub fn resolve_any(&self, reference: &str, encoding: &'static Encoding) -> Result<Absolute, UrlError> {
-        Absolute::resolve(self.url.as_ref(), reference, encoding)
+        Absolute::resolve(self.as_absolute(), reference, encoding)
     }
 }
+
+impl PartialEq for Base {
+    fn eq(&self, other: &Base) -> bool {
+        self.as_absolute() == other.as_absolute()
+    }
+}
+
+impl Eq for Base {}
 
 fn is_honoured(base: &Absolute) -> bool {
     !matches!(base.scheme(), "data" | "javascript") && base.text_bytes() <= BASE_BYTES_MAX

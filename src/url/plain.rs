@@ -34,6 +34,11 @@ impl Ground {
         Ground { folder_end: path_start + folder_bytes, path_end: path_start + path.len(), url }
     }
 
+    /// The base.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
     /// Length of the base.
     pub fn text_bytes(&self) -> usize {
         self.url.text.len()

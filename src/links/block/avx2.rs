@@ -130,10 +130,12 @@ impl Kernel for Avx2 {
 fn special(vector: __m256i) -> __m256i {
     // SAFETY: AVX2 is there: only `Avx2`'s operations call this.
     unsafe {
-        let ampersand = _mm256_cmpeq_epi8(vector, _mm256_set1_epi8(b'&' as i8));
-        let carriage_return = _mm256_cmpeq_epi8(vector, _mm256_set1_epi8(b'\r' as i8));
-        let nul = _mm256_cmpeq_epi8(vector, _mm256_setzero_si256());
-        _mm256_or_si256(_mm256_or_si256(vector, ampersand), _mm256_or_si256(carriage_return, nul))
+        // By the lower half of a byte, as in `name_ends`: NUL, `&` and CR; others have another half.
+        let table = _mm256_setr_epi8(
+            0, 0, 0, 0, 0, 0, 0x26, 0, 0, 0, 0, 0, 0, 0x0d, 0, 0, //
+            0, 0, 0, 0, 0, 0, 0x26, 0, 0, 0, 0, 0, 0, 0x0d, 0, 0,
+        );
+        _mm256_or_si256(vector, _mm256_cmpeq_epi8(vector, _mm256_shuffle_epi8(table, vector)))
     }
 }
 
@@ -147,8 +149,8 @@ unsafe fn begins(start: *const u8, letters: &Letters) -> __m256i {
         let opens = _mm256_cmpeq_epi8(_mm256_loadu_si256(start.cast()), _mm256_set1_epi8(b'<' as i8));
         let first = _mm256_shuffle_epi8(table(&letters.first), _mm256_loadu_si256(start.add(1).cast()));
         let second = _mm256_shuffle_epi8(table(&letters.second), _mm256_loadu_si256(start.add(2).cast()));
-        let fourth = _mm256_and_si256(_mm256_loadu_si256(start.add(4).cast()), _mm256_set1_epi8(0x0f));
-        let fourth = _mm256_shuffle_epi8(table(&letters.fourth), fourth);
+        let fourth = _mm256_shuffle_epi8(table(&letters.fourth), _mm256_loadu_si256(start.add(4).cast()));
+        let fourth = _mm256_or_si256(fourth, _mm256_set1_epi8(letters.any_fourth as i8));
         _mm256_and_si256(_mm256_and_si256(opens, first), _mm256_and_si256(second, fourth))
     }
 }

@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_setr_epi8, _mm512_and_si512, _mm512_broadcast_i32x4,
-    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_set1_epi8,
-    _mm512_shuffle_epi8,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_test_epi8_mask, _mm512_movepi8_mask, _mm512_or_si512,
+    _mm512_set1_epi8, _mm512_shuffle_epi8,
 };
 
 use super::super::wanted::Letters;
@@ -66,8 +66,8 @@ impl Kernel for Avx512 {
             let opens = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(start.cast()), _mm512_set1_epi8(b'<' as i8));
             let first = _mm512_shuffle_epi8(table(&letters.first), _mm512_loadu_si512(start.add(1).cast()));
             let second = _mm512_shuffle_epi8(table(&letters.second), _mm512_loadu_si512(start.add(2).cast()));
-            let fourth = _mm512_and_si512(_mm512_loadu_si512(start.add(4).cast()), _mm512_set1_epi8(0x0f));
-            let fourth = _mm512_shuffle_epi8(table(&letters.fourth), fourth);
+            let fourth = _mm512_shuffle_epi8(table(&letters.fourth), _mm512_loadu_si512(start.add(4).cast()));
+            let fourth = _mm512_or_si512(fourth, _mm512_set1_epi8(letters.any_fourth as i8));
             _mm512_mask_test_epi8_mask(opens, _mm512_and_si512(first, second), fourth)
         }
     }

@@ -157,3 +157,22 @@ pub(super) fn plain_text<K: Kernel>(kernel: K, bytes: &[u8], start: usize, end: 
     // SAFETY: every byte of `text` was in a block, and is not special: so all of them are ASCII.
     Some(unsafe { std::str::from_utf8_unchecked(text) })
 }
+
+/// What stands before the first `end` in the first block of `bytes`, as text if none of it is special, and its length.
+/// `None` if there is no `end`, or no whole block.
+#[inline(always)]
+#[allow(unsafe_code, reason = "as in `plain_text`")]
+pub(super) fn before<K: Kernel>(kernel: K, bytes: &[u8], end: u8) -> Option<(Result<&str, &[u8]>, usize)> {
+    let block = kernel.load(bytes.first_chunk()?);
+    let ends = kernel.places(block, end);
+    let length = ends.trailing_zeros() as usize;
+    if ends == 0 {
+        return None;
+    }
+    let raw = bytes.get(..length)?;
+    if kernel.specials(block) & ends.wrapping_sub(1) & !ends != 0 {
+        return Some((Err(raw), length));
+    }
+    // SAFETY: every byte of `raw` is in the block, before the first `end`, and is not special: so all of them are ASCII.
+    Some((Ok(unsafe { std::str::from_utf8_unchecked(raw) }), length))
+}

@@ -100,19 +100,18 @@ unsafe fn begins(start: *const u8, letters: &Letters) -> uint8x16_t {
     // stands.
     unsafe {
         let opens = vceqq_u8(vld1q_u8(start), vdupq_n_u8(b'<'));
-        // Where the highest bit is kept, what is not ASCII is not looked up.
-        let first = lower_half(&letters.first, vld1q_u8(start.add(1)), 0x8f);
-        let second = lower_half(&letters.second, vld1q_u8(start.add(2)), 0x8f);
-        let fourth = lower_half(&letters.fourth, vld1q_u8(start.add(4)), 0x0f);
+        let first = lower_half(&letters.first, vld1q_u8(start.add(1)));
+        let second = lower_half(&letters.second, vld1q_u8(start.add(2)));
+        let fourth = vorrq_u8(lower_half(&letters.fourth, vld1q_u8(start.add(4))), vdupq_n_u8(letters.any_fourth));
         vandq_u8(opens, vtstq_u8(vandq_u8(first, second), fourth))
     }
 }
 
-/// What a table has for the kept bits of each byte; zero above 15.
+/// What a table has for the lower half of each byte: zero where that is not ASCII, whose highest bit is kept.
 #[inline(always)]
-fn lower_half(table: &[u8; 16], bytes: uint8x16_t, kept: u8) -> uint8x16_t {
+fn lower_half(table: &[u8; 16], bytes: uint8x16_t) -> uint8x16_t {
     // SAFETY: NEON is part of aarch64; the load is of 16 bytes.
-    unsafe { vqtbl1q_u8(vld1q_u8(table.as_ptr()), vandq_u8(bytes, vdupq_n_u8(kept))) }
+    unsafe { vqtbl1q_u8(vld1q_u8(table.as_ptr()), vandq_u8(bytes, vdupq_n_u8(0x8f))) }
 }
 
 /// A bit for each byte that is all ones: each byte keeps one bit, and three times neighbours are added.

@@ -15,7 +15,7 @@ mod name;
 use super::block::{self, Kernel, Task};
 use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
-use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
+use super::tokenizer::{Quoted, RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
 use super::wanted::{self, Wanted};
 use around::Around;
@@ -168,13 +168,12 @@ impl<'a> Pass<'a> {
     /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
     #[inline(always)]
     fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
-        let (mut href, mut rel) = (Span::default(), Span::default());
-        let found = match tokenizer.first_link() {
-            Some(link) => {
-                href = link;
-                true
-            }
-            None => {
+        let mut rel = Span::default();
+        let value = match tokenizer.link() {
+            Quoted::Found(value) => value,
+            Quoted::Nowhere => return Some(()),
+            Quoted::Unknown => {
+                let mut href = Span::default();
                 let read = tokenizer.attributes_until(|name, span| match Slot::of_link(name) {
                     Some(Slot::Href) => {
                         href = span;
@@ -186,21 +185,35 @@ impl<'a> Pass<'a> {
                     }
                     _ => false,
                 });
-                read?.is_break()
+                if read?.is_continue() {
+                    return Some(());
+                }
+                tokenizer.value(href)
             }
         };
-        if found && tokenizer.skim(Unless::Word(*b"rel")).is_none() {
-            tokenizer.attributes(|name, span| {
-                if rel.start == 0 && Slot::of_link(name) == Some(Slot::Rel) {
-                    rel = span;
+        let mut second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
+        if tokenizer.skim(Unless::Word(*b"rel")).is_none() {
+            match tokenizer.rel() {
+                Quoted::Nowhere => {}
+                Quoted::Found(value) => {
+                    second = second.or(Some(value));
+                    if tokenizer.skim(Unless::Never).is_none() {
+                        tokenizer.attributes(|_, _| {})?;
+                    }
                 }
-            })?;
+                Quoted::Unknown => {
+                    tokenizer.attributes(|name, span| {
+                        if rel.start == 0 && Slot::of_link(name) == Some(Slot::Rel) {
+                            rel = span;
+                        }
+                    })?;
+                    if second.is_none() && rel.start > 0 {
+                        second = Some(tokenizer.value(rel));
+                    }
+                }
+            }
         }
-        if href.start > 0 {
-            let value = Some(tokenizer.value(href));
-            let second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
-            elements.push(Element { says: Says::Link(Kind::A), value, second });
-        }
+        elements.push(Element { says: Says::Link(Kind::A), value: Some(value), second });
         Some(())
     }
 
@@ -284,9 +297,9 @@ impl<'a> Pass<'a> {
         let bytes = tokenizer.page();
         // Most of what is foreign is neither: paths and shapes.
         let (keeps, hears) = (name.keeps(), Clues::matter(tag.name));
-        let mut skimmed = *tokenizer;
-        if !keeps && !hears && skimmed.skim(Unless::Never) == Some(false) {
-            *tokenizer = skimmed;
+        let skimmed = if keeps || hears { None } else { tokenizer.skim(Unless::Unquoted) };
+        if let Some(closes_itself) = skimmed {
+            clues.self_closing = closes_itself;
         } else {
             clues.self_closing = tokenizer.attributes(|name, span| {
                 if keeps {

@@ -1,17 +1,9 @@
-//! What is skimmed is what reading attribute by attribute gives: checks for the twins' tags, and examples.
+//! What is skimmed, or told of quoted attributes, is what reading attribute by attribute gives: checks for the twins' tags,
+//! and examples.
 
 use super::super::block::{Kernel, Task, with_each};
-use super::super::tokenizer::{Span, Tokenizer, Unless};
-
-/// The first link of an `<a>`, if it is told, and behind it stands what is behind the first attribute.
-#[inline(always)]
-pub(super) fn first_link<K: Kernel>(mut tokenizer: Tokenizer<'_, K>, name: &[u8]) -> Option<Span> {
-    let mut second = tokenizer;
-    let link = tokenizer.first_link().filter(|_| name.eq_ignore_ascii_case(b"a"))?;
-    second.attributes_until(|_, _| true);
-    assert_eq!(tokenizer.at(), second.at());
-    Some(link)
-}
+use super::super::tokenizer::{Quoted, Span, Tokenizer, Unless};
+use super::super::value::Value;
 
 /// A tag that was skimmed from behind some of its attributes on.
 pub(super) struct Skimmed {
@@ -27,7 +19,7 @@ pub(super) struct Skimmed {
 pub(super) fn each_way<K: Kernel>(mut tokenizer: Tokenizer<'_, K>) -> Vec<Skimmed> {
     let mut skimmed = Vec::new();
     for behind in 0..4 {
-        for unless in [Unless::Never, Unless::Word(*b"rel"), Unless::Either(*b"obo", *b"efr")] {
+        for unless in [Unless::Never, Unless::Unquoted, Unless::Word(*b"rel"), Unless::Either(*b"obo", *b"efr")] {
             let mut tokenizer = tokenizer;
             if let Some(slash) = tokenizer.skim(unless) {
                 skimmed.push(Skimmed { unless, behind, slash, at: tokenizer.at() });
@@ -49,11 +41,60 @@ impl Skimmed {
             texts.flat_map(|text| text.windows(3)).any(|three| three.eq_ignore_ascii_case(word))
         };
         let none_asked = match self.unless {
-            Unless::Never => true,
+            Unless::Never | Unless::Unquoted => true,
             Unless::Word(word) => !has(&word),
             Unless::Either(one, other) => !has(&one) && !has(&other),
         };
-        none_asked && self.at == at && (self.slash || !closes_itself)
+        let is_sure = matches!(self.unless, Unless::Unquoted);
+        none_asked && self.at == at && (self.slash == closes_itself || self.slash && !is_sure)
+    }
+}
+
+/// What was told of an attribute of a tag.
+pub(super) struct Told<'a> {
+    name: &'static str,
+    /// Attributes before the question.
+    behind: usize,
+    asked_at: usize,
+    told: Quoted<Value<'a>>,
+    at: usize,
+}
+
+/// Asks for a tag's link, and for its `rel` from behind its first attributes on.
+#[inline(always)]
+pub(super) fn each_told<'a, K: Kernel>(mut tokenizer: Tokenizer<'a, K>) -> Vec<Told<'a>> {
+    let mut all = Vec::new();
+    for behind in 0..4 {
+        let mut asked = tokenizer;
+        let (name, told) = if behind == 0 { ("href", asked.link()) } else { ("rel", asked.rel()) };
+        all.push(Told { name, behind, asked_at: tokenizer.at(), told, at: asked.at() });
+        if tokenizer.attributes_until(|_, _| true).is_none_or(|read| read.is_continue()) {
+            break;
+        }
+    }
+    all
+}
+
+impl Told<'_> {
+    /// Whether this is so of a tag with these names and values, in these places, that ends before `at`, or does not end.
+    pub fn holds(&self, at: Option<usize>, attributes: &[(String, &[u8])], spans: &[Span]) -> bool {
+        let behind = attributes.get(self.behind..).unwrap_or_default();
+        let place = behind.iter().position(|(name, _)| name == self.name);
+        match (self.told, place) {
+            (Quoted::Found(value), Some(place)) => {
+                let raw = behind[place].1;
+                let is_plain = raw.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'&' | b'\r' | 0));
+                let same = match value {
+                    Value::Plain(text) => text.as_bytes() == raw && is_plain,
+                    Value::Raw(value) => value == raw,
+                };
+                let rel_before = self.name == "href" && behind[..place].iter().any(|(name, _)| name == "rel");
+                same && !rel_before && self.at == spans[self.behind + place].end + 1
+            }
+            (Quoted::Nowhere, None) => Some(self.at) == at,
+            (Quoted::Unknown, _) => self.at == self.asked_at,
+            _ => false,
+        }
     }
 }
 
@@ -109,4 +150,75 @@ fn skimmed_tags() {
             }
         }
     }
+}
+
+/// What is asked of an `<a>`, and whether that is its link.
+#[derive(Clone)]
+struct Ask<'a>(&'a [u8], bool);
+
+impl Task for Ask<'_> {
+    /// What is told, and what is left behind it.
+    type Output = (Quoted<String>, usize);
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Self::Output {
+        let mut tokenizer = Tokenizer::new(self.0, 2, kernel);
+        let told = match if self.1 { tokenizer.link() } else { tokenizer.rel() } {
+            Quoted::Found(Value::Plain(text)) => Quoted::Found(text.to_owned()),
+            Quoted::Found(Value::Raw(raw)) => Quoted::Found(format!("raw {}", raw.escape_ascii())),
+            Quoted::Nowhere => Quoted::Nowhere,
+            Quoted::Unknown => Quoted::Unknown,
+        };
+        (told, self.0.len() - tokenizer.at())
+    }
+}
+
+/// Links and `rel`s that are told, and those that are not.
+#[test]
+fn quoted_attributes() {
+    let rest = " x".repeat(70);
+    let long = "y".repeat(64);
+    for (tag, link, rel) in [
+        (" href=\"a\"|>", Quoted::Found("a"), Quoted::Nowhere),
+        (" HREF=\"\"|>", Quoted::Found(""), Quoted::Nowhere),
+        ("\nclass=\"b > c='\" href=\"d\"|>", Quoted::Found("d"), Quoted::Nowhere),
+        ("/Href=\"&amp;\"|", Quoted::Found("raw &amp;"), Quoted::Unknown),
+        (" class=\"e\" id=\"f\"\tREL=\"g\"|>", Quoted::Unknown, Quoted::Found("g")),
+        (" class=\"e\">| href=\"f\"", Quoted::Nowhere, Quoted::Nowhere),
+        (">|href=\"f\"", Quoted::Nowhere, Quoted::Nowhere),
+        (" class=\"e\" >| href=\"f\"", Quoted::Unknown, Quoted::Unknown),
+        (" hrefs=\"e\" xhref=\"e\" rels=\"f\" xrel=\"f\">|", Quoted::Nowhere, Quoted::Nowhere),
+        (" href href=\"f\">", Quoted::Unknown, Quoted::Unknown),
+        (" href=g class=\"f\">", Quoted::Unknown, Quoted::Unknown),
+        (" href = \"g\">", Quoted::Unknown, Quoted::Unknown),
+        (" href =\"g\">", Quoted::Unknown, Quoted::Unknown),
+        (" href= \"g\">", Quoted::Unknown, Quoted::Unknown),
+        ("  href=\"g\">", Quoted::Unknown, Quoted::Unknown),
+        (" href='g\"' title=\"\">", Quoted::Unknown, Quoted::Unknown),
+        (" =\"g href=\"f\">", Quoted::Unknown, Quoted::Unknown),
+        (" class=\"g\"href=\"f\">", Quoted::Unknown, Quoted::Unknown),
+        (" class=g\" href=\"f\">", Quoted::Unknown, Quoted::Unknown),
+        (" h\"ref=\"f\">", Quoted::Unknown, Quoted::Unknown),
+    ] {
+        let (before, behind) = tag.split_once('|').unwrap_or((tag, ""));
+        let page = format!("<a{before}{behind}{rest}");
+        for (asked, is_link) in [(link, true), (rel, false)] {
+            let expected = match asked {
+                Quoted::Found(value) => Quoted::Found(value.to_owned()),
+                Quoted::Nowhere => Quoted::Nowhere,
+                Quoted::Unknown => Quoted::Unknown,
+            };
+            let behind = if expected == Quoted::Unknown { 0 } else { before.len() };
+            for (kernel, (told, left)) in with_each(&Ask(page.as_bytes(), is_link)) {
+                assert_eq!(told, expected, "{kernel}: {page}");
+                assert!(!is_link || left == page.len() - 2 - behind, "{kernel}: {page}");
+            }
+        }
+    }
+    let page = format!("<a title=\"{long}\" href=\"z\">{rest}");
+    assert!(with_each(&Ask(page.as_bytes(), true)).iter().all(|(_, (told, _))| *told == Quoted::Unknown));
+    let page = format!("<a href=\"{long}\">{rest}");
+    assert!(with_each(&Ask(page.as_bytes(), true)).iter().all(|(_, (told, _))| *told == Quoted::Found(long.clone())));
+    let page = format!("<a href=\"{long}");
+    assert!(with_each(&Ask(page.as_bytes(), true)).iter().all(|(_, told)| *told == (Quoted::Unknown, page.len() - 2)));
 }

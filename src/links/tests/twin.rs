@@ -65,15 +65,17 @@ impl Task for Read<'_> {
             let mut attributes = Attributes::new();
             let mut decoder = Decoder::new(encoding_rs::UTF_8);
             let mut spans = Vec::new();
-            let (skimmed, first_link) = (skim::each_way(tokenizer), skim::first_link(tokenizer, name));
-            let Some(closes_itself) = tokenizer.attributes(|name, span| spans.push((name, span))) else {
+            let (skimmed, told) = (skim::each_way(tokenizer), skim::each_told(tokenizer));
+            let closes_itself = tokenizer.attributes(|name, span| spans.push((name, span)));
+            let raw: Vec<_> = spans.iter().map(|(name, span)| (lower(name), tokenizer.bytes(*span))).collect();
+            let places: Vec<_> = spans.iter().map(|(_, span)| *span).collect();
+            let ends_at = closes_itself.map(|_| tokenizer.at());
+            assert!(told.iter().all(|one| one.holds(ends_at, &raw, &places)), "told wrongly");
+            let Some(closes_itself) = closes_itself else {
                 assert!(skimmed.is_empty(), "skimmed without an end");
                 break;
             };
-            let raw: Vec<_> = spans.iter().map(|(name, span)| (lower(name), tokenizer.bytes(*span))).collect();
             assert!(skimmed.iter().all(|one| one.holds(tokenizer.at(), closes_itself, &raw)), "skimmed wrongly");
-            let first = spans.first().filter(|(name, _)| lower(name) == "href").map(|(_, span)| *span);
-            assert!(first_link.is_none_or(|link| Some(link) == first), "first link");
             for (name, span) in spans {
                 let value = tokenizer.value(span);
                 attributes.entry(lower(name)).or_insert_with(|| decoder.text(value).to_owned());

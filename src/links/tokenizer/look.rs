@@ -44,9 +44,6 @@ struct Back<B> {
     start: usize,
 }
 
-/// Bytes of the shortest tag, `<a>`.
-const TAG_BYTES_MIN: usize = 3;
-
 /// How far ahead a block is asked for: the processor itself asks for no page of memory but the one that is read.
 const AHEAD: usize = 4096;
 
@@ -76,19 +73,9 @@ impl<K: Kernel> Look<'_, K> {
             }
             rest = rest.get(BLOCK..)?;
         }
-        // What is left of the page, byte by byte.
-        for (place, tag) in rest.windows(TAG_BYTES_MIN).enumerate() {
-            let names = match *tag {
-                [b'<', first, second] => {
-                    wanted.names([first, second, rest.get(place + 3).copied().unwrap_or_default()])
-                }
-                _ => 0,
-            };
-            if names != 0 {
-                return Some(Found { at: self.bytes.len() - rest.len() + place, names, behind_single: true });
-            }
-        }
-        None
+        let place = find_in_tail(rest, wanted)?;
+        let names = names_at(rest, place, wanted);
+        Some(Found { at: self.bytes.len() - rest.len() + place, names, behind_single: true })
     }
 
     /// Whether what `find` found stands in the data state; said only if it is sure.
@@ -163,22 +150,54 @@ impl<K: Kernel> Look<'_, K> {
     }
 }
 
-/// The first `<` at or behind `at` with a `/` behind it, or with `other`.
+/// Where in what is left of a page, less than a window, something wanted may begin.
+#[cold]
+#[inline(never)]
+fn find_in_tail(rest: &[u8], wanted: &Wanted) -> Option<usize> {
+    (0..rest.len()).find(|place| names_at(rest, *place, wanted) != 0)
+}
+
+/// Bits of the names that may begin at a place.
+fn names_at(rest: &[u8], place: usize, wanted: &Wanted) -> u32 {
+    match *rest.get(place..).unwrap_or_default() {
+        [b'<', first, second, third, ..] => wanted.names([first, second, third]),
+        [b'<', first, second] => wanted.names([first, second, 0]),
+        _ => 0,
+    }
+}
+
+/// The first `<` at or behind `at` with a `/` behind it, or with `other`. Two blocks at once: it is far, mostly.
 #[inline(always)]
 pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], at: usize, other: u8) -> Option<usize> {
     let mut rest = bytes.get(at..)?;
-    while let Some(window) = rest.first_chunk::<WINDOW>() {
+    while let Some(double) = rest.first_chunk::<{ BLOCK + WINDOW }>() {
         kernel.expect(rest, AHEAD);
-        let (opens, behind) = (kernel.load(block_of(window, 0)), kernel.load(block_of(window, 1)));
-        let behind = kernel.either(kernel.equal(behind, b'/'), kernel.equal(behind, other));
-        let ends = kernel.both(kernel.equal(opens, b'<'), behind);
-        if kernel.any(ends) {
-            return Some(bytes.len() - rest.len() + kernel.bits(ends).trailing_zeros() as usize);
+        kernel.expect(rest, AHEAD + BLOCK);
+        let one = ends(kernel, double.first_chunk().unwrap_or(&[0; WINDOW]), other);
+        let two = ends(kernel, double.last_chunk().unwrap_or(&[0; WINDOW]), other);
+        if kernel.any(kernel.either(one, two)) {
+            let one = kernel.bits(one);
+            let (begin, ends) = if one != 0 { (0, one) } else { (BLOCK, kernel.bits(two)) };
+            return Some(bytes.len() - rest.len() + begin + ends.trailing_zeros() as usize);
         }
-        rest = rest.get(BLOCK..)?;
+        rest = rest.get(2 * BLOCK..)?;
     }
-    let is_end = |two: &[u8]| matches!(*two, [b'<', behind] if behind == b'/' || behind == other);
-    rest.windows(2).position(is_end).map(|place| bytes.len() - rest.len() + place)
+    find_end_in_tail(rest, other).map(|place| bytes.len() - rest.len() + place)
+}
+
+/// Marks each `<` of the window's block that has such a byte behind it.
+#[inline(always)]
+fn ends<K: Kernel>(kernel: K, window: &[u8; WINDOW], other: u8) -> K::Marks {
+    let (opens, behind) = (kernel.load(block_of(window, 0)), kernel.load(block_of(window, 1)));
+    let behind = kernel.either(kernel.equal(behind, b'/'), kernel.equal(behind, other));
+    kernel.both(kernel.equal(opens, b'<'), behind)
+}
+
+/// The same in what is left of the page, byte by byte.
+#[cold]
+#[inline(never)]
+fn find_end_in_tail(rest: &[u8], other: u8) -> Option<usize> {
+    rest.windows(2).position(|two| matches!(*two, [b'<', behind] if behind == b'/' || behind == other))
 }
 
 /// The page's first bytes up to `end`, less than a block, behind zeros.

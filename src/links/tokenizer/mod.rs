@@ -16,11 +16,13 @@
 
 mod attributes;
 mod look;
+mod quoted;
 mod raw;
 mod skim;
 
 pub(super) use attributes::Span;
 use look::Look;
+pub(super) use quoted::Quoted;
 pub(super) use skim::Unless;
 
 use super::block::{BLOCK, Kernel, plain_text};

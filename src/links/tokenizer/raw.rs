@@ -140,7 +140,15 @@ enum Escape {
 }
 
 /// Whether `bytes` start with `open`, `name` without case, and a byte that ends a tag name.
+#[inline(always)]
 fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
+    // Scripts are full of other tags, told by their first letters mostly.
+    const SMALL: u8 = 0x20;
+    let (Some(letter), Some(initial)) = (bytes.get(open.len()), name.first()) else { return false };
+    letter | SMALL == initial | SMALL && is_whole_tag(bytes, open, name)
+}
+
+fn is_whole_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
     let Some(bytes) = bytes.strip_prefix(open) else { return false };
     let Some((start, rest)) = bytes.split_at_checked(name.len()) else { return false };
     start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_name(*byte))

@@ -14,7 +14,7 @@
 
 use super::super::block::{BLOCK, Kernel, WINDOW};
 use super::look::block_of;
-use super::{Span, Stop, Tokenizer, is_space};
+use super::{Tokenizer, is_space};
 
 /// What must not stand in a tag that is skimmed.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,13 @@ pub(in super::super) enum Unless {
     Word([u8; 3]),
     /// The same of two words.
     Either([u8; 3], [u8; 3]),
+    /// A `=` without a `"` right behind it: where there is none, no value is without quotes, and `/>` is what it looks like.
+    Unquoted,
 }
 
 impl<K: Kernel> Tokenizer<'_, K> {
     /// Goes behind the tag from its name on, or from behind an attribute. Returns whether its end is `/>`: then it closes
-    /// itself, unless the `/` is that of a value without quotes. `None`, and stays, if the end cannot be told at a glance, or
+    /// itself, unless the `/` is that of a value without quotes (`Unless::Unquoted` rules that out). `None`, and stays, if the end cannot be told at a glance, or
     /// if what is asked for may be there.
     #[inline(always)]
     pub fn skim(&mut self, unless: Unless) -> Option<bool> {
@@ -48,6 +50,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
             let before_close = close.wrapping_sub(1) & !close;
             let asked = match unless {
                 Unless::Never => 0,
+                Unless::Unquoted => kernel.places(block, b'=') & !kernel.places(kernel.load(block_of(window, 1)), b'"'),
                 Unless::Word(word) => kernel.bits(begins(kernel, window, word)),
                 Unless::Either(one, other) => {
                     kernel.bits(kernel.either(begins(kernel, window, one), begins(kernel, window, other)))
@@ -71,24 +74,6 @@ impl<K: Kernel> Tokenizer<'_, K> {
             }
             at += BLOCK;
         }
-    }
-
-    /// The link of an `<a>` that begins with `href="`, as most do. Behind the name, and then behind the link.
-    #[inline(always)]
-    pub fn first_link(&mut self) -> Option<Span> {
-        const HEAD: u64 = u64::from_le_bytes(*b"a href=\"");
-        /// The bits that tell small letters from others.
-        const SMALL: u64 = u64::from_le_bytes([0x20, 0, 0x20, 0x20, 0x20, 0x20, 0, 0]);
-        let head = self.bytes.get(self.at - 1..)?.first_chunk()?;
-        if u64::from_le_bytes(*head) | SMALL != HEAD {
-            return None;
-        }
-        self.at += size_of_val(&HEAD) - 1;
-        let start = self.at;
-        self.skip_to(Stop::At(b'"'))?;
-        let end = self.at;
-        self.at += 1;
-        Some(Span { start, end })
     }
 }
 
