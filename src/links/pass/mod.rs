@@ -220,6 +220,7 @@ impl<'a> Pass<'a> {
     /// Reads what is kept of an HTML tag, to its end.
     #[inline(always)]
     fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
+        let mut kept = Kept::default();
         // What is mostly enough, and what may still stand behind it.
         let (enough, unless) = match name {
             Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
@@ -228,40 +229,42 @@ impl<'a> Pass<'a> {
             // Of `srcset`.
             Name::Img => (Slot::Src, Unless::Word(*b"cse")),
             Name::Source => (Slot::Srcset, Unless::Never),
-            Name::Link => (Slot::Rel, Unless::Never),
+            Name::Link if self.skip_link(tokenizer) => return Some(kept),
+            Name::Link => (Slot::None, Unless::Never),
             // Of `robots` and `refresh`.
-            Name::Meta => (Slot::None, Unless::Either(*b"obo", *b"efr")),
-            Name::Template | Name::Foreign | Name::Raw(_) | Name::Other => (Slot::None, Unless::Never),
-        };
-        let mut kept = Kept::default();
-        if enough == Slot::None {
-            if tokenizer.skim(unless).is_none() {
-                tokenizer.attributes(|name, span| kept.keep(name, span))?;
+            Name::Meta => {
+                if tokenizer.skim(Unless::Either(*b"obo", *b"efr")).is_none() {
+                    tokenizer.attributes(|name, span| kept.keep(name, span))?;
+                }
+                return Some(kept);
             }
-            return Some(kept);
-        }
+            Name::Template | Name::Foreign | Name::Raw(_) | Name::Other => {
+                if tokenizer.skim(Unless::Never).is_none() {
+                    tokenizer.attributes(|_, _| {})?;
+                }
+                return Some(kept);
+            }
+        };
         let read = tokenizer.attributes_until(|name, span| {
             kept.keep(name, span);
-            Slot::of(name) == Some(enough)
+            enough != Slot::None && Slot::of(name) == Some(enough)
         });
-        if read?.is_continue() {
-            return Some(kept);
-        }
-        // Most links are to style sheets and icons.
-        let more = name == Name::Link && self.is_wanted(kept.get(Slot::Rel).map(|rel| tokenizer.value(rel)));
-        if more || tokenizer.skim(unless).is_none() {
+        if read?.is_break() && tokenizer.skim(unless).is_none() {
             tokenizer.attributes(|name, span| kept.keep(name, span))?;
         }
         Some(kept)
     }
 
-    /// Whether a `<link>` of this `rel` may be wanted.
+    /// Goes behind a `<link>` if its `rel` is one that nobody asked for: most are to style sheets and icons.
     #[inline(always)]
-    fn is_wanted(&self, rel: Option<Value>) -> bool {
-        match rel {
-            Some(Value::Plain(rel)) => self.kinds.links_any(rel),
-            _ => true,
+    fn skip_link<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>) -> bool {
+        let mut behind = *tokenizer;
+        let Quoted::Found(Value::Plain(rel)) = behind.rel() else { return false };
+        let skips = !self.kinds.links_any(rel) && behind.skim(Unless::Never).is_some();
+        if skips {
+            *tokenizer = behind;
         }
+        skips
     }
 
     /// An HTML element.

@@ -95,6 +95,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
     #[inline(always)]
     fn skip_script(&mut self, name: &[u8]) {
         const NAME: &[u8] = b"script";
+        let is_end = |rest: &[u8]| if name == NAME { is_script_end(rest) } else { is_tag(rest, b"</", name) };
         let mut escape = Escape::No;
         // Behind the `<!` of the escape: its own dashes may be those of `-->`.
         let mut escape_start = self.at;
@@ -109,7 +110,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
             let rest = self.rest();
             let opening = rest.first() == Some(&b'<');
             match escape {
-                Escape::No if is_tag(rest, b"</", name) => return,
+                Escape::No if is_end(rest) => return,
                 Escape::No if rest.starts_with(b"<!--") => {
                     escape = Escape::Once;
                     escape_start = self.at + 2;
@@ -121,7 +122,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
                         escape = Escape::No;
                     }
                 }
-                Escape::Once if is_tag(rest, b"</", name) => return,
+                Escape::Once if is_end(rest) => return,
                 Escape::Once if is_tag(rest, b"<", NAME) => escape = Escape::Twice,
                 Escape::Twice if is_tag(rest, b"</", NAME) => escape = Escape::Once,
                 Escape::Once | Escape::Twice => {}
@@ -140,16 +141,18 @@ enum Escape {
 }
 
 /// Whether `bytes` start with `open`, `name` without case, and a byte that ends a tag name.
-#[inline(always)]
 fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
-    // Scripts are full of other tags, told by their first letters mostly.
-    const SMALL: u8 = 0x20;
-    let (Some(letter), Some(initial)) = (bytes.get(open.len()), name.first()) else { return false };
-    letter | SMALL == initial | SMALL && is_whole_tag(bytes, open, name)
-}
-
-fn is_whole_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
     let Some(bytes) = bytes.strip_prefix(open) else { return false };
     let Some((start, rest)) = bytes.split_at_checked(name.len()) else { return false };
     start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_name(*byte))
+}
+
+/// The same of `</script`, at once.
+#[inline(always)]
+fn is_script_end(bytes: &[u8]) -> bool {
+    const END: u64 = u64::from_le_bytes(*b"</script");
+    /// The bits that tell small letters from others.
+    const SMALL: u64 = u64::from_le_bytes([0, 0, 0x20, 0x20, 0x20, 0x20, 0x20, 0x20]);
+    let Some((head, rest)) = bytes.split_first_chunk() else { return false };
+    u64::from_le_bytes(*head) | SMALL == END && rest.first().is_some_and(|byte| ends_name(*byte))
 }
