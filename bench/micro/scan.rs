@@ -7,6 +7,8 @@
 //! Checked before: the references found are those that html5ever's tokenizer gives. In other pages than the synthetic
 //! ones, where a tree builder would have a say in how bytes are read, differences are only counted.
 
+#[path = "alone.rs"]
+mod alone;
 #[path = "input.rs"]
 mod input;
 
@@ -26,7 +28,28 @@ fn main() {
         assert_eq!(differ, 0, "pages are read otherwise than by html5ever's tokenizer");
     }
     println!("{differ} of {} pages are read otherwise than by html5ever's tokenizer", input::pages().len());
+    if std::env::args().any(|argument| argument == "--bench") {
+        println!("followed to the floor, in turns: {}", in_turns(&Kinds::FOLLOW));
+        println!("references to the floor, in turns: {}", in_turns(&Kinds::ALL));
+    }
     divan::main();
+}
+
+/// Pages that make a turn.
+const PAGES: usize = 2;
+
+/// The floor's time to that of the references of these kinds.
+fn in_turns(kinds: &Kinds) -> alone::Ratios {
+    let pieces: Vec<_> = input::pages().chunks(PAGES).collect();
+    alone::compare(
+        pieces.len(),
+        |piece| {
+            black_box(pieces[piece].iter().map(opens_of).fold(0, usize::wrapping_add));
+        },
+        |piece| {
+            black_box(pieces[piece].iter().map(|page| of_page(page, kinds)).sum::<usize>());
+        },
+    )
 }
 
 #[divan::bench]
@@ -81,8 +104,19 @@ const RNG_SEED: u64 = 7;
 
 /// Where each `<` is.
 fn opens() -> usize {
-    let sum = |page: &input::Page| memchr::memchr_iter(b'<', &page.html).fold(0, usize::wrapping_add);
-    input::pages().iter().map(sum).fold(0, usize::wrapping_add)
+    input::pages().iter().map(opens_of).fold(0, usize::wrapping_add)
+}
+
+fn opens_of(page: &input::Page) -> usize {
+    memchr::memchr_iter(b'<', &page.html).fold(0, usize::wrapping_add)
+}
+
+/// Bytes of the references of these kinds.
+fn of_page(page: &input::Page, kinds: &Kinds) -> usize {
+    let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+    let mut bytes = 0;
+    links::references(&page, kinds, &mut |reference| bytes += reference.text.len());
+    bytes
 }
 
 mod references {
@@ -103,12 +137,7 @@ mod references {
     }
 
     pub fn of_kinds(kinds: &Kinds) -> usize {
-        let mut bytes = 0;
-        for page in input::pages() {
-            let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
-            links::references(&page, kinds, &mut |reference| bytes += reference.text.len());
-        }
-        bytes
+        input::pages().iter().map(|page| of_page(page, kinds)).sum()
     }
 }
 
