@@ -243,4 +243,23 @@ mod tests {
             assert_eq!(space_at(&bytes), expected, "{}", bytes.escape_ascii());
         }
     }
+
+    #[test]
+    fn tokens() {
+        for (text, expected) in [
+            ("", ""),
+            (" \t\r\n\x0c ", ""),
+            ("nofollow", "nofollow"),
+            (" a\tlong-token-of-letters\u{e9}\n\x0cb\x0bc ", "a|long-token-of-letters\u{e9}|b\x0bc"),
+            ("a b", "a|b"),
+        ] {
+            let mut tokens = Vec::new();
+            assert!(!any_token(text, |token| {
+                tokens.push(token.to_owned());
+                false
+            }));
+            assert_eq!(tokens.join("|"), expected, "{text:?}");
+            assert_eq!(any_token(text, |token| tokens.last().is_some_and(|last| last == token)), !expected.is_empty());
+        }
+    }
 }

@@ -1,21 +1,22 @@
 //! One pass over a page: which tags hold links or say something of the page, and their raw attribute values.
 //!
 //! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
-//! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can come of it. `<a>`,
-//! most of all that is wanted, has a way of its own. Elements are collected, not given out one by one: the first `<base>`
+//! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can come of it
+//! (`attributes`). Elements are collected, not given out one by one: the first `<base>`
 //! counts for the links before it, and stands behind some of them at most. So the first batch ends with it. Only where
 //! a batch is full before, the caller must look for a base further on.
 //!
 //! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
 
 mod around;
+mod attributes;
 mod kept;
 mod name;
 
 use super::block::{self, Kernel, Task};
 use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
-use super::tokenizer::{Quoted, RawText, Span, TagName, Tokenizer, Unless};
+use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
 use super::wanted::{self, Wanted};
 use around::Around;
@@ -163,108 +164,6 @@ impl<'a> Pass<'a> {
         let Some(element) = element else { return Some(false) };
         elements.push(element);
         Some(element.says == Says::Base)
-    }
-
-    /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
-    #[inline(always)]
-    fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
-        let mut rel = Span::default();
-        let value = match tokenizer.link() {
-            Quoted::Found(value) => value,
-            Quoted::Nowhere => return Some(()),
-            Quoted::Unknown => {
-                let mut href = Span::default();
-                let read = tokenizer.attributes_until(|name, span| match Slot::of_link(name) {
-                    Some(Slot::Href) => {
-                        href = span;
-                        true
-                    }
-                    Some(_) if rel.start == 0 => {
-                        rel = span;
-                        false
-                    }
-                    _ => false,
-                });
-                if read?.is_continue() {
-                    return Some(());
-                }
-                tokenizer.value(href)
-            }
-        };
-        let mut second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
-        if tokenizer.skim(Unless::Word(*b"rel")).is_none() {
-            match tokenizer.rel() {
-                Quoted::Nowhere => {}
-                Quoted::Found(value) => {
-                    second = second.or(Some(value));
-                    if tokenizer.skim(Unless::Never).is_none() {
-                        tokenizer.attributes(|_, _| {})?;
-                    }
-                }
-                Quoted::Unknown => {
-                    tokenizer.attributes(|name, span| {
-                        if rel.start == 0 && Slot::of_link(name) == Some(Slot::Rel) {
-                            rel = span;
-                        }
-                    })?;
-                    if second.is_none() && rel.start > 0 {
-                        second = Some(tokenizer.value(rel));
-                    }
-                }
-            }
-        }
-        elements.push(Element { says: Says::Link(Kind::A), value: Some(value), second });
-        Some(())
-    }
-
-    /// Reads what is kept of an HTML tag, to its end.
-    #[inline(always)]
-    fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
-        let mut kept = Kept::default();
-        // What is mostly enough, and what may still stand behind it.
-        let (enough, unless) = match name {
-            Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
-            Name::Base => (Slot::Href, Unless::Never),
-            Name::Frame | Name::Iframe => (Slot::Src, Unless::Never),
-            // Of `srcset`.
-            Name::Img => (Slot::Src, Unless::Word(*b"cse")),
-            Name::Source => (Slot::Srcset, Unless::Never),
-            Name::Link if self.skip_link(tokenizer) => return Some(kept),
-            Name::Link => (Slot::None, Unless::Never),
-            // Of `robots` and `refresh`.
-            Name::Meta => {
-                if tokenizer.skim(Unless::Either(*b"obo", *b"efr")).is_none() {
-                    tokenizer.attributes(|name, span| kept.keep(name, span))?;
-                }
-                return Some(kept);
-            }
-            Name::Template | Name::Foreign | Name::Raw(_) | Name::Other => {
-                if tokenizer.skim(Unless::Never).is_none() {
-                    tokenizer.attributes(|_, _| {})?;
-                }
-                return Some(kept);
-            }
-        };
-        let read = tokenizer.attributes_until(|name, span| {
-            kept.keep(name, span);
-            enough != Slot::None && Slot::of(name) == Some(enough)
-        });
-        if read?.is_break() && tokenizer.skim(unless).is_none() {
-            tokenizer.attributes(|name, span| kept.keep(name, span))?;
-        }
-        Some(kept)
-    }
-
-    /// Goes behind a `<link>` if its `rel` is one that nobody asked for: most are to style sheets and icons.
-    #[inline(always)]
-    fn skip_link<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>) -> bool {
-        let mut behind = *tokenizer;
-        let Quoted::Found(Value::Plain(rel)) = behind.rel() else { return false };
-        let skips = !self.kinds.links_any(rel) && behind.skim(Unless::Never).is_some();
-        if skips {
-            *tokenizer = behind;
-        }
-        skips
     }
 
     /// An HTML element.

@@ -1,0 +1,118 @@
+//! Which attributes of an HTML tag are read, and which are passed.
+//!
+//! Decides: of each element what is mostly enough is read, and the rest skimmed, unless what may still matter is seen in
+//! it. `<a>`, most of all that is wanted, has a way of its own; a `<link>` that nobody asked for is passed by its `rel`.
+//!
+//! Invariants: what is kept is what reading every attribute would keep, as far as the element needs it.
+
+use super::super::block::Kernel;
+use super::super::kinds::Kind;
+use super::super::tokenizer::{Quoted, Span, Tokenizer, Unless};
+use super::super::value::Value;
+use super::kept::{Kept, Slot};
+use super::name::Name;
+use super::{Element, Pass, Says};
+
+impl<'a> Pass<'a> {
+    /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
+    #[inline(always)]
+    pub(super) fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
+        let mut rel = Span::default();
+        let value = match tokenizer.link() {
+            Quoted::Found(value) => value,
+            Quoted::Nowhere => return Some(()),
+            Quoted::Unknown => {
+                let mut href = Span::default();
+                let read = tokenizer.attributes_until(|name, span| match Slot::of_link(name) {
+                    Some(Slot::Href) => {
+                        href = span;
+                        true
+                    }
+                    Some(_) if rel.start == 0 => {
+                        rel = span;
+                        false
+                    }
+                    _ => false,
+                });
+                if read?.is_continue() {
+                    return Some(());
+                }
+                tokenizer.value(href)
+            }
+        };
+        let mut second = if rel.start > 0 { Some(tokenizer.value(rel)) } else { None };
+        if tokenizer.skim(Unless::Word(*b"rel")).is_none() {
+            match tokenizer.rel() {
+                Quoted::Nowhere => {}
+                Quoted::Found(value) => {
+                    second = second.or(Some(value));
+                    if tokenizer.skim(Unless::Never).is_none() {
+                        tokenizer.attributes(|_, _| {})?;
+                    }
+                }
+                Quoted::Unknown => {
+                    tokenizer.attributes(|name, span| {
+                        if rel.start == 0 && Slot::of_link(name) == Some(Slot::Rel) {
+                            rel = span;
+                        }
+                    })?;
+                    if second.is_none() && rel.start > 0 {
+                        second = Some(tokenizer.value(rel));
+                    }
+                }
+            }
+        }
+        elements.push(Element { says: Says::Link(Kind::A), value: Some(value), second });
+        Some(())
+    }
+
+    /// Reads what is kept of an HTML tag, to its end.
+    #[inline(always)]
+    pub(super) fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
+        let mut kept = Kept::default();
+        // What is mostly enough, and what may still stand behind it.
+        let (enough, unless) = match name {
+            Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
+            Name::Base => (Slot::Href, Unless::Never),
+            Name::Frame | Name::Iframe => (Slot::Src, Unless::Never),
+            // Of `srcset`.
+            Name::Img => (Slot::Src, Unless::Word(*b"cse")),
+            Name::Source => (Slot::Srcset, Unless::Never),
+            Name::Link if self.skip_link(tokenizer) => return Some(kept),
+            Name::Link => (Slot::None, Unless::Never),
+            // Of `robots` and `refresh`.
+            Name::Meta => {
+                if tokenizer.skim(Unless::Either(*b"obo", *b"efr")).is_none() {
+                    tokenizer.attributes(|name, span| kept.keep(name, span))?;
+                }
+                return Some(kept);
+            }
+            Name::Template | Name::Foreign | Name::Raw(_) | Name::Other => {
+                if tokenizer.skim(Unless::Never).is_none() {
+                    tokenizer.attributes(|_, _| {})?;
+                }
+                return Some(kept);
+            }
+        };
+        let read = tokenizer.attributes_until(|name, span| {
+            kept.keep(name, span);
+            enough != Slot::None && Slot::of(name) == Some(enough)
+        });
+        if read?.is_break() && tokenizer.skim(unless).is_none() {
+            tokenizer.attributes(|name, span| kept.keep(name, span))?;
+        }
+        Some(kept)
+    }
+
+    /// Goes behind a `<link>` if its `rel` is one that nobody asked for: most are to style sheets and icons.
+    #[inline(always)]
+    fn skip_link<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>) -> bool {
+        let mut behind = *tokenizer;
+        let Quoted::Found(Value::Plain(rel)) = behind.rel() else { return false };
+        let skips = !self.kinds.links_any(rel) && behind.skim(Unless::Never).is_some();
+        if skips {
+            *tokenizer = behind;
+        }
+        skips
+    }
+}
