@@ -8,8 +8,8 @@
 //! Source: WHATWG HTML sections 13.2.6 (the dispatcher, integration points) and 13.2.6.5 (foreign content).
 //!
 //! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
-//! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with a paragraph's
-//! implied end; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` finds
+//! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with the implied ends
+//! of paragraphs and links; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` finds
 //! out when it matters. Elements deeper than `DEPTH_MAX` are taken for
 //! their ancestor.
 
@@ -27,6 +27,8 @@ struct Open {
     name_hash: u64,
     space: Space,
     point: Point,
+    /// Whether it is one of HTML's that stand on their own: a link that ends around it does not end it.
+    is_block: bool,
 }
 
 /// The namespace of a new element.
@@ -95,10 +97,14 @@ impl Foreign {
     /// Takes a start tag; returns the namespace of the element that it makes.
     pub fn start(&mut self, name: &[u8], clues: Clues) -> Space {
         let space = self.space_of(name, clues);
+        let is_block = space == Space::Html && !self.open.is_empty() && closes_p(name);
         let childless = match space {
             Space::Html => {
-                if is_any(name, CLOSES_P) {
+                if is_block {
                     self.close_html(b"p");
+                }
+                if name.eq_ignore_ascii_case(b"a") {
+                    self.end_link();
                 }
                 // The outermost element on the stack is a foreign one.
                 self.open.is_empty() || is_any(name, VOID)
@@ -106,7 +112,7 @@ impl Foreign {
             Space::Svg | Space::MathMl => clues.self_closing,
         };
         if !childless && self.open.len() < DEPTH_MAX {
-            self.open.push(Open { name_hash: hash(name), space, point: point_of(name, space, clues) });
+            self.open.push(Open { name_hash: hash(name), space, point: point_of(name, space, clues), is_block });
         }
         space
     }
@@ -133,7 +139,8 @@ impl Foreign {
                 return true;
             }
         }
-        false
+        // An end tag does not look past a place for HTML, unless for parts of a table (section 13.2.4.2, scopes).
+        self.open.iter().any(|element| element.point != Point::None) && !is_any(name, OF_TABLES)
     }
 
     /// Ends all.
@@ -169,11 +176,27 @@ impl Foreign {
 
     /// Closes an HTML element, if one is open inside the integration point.
     fn close_html(&mut self, name: &[u8]) {
-        let name_hash = hash(name);
-        let mut inside = self.open.iter().enumerate().rev().take_while(|(_, element)| element.space == Space::Html);
-        if let Some((depth, _)) = inside.find(|(_, element)| element.name_hash == name_hash) {
+        if let Some(depth) = self.depth_of_html(name) {
             self.open.truncate(depth);
         }
+    }
+
+    /// A link ends where the next begins, with what is inside of it up to a block.
+    fn end_link(&mut self) {
+        let Some(depth) = self.depth_of_html(b"a") else { return };
+        let mut in_block = false;
+        let mut at = 0;
+        self.open.retain(|element| {
+            at += 1;
+            in_block |= element.is_block && at > depth;
+            at <= depth || in_block
+        });
+    }
+
+    fn depth_of_html(&self, name: &[u8]) -> Option<usize> {
+        let name_hash = hash(name);
+        let mut inside = self.open.iter().enumerate().rev().take_while(|(_, element)| element.space == Space::Html);
+        inside.find(|(_, element)| element.name_hash == name_hash).map(|(depth, _)| depth)
     }
 }
 
@@ -191,6 +214,11 @@ pub(super) const fn raw_text(name: &[u8]) -> Option<RawText> {
 /// Whether an element of this name, in lower case, has no content and no end tag.
 pub(super) fn is_void(name: &[u8]) -> bool {
     VOID.contains(&name)
+}
+
+/// Whether a start tag is the end of an open paragraph, too.
+pub(super) fn closes_p(name: &[u8]) -> bool {
+    is_any(name, CLOSES_P)
 }
 
 fn root_space(name: &[u8]) -> Space {
@@ -223,7 +251,7 @@ fn is_any(name: &[u8], names: &[&[u8]]) -> bool {
 }
 
 /// Whether a start tag is HTML wherever it stands, whatever its attributes.
-fn breaks_out(name: &[u8]) -> bool {
+pub(super) fn breaks_out(name: &[u8]) -> bool {
     // The first letter and the length rule out most foreign elements.
     let lengths = name.first().and_then(|first| BREAK_OUT_LENGTHS.get(usize::from(first & 31))).copied();
     lengths.is_some_and(|lengths| lengths >> name.len().min(15) & 1 != 0) && is_any(name, BREAK_OUT)
@@ -264,6 +292,9 @@ const CLOSES_P: &[&[u8]] = &[
     b"hgroup", b"hr", b"li", b"listing", b"main", b"menu", b"nav", b"ol", b"p", b"plaintext", b"pre", b"search",
     b"section", b"summary", b"table", b"ul", b"xmp", b"dd", b"dt",
 ];
+
+/// End tags that look past all but tables (section 13.2.4.2, "table scope").
+const OF_TABLES: &[&[u8]] = &[b"caption", b"table", b"tbody", b"td", b"tfoot", b"th", b"thead", b"tr"];
 
 /// HTML elements without content.
 #[rustfmt::skip]

@@ -4,22 +4,20 @@
 //! forgets its `</svg>` (WHATWG HTML section 13.2.6.5, "any other end tag"). There is no tree that could tell whether such
 //! an element is open. So, when one has to know, all that stands before is read once more, for its tags alone.
 //!
-//! Source: WHATWG HTML sections 13.2.4.2 (the stack of open elements, what is special, what is in scope) and 13.2.6.4.7
-//! (end tags in body).
+//! Source: WHATWG HTML sections 13.2.4.2 (the stack of open elements, what is special, what is in scope), 13.2.6.4.7 (tags in
+//! body), 13.2.6.4.9 to 13.2.6.4.15 (tables) and 13.2.6.5 (foreign content).
 //! Invariants: what was read is not read again, so time is linear, whatever is asked.
-//! Limits: elements end by their end tags, and some before the next of their kind; other implied ends, formatting elements
-//! that are opened again, and scripts in scripts are left out. No more than `DEPTH_MAX` elements, and none with a name of
-//! more than `NAME_BYTES_MAX`.
+//! Limits: formatting elements are taken to be open again at once, not before what comes next, and what is put before a table
+//! for what is in it; list items and headings that end for others' sake, scripts in scripts, framesets and selects are left out.
+//! No more than `DEPTH_MAX` elements and some. On random pages of such mistakes one in some tens of thousands is read
+//! otherwise than by a tree builder (`tests/tree.rs`).
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::super::foreign::{is_void, raw_text};
+use super::super::foreign::breaks_out;
 use super::super::tokenizer::{ends_name, is_space};
+use super::scope::{Class, NAME_BYTES_MAX, Named, hash};
 
 /// Open elements that are remembered.
 const DEPTH_MAX: usize = 256;
-/// Longest name that is told.
-const NAME_BYTES_MAX: usize = 64;
 
 /// The elements open before what is foreign.
 #[derive(Clone, Default)]
@@ -30,44 +28,6 @@ pub(super) struct Around {
     open: Vec<Named>,
     /// The element whose text is being passed, if that is no markup.
     raw: Option<u64>,
-}
-
-/// What matters of a name.
-#[derive(Clone, Copy)]
-struct Named {
-    /// Of the name in lower case; of headings all the same, as each ends the other.
-    hash: u64,
-    class: Class,
-    /// Whether the next one is its end, too.
-    ends_before_its_like: bool,
-}
-
-/// What an end tag looks past, and what is in its way.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    /// Looks past nothing that is special.
-    Ordinary,
-    /// `svg` and `math`: as `Ordinary`.
-    Foreign,
-    /// As `Ordinary`, but in the way of others.
-    Blunt,
-    /// As `Special`, but in nobody's way.
-    Formatting,
-    /// Looks past all that is no border.
-    Special,
-    /// As `Special`, and in the way of items.
-    List,
-    /// As `Special`, but for lists.
-    Item,
-    /// Of a table: looks past all but a table. `Cell` and `Table` are borders, too.
-    Row,
-    Cell,
-    Table,
-    Border,
-    /// Its content is no markup.
-    Raw,
-    /// Its end tag ends nothing that is open inside of it, or it is never open.
-    Never,
 }
 
 impl Around {
@@ -95,7 +55,8 @@ impl Around {
             let is_end = tag.starts_with(b"/");
             let name = tag.get(usize::from(is_end)..).unwrap_or_default();
             let name_bytes = name.iter().take(NAME_BYTES_MAX + 1).take_while(|byte| !ends_name(**byte)).count();
-            let Some(name) = name.get(..name_bytes).and_then(Named::of) else {
+            let text = name.get(..name_bytes).unwrap_or_default();
+            let Some(name) = Named::of(text) else {
                 if self.raw.is_none() && matches!(name.first(), Some(b'!' | b'?' | b'0'..=b'9')) {
                     // It ends as a comment does that is none (section 13.2.5.41).
                     self.at += memchr::memchr(b'>', tag).unwrap_or(tag.len());
@@ -109,10 +70,9 @@ impl Around {
             let tag = tag.get(..end_of_tag(tag)).unwrap_or_default();
             self.at += tag.len();
             if is_end {
-                let ended = self.find(name).unwrap_or(self.open.len());
-                self.open.truncate(ended);
+                self.end(name);
             } else if !tag.ends_with(b"/") || !self.is_foreign(name) {
-                self.start(name);
+                self.start(name, breaks_out(text));
             }
         }
         self.at = before.len();
@@ -120,75 +80,118 @@ impl Around {
 
     /// Whether an element that begins now is foreign, as far as one can tell: then `/>` ends it.
     fn is_foreign(&self, name: Named) -> bool {
-        name.class == Class::Foreign || self.open.iter().any(|open| open.class == Class::Foreign)
+        name.class == Class::Foreign || self.innermost_foreign().is_some()
     }
 
-    fn start(&mut self, name: Named) {
-        if name.ends_before_its_like
-            && let Some(depth) = self.find(name)
-        {
+    /// The depth of the foreign element in which one stands, unless it has HTML inside again.
+    fn innermost_foreign(&self) -> Option<usize> {
+        let depth = self.open.iter().rposition(|open| matches!(open.class, Class::Foreign | Class::Point))?;
+        self.is(depth, Class::Foreign).then_some(depth)
+    }
+
+    fn start(&mut self, name: Named, breaks_out: bool) {
+        if let Some(depth) = self.innermost_foreign() {
+            if !breaks_out {
+                // No HTML: it is nothing but a name.
+                let class = match name.class {
+                    Class::Foreign | Class::Point => name.class,
+                    _ if name.hash == hash(b"title") => Class::Point,
+                    _ => Class::Ordinary,
+                };
+                self.push(Named { class, ..name });
+                return;
+            }
             self.open.truncate(depth);
+        }
+        if name.ends_before_its_like {
+            self.end(name);
+        }
+        if name.ends_paragraphs
+            && let Some(paragraph) = Named::of(b"p")
+        {
+            self.end(paragraph);
         }
         match name.class {
             Class::Never => {}
             Class::Raw => self.raw = Some(name.hash),
-            // Ignored outside of a table.
-            Class::Row | Class::Cell if !self.open.iter().any(|open| open.class == Class::Table) => {}
-            _ if self.open.len() < DEPTH_MAX => self.open.push(name),
-            _ => {}
+            Class::Table => {
+                let around = self.open.iter().rposition(|open| open.clears_formatting() || open.class == Class::Table);
+                if let Some(depth) = around.filter(|depth| self.is(*depth, Class::Table)) {
+                    self.end_at(depth);
+                }
+                self.push(name);
+            }
+            Class::Rows | Class::Row | Class::Cell => self.start_in_table(name),
+            Class::Point => self.push(Named { class: Class::Ordinary, ..name }),
+            _ => self.push(name),
+        }
+    }
+
+    /// A part of a table: what is open in the table ends, up to what the part stands in, which is there without a tag, too.
+    /// Ignored outside of a table.
+    fn start_in_table(&mut self, name: Named) {
+        let Some(table) = self.open.iter().rposition(|open| open.class == Class::Table) else { return };
+        let within: &[&[u8]] = match name.class {
+            Class::Row => &[b"tbody"],
+            Class::Cell if name.hash != hash(b"caption") => &[b"tbody", b"tr"],
+            _ => &[],
+        };
+        let mut inside = self.open.split_off(table + 1).into_iter().peekable();
+        for outer in within.iter().filter_map(|name| Named::of(name)) {
+            self.push(inside.next_if(|open| open.class == outer.class).unwrap_or(outer));
+        }
+        self.push(name);
+        if name.class != Class::Cell {
+            let opens_again = inside.take_while(|open| !open.clears_formatting());
+            self.open.extend(opens_again.filter(|open| open.class == Class::Formatting));
+        }
+    }
+
+    fn is(&self, depth: usize, class: Class) -> bool {
+        self.open.get(depth).is_some_and(|open| open.class == class)
+    }
+
+    fn push(&mut self, name: Named) {
+        if self.open.len() < DEPTH_MAX {
+            self.open.push(name);
+        }
+    }
+
+    /// Ends the element that an end tag of that name ends, if one is open.
+    fn end(&mut self, name: Named) {
+        if let Some(depth) = self.find(name) {
+            self.end_at(depth);
+        }
+    }
+
+    /// Ends the element at `depth`. Some of what is inside goes on.
+    fn end_at(&mut self, depth: usize) {
+        let inside = self.open.split_off(depth);
+        let Some((ends, inside)) = inside.split_first() else { return };
+        if ends.class == Class::Formatting {
+            // Blocks go on, and formatting elements are opened again (section 13.2.6.4.7, "adoption agency").
+            self.open.extend(inside.iter().filter(|open| !open.is_plain()));
+        } else {
+            // Formatting elements are opened again before what comes next, but for those of a cell or an object.
+            let opens_again = inside.iter().take_while(|_| !ends.clears_formatting());
+            let opens_again = opens_again.take_while(|open| !open.clears_formatting());
+            self.open.extend(opens_again.filter(|open| open.class == Class::Formatting));
         }
     }
 
     /// Where the element stands that an end tag of that name ends.
     fn find(&self, name: Named) -> Option<usize> {
         let is_in_the_way = |open: &Named| match name.class {
-            Class::Ordinary | Class::Blunt | Class::Foreign => {
-                !matches!(open.class, Class::Ordinary | Class::Foreign | Class::Formatting)
+            Class::Ordinary | Class::Blunt | Class::Foreign | Class::Point => {
+                !open.is_plain() && open.class != Class::Formatting
             }
-            Class::Row | Class::Cell | Class::Table => open.class == Class::Table,
-            Class::Item => matches!(open.class, Class::Border | Class::Cell | Class::Table | Class::List),
-            _ => matches!(open.class, Class::Border | Class::Cell | Class::Table),
+            Class::Rows | Class::Row | Class::Cell | Class::Table => open.class == Class::Table,
+            Class::Item => open.is_border() || open.class == Class::List,
+            Class::Paragraph => open.is_border() || open.class == Class::Button,
+            _ => open.is_border(),
         };
         let nearest = self.open.iter().rposition(|open| open.hash == name.hash || is_in_the_way(open))?;
         self.open.get(nearest).is_some_and(|open| open.hash == name.hash).then_some(nearest)
-    }
-}
-
-impl Named {
-    /// A name, if it is one that tags have; none that is too long.
-    fn of(name: &[u8]) -> Option<Named> {
-        if name.len() > NAME_BYTES_MAX || !name.first()?.is_ascii_alphabetic() {
-            return None;
-        }
-        let lower = name.to_ascii_lowercase();
-        let class = match lower.as_slice() {
-            // These two switch modes; the others are put elsewhere, or end before what is foreign begins.
-            b"body" | b"html" | b"head" | b"form" | b"frameset" | b"col" | b"colgroup" => Class::Never,
-            name if is_void(name) => Class::Never,
-            name if raw_text(name).is_some() => Class::Raw,
-            b"applet" | b"marquee" | b"object" | b"template" => Class::Border,
-            b"caption" | b"td" | b"th" => Class::Cell,
-            b"tbody" | b"tfoot" | b"thead" | b"tr" => Class::Row,
-            b"table" => Class::Table,
-            b"svg" | b"math" => Class::Foreign,
-            b"noscript" => Class::Blunt,
-            b"li" => Class::Item,
-            b"ol" | b"ul" => Class::List,
-            b"a" | b"b" | b"big" | b"code" | b"em" | b"font" | b"i" | b"nobr" | b"s" | b"small" | b"strike"
-            | b"strong" | b"tt" | b"u" => Class::Formatting,
-            b"address" | b"article" | b"aside" | b"blockquote" | b"button" | b"center" | b"dd" | b"details"
-            | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption" | b"figure" | b"footer"
-            | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"header" | b"hgroup" | b"listing" | b"main"
-            | b"menu" | b"nav" | b"p" | b"pre" | b"search" | b"section" | b"select" | b"summary" => Class::Special,
-            _ => Class::Ordinary,
-        };
-        let hash = match lower.as_slice() {
-            [b'h', b'1'..=b'6'] => xxh3_64(b"h1"),
-            name => xxh3_64(name),
-        };
-        let ends_before_its_like = matches!(class, Class::Item | Class::Row | Class::Cell)
-            || [&b"p"[..], b"dd", b"dt", b"option"].contains(&lower.as_slice());
-        Some(Named { hash, class, ends_before_its_like })
     }
 }
 

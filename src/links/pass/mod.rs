@@ -12,6 +12,7 @@ mod around;
 mod attributes;
 mod kept;
 mod name;
+mod scope;
 
 use super::block::{self, Kernel, Task};
 use super::foreign::{Clues, Foreign, Space};

@@ -4,6 +4,7 @@ mod linear;
 mod skim;
 mod slow;
 mod standard;
+mod tree;
 mod twin;
 
 use super::{Kind, Kinds, Page, Summary, scan, scan_raw};
@@ -83,6 +84,26 @@ fn an_end_tag_around_what_is_foreign_ends_it() {
         ("<span><div><svg></span><a href=1>", "svg-a 1"),
         ("<h1><svg></h2><a href=1>", "a 1"),
         ("<div title='</div>'><svg></div><a href=1>", "a 1"),
+        // A link ends the one before, a block the paragraph.
+        ("<a href=1><a href=2></a><svg></a><a href=3>", "a 1, a 2, svg-a 3"),
+        ("<x-y><p><section></section><svg></x-y><a href=1>", "a 1"),
+        ("<p><button><p></button><svg></p><a href=1>", "a 1"),
+        // What is formatted goes on, and so do blocks in it.
+        ("<div><b></div><svg></b><a href=1>", "a 1"),
+        ("<b><div></b><svg></div><a href=1>", "a 1"),
+        ("<b><x-y></b><svg></x-y><a href=1>", "svg-a 1"),
+        ("<table><td><b></table><svg></b><a href=1>", "svg-a 1"),
+        // Of tables more is there than stands there.
+        ("<table><td><svg></tr><a href=1>", "a 1"),
+        ("<table><h1><tr><svg></h1><a href=1>", "svg-a 1"),
+        ("<div><table><table></table><svg></table><a href=1>", "svg-a 1"),
+        ("<math><div><path /><svg></path><a href=1>", "a 1"),
+        ("<svg><a href=1></svg><span><svg></span><a href=2>", "svg-a 1, a 2"),
+        // A place for HTML is in the way.
+        ("<div><math><mtext><svg></div><a href=1>", "svg-a 1"),
+        ("<div><math><annotation-xml></div><svg><a href=1>", "svg-a 1"),
+        ("<svg><desc><a href=1><a href=2></a></desc><a href=3>", "a 1, a 2, svg-a 3"),
+        ("<svg><desc><a href=1><x-y><a href=2></a></desc><a href=3>", "a 1, a 2, svg-a 3"),
     ] {
         let kinds = Kinds::parse("a,svg-a,link:next,base").unwrap();
         assert_eq!(raw(html, &kinds).join(", ").replace("http://a.test/d/", ""), found, "{html}");
