@@ -98,7 +98,7 @@ const FOREIGN: [&str; 14] = [
     "circle",
 ];
 
-/// A page of tags, most of them closed, with a link behind all.
+/// A page of tags, some of them not closed, with a link behind all.
 fn page(noise: &mut Noise) -> String {
     let (mut page, mut open, mut links) = (String::new(), Vec::new(), 0);
     let mut link = || {
@@ -128,9 +128,9 @@ fn page(noise: &mut Noise) -> String {
             }
             8 => page += &format!("<![CDATA[{}]]>", link()),
             9 => page += "t",
-            10 if noise.below(6) == 0 => page += &format!("</{}>", noise.pick(&HTML)),
+            10 if noise.below(2) == 0 => page += &format!("</{}>", noise.pick(&HTML)),
             _ => {
-                let name = open.pop().filter(|_| noise.below(8) > 0);
+                let name = open.pop().filter(|_| noise.below(3) > 0);
                 page.extend(name.map(|name| format!("</{name}>")));
             }
         }
@@ -138,23 +138,19 @@ fn page(noise: &mut Noise) -> String {
     page + &link()
 }
 
-/// Some differ: what is left out of `around` and of `foreign` (their Limits), and html5ever's list of special elements,
-/// which has none of SVG and MathML.
+/// With other seeds one in some tens of thousands differs: what is left out of `around` and of `foreign` (their Limits), and
+/// html5ever's list of special elements, which has none of SVG and MathML.
 #[test]
 fn same_links_as_the_tree_builder() {
     const PAGES: usize = 40_000;
-    const DIFFER_MAX: usize = PAGES / 10_000;
     let kinds = Kinds::parse("a,svg-a,area").unwrap();
     let mut noise = Noise(0x5eed_0003);
-    let (mut differ, mut foreign) = (Vec::new(), 0);
+    let mut foreign = 0;
     for _ in 0..PAGES {
         let page = page(&mut noise);
         let links = by_tree(&page);
         foreign += usize::from(links.iter().any(|link| link.starts_with("svg-a")));
-        if raw_of(page.as_bytes(), &kinds) != links {
-            differ.push(page);
-        }
+        assert_eq!(raw_of(page.as_bytes(), &kinds), links, "seed 0x5eed_0003: {page}");
     }
-    assert!(differ.len() <= DIFFER_MAX, "seed 0x5eed_0003: {} differ: {}", differ.len(), differ.join("\n"));
     assert!(foreign > PAGES / 20, "{foreign} pages with links in SVG");
 }
