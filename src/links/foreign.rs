@@ -216,11 +216,6 @@ pub(super) fn is_void(name: &[u8]) -> bool {
     VOID.contains(&name)
 }
 
-/// Whether a start tag is the end of an open paragraph, too.
-pub(super) fn closes_p(name: &[u8]) -> bool {
-    is_any(name, CLOSES_P)
-}
-
 fn root_space(name: &[u8]) -> Space {
     if name.eq_ignore_ascii_case(b"svg") {
         Space::Svg
@@ -252,20 +247,35 @@ fn is_any(name: &[u8], names: &[&[u8]]) -> bool {
 
 /// Whether a start tag is HTML wherever it stands, whatever its attributes.
 pub(super) fn breaks_out(name: &[u8]) -> bool {
-    // The first letter and the length rule out most foreign elements.
-    let lengths = name.first().and_then(|first| BREAK_OUT_LENGTHS.get(usize::from(first & 31))).copied();
-    lengths.is_some_and(|lengths| lengths >> name.len().min(15) & 1 != 0) && is_any(name, BREAK_OUT)
+    BREAK_OUT_LENGTHS.may_have(name) && is_any(name, BREAK_OUT)
 }
 
-/// For the lower half of each first letter of `BREAK_OUT` a bit for each length.
-static BREAK_OUT_LENGTHS: [u16; 32] = {
-    let (mut lengths, mut at) = ([0; 32], 0);
-    while at < BREAK_OUT.len() {
-        lengths[(BREAK_OUT[at][0] & 31) as usize] |= 1 << BREAK_OUT[at].len();
-        at += 1;
+/// Whether a start tag is the end of an open paragraph, too.
+pub(super) fn closes_p(name: &[u8]) -> bool {
+    CLOSES_P_LENGTHS.may_have(name) && is_any(name, CLOSES_P)
+}
+
+/// Of some names, for the lower half of each first letter a bit for each length: most names are ruled out by that.
+struct Lengths([u16; 32]);
+
+static BREAK_OUT_LENGTHS: Lengths = Lengths::of(BREAK_OUT);
+static CLOSES_P_LENGTHS: Lengths = Lengths::of(CLOSES_P);
+
+impl Lengths {
+    const fn of(names: &[&[u8]]) -> Lengths {
+        let (mut lengths, mut at) = ([0; 32], 0);
+        while at < names.len() {
+            lengths[(names[at][0] & 31) as usize] |= 1 << names[at].len();
+            at += 1;
+        }
+        Lengths(lengths)
     }
-    lengths
-};
+
+    fn may_have(&self, name: &[u8]) -> bool {
+        let lengths = name.first().and_then(|first| self.0.get(usize::from(first & 31)));
+        lengths.is_some_and(|lengths| lengths >> name.len().min(15) & 1 != 0)
+    }
+}
 
 /// FNV-1a of the lower-case name. Names that collide close each other: harmless, and no better for an attacker than
 /// writing the right name.

@@ -12,7 +12,7 @@
 //! No more than `DEPTH_MAX` elements and some. On random pages of such mistakes one in some tens of thousands is read
 //! otherwise than by a tree builder (`tests/tree.rs`).
 
-use super::super::foreign::breaks_out;
+use super::super::foreign::{breaks_out, closes_p};
 use super::super::tokenizer::{ends_name, is_space};
 use super::scope::{Class, NAME_BYTES_MAX, Named, hash};
 
@@ -72,7 +72,7 @@ impl Around {
             if is_end {
                 self.end(name);
             } else if !tag.ends_with(b"/") || !self.is_foreign(name) {
-                self.start(name, breaks_out(text));
+                self.start(name, text);
             }
         }
         self.at = before.len();
@@ -89,9 +89,10 @@ impl Around {
         self.is(depth, Class::Foreign).then_some(depth)
     }
 
-    fn start(&mut self, name: Named, breaks_out: bool) {
+    /// `text` is the name as it is written.
+    fn start(&mut self, name: Named, text: &[u8]) {
         if let Some(depth) = self.innermost_foreign() {
-            if !breaks_out {
+            if !breaks_out(text) {
                 // No HTML: it is nothing but a name.
                 let class = match name.class {
                     Class::Foreign | Class::Point => name.class,
@@ -106,9 +107,8 @@ impl Around {
         if name.ends_before_its_like {
             self.end(name);
         }
-        if name.ends_paragraphs
-            && let Some(paragraph) = Named::of(b"p")
-        {
+        let paragraph = self.open.iter().rfind(|open| open.class == Class::Paragraph).copied();
+        if let Some(paragraph) = paragraph.filter(|_| closes_p(text)) {
             self.end(paragraph);
         }
         match name.class {

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::foreign::{closes_p, is_void, raw_text};
+use super::super::foreign::{is_void, raw_text};
 
 /// Longest name that is told.
 pub(super) const NAME_BYTES_MAX: usize = 64;
@@ -19,8 +19,6 @@ pub(super) struct Named {
     pub class: Class,
     /// Whether the next one is its end, too.
     pub ends_before_its_like: bool,
-    /// Whether it is the end of an open paragraph.
-    pub ends_paragraphs: bool,
 }
 
 /// What an end tag looks past, and what is in its way.
@@ -95,7 +93,7 @@ impl Named {
         };
         let ends_before_its_like = matches!(class, Class::Item | Class::Button)
             || [&b"a"[..], b"dd", b"dt", b"nobr", b"option"].contains(&lower.as_slice());
-        Some(Named { hash, class, ends_before_its_like, ends_paragraphs: closes_p(name) })
+        Some(Named { hash, class, ends_before_its_like })
     }
 
     /// Whether nobody looks past it but parts of a table.
