@@ -107,12 +107,12 @@ pub(super) fn plain_host_bytes(bytes: &[u8]) -> usize {
 }
 
 /// Where the host ends that `bytes` begin with, and path and query behind it: when the host is short, in lower case,
-/// certainly a domain, and a slash follows, and nothing behind it is more than plain.
+/// certainly a domain, and a slash follows or nothing, and nothing behind it is more than plain.
 #[inline]
 pub(super) fn plain_ends(bytes: &[u8]) -> Option<(usize, usize)> {
     let (HostBits64 { foreign, dots, dashes }, looked) = both_bits64(bytes);
     let end = foreign.trailing_zeros();
-    if foreign == 0 || bytes.get(end as usize) != Some(&b'/') {
+    if foreign == 0 || bytes.get(end as usize).is_some_and(|byte| *byte != b'/') {
         return None;
     }
     let below = (1 << end) - 1;

@@ -157,6 +157,9 @@ fn write_elsewhere(
         }
         let host_start = to.text.len() + host_start;
         to.text.push_str(written);
+        if bytes == host_bytes {
+            to.text.push('/');
+        }
         to.host_start = host_start as u16;
         to.host_end = (host_start + host_bytes) as u16;
         to.path_start = to.host_end;

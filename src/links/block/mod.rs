@@ -1,9 +1,10 @@
 //! Sixty-four bytes at once: where in them a byte stands, as the bits of a `u64`, lowest bit first.
 //!
 //! Decides: the scanner asks all its questions of a block with a few operations, and each processor has its kernel for
-//! them: AVX-512, AVX2, SSE2, NEON, and plain code elsewhere. Where a search mostly goes on to the next block, it asks
-//! for marks, which stay in vectors, and only whether there are any. The kernel is picked at run time; [`with_best`] runs
-//! a whole task under it, so that a kernel's operations become part of the task's own loops and no search is a call.
+//! them: AVX2, SSE2, NEON, and plain code elsewhere. Where a search mostly goes on to the next block, it asks for marks,
+//! which stay in vectors, and only whether there are any. The kernel is picked at run time; [`with_best`] runs a whole task
+//! under it, so that a kernel's operations become part of the task's own loops and no search is a call. There is none with
+//! AVX-512: a comparison gives its bits at once there, but they come later, and every load of 64 bytes crosses a line.
 //!
 //! Invariants: every kernel gives the same bits (a test compares them with plain code); a kernel's value is the proof
 //! that this processor has what the kernel needs, so that its operations are safe.
@@ -15,8 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -106,8 +105,6 @@ pub(super) fn with_best<T: Task>(task: T) -> T::Output {
     {
         if BASELINE.load(Ordering::Relaxed) {
             sse2::Sse2.run(task)
-        } else if let Some(kernel) = avx512::Avx512::detect() {
-            kernel.run(task)
         } else if let Some(kernel) = avx2::Avx2::detect() {
             kernel.run(task)
         } else {
@@ -132,7 +129,6 @@ pub(super) fn with_each<T: Task + Clone>(task: &T) -> Vec<(&'static str, T::Outp
     {
         outputs.push(("sse2", sse2::Sse2.run(task.clone())));
         outputs.extend(avx2::Avx2::detect().map(|kernel| ("avx2", kernel.run(task.clone()))));
-        outputs.extend(avx512::Avx512::detect().map(|kernel| ("avx512", kernel.run(task.clone()))));
     }
     #[cfg(target_arch = "aarch64")]
     outputs.push(("neon", neon::Neon.run(task.clone())));
