@@ -167,8 +167,8 @@ fn place_of(host: &[u8]) -> usize {
 
 /// Longer names are rare.
 const HOST_BYTES_MAX: usize = 48;
-/// A page's links lead to some dozen hosts, and many of these are every page's. 16 KiB: of four times as many places one
-/// link in twenty more finds its host, and they push more out of a cache than that saves.
+/// A page's links lead to some dozen hosts, and many of these are every page's. 16 KiB: with four times as many places, three
+/// of a hundred links to other hosts find theirs that do not with these, and more is pushed out of a cache than that saves.
 const PLACES: usize = 256;
 
 #[cfg(test)]
