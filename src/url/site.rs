@@ -175,6 +175,17 @@ const PLACES: usize = 256;
 mod tests {
     use super::*;
 
+    /// Numbers below a bound, always the same ones.
+    fn draws() -> impl FnMut(u64) -> u64 {
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        move |bound| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random >> 24) % bound
+        }
+    }
+
     #[test]
     fn public_suffixes() {
         for suffix in ["com", "co.uk", "github.io", "localhost", "CO.UK.", "unlisted"] {
@@ -211,13 +222,7 @@ mod tests {
             "com", "uk", "co", "io", "github", "ck", "www", "jp", "kawasaki", "city", "1", "", "x", "xn--p1ai",
             "a-b_c", "%2e",
         ];
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
-        let mut draw = |bound: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 24) % bound
-        };
+        let mut draw = draws();
         for _ in 0..100_000 {
             let mut labels: Vec<String> = (0..draw(6)).map(|_| LABELS[draw(16) as usize].to_owned()).collect();
             labels.insert(0, "l".repeat(draw(70) as usize / (1 + draw(9) as usize)));
@@ -230,13 +235,7 @@ mod tests {
     #[test]
     fn remembered_sites_are_the_same() {
         let mut sites = Sites::new();
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
-        let mut draw = |bound: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 24) % bound
-        };
+        let mut draw = draws();
         let suffixes = ["com", "co.uk", "github.io", "unlisted", "1", "com.", "", "."];
         for _ in 0..60_000 {
             let name = "n".repeat(draw(60) as usize);
