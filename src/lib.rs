@@ -12,19 +12,22 @@
 //!
 //! # Brain and hands
 //!
-//! The brain of a [`shard`] is a plain value: no clock, socket, file or random source. It hands out
-//! [`outcome::FetchJob`]s and takes back [`outcome::Outcome`]s. The hands ([`fetch`], [`drive`]) carry jobs out on the
-//! shard's own [`ring`]; the simulator ([`lab`]) is a second pair of hands with a virtual clock and a fake web.
+//! The brain of a [`shard`] is a plain value: no clock, socket, file or random source. It takes in what happened
+//! ([`shard::Input`]) and says what to do ([`shard::Effect`]). The [`pump`] carries that to the hands ([`fetch`],
+//! [`disk`]) on the shard's own [`ring`]; the simulator ([`lab`]) is a second pump with a virtual clock, a fake web and a
+//! fake disk.
 //!
 //! docs/ARCHITECTURE.md has the whole picture. The modules below stand in the order in which a page meets them.
 
 // What everything speaks.
 pub mod config;
+pub mod budget;
 pub mod latency;
 pub mod outcome;
 pub mod stage;
 pub mod stats;
 pub mod time;
+pub mod transaction;
 
 // The brain, in the order of a page's way.
 pub mod url;
@@ -37,6 +40,8 @@ pub mod ledger;
 
 pub mod frontier;
 
+pub mod names;
+
 pub mod robots;
 
 pub mod hops;
@@ -44,7 +49,11 @@ pub mod http;
 
 pub mod links;
 
+pub mod page;
+
 pub mod store;
+
+pub mod log;
 
 pub mod exchange;
 
@@ -57,7 +66,9 @@ pub mod ring;
 
 pub mod fetch;
 
-pub mod drive;
+pub mod disk;
+
+pub mod pump;
 
 // Around the shards.
 pub mod boot;

@@ -8,7 +8,7 @@
 //! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1.
 //! Leaves to others: files (`ring`). A spool is thrown away at start: the journal is what lasts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Where a block lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -48,8 +48,6 @@ pub enum SpoolOp {
     Read {
         /// Where.
         block: Block,
-        /// For whom.
-        purpose: ReadFor,
     },
     /// Delete a file that no block lies in any more.
     Delete {
@@ -67,14 +65,15 @@ pub struct Spool {
     /// Blocks not read back yet, by file.
     live: BTreeMap<u32, u32>,
     file_bytes_max: u64,
-    reads: u32,
+    /// Blocks on their way back.
+    reads: HashMap<Block, ReadFor>,
     bytes: u64,
 }
 
 impl Spool {
     /// An empty spool of files of `file_bytes_max` bytes and one block more.
     pub fn new(file_bytes_max: u64) -> Spool {
-        Spool { ops: VecDeque::new(), file: 0, offset: 0, live: BTreeMap::new(), file_bytes_max, reads: 0, bytes: 0 }
+        Spool { ops: VecDeque::new(), file: 0, offset: 0, live: BTreeMap::new(), file_bytes_max, reads: HashMap::new(), bytes: 0 }
     }
 
     /// Sends `bytes`, which hold `urls` URLs, to disk.
@@ -95,18 +94,20 @@ impl Spool {
 
     /// Asks for `block` back.
     pub fn read(&mut self, block: Block, purpose: ReadFor) {
-        self.reads += 1;
-        self.ops.push_back(SpoolOp::Read { block, purpose });
+        self.reads.insert(block, purpose);
+        self.ops.push_back(SpoolOp::Read { block });
     }
 
-    /// `block` came back (or could not be read): its place is free.
-    pub fn finished_read(&mut self, block: Block) {
-        self.reads = self.reads.saturating_sub(1);
+    /// `block` came back, or could not be read: its place is free. For whom it was read; `None` when nobody asked.
+    #[must_use]
+    pub fn finished_read(&mut self, block: Block) -> Option<ReadFor> {
+        let purpose = self.reads.remove(&block)?;
         self.bytes = self.bytes.saturating_sub(u64::from(block.bytes));
         if let Some(live) = self.live.get_mut(&block.file) {
             *live -= 1;
         }
         self.delete_if_empty(block.file);
+        Some(purpose)
     }
 
     /// The next thing for the hands to do.
@@ -116,7 +117,7 @@ impl Spool {
 
     /// Whether nothing is on its way back.
     pub fn is_quiet(&self) -> bool {
-        self.reads == 0
+        self.reads.is_empty()
     }
 
     /// Bytes that lie on disk or are on their way there.
@@ -148,13 +149,14 @@ mod tests {
             spool.read(*block, ReadFor::Host(1));
         }
         while spool.next_op().is_some() {}
-        spool.finished_read(blocks[0]);
+        assert_eq!(spool.finished_read(blocks[0]), Some(ReadFor::Host(1)));
         assert_eq!(spool.next_op(), None);
-        spool.finished_read(blocks[1]);
+        assert_eq!(spool.finished_read(blocks[1]), Some(ReadFor::Host(1)));
         assert_eq!(spool.next_op(), Some(SpoolOp::Delete { file: 0 }));
-        spool.finished_read(blocks[2]);
-        spool.finished_read(blocks[3]);
+        assert_eq!(spool.finished_read(blocks[2]), Some(ReadFor::Host(1)));
+        assert_eq!(spool.finished_read(blocks[3]), Some(ReadFor::Host(1)));
         assert_eq!(spool.next_op(), None, "the open file stays");
         assert!(spool.is_quiet() && spool.bytes() == 0);
+        assert_eq!(spool.finished_read(blocks[3]), None, "it came back already");
     }
 }

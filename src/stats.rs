@@ -31,11 +31,6 @@ impl Counter {
         self.0.store(self.get().wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// Subtracts `amount` from a gauge, not below 0. For the owning thread alone.
-    pub fn sub(&self, amount: u64) {
-        self.0.store(self.get().saturating_sub(amount), Ordering::Relaxed);
-    }
-
     /// Sets a gauge. For the owning thread alone.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -55,11 +50,11 @@ macro_rules! counters {
         pub struct ShardStats {
             $($(#[$doc])+ pub $counter: Counter,)+
             $($(#[$gauge_doc])+ pub $gauge: Counter,)+
-            /// Fetches that ended in each `Failure`, by its number. Use `fail`.
+            /// Fetches that ended in each `Failure`, by its number.
             pub failures: [Counter; FAILURES],
-            /// Responses kept with something wrong, by the number of the `Blemish`. Use `blemish`.
+            /// Responses kept with something wrong, by the number of the `Blemish`.
             pub blemishes: [Counter; BLEMISHES],
-            /// Responses by the first digit of their status, 1 to 5; at 0 all others. Use `status`.
+            /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [Counter; STATUS_CLASSES],
         }
 
@@ -77,6 +72,21 @@ macro_rules! counters {
         }
 
         impl ShardStats {
+            /// Sets all of them. For the owning thread alone.
+            pub fn publish(&self, totals: &Totals) {
+                $(self.$counter.set(totals.$counter);)+
+                $(self.$gauge.set(totals.$gauge);)+
+                for (counter, value) in self.failures.iter().zip(&totals.failures) {
+                    counter.set(*value);
+                }
+                for (counter, value) in self.blemishes.iter().zip(&totals.blemishes) {
+                    counter.set(*value);
+                }
+                for (counter, value) in self.statuses.iter().zip(&totals.statuses) {
+                    counter.set(*value);
+                }
+            }
+
             /// The counters now.
             pub fn totals(&self) -> Totals {
                 Totals {
@@ -186,12 +196,22 @@ counters! {
         links_too_long,
         /// Redirects not followed because too many came before (`scope.redirects_max`).
         redirects_too_many,
+        /// Links beyond `links.page_links_max` of a page, neither resolved nor followed.
+        links_dropped,
+        /// Links not followed because the scope rules them out (`scope.follow`, `scope.url_bytes_max`).
+        links_out_of_scope,
+        /// URLs set aside because the visited set is full (`visited.urls_max`).
+        set_aside,
+        /// Answers of name servers, errors included.
+        dns_answers,
     }
     gauges {
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
-        /// Fetches under way.
+        /// Fetches in flight.
         in_flight,
+        /// Lookups of names in flight.
+        lookups,
         /// Connections that are open, in use or kept.
         connections_open,
         /// Bytes that wait to be written to disk.
@@ -201,33 +221,32 @@ counters! {
     }
 }
 
-impl ShardStats {
-    /// Counts a fetch that ended in `failure`. For the owning thread alone.
-    pub fn fail(&self, failure: Failure) {
-        if let Some(counter) = self.failures.get(failure as usize) {
-            counter.add(1);
+impl Totals {
+    /// Counts a URL that ended in `failure`.
+    pub fn fail(&mut self, failure: Failure) {
+        if let Some(count) = self.failures.get_mut(failure as usize) {
+            *count += 1;
+        }
+        self.robots_denied += u64::from(failure == Failure::RobotsDenied);
+    }
+
+    /// Counts what is wrong with a response that is kept.
+    pub fn blemish(&mut self, blemish: Blemish) {
+        if let Some(count) = self.blemishes.get_mut(blemish as usize) {
+            *count += 1;
         }
     }
 
-    /// Counts what is wrong with a response that is kept. For the owning thread alone.
-    pub fn blemish(&self, blemish: Blemish) {
-        if let Some(counter) = self.blemishes.get(blemish as usize) {
-            counter.add(1);
-        }
-    }
-
-    /// Counts a response by its status, in `statuses` and `responses`. For the owning thread alone.
-    pub fn status(&self, status: u16) {
+    /// Counts a response by its status, in `statuses` and `responses`.
+    pub fn status(&mut self, status: u16) {
         let class = usize::from(status / 100);
         let class = if class < STATUS_CLASSES { class } else { 0 };
-        if let Some(counter) = self.statuses.get(class) {
-            counter.add(1);
+        if let Some(count) = self.statuses.get_mut(class) {
+            *count += 1;
         }
-        self.responses.add(1);
+        self.responses += 1;
     }
-}
 
-impl Totals {
     /// The sum over shards.
     pub fn sum<'a>(shards: impl IntoIterator<Item = &'a Totals>) -> Totals {
         let mut sum = Totals::default();
@@ -263,16 +282,19 @@ mod tests {
 
     #[test]
     fn counts_sum_up_and_gauges_stay() {
-        let shards: Vec<ShardStats> = (0..3).map(|_| ShardStats::default()).collect();
-        for (shard, count) in shards.iter().zip(1..) {
-            shard.pages.add(count);
-            shard.queued.set(10 * count);
-            shard.idle.set(1);
+        let mut totals = vec![Totals::default(); 3];
+        let shards: Vec<ShardStats> = totals.iter().map(|_| ShardStats::default()).collect();
+        for ((shard, published), count) in totals.iter_mut().zip(&shards).zip(1..) {
+            shard.pages += count;
+            shard.queued = 10 * count;
+            shard.idle = 1;
             shard.fail(Failure::DnsTimeout);
             shard.fail(Failure::RobotsDenied);
             for status in [0, 99, 200, 299, 404, 599, 600, 999, u16::MAX] {
                 shard.status(status);
             }
+            published.publish(shard);
+            assert_eq!(published.totals(), *shard);
         }
         let early: Vec<Totals> = shards.iter().map(ShardStats::totals).collect();
         let early = Totals::sum(&early);
@@ -286,7 +308,7 @@ mod tests {
         );
 
         shards.iter().for_each(|shard| shard.pages.add(100));
-        shards.iter().for_each(|shard| shard.queued.sub(15));
+        shards.iter().for_each(|shard| shard.queued.set(shard.queued.get().saturating_sub(15)));
         let late = Totals::sum(&shards.iter().map(ShardStats::totals).collect::<Vec<_>>());
         let step = late.since(&early);
         assert_eq!((step.pages, step.queued, step.failed(), step.responses), (300, 20, 0, 0));
@@ -295,15 +317,15 @@ mod tests {
 
     #[test]
     fn every_failure_and_counter_has_its_own_place() {
-        let shard = ShardStats::default();
+        let mut shard = Totals::default();
         for failure in Failure::ALL {
             shard.fail(*failure);
         }
-        assert_eq!(shard.totals().failures, [1; FAILURES]);
+        assert_eq!(shard.failures, [1; FAILURES]);
         assert_eq!(std::mem::align_of::<ShardStats>(), 128);
         assert_eq!(std::mem::size_of::<ShardStats>() % 128, 0);
-        let names: std::collections::BTreeSet<_> = shard.totals().named().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), shard.totals().named().count());
+        let names: std::collections::BTreeSet<_> = shard.named().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), shard.named().count());
     }
 
     #[test]

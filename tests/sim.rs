@@ -15,8 +15,8 @@ fn crawls() -> std::ops::Range<u64> {
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
-    let (mut aside, mut resumed, mut killed, mut twice) = (0, 0, 0, 0);
-    let (mut forgotten, mut outside) = (0, 0);
+    let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
+    let (mut forgotten, mut left_behind, mut interrupted) = (0, 0, [0; 5]);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -32,20 +32,24 @@ fn every_crawl_covers_everything_once_and_politely() {
         further += report.further;
         exchanged += report.exchanged;
         aside += report.aside;
-        resumed += u64::from(report.resumed);
-        killed += u64::from(report.killed);
+        runs += report.runs;
         twice += report.twice;
+        stored += report.stored;
         forgotten += report.forgotten;
-        outside += report.outside;
+        left_behind += report.left_behind;
+        interrupted.iter_mut().zip(report.interrupted).for_each(|(sum, count)| *sum += count);
     }
-    println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
+    println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
     println!("{further} requests at a further address");
-    println!("{resumed} crawls resumed, {killed} killed: {twice} pages fetched twice; {aside} URLs set aside");
-    println!("{forgotten} hosts forgotten, {outside} blocks came back to hosts that were not in memory");
+    let [drained, aborted, killed, full, limited] = interrupted;
+    println!("{runs} runs: {drained} drained, {aborted} aborted, {killed} killed, {full} with a full disk, {limited} limited");
+    println!("{left_behind} fetches in flight then, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside");
+    println!("{forgotten} hosts forgotten");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
-        assert!(resumed > 20 && killed > 20 && twice > 0 && aside > 100 && forgotten > 1_000 && outside > 100);
+        assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 100 && twice > 0);
+        assert!(aside > 100 && forgotten > 1_000 && stored >= pages);
     }
 }
 

@@ -11,14 +11,19 @@ use std::thread::{self, JoinHandle};
 use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, key_name};
 use super::{cpus, loopback};
 use crate::config::{Config, PartitionKey};
-use crate::control::{Census, Control, Phase};
-use crate::drive;
+use crate::budget::PageBudget;
+use crate::control::{Control, Look, Supervisor};
+use crate::disk;
 use crate::exchange::spsc;
 use crate::fetch;
 use crate::frontier::Ledger;
+use crate::log;
+use crate::pump;
 use crate::ring;
 use crate::route::Partition;
-use crate::shard::Scope;
+use crate::shard::{Phase, Scope, Setup};
+use crate::stats::Totals;
+use crate::time::Duration;
 use crate::url::Url;
 
 /// What is to be crawled.
@@ -63,7 +68,7 @@ impl BootError {
 #[derive(Debug)]
 pub struct Crawl {
     control: Arc<Control>,
-    census: Census,
+    supervisor: Supervisor,
     threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
@@ -131,31 +136,40 @@ impl Crawl {
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
+        let budget = Arc::new(PageBudget::new(config.crawl.pages_max));
         for index in 0..shards {
-            tasks.push(drive::Task {
+            let setup = Setup {
                 index,
                 partition,
                 scope: scope.clone(),
+                rng_seed: manifest.rng_seed,
+                config: Arc::clone(&config),
+                user_agent: user_agent.clone(),
                 ledger: Arc::clone(&ledger),
+                budget: Arc::clone(&budget),
+                // Known to the shard's own thread.
+                name_servers: 0,
+                next_segment: 0,
+            };
+            tasks.push(pump::Task {
+                setup,
                 dir: dir.shard(index),
                 to: to.remove(0),
                 from: from.remove(0),
                 // Those of earlier runs too: a run may have been killed before it wrote its first block.
                 seeds: all_seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
                 control: Arc::clone(&control),
-                config: Arc::clone(&config),
-                user_agent: user_agent.clone(),
-                rng_seed: manifest.rng_seed,
             });
         }
         let mut threads = Vec::new();
         for task in tasks {
-            let cpu = cpus::of_shard(cpus, task.index);
-            let thread = thread::Builder::new().name(format!("shard-{}", task.index)).spawn(move || {
+            let index = task.setup.index;
+            let cpu = cpus::of_shard(cpus, index);
+            let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
                 if let Some(cpu) = cpu {
                     core_affinity::set_for_current(cpu);
                 }
-                drive::run(task)
+                pump::run(task)
             });
             match thread {
                 Ok(thread) => threads.push(thread),
@@ -165,7 +179,8 @@ impl Crawl {
                 }
             }
         }
-        Ok(Crawl { control, census: Census::default(), threads, dir })
+        let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
+        Ok(Crawl { control, supervisor, threads, dir })
     }
 
     /// What the shards publish.
@@ -178,15 +193,23 @@ impl Crawl {
         &self.dir
     }
 
-    /// To be asked some times a second: moves the crawl on, and says whether it has ended.
-    pub fn poll(&mut self) -> bool {
-        if self.threads.iter().any(JoinHandle::is_finished) && self.control.phase() < Phase::Close {
-            // A shard ended before its time: what the others hold must be written.
-            self.control.advance(Phase::Close);
-        } else if self.census.is_over(&self.control) {
-            self.control.advance(Phase::Close);
-        }
+    /// To be asked some times a second: moves the crawl on, which has run for `elapsed` and of which the operator
+    /// wants `wanted`; says whether it has ended.
+    pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
+        let phase = self.supervisor.look(Look {
+            elapsed,
+            reports: &self.control.reports(),
+            pages: Totals::sum(&self.control.totals()).pages,
+            wanted,
+            has_ended: self.threads.iter().any(JoinHandle::is_finished),
+        });
+        self.control.advance(phase);
         self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Why the crawl ends or has ended, in words.
+    pub fn ended(&self) -> &'static str {
+        self.supervisor.ended()
     }
 
     /// Joins the threads; what went wrong, if anything did.
@@ -204,7 +227,7 @@ impl Crawl {
         }
         for shard in 0..self.dir.manifest().shards {
             let path = self.dir.shard(shard);
-            drive::recover::mark_handed_over(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            disk::append_log(&path, &log::handed_over_block()).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())
     }
@@ -212,14 +235,14 @@ impl Crawl {
 
 /// A ring from each shard to each other, as lists by sender and by receiver.
 #[allow(clippy::type_complexity)]
-fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<spsc::Consumer>>) {
+fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<Option<spsc::Consumer>>>) {
     let mut to: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
-    let mut from: Vec<Vec<_>> = (0..shards).map(|_| Vec::new()).collect();
+    let mut from: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
     for (sender, row) in to.iter_mut().enumerate() {
         for (receiver, place) in row.iter_mut().enumerate().filter(|(receiver, _)| *receiver != sender) {
             let (producer, consumer) = spsc::ring(bytes);
             *place = Some(producer);
-            from[receiver].push(consumer);
+            from[receiver][sender] = Some(consumer);
         }
     }
     (to, from)

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::boot::{self, BootError, Crawl, Order};
 use crate::config::Config;
-use crate::control::Phase;
+use crate::shard::Phase;
 use crate::stats::Totals;
 
 use super::check_config;
@@ -147,41 +147,32 @@ impl Ended {
 
 /// Runs a crawl to its end, with progress on standard error.
 pub fn drive(order: Order) -> Result<Ended, BootError> {
-    let (pages_max, time_max) = (order.config.crawl.pages_max, order.config.crawl.time_max);
+    let pages_max = order.config.crawl.pages_max;
     let interrupts = interrupts().map_err(|error| BootError::System(error.to_string()))?;
     let mut crawl = Crawl::start(order)?;
     let shards = crawl.control().posts().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
     let begun = Instant::now();
-    let mut ended = "finished";
     let mut next_tick = begun;
-    while !crawl.poll() {
-        let totals = crawl.control().totals();
-        let sum = Totals::sum(&totals);
-        let elapsed = begun.elapsed();
+    let mut phase = Phase::Run;
+    while !crawl.poll(begun.elapsed(), wanted(&interrupts)) {
         for note in crawl.control().take_notes() {
             progress.println(&note);
         }
-        let (phase, why) = match interrupts.load(Ordering::Relaxed) {
-            0 if pages_max > 0 && sum.pages >= pages_max => (Phase::Drain, "pages_max reached"),
-            0 if !time_max.is_zero() && elapsed >= time_max => (Phase::Drain, "time_max reached"),
-            0 => (Phase::Run, "finished"),
-            1 => (Phase::Drain, "stopped by signal"),
-            _ => (Phase::Abort, "stopped at once by signal"),
-        };
-        if phase > crawl.control().phase() {
+        if crawl.control().phase() > phase {
+            phase = crawl.control().phase();
             if phase == Phase::Drain {
-                progress.println("draining: fetches under way end and everything is written; once more stops at once");
+                progress.println("draining: fetches in flight end and everything is written; once more stops at once");
             }
-            ended = why;
-            crawl.control().advance(phase);
         }
         if Instant::now() >= next_tick {
-            progress.tick(&sum, &totals, elapsed);
+            let totals = crawl.control().totals();
+            progress.tick(&Totals::sum(&totals), &totals, begun.elapsed());
             next_tick = Instant::now() + TICK;
         }
         std::thread::sleep(POLL);
     }
+    let ended = crawl.ended();
     let elapsed = begun.elapsed();
     progress.finish();
     for note in crawl.control().take_notes() {
@@ -198,6 +189,15 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         cpu_time: Some(boot::cpu_time()),
     };
     Ok(Ended { summary, failure })
+}
+
+/// What the operator wants, by so many interrupts.
+pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
+    match interrupts.load(Ordering::Relaxed) {
+        0 => Phase::Run,
+        1 => Phase::Drain,
+        _ => Phase::Abort,
+    }
 }
 
 /// Counts SIGINT and SIGTERM; the third is left to the system's own action.

@@ -1,35 +1,24 @@
 //! What the housekeeping thread and the shards share: counters, phases, wake-ups. No shard's state.
 //!
-//! Decides: a shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets
-//! the other. A crawl ends by itself when every shard is quiet and every URL that was sent was received.
+//! A shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets the other, as
+//! [`Supervisor`] decides.
 //! Invariants: only a shard writes its [`Post`], but for `mail`; only the housekeeping thread moves the phase, and only
 //! forward.
-//! Leaves to others: what is shown (`cli`), what a shard does in a phase (`drive`).
+//! Leaves to others: what is shown (`cli`), what a shard does in a phase (`shard`).
 
 mod census;
+mod supervisor;
 
 pub use census::Census;
+pub use supervisor::{Look, Supervisor};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::latency::Latencies;
 use crate::ring::{Thread, Waker};
+use crate::shard::{Phase, ShardReport};
 use crate::stats::{ShardStats, Totals};
-
-/// What a crawl is doing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Phase {
-    /// Fetching.
-    Run = 0,
-    /// No new fetches; those under way end, what was found is handed over.
-    Drain = 1,
-    /// Fetches under way are left; what was found is handed over.
-    Abort = 2,
-    /// Everything is handed over: write all and end.
-    Close = 3,
-}
 
 /// One shard's side that others see.
 #[derive(Debug)]
@@ -42,9 +31,9 @@ pub struct Post {
     pub thread: Thread,
     /// Wakes the shard.
     pub waker: Waker,
-    /// URLs put into rings, before they are put there.
+    /// Messages put into rings, before they are put there.
     pub sent: AtomicU64,
-    /// URLs taken out of rings, after they were worked off.
+    /// Messages taken out of rings, after they were worked off.
     pub received: AtomicU64,
     /// Whether the shard has nothing to do until something comes in.
     pub quiet: AtomicBool,
@@ -95,12 +84,17 @@ impl Control {
 
     /// What to do now.
     pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Run,
-            1 => Phase::Drain,
-            2 => Phase::Abort,
-            _ => Phase::Close,
-        }
+        Phase::from_number(self.phase.load(Ordering::Acquire))
+    }
+
+    /// What every shard says of itself.
+    pub fn reports(&self) -> Vec<ShardReport> {
+        let report = |post: &Arc<Post>| ShardReport {
+            quiet: post.quiet.load(Ordering::Acquire),
+            sent: post.sent.load(Ordering::Acquire),
+            received: post.received.load(Ordering::Acquire),
+        };
+        self.posts.iter().map(report).collect()
     }
 
     /// Moves on to `phase`, never back, and wakes everybody.

@@ -1,10 +1,12 @@
 //! URLs between shards: batches in lock-free byte rings, and on disk what the rings cannot take.
 //!
-//! A link whose site belongs to another shard goes into that shard's open batch ([`Outbox`]), through the
-//! single-producer single-consumer ring between the two ([`spsc`]), and is received there like a link of its
-//! own. A full ring makes the batch wait: in memory to a bound, then in the shard's spool ([`crate::spool`]). Nothing is dropped.
+//! A link whose site belongs to another shard goes into that shard's lane ([`Lanes`]), through the single-producer
+//! single-consumer ring between the two ([`spsc`]) as a numbered message ([`message`]), and is received there like a
+//! link of its own. A full ring makes it wait: in memory to a bound, then in the shard's spool ([`crate::spool`]). Nothing
+//! is dropped.
 
-pub mod outbox;
+pub mod lanes;
+pub mod message;
 pub mod spsc;
 
-pub use outbox::Outbox;
+pub use lanes::{Incoming, Lanes, Outgoing};

@@ -9,9 +9,10 @@ use std::io::{BufRead, Write};
 
 use rustls::ClientConnection;
 
-use super::tls::{TlsClient, TlsInfo};
+use super::tls::TlsClient;
 use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
+use crate::transaction::TlsInfo;
 
 /// Why nothing more can be sent or received.
 #[derive(Debug)]

@@ -16,16 +16,17 @@ use super::connection::{Broken, Connection, Received};
 use super::dial::{Call, Line, Turn};
 use super::pace::Pace;
 use super::pool::Peer;
-use super::{Exchange, Hands, Timings, add, address, dial, tls};
+use super::{Hands, add, address, dial, tls};
 use crate::config::PrivateAddresses;
 use crate::http::{self, Method, Request};
 use crate::outcome::{Failure, FetchJob};
 use crate::ring::{self, Guard};
 use crate::stage::{self, Stage};
 use crate::time::{Instant, UnixTime};
+use crate::transaction::{Timings, Transaction};
 use crate::url::Scheme;
 
-pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Exchange, Failure> {
+pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Transaction, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;
     // A stand-in is no address: what the proxy finds for the name is the proxy's to judge.
     let is_stand_in = hands.proxy.as_ref().is_some_and(|proxy| proxy.stand_in(job.url.host()) == Some(ip));
@@ -196,7 +197,7 @@ impl Fetch<'_> {
         request: Vec<u8>,
         asked: Instant,
         reused: bool,
-    ) -> Result<Exchange, Ended> {
+    ) -> Result<Transaction, Ended> {
         let mut answer = Answer::new(self.hands.limits);
         let ended = match connection.ask(request) {
             Ok(()) => {
@@ -224,7 +225,7 @@ impl Fetch<'_> {
             connection.close();
         }
         match result {
-            Ok(Concluded { response, reset, slow, excess, .. }) => Ok(Exchange {
+            Ok(Concluded { response, reset, slow, excess, .. }) => Ok(Transaction {
                 response,
                 request_bytes: self.as_stored(request),
                 ip: self.known_ip(),

@@ -27,7 +27,6 @@ mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,13 +34,14 @@ use std::sync::Arc;
 use crate::config::{self, Config, Cookies};
 use crate::http;
 use crate::ledger::Ledger;
-use crate::outcome::{Failure, FetchJob, Outcome};
+use crate::names::{Answer, Query};
+use crate::outcome::{Failure, FetchJob};
 use crate::ring::{BufferPool, Deadlines};
-use crate::time::{Duration, UnixTime};
+use crate::transaction::Transaction;
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;
-pub use tls::{TlsClient, TlsInfo};
+pub use tls::TlsClient;
 
 /// One receive block: two TLS records at their largest (RFC 8446 section 5.1), most pages in a few reads.
 const BLOCK_BYTES: usize = 32 * 1024;
@@ -61,10 +61,8 @@ pub struct Hands {
     jar: Option<RefCell<http::Jar>>,
     sources: source::Sources,
     proxy: Option<proxy::Proxy>,
-    /// How long a stand-in for an address may be used.
-    ttl_max: Duration,
     tls: tls::TlsClient,
-    resolver: dns::Resolver,
+    name_servers: dns::NameServers,
     pool: pool::Pool,
     buffers: BufferPool,
     deadlines: Deadlines,
@@ -91,46 +89,6 @@ pub struct Counters {
     pub stale_reuses: Cell<u64>,
     /// Bytes received, TLS taken off.
     pub received_bytes: Cell<u64>,
-}
-
-/// One request and its response.
-#[derive(Clone, Debug)]
-pub struct Exchange {
-    /// What came; `truncated` says when not all.
-    pub response: http::Response,
-    /// The request as it was sent, but for credentials, in whose place stands a word.
-    pub request_bytes: Vec<u8>,
-    /// The peer's address; `None` where a proxy looked it up.
-    pub ip: Option<IpAddr>,
-    /// When the exchange began, by the wall clock.
-    pub started: UnixTime,
-    /// How long its parts took.
-    pub timings: Timings,
-    /// The connection had been used before.
-    pub reused: bool,
-    /// The TLS in use; `None` over plain HTTP.
-    pub tls: Option<TlsInfo>,
-    /// Over TLS.
-    pub secure: bool,
-    /// The connection was reset or broke in TLS before the body's end.
-    pub reset: bool,
-    /// The body was cut because it came more slowly than `fetch.rate_min`.
-    pub slow: bool,
-    /// More came than the response, of which nobody knows what it is.
-    pub excess: bool,
-}
-
-/// How long the parts of an exchange took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timings {
-    /// TCP connect; zero when reused.
-    pub connect: Duration,
-    /// TLS handshake; zero when reused or plain.
-    pub tls: Duration,
-    /// From the request to the first byte of the response.
-    pub first_byte: Duration,
-    /// From the beginning to the last byte.
-    pub total: Duration,
 }
 
 /// Why there are no hands: the configuration asks for what is not there.
@@ -185,9 +143,8 @@ impl Hands {
             jar: (config.http.cookies == Cookies::Site).then(|| RefCell::new(http::Jar::new((&config.http).into()))),
             sources: source::Sources::new(&fetch)?,
             proxy: proxy::Proxy::new(config)?,
-            ttl_max: config.dns.ttl_max,
             tls: tls::TlsClient::new(&config.tls)?,
-            resolver: dns::Resolver::new(&config.dns)?,
+            name_servers: dns::NameServers::new(&config.dns)?,
             pool,
             buffers,
             deadlines: Deadlines::new(),
@@ -197,29 +154,25 @@ impl Hands {
         })
     }
 
-    /// The same hands as those of one of `shards`, which take turns at addresses by `ledger` and share
-    /// `dns.rate_max`; without this they share nothing with anybody.
-    pub fn sharing(self, ledger: Arc<Ledger>, shards: u16) -> Hands {
-        Hands { turns: self.turns.at(ledger), resolver: self.resolver.one_of(shards), ..self }
+    /// The same hands, which take turns at addresses by `ledger` with those of other shards; without this they share
+    /// nothing with anybody.
+    pub fn sharing(self, ledger: Arc<Ledger>) -> Hands {
+        Hands { turns: self.turns.at(ledger), ..self }
     }
 
-    /// The addresses of `host`, of both families or of the first that has any: `Outcome::Resolved`,
-    /// `Outcome::NoAddress`, or `Outcome::Failed` with one of the DNS failures.
-    pub async fn resolve(&self, host: &str, both_families: bool) -> Outcome {
-        if let Some(addr) = self.proxy.as_ref().and_then(|proxy| proxy.stand_in(host)) {
-            return Outcome::Resolved { addrs: vec![addr], ttl: self.ttl_max };
-        }
-        self.resolver.resolve(host, both_families).await
+    /// How many name servers there are to ask.
+    pub fn name_servers(&self) -> usize {
+        self.name_servers.len()
     }
 
-    /// Queries sent to name servers.
-    pub fn queries(&self) -> u64 {
-        self.resolver.queries()
+    /// Sends one query to one name server.
+    pub async fn ask(&self, query: &Query) -> Answer {
+        self.name_servers.ask(query).await
     }
 
     /// Fetches the job's URL from the job's address, by the job's deadline. Not to be dropped before its
     /// end: let the deadline do that.
-    pub async fn exchange(self: &Rc<Self>, job: &FetchJob) -> Result<Exchange, Failure> {
+    pub async fn exchange(self: &Rc<Self>, job: &FetchJob) -> Result<Transaction, Failure> {
         exchange::run(self, job).await
     }
 

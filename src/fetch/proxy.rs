@@ -10,13 +10,14 @@
 //! Limits: one proxy; no TLS to it; its name is looked up once. What a proxy answers to a whole request in its own name
 //! (502, 504) cannot be told from the page's answer, but for 407.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::connection::{Connection, Received};
 use super::socks::{Destination, Next, Socks};
 use super::{Hands, HandsError};
 use crate::config::{Config, ProxyNames, ProxyScheme};
 use crate::http::{self, Limits, Method, Progress, ResponseReader};
+use crate::names;
 use crate::outcome::Failure;
 use crate::ring::Guard;
 use crate::url::{Scheme, Url};
@@ -68,11 +69,10 @@ impl Proxy {
 
     /// What stands for the address of a host that the proxy looks up.
     pub(super) fn stand_in(&self, host: &str) -> Option<IpAddr> {
-        if self.names == ProxyNames::Here || literal(host).is_some() {
+        if self.names == ProxyNames::Here || names::literal(host).is_some() {
             return None;
         }
-        let hash = xxhash_rust::xxh3::xxh3_64(host.as_bytes());
-        Some(IpAddr::V6(Ipv6Addr::from_bits(0x0100 << 112 | u128::from(hash))))
+        Some(names::stand_in(host))
     }
 
     /// Whether the address that `url` is fetched from is not known here.
@@ -124,11 +124,6 @@ impl Proxy {
             }
         }
     }
-}
-
-/// An address that a URL names itself.
-fn literal(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 enum Dialogue {

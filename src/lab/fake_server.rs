@@ -24,7 +24,7 @@ pub struct FakeServers {
     /// Whether the last request for an origin's robots.txt brought something that allows anything.
     robots: BTreeMap<String, bool>,
     /// What the name servers said last, and until when it holds.
-    answers: BTreeMap<String, (Vec<IpAddr>, Instant)>,
+    answers: BTreeMap<(String, bool), (Vec<IpAddr>, Instant)>,
     /// Requests that a host that dies has answered.
     lives: BTreeMap<String, u32>,
     /// 200 pages served whole, with how often.
@@ -60,13 +60,18 @@ impl FakeServers {
         }
     }
 
+    /// A name server named the addresses of a host in one family; that holds until the instant given.
+    pub fn note_answer(&mut self, host: &str, is_v4: bool, addrs: Vec<IpAddr>, until: Instant) {
+        self.answers.insert((host.to_owned(), is_v4), (addrs, until));
+    }
+
     /// A request arrives.
     pub fn arrive(&mut self, at: Instant, job: &FetchJob) {
         let Some(addr) = job.addr else { return };
         let host = job.url.host();
         let past_its_time = self.stale_max + ON_ITS_WAY_MAX;
         let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + past_its_time;
-        if !self.answers.get(host).is_some_and(holds) {
+        if !self.answers.get(&(host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
         let mut host_delay = self.host_delay;
@@ -115,7 +120,6 @@ impl FakeServers {
                 if addrs.is_empty() {
                     return Outcome::NoAddress { ttl: self.web.ttl(host) };
                 }
-                self.answers.insert(host.to_owned(), (addrs.clone(), at + ttl.max(ANSWER_HOLDS_MIN)));
                 Outcome::Resolved { addrs, ttl }
             }
             JobKind::Robots => Outcome::Fetched(Fetched { addr: job.addr, ..self.robots(&job.url, tries) }),

@@ -1,15 +1,19 @@
-//! The simulator: whole crawls by the real brain with a virtual clock and a fake web, from one number.
+//! The simulator: whole crawls by the real brain with a virtual clock, a fake web and a fake disk, from one number.
 //!
 //! [`Simulation::run`] builds a web, shards and faults from a seed, drives the brains until nothing is left, and
 //! checks what must hold: everything reachable fetched, nothing fetched twice, no gap violated as the fake servers
-//! measure it, nothing asked that robots.txt forbids, memory within its bound. The same seed gives the same
-//! trace.
+//! measure it, nothing asked that robots.txt forbids, everything stored, memory within its bound. The same seed gives the
+//! same trace.
 
+mod fake_disk;
+mod fake_dns;
+mod fake_http;
 mod fake_server;
 mod fake_web;
 mod rng;
 mod simulation;
 
+pub use fake_disk::FakeDisk;
 pub use fake_server::FakeServers;
 pub use fake_web::FakeWeb;
 pub use rng::Rng;

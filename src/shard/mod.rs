@@ -1,34 +1,53 @@
-//! One shard's brain: a plain value that owns its part of the web.
+//! One shard's brain: a plain value that owns its part of the web, and decides everything.
 //!
-//! Time comes in as an argument, work goes out as values: [`Shard::next_job`] says what to fetch,
-//! [`Shard::finish`] takes back how it ended with the links found, [`Shard::receive`] takes URLs that another
-//! shard sent. The same value is driven by the ring (real sockets) and by the simulator (virtual clock).
+//! [`Shard::handle`] takes in what happened ([`Input`]), [`Shard::poll`] says what to do ([`Effect`]), and time is an
+//! argument. The same value is driven by the pump (real sockets and files) and by the simulator (a virtual clock, a fake
+//! web, a fake disk).
 //!
-//! A link's way: scope → owner (`route`) → another shard's batch (`exchange`), or: seen before? (`visited`) →
-//! journal → queue of its host (`frontier`).
+//! Decides: what is fetched and looked up, what becomes of a response, which URLs are known and where they go, what is
+//! written and in which order, when fetching waits for the disk, how an earlier run is taken up, and how a phase ends.
 //!
-//! Invariants: a URL is accepted at most once; what is accepted is in the journal before it is fetched; a URL is
-//! over exactly once.
+//! Invariants: a URL is accepted at most once; what is accepted is in the journal before it is fetched; a URL is over
+//! exactly once; a page's record is queued for the disk before the journal's word that the page is over; after
+//! [`Phase::Abort`] nothing that a fetch brings is taken in.
+//! Limits: no fetch starts, and no message is accepted, while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
 
-pub mod journal;
+mod effect;
+mod fetching;
+mod input;
+mod keys;
+mod phase;
 mod scope;
+mod urls;
+mod writing;
 
-pub use journal::{Entries, Journal, Packer};
+pub use effect::{DiskOp, Effect};
+pub use input::{Command, DiskEnd, Input};
+pub use phase::{Phase, ShardReport};
 pub use scope::{Outside, Scope};
+pub use writing::BACKLOG_BYTES_MAX;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::budget::PageBudget;
 use crate::config::Config;
-use crate::exchange::Outbox;
-use crate::frontier::{End, Frontier, Ledger, Rulebook};
-use crate::hops::Hops;
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::exchange::{Incoming, Lanes, Outgoing};
+use crate::frontier::{Frontier, Ledger, Rulebook};
+use crate::log::{Journal, Replay};
+use crate::names::Lookups;
+use crate::page::{PageReader, Recent};
 use crate::route::Partition;
-use crate::spool::{Block, ReadFor, Spool, SpoolOp};
+use crate::spool::Spool;
 use crate::stage::{self, Stage};
-use crate::time::Instant;
-use crate::url::{KeyRules, Sites, Url, UrlBatch, fingerprint};
-use crate::visited::{Seen, Table};
+use crate::stats::Totals;
+use crate::store::{Segments, Settings, StoreError};
+use crate::time::{Duration, Instant};
+use crate::url::{Sites, Url};
+use crate::visited::Table;
+use fetching::InFlight;
+use keys::Keys;
+use writing::Backlog;
 
 /// The brain of one shard.
 #[derive(Debug)]
@@ -36,268 +55,208 @@ pub struct Shard {
     index: u16,
     partition: Partition,
     scope: Scope,
-    rng_seed: u64,
+    in_flight_max: usize,
+    phase: Phase,
+    /// An earlier run that is being taken up; nothing else happens meanwhile.
+    replay: Option<Replay>,
+    /// Seeds that wait for that.
+    seeds: Vec<Url>,
+    keys: Keys,
     sites: Sites,
-    key_rules: KeyRules,
-    /// Memory for a key.
-    key_text: String,
     visited: Table,
     frontier: Frontier,
-    outbox: Outbox,
+    lookups: Lookups,
+    in_flight: InFlight,
+    budget: Arc<PageBudget>,
+    /// Where no page may be fetched for want of a place: when to look again.
+    budget_look: Option<Instant>,
+    reader: PageReader,
+    recent: Recent,
+    segments: Segments,
+    lanes: Lanes,
     spool: Spool,
     journal: Journal,
-    in_flight: usize,
-    counts: Counts,
+    /// Bytes of the journal, those included that are on their way.
+    journal_bytes: u64,
+    backlog: Backlog,
+    effects: VecDeque<Effect>,
+    is_over: bool,
+    report: ShardReport,
+    stats: Totals,
+    /// Page URLs that are over, however they ended.
+    over: u64,
+    /// URLs that an earlier run knew, and those of them that wait.
+    known: u64,
+    known_waiting: u64,
+    lookup_times: Vec<Duration>,
 }
 
-/// What a brain has counted since its start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// URLs handed over to other shards.
-    pub exchanged_out: u64,
-    /// URLs received from other shards.
-    pub exchanged_in: u64,
-    /// Links that scope or length ruled out.
-    pub out_of_scope: u64,
-    /// Links that depth ruled out.
-    pub too_deep: u64,
-    /// Redirects that were not followed because too many came before.
-    pub redirects_too_many: u64,
-    /// URLs set aside because the visited set is full.
-    pub aside: u64,
-    /// Page URLs that are over, however they ended.
-    pub over: u64,
-    /// Page requests that will be made again.
-    pub retries: u64,
-    /// URLs that ended without a request or whose last try failed, by [`Failure`].
-    pub failures: [u64; Failure::ALL.len()],
+/// What a shard is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Which shard.
+    pub index: u16,
+    /// Which sites are its own.
+    pub partition: Partition,
+    /// Which links are followed.
+    pub scope: Scope,
+    /// The crawl's randomness.
+    pub rng_seed: u64,
+    /// Limits.
+    pub config: Arc<Config>,
+    /// User-Agent of the requests.
+    pub user_agent: String,
+    /// When each address may be asked again; one for all shards.
+    pub ledger: Arc<Ledger>,
+    /// How many pages may be fetched; one for all shards.
+    pub budget: Arc<PageBudget>,
+    /// Name servers that can be asked.
+    pub name_servers: usize,
+    /// No segment of the shard has this number or a higher one.
+    pub next_segment: u32,
 }
 
 impl Shard {
-    /// An empty brain for shard `index` of `partition.shards`.
-    pub fn new(
-        index: u16,
-        partition: Partition,
-        scope: Scope,
-        rng_seed: u64,
-        config: &Config,
-        ledger: Arc<Ledger>,
-    ) -> Shard {
-        Shard {
+    /// A shard that first asks for the journal of an earlier run.
+    pub fn new(setup: Setup) -> Result<Shard, StoreError> {
+        let Setup { index, partition, scope, rng_seed, config, ledger, budget, .. } = setup;
+        let shards = partition.shards;
+        let segment_seed = rng_seed ^ u64::from(index) << 48;
+        let settings = Settings::new(&config.store, &config.agent, &setup.user_agent, segment_seed);
+        let mut shard = Shard {
             index,
             partition,
             scope,
-            rng_seed,
+            in_flight_max: config.fetch.in_flight_max,
+            phase: Phase::Run,
+            replay: Some(Replay::default()),
+            seeds: Vec::new(),
+            keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
-            key_rules: config.visited.key_rules(),
-            key_text: String::new(),
-            visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
-            frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
-            outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
+            visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
+            frontier: Frontier::new(Rulebook::new(&config, shards), ledger),
+            lookups: Lookups::new(&config, shards, setup.name_servers),
+            in_flight: InFlight::default(),
+            budget,
+            budget_look: None,
+            segments: Segments::new(settings, index, setup.next_segment)?,
+            lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
+            reader: PageReader::new(config),
+            recent: Recent::new(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
-            in_flight: 0,
-            counts: Counts::default(),
-        }
+            journal_bytes: 0,
+            backlog: Backlog::default(),
+            effects: VecDeque::new(),
+            is_over: false,
+            report: ShardReport::default(),
+            stats: Totals::default(),
+            over: 0,
+            known: 0,
+            known_waiting: 0,
+            lookup_times: Vec::new(),
+        };
+        shard.disk(DiskOp::ReadLog { position: 0 });
+        Ok(shard)
     }
 
-    /// A link or seed was found; `depth` are the bits of its `Hops`.
-    pub fn found(&mut self, now: Instant, url: &Url, depth: u16) {
-        let _stage = stage::enter(Stage::Exchange);
-        let site = self.sites.of(url.host());
-        if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
-            *match outside {
-                Outside::Elsewhere => &mut self.counts.out_of_scope,
-                Outside::Depth => &mut self.counts.too_deep,
-                Outside::Redirects => &mut self.counts.redirects_too_many,
-            } += 1;
-            return;
-        }
-        let owner = self.partition.shard_of_known(url, site);
-        if owner == self.index {
-            self.accept(now, url, depth);
-        } else {
-            self.journal.entries(now).outgoing.push(depth, url.as_str());
-            self.outbox.push(now, owner, depth, url.as_str(), &mut self.spool);
-        }
-    }
-
-    /// Another shard sent URLs.
-    pub fn receive(&mut self, now: Instant, batch: &UrlBatch) {
-        let _stage = stage::enter(Stage::Url);
-        self.counts.exchanged_in += batch.len() as u64;
-        batch.for_each_url(|depth, url| {
-            debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
-            self.accept(now, url, depth);
-        });
-    }
-
-    /// A journal's URL is known again after a restart; `over` says whether it needs no fetch any more. Room is no
-    /// question here: what was accepted stays accepted, also when `visited.urls_max` is less than it was.
-    pub fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
-        let key = self.key(url);
-        let is_new = self.visited.insert_anyway(key)
-            // The page of its key led here, or it would not have been accepted.
-            || (!self.key_rules.is_empty() && self.visited.insert_anyway(self.lone_key(url)));
-        if is_new && !over {
-            self.frontier.offer(now, url, depth, &mut self.spool);
-        }
-    }
-
-    /// What a journal's block says was set aside gets another chance, and with `resend` what was found for other shards
-    /// is sent again. After all that was accepted is known again: it must not take their room.
-    pub fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
-        for (depth, text) in entries.aside.iter() {
-            let Ok(url) = Url::from_canonical(text) else { continue };
-            if self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_err() {
-                continue;
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Command(Command::Enter(phase)) => self.enter(now, phase),
+            Input::Command(Command::Seeds(seeds)) => {
+                self.seeds.extend(seeds);
+                self.sow(now);
             }
-            let key = self.key(&url);
-            match self.visited.insert(key) {
-                Seen::New => {
-                    self.journal.entries(now).accepted.push(depth, url.as_str());
-                    self.frontier.offer(now, &url, depth, &mut self.spool);
-                }
-                Seen::Before => {}
-                // It stands in the journal already; each restart would double the list.
-                Seen::Full => self.counts.aside += 1,
+            Input::Received { from, bytes } => self.receive(now, from, &bytes),
+            Input::Refused(message) => {
+                self.report.sent -= u64::from(message.is_counted());
+                self.stats.exchanged_out -= message.urls;
+                self.lanes.refused(now, message);
             }
-        }
-        for (depth, text) in entries.outgoing.iter().filter(|_| resend) {
-            if let Ok(url) = Url::from_canonical(text) {
-                self.found(now, &url, depth);
-            }
+            Input::Answered { lookup, answer } => self.answered(now, lookup, answer),
+            Input::Fetched { job, result } => self.fetched(now, job, result),
+            Input::Disk(end) => self.disk_ended(now, end),
         }
     }
 
-    /// The fingerprint under which this crawl knows `url` as one that it fetches.
-    pub fn fingerprint(&self, url: &Url) -> u64 {
-        fingerprint(self.rng_seed, url.as_str())
-    }
-
-    /// The fingerprint of the key of `url`: that of all URLs that lead to its page.
-    fn key(&mut self, url: &Url) -> u64 {
-        if self.key_rules.is_empty() {
-            return self.fingerprint(url);
+    /// The next thing to do; to be asked until there is none, and again when [`Shard::next_due`] says so.
+    pub fn poll(&mut self, now: Instant) -> Option<Effect> {
+        if self.effects.is_empty() && !self.is_over {
+            self.write(now);
         }
-        self.key_rules.write(url, &mut self.key_text);
-        fingerprint(self.rng_seed, &self.key_text)
-    }
-
-    /// The fingerprint of a URL that was accepted although its key was known.
-    fn lone_key(&self, url: &Url) -> u64 {
-        fingerprint(!self.rng_seed, url.as_str())
-    }
-
-    /// What to fetch now.
-    pub fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
-        let _stage = stage::enter(Stage::Frontier);
-        let job = self.frontier.next_job(now, &mut self.spool);
-        for settled in self.frontier.take_settled() {
-            self.over(now, &settled.url, Some(settled.failure));
+        if let Some(effect) = self.effects.pop_front() {
+            return Some(effect);
         }
-        self.in_flight += usize::from(job.is_some());
-        job
-    }
-
-    /// A job ended.
-    pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
-        self.in_flight -= 1;
-        // Those of robots.txt are its sitemaps.
-        if let Outcome::Fetched(fetched) = outcome {
-            let _stage = stage::enter(Stage::Url);
-            fetched.links.for_each_url(|depth, url| self.found(now, url, depth));
-            if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
-                self.redirected(now, job, target);
-            }
+        if self.is_over || self.replay.is_some() {
+            return None;
         }
-        let _stage = stage::enter(Stage::Frontier);
-        match self.frontier.finish(now, job, outcome) {
-            End::Over => {
-                let failure = if let Outcome::Failed(failure) = outcome { Some(*failure) } else { None };
-                self.over(now, &job.url, failure);
-            }
-            End::Again => self.counts.retries += 1,
-            End::Errand => {}
+        if let Some(message) = self.next_message(now) {
+            return Some(Effect::Send(message));
         }
-    }
-
-    /// Hands batches over: `send` puts one into the ring to a shard and says whether there was room.
-    pub fn flush_exchange(&mut self, now: Instant, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) {
-        self.counts.exchanged_out += self.outbox.flush(now, &mut self.spool, send);
-    }
-
-    /// What to do on disk next, in this order.
-    pub fn next_spool_op(&mut self) -> Option<SpoolOp> {
-        self.spool.next_op()
-    }
-
-    /// A block that was read is back; `false` when it is not what was written. Its URLs are lost to this run, which
-    /// cannot end well any more: URLs for other shards are counted and would be waited for.
-    #[must_use]
-    pub fn spool_read(&mut self, now: Instant, block: Block, purpose: ReadFor, bytes: Vec<u8>) -> bool {
-        self.spool.finished_read(block);
-        let batch = UrlBatch::from_bytes(bytes).filter(|batch| batch.len() == block.urls as usize);
-        let is_whole = batch.is_some();
-        let batch = batch.unwrap_or_default();
-        match purpose {
-            ReadFor::Host(host) => self.frontier.returned(now, host, batch),
-            ReadFor::Lane(to) => self.outbox.returned(to, batch),
-            ReadFor::Outside => self.frontier.returned_outside(batch),
+        if self.phase == Phase::Close {
+            return self.end_when_written();
         }
-        is_whole
+        if let Some(query) = self.next_query(now) {
+            return Some(Effect::Ask(query));
+        }
+        self.next_fetch(now).map(Effect::Fetch)
     }
 
-    /// The next block of the journal, when one is due; with `force` whatever there is. To be asked until there is none.
-    pub fn journal_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
-        let _stage = stage::enter(Stage::Journal);
-        self.journal.take_block(now, force)
-    }
-
-    /// When to ask again although nothing came in; `Instant::ZERO` for now.
+    /// When to ask again although nothing came in; a time in the past for now.
     pub fn next_due(&self) -> Option<Instant> {
-        let waits = [self.frontier.next_due(), self.outbox.next_due(), self.journal.next_due()];
-        waits.into_iter().flatten().min()
+        if self.is_over || self.replay.is_some() {
+            return None;
+        }
+        // One that may not fetch waits for a place or for the disk: their end is an input.
+        let fetches = match self.budget_look {
+            _ if !self.may_fetch() => None,
+            Some(look) => Some(look),
+            None => self.frontier.next_due(),
+        };
+        let lookups = self.lookups.next_due();
+        let written = [self.segments.next_due(), self.journal.next_due()];
+        [fetches, lookups, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
-    /// Jobs under way.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
+    /// Whether messages of other shards are taken in now. What the disk has no time for stays with its sender, who has
+    /// a disk, too; at the end everything is taken in: the rings bound what there is.
+    pub fn accepts_messages(&self) -> bool {
+        self.replay.is_none() && (self.phase == Phase::Close || !self.backlog.is_long())
     }
 
-    /// Requests under way: jobs but for names, which have their own bound.
-    pub fn fetching(&self) -> usize {
-        self.in_flight - self.frontier.resolving()
+    /// What the housekeeping thread asks the shard for.
+    pub fn report(&self) -> ShardReport {
+        let nothing_to_do = match self.phase {
+            Phase::Run => self.in_flight.is_empty() && self.is_drained() && self.frontier.is_idle(),
+            Phase::Drain => self.in_flight.is_empty() && self.is_drained(),
+            Phase::Abort | Phase::Close => self.is_drained(),
+        };
+        let quiet = nothing_to_do && self.replay.is_none() && self.effects.is_empty() && self.seeds.is_empty();
+        ShardReport { quiet, ..self.report }
     }
 
-    /// Names that are asked for now.
-    pub fn resolving(&self) -> usize {
-        self.frontier.resolving()
+    /// Counters and gauges as they are now.
+    pub fn stats(&mut self) -> &Totals {
+        let stats = &mut self.stats;
+        stats.hosts = self.frontier.hosts();
+        stats.visited = self.visited.len();
+        stats.queued = self.frontier.queued();
+        stats.in_flight = (self.in_flight.len() - self.lookups.in_flight()) as u64;
+        stats.lookups = self.lookups.in_flight() as u64;
+        stats.dns_queries = self.lookups.queries();
+        stats.disk_backlog_bytes = self.backlog.bytes();
+        stats
     }
 
-    /// Whether nothing is left: no URL waits, no job is under way, nothing is to be handed over.
-    pub fn is_idle(&self) -> bool {
-        self.in_flight == 0 && self.is_drained() && self.frontier.is_idle()
+    /// How long lookups took that have ended since the last call.
+    pub fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
+        self.lookup_times.drain(..)
     }
 
-    /// Whether everything found was handed over.
-    pub fn is_drained(&self) -> bool {
-        self.outbox.urls() == 0 && self.spool.is_quiet()
-    }
-
-    /// What was counted.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// URLs that wait or are under way.
-    pub fn queued(&self) -> u64 {
-        self.frontier.queued()
-    }
-
-    /// Hosts met; one that was forgotten meanwhile counts each time.
-    pub fn hosts(&self) -> u64 {
-        self.frontier.hosts()
+    /// Page URLs that are over since the start of this run.
+    pub fn over(&self) -> u64 {
+        self.over
     }
 
     /// Hosts in memory.
@@ -305,72 +264,55 @@ impl Shard {
         self.frontier.hosts_in_memory()
     }
 
-    /// URLs seen.
-    pub fn visited(&self) -> u64 {
-        self.visited.len()
-    }
-
     /// Bytes of memory: visited set, queues, rules of robots.txt.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
         (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
     }
 
-    /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
-    /// server gives out a session. Such a target has been taken for the page that sent there, and gets a place of its own.
-    fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
-        let depth = Hops::from_bits(job.depth).redirect();
-        if self.key_rules.is_empty()
-            || *target == job.url
-            || self.key(target) != self.key(&job.url)
-            || self.scope.admits(target, target.site(), depth).is_err()
-        {
-            return;
+    fn enter(&mut self, now: Instant, phase: Phase) {
+        assert!(phase >= self.phase, "{phase:?} after {:?}: phases go forward only", self.phase);
+        self.phase = phase;
+        if phase > Phase::Run {
+            self.lanes.hurry();
+            self.abort_lookups(now);
         }
-        let lone_key = self.lone_key(target);
-        self.accept_as(now, lone_key, target, depth.bits());
+        if phase == Phase::Close && self.replay.is_none() {
+            self.begin_closing(now);
+        }
     }
 
-    fn accept(&mut self, now: Instant, url: &Url, depth: u16) {
-        let key = self.key(url);
-        self.accept_as(now, key, url, depth);
-    }
-
-    fn accept_as(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
-        let seen = {
-            let _stage = stage::enter(Stage::Visited);
-            self.visited.insert(key)
-        };
-        match seen {
-            Seen::New => {
-                {
-                    let _stage = stage::enter(Stage::Journal);
-                    self.journal.entries(now).accepted.push(depth, url.as_str());
-                }
-                let _stage = stage::enter(Stage::Frontier);
-                self.frontier.offer(now, url, depth, &mut self.spool);
-            }
-            Seen::Before => {}
-            Seen::Full => {
-                let _stage = stage::enter(Stage::Journal);
-                self.journal.entries(now).aside.push(depth, url.as_str());
-                self.counts.aside += 1;
+    /// Seeds are found as links are, once it is known what earlier runs knew.
+    fn sow(&mut self, now: Instant) {
+        if self.replay.is_none() {
+            for seed in std::mem::take(&mut self.seeds) {
+                self.found(now, &seed, 0);
             }
         }
     }
 
-    fn over(&mut self, now: Instant, url: &Url, failure: Option<Failure>) {
-        let _stage = stage::enter(Stage::Journal);
-        let fingerprint = self.fingerprint(url);
-        self.journal.entries(now).over.push(fingerprint);
-        self.counts.over += 1;
-        if let Some(failure) = failure {
-            self.counts.failures[failure as usize] += 1;
+    fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) {
+        match self.lanes.receive(now, from, bytes) {
+            Incoming::Nothing => return,
+            Incoming::Urls(batch) => self.receive_urls(now, &batch),
+            Incoming::Robots(..) => {}
         }
+        self.report.received += 1;
+    }
+
+    fn next_message(&mut self, now: Instant) -> Option<Outgoing> {
+        let _stage = stage::enter(Stage::Exchange);
+        let message = self.lanes.next_message(now, &mut self.spool)?;
+        self.report.sent += u64::from(message.is_counted());
+        self.stats.exchanged_out += message.urls;
+        Some(message)
+    }
+
+    /// Whether everything found for other shards is theirs, and no block is on its way back.
+    fn is_drained(&self) -> bool {
+        self.lanes.is_drained() && self.spool.is_quiet()
     }
 }
 
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;
 
-#[cfg(test)]
-mod tests;

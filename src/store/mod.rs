@@ -14,7 +14,7 @@
 //!
 //! Invariants: one frame holds exactly one record; every frame names its content size and carries a checksum;
 //! the writing half opens no file, it fills a `Vec<u8>` that the hands write at the offset given with it.
-//! Leaves to others: writing, flushing and renaming files (`shard`), when to close a segment early (`shard`).
+//! Leaves to others: writing, syncing and renaming files (`disk`), when to store what (`shard`).
 
 pub mod digest;
 pub mod examine;
@@ -24,6 +24,7 @@ pub mod head;
 pub mod index;
 pub mod read;
 pub mod recover;
+pub mod segments;
 pub mod source;
 pub mod verify;
 pub mod warc;
@@ -33,6 +34,7 @@ mod segment;
 
 pub use record::RecordIds;
 pub use segment::{Capture, Pending, Placed, SegmentWriter, Settings};
+pub use segments::{SegmentOp, Segments};
 
 /// Why a record could not be added to a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

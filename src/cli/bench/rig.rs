@@ -20,8 +20,7 @@ use super::workload::Plan;
 use crate::boot::{self, Crawl, Order};
 use crate::cli::progress::Progress;
 use crate::config::Config;
-use crate::control::Phase;
-use crate::drive::BACKLOG_BYTES_MAX;
+use crate::shard::{BACKLOG_BYTES_MAX, Phase};
 use crate::stats::Totals;
 use crate::time::Duration;
 
@@ -68,8 +67,7 @@ impl Run<'_> {
         let watched = self.watch(&mut crawl, &served, &config, &place);
         // However that went, the crawl is ended before its files are removed.
         let rss_bytes = [rss_bytes_before, boot::rss_bytes(), boot::rss_bytes_max()];
-        crawl.control().advance(Phase::Abort);
-        while !crawl.poll() {
+        while !crawl.poll(Duration::ZERO, Phase::Abort) {
             std::thread::sleep(POLL);
         }
         crawl.finish().map_err(Failed::Run)?;
@@ -107,7 +105,7 @@ impl Run<'_> {
     ) -> Result<([Reading; 2], Duration, Gauges, &'static str), String> {
         let begun = Instant::now();
         while crawl.control().posts().iter().any(|post| post.thread.tid().is_none()) {
-            if crawl.poll() || begun.elapsed() > BEGIN_MAX {
+            if crawl.poll(begun.elapsed(), Phase::Run) || begun.elapsed() > BEGIN_MAX {
                 return Err("the shards did not begin".to_owned());
             }
             std::thread::sleep(POLL);
@@ -119,7 +117,7 @@ impl Run<'_> {
         let mut looks = Looks::default();
         let mut next_tick = begun;
         let ended = loop {
-            if crawl.poll() {
+            if crawl.poll(begun.elapsed(), Phase::Run) {
                 break Err("the crawl ended by itself".to_owned());
             }
             let totals = crawl.control().totals();

@@ -36,17 +36,7 @@ use self::verifier::Verifier;
 use super::HandsError;
 use crate::config::{Certificates, Tls};
 use crate::outcome::Failure;
-
-/// What is known of a connection's TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsInfo {
-    /// `TLSv1_2` or `TLSv1_3`.
-    pub version: &'static str,
-    /// Cipher suite by its IANA name.
-    pub cipher: &'static str,
-    /// What was wrong with the certificate; under `tls.certificates = "record"` alone.
-    pub certificate_error: Option<String>,
-}
+use crate::transaction::TlsInfo;
 
 /// Makes client connections; one per shard.
 pub struct TlsClient {

@@ -1,10 +1,17 @@
 //! What a simulated crawl came to, and whether that is as it must be.
 //!
-//! Decides: every page that can be reached was fetched, once; what was sent was received; every URL that was accepted
-//! is over. A kill may make a crawl fetch again what ended in its last moments, and nothing else.
+//! Decides: every page that can be reached was fetched, once, and stored as it was served; what was sent was received;
+//! every URL that was accepted is over. A run that was broken off may make the next one fetch again what ended in its
+//! last moments, and nothing else.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::Cursor;
 
 use super::Simulation;
+use crate::log::block;
 use crate::outcome::Failure;
+use crate::store::examine::examine;
+use crate::store::read::SegmentReader;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
@@ -23,87 +30,134 @@ pub struct Report {
     pub took: Duration,
     /// Blocks that went to disk.
     pub spilled: u64,
-    /// Batches that a full ring refused.
+    /// Messages that a full ring refused.
     pub refused: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
     /// URLs exchanged.
     pub exchanged: u64,
+    /// Queries to name servers.
+    pub dns_queries: u64,
     /// URLs that a full visited set had no room for; what is behind them is not asked for.
     pub aside: u64,
     /// Hosts forgotten.
     pub forgotten: u64,
-    /// Blocks of URLs that came back to hosts that were not in memory.
-    pub outside: u64,
-    /// Whether the crawl was stopped and resumed.
-    pub resumed: bool,
-    /// Whether it was killed: what no journal had yet was done again.
-    pub killed: bool,
-    /// Pages fetched twice, because the first time was in no journal when the crawl was killed.
+    /// Runs that it took.
+    pub runs: u64,
+    /// Runs that were drained, aborted, killed, ended by a full disk and by `pages_max`.
+    pub interrupted: [u64; 5],
+    /// Fetches in flight when a run was broken off.
+    pub left_behind: u64,
+    /// Pages fetched more than once, because the first time was in no journal when a run was broken off.
     pub twice: usize,
+    /// Records of pages in segments.
+    pub stored: usize,
 }
 
 impl Simulation {
-    pub(super) fn judge(mut self, mut complaints: Vec<String>) -> Report {
+    pub(super) fn judge(mut self) -> Report {
+        let mut complaints = std::mem::take(&mut self.complaints);
         let expected = self.web.reachable();
         complaints.append(&mut self.servers.complaints);
-        let aside: u64 = self.shards.iter().map(|shard| shard.counts().aside).sum();
+        let totals = self.totals();
+        let aside = totals.set_aside;
         for url in expected.iter().filter(|url| aside == 0 && !self.servers.pages.contains_key(*url)) {
             complaints.push(format!("{url} was never fetched"));
         }
+        let stored = self.stored(&mut complaints);
         let mut twice = 0;
         for (url, times) in &self.servers.pages {
             let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
-            // What a kill may make a crawl do again: only what ended in its last moments, and only once.
-            let forgotten =
-                self.killed.zip(self.fetched_at.get(url)).is_some_and(|(killed, at)| killed <= *at + FORGOTTEN_MAX);
+            let answers = self.answered.get(url).map(Vec::as_slice).unwrap_or_default();
+            // What a broken run may make a crawl do again: only what ended in its last moments.
+            let pardoned = answers.iter().filter(|at| self.is_pardoned(**at)).count() as u64;
             twice += usize::from(*times > 1);
-            if *times > 1 + u64::from(forgotten) || !expected.contains(url) && !dies {
+            if *times > 1 + pardoned || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }
+            match stored.get(url).copied().unwrap_or_default() {
+                0 => complaints.push(format!("{url} was fetched and is not stored")),
+                records if records > *times => complaints.push(format!("{url} was stored {records} times")),
+                _ => {}
+            }
         }
-        let out: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_out).sum();
-        let received: u64 = self.shards.iter().map(|shard| shard.counts().exchanged_in).sum();
-        if out != received {
-            complaints.push(format!("{out} URLs were sent and {received} received"));
+        if totals.exchanged_out != totals.exchanged_in {
+            complaints.push(format!("{} URLs were sent and {} received", totals.exchanged_out, totals.exchanged_in));
         }
-        for (index, shard) in self.shards.iter().enumerate() {
-            let over = shard.counts().over + self.over_before[index];
-            let (queued, visited) = (shard.queued(), shard.visited());
+        for (index, disk) in self.disks.iter().enumerate() {
+            let over: HashSet<u64> = block::blocks(disk.journal()).flat_map(|(entries, _)| entries.over).collect();
+            let stats = self.run.shards[index].stats();
+            let (over, queued, visited) = (over.len() as u64, stats.queued, stats.visited);
             if queued != 0 || over != visited {
                 complaints.push(format!("shard {index} ended with {queued} queued, {over} over of {visited} accepted"));
             }
         }
         if !complaints.is_empty() {
-            let failures = self.shards.iter().flat_map(|shard| Failure::ALL.iter().zip(shard.counts().failures));
-            let failures = failures.filter(|(_, count)| *count > 0);
+            let failures = Failure::ALL.iter().zip(totals.failures).filter(|(_, count)| *count > 0);
             complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
         }
         Report {
-            forgotten: self.forgotten(),
-            outside: self.outside,
             complaints,
             pages: self.servers.pages.len(),
-            shards: self.shards.len(),
+            shards: self.run.shards.len(),
             trace: self.trace,
             took: self.now.since(Instant::ZERO),
-            spilled: self.spilled,
-            refused: self.refused,
-            further: self.further,
-            exchanged: out + self.exchanged_before,
+            spilled: self.disks.iter().map(|disk| disk.spilled).sum(),
+            refused: self.tally.refused,
+            further: self.tally.further,
+            exchanged: totals.exchanged_out + self.tally.exchanged,
+            dns_queries: self.tally.dns_queries,
             aside,
-            resumed: self.over_before.iter().any(|over| *over > 0),
-            killed: self.killed.is_some(),
+            forgotten: self.forgotten() + self.tally.forgotten,
+            runs: self.tally.runs,
+            interrupted: self.tally.by_interruption,
+            left_behind: self.tally.left_behind,
             twice,
+            stored: stored.values().sum::<u64>() as usize,
         }
     }
 
-    /// Hosts forgotten since the start or restart, and before.
-    pub(super) fn forgotten(&self) -> u64 {
-        let forgotten = self.shards.iter().map(|shard| shard.hosts() - shard.hosts_in_memory() as u64);
-        forgotten.sum::<u64>() + self.forgotten_before
+    /// Hosts forgotten since the start of this run.
+    pub(super) fn forgotten(&mut self) -> u64 {
+        let forgotten = |shard: &mut crate::shard::Shard| shard.stats().hosts - shard.hosts_in_memory() as u64;
+        self.run.shards.iter_mut().map(forgotten).sum()
+    }
+
+    /// Whether what ended at `at` may not have been written down.
+    fn is_pardoned(&self, at: Instant) -> bool {
+        self.broken_off.iter().any(|broken| at <= *broken && *broken <= at + UNWRITTEN_MAX)
+    }
+
+    /// How often each page is stored whole, in all segments; whatever is damaged is complained of.
+    fn stored(&self, complaints: &mut Vec<String>) -> BTreeMap<String, u64> {
+        let mut stored = BTreeMap::new();
+        for bytes in self.disks.iter().flat_map(|disk| disk.segments()) {
+            let mut reader = SegmentReader::new(Cursor::new(bytes)).expect("memory is readable");
+            loop {
+                let record = match reader.next_record() {
+                    Ok(Some(record)) => record,
+                    Ok(None) => break,
+                    Err(error) => {
+                        complaints.push(format!("a segment is damaged: {error}"));
+                        break;
+                    }
+                };
+                match examine(&mut reader, &record, true) {
+                    Ok(examined) if examined.payload_digest_holds == Some(false) => {
+                        complaints.push(format!("{} is not what its digest says", record.head.target_uri()));
+                    }
+                    Ok(examined) if record.head.kind() == "response" && examined.http.status() == 200 => {
+                        *stored.entry(record.head.target_uri().to_owned()).or_default() += 1;
+                    }
+                    Ok(_) => {}
+                    Err(error) => complaints.push(format!("a record is damaged: {error}")),
+                }
+            }
+        }
+        stored
     }
 }
 
-/// The age of an open block, the way of a block to its file, and the turns between.
-const FORGOTTEN_MAX: Duration = Duration::from_secs(3);
+/// The age of an open block, the way of a block to its file, and the turns between; for a run that is aborted or whose
+/// disk is full, also the time until its last shard has ended.
+const UNWRITTEN_MAX: Duration = Duration::from_secs(5);

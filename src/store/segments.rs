@@ -1,57 +1,69 @@
-//! The shard's open segment: records in, whole writes out to the disk's queue.
+//! One shard's segments: captures in, operations on files out.
 //!
 //! Decides: a segment is begun with the first record and closed when it is full or the crawl ends; bytes leave for
 //! the disk when there are many of them or they are a second old.
-//! Invariants: records of one segment lie in one file, in the order of their arrival.
+//! Invariants: records of one segment lie in one file, in the order of their arrival; a number is used once.
+//! Leaves to others: the files (`disk`).
 
-use std::rc::Rc;
+use std::collections::VecDeque;
 
-use super::disk::{Disk, DiskOp, SEGMENT_SUFFIX};
-use crate::store::{Capture, Placed, SegmentWriter, Settings, StoreError};
+use super::{Capture, Placed, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
+
+/// What is to be done with the open segment, in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SegmentOp {
+    /// Begin one; its name without `.open`.
+    Begin(String),
+    /// Write at an offset.
+    Write {
+        /// Whole frames.
+        bytes: Vec<u8>,
+        /// Where.
+        offset: u64,
+    },
+    /// It is complete, and this is its index: sync, index, rename.
+    Close {
+        /// The index's lines.
+        index: Vec<u8>,
+    },
+}
 
 /// What a shard stores.
 pub struct Segments {
     writer: SegmentWriter,
-    disk: Rc<Disk>,
+    ops: VecDeque<SegmentOp>,
     shard: u16,
     is_open: bool,
-    is_stopped: bool,
-    /// When the oldest byte not yet queued came.
+    /// When the oldest byte not yet handed out came.
     since: Option<Instant>,
     /// Part of the next one's name.
     next_number: u32,
+    /// What a write lay in.
+    spare: Option<Vec<u8>>,
 }
 
 impl Segments {
     /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
-    pub fn new(settings: Settings, shard: u16, next_number: u32, disk: Rc<Disk>) -> Result<Segments, StoreError> {
+    pub fn new(settings: Settings, shard: u16, next_number: u32) -> Result<Segments, StoreError> {
         Ok(Segments {
             writer: SegmentWriter::new(settings)?,
-            disk,
+            ops: VecDeque::new(),
             shard,
             is_open: false,
-            is_stopped: false,
             since: None,
             next_number,
+            spare: None,
         })
     }
 
-    /// Stores a capture; `None` after the end.
-    pub fn append(
-        &mut self,
-        now: Instant,
-        time: UnixTime,
-        capture: &Capture<'_>,
-    ) -> Result<Option<Placed>, StoreError> {
-        if self.is_stopped {
-            return Ok(None);
-        }
+    /// Stores a capture.
+    pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<Placed, StoreError> {
         if !self.is_open {
             let name = segment_name(time, self.shard, self.next_number);
             self.next_number += 1;
             self.writer.begin(&name, time)?;
-            self.disk.push(DiskOp::SegmentBegin(name));
+            self.ops.push_back(SegmentOp::Begin(name));
             self.is_open = true;
         }
         let placed = self.writer.append(capture)?;
@@ -61,12 +73,17 @@ impl Segments {
         } else if self.writer.pending_bytes() >= WRITE_BYTES {
             self.flush();
         }
-        Ok(Some(placed))
+        Ok(placed)
     }
 
-    /// Queues what has waited for a second.
+    /// The next operation.
+    pub fn next_op(&mut self) -> Option<SegmentOp> {
+        self.ops.pop_front()
+    }
+
+    /// Hands out what has waited for a second.
     pub fn flush_old(&mut self, now: Instant) {
-        if self.since.is_some_and(|since| now.since(since) >= WRITE_AGE) {
+        if self.next_due().is_some_and(|due| due <= now) {
             self.flush();
         }
     }
@@ -76,35 +93,35 @@ impl Segments {
         self.since.map(|since| since + WRITE_AGE)
     }
 
-    /// Queues everything that is there.
+    /// Hands out everything that is there.
     pub fn flush(&mut self) {
         self.since = None;
         if self.writer.pending_bytes() > 0 {
-            let spare = self.disk.take_spare().unwrap_or_else(|| Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4));
+            let spare = self.spare.take().unwrap_or_else(|| Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4));
             let pending = self.writer.take_pending(spare);
-            self.disk.push(DiskOp::SegmentWrite(pending.bytes, pending.offset));
+            self.ops.push_back(SegmentOp::Write { bytes: pending.bytes, offset: pending.offset });
         }
-    }
-
-    /// Ends the open segment, and the shard's storing: fetches may still be under way.
-    pub fn stop(&mut self) {
-        self.close();
-        self.is_stopped = true;
-    }
-
-    /// Whether nothing more may be stored: no segment would be closed, no page be over.
-    pub fn is_stopped(&self) -> bool {
-        self.is_stopped
     }
 
     /// Ends the open segment, if there is one.
-    fn close(&mut self) {
+    pub fn close(&mut self) {
         if self.is_open {
             self.flush();
             let index = self.writer.finish();
-            self.disk.push(DiskOp::SegmentClose(index));
+            self.ops.push_back(SegmentOp::Close { index });
             self.is_open = false;
         }
+    }
+
+    /// Takes back what a write lay in: memory that was touched costs less than fresh one.
+    pub fn reuse(&mut self, spare: Vec<u8>) {
+        self.spare = (spare.capacity() <= SPARE_BYTES_MAX).then_some(spare);
+    }
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments").field("shard", &self.shard).field("next_number", &self.next_number).finish_non_exhaustive()
     }
 }
 
@@ -122,6 +139,15 @@ pub fn segment_number(name: &str) -> Option<u32> {
 /// Large writes: one system call for some dozens of pages.
 const WRITE_BYTES: usize = 512 * 1024;
 const WRITE_AGE: Duration = Duration::from_secs(1);
+/// A larger buffer held one huge page; it is freed.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
+/// What the name of a segment ends in.
+pub const SEGMENT_SUFFIX: &str = ".warc.zst";
+/// What the name of its index ends in.
+pub const INDEX_SUFFIX: &str = ".cdxj";
+/// What is added to a name while the file is written.
+pub const OPEN: &str = ".open";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
-//! The shard's journal: what it accepted, what is over, what it set aside. From it alone a crawl is resumed.
+//! A block of the journal: what a shard accepted, what is over, what it set aside.
 //!
-//! Decides: one append-only file of blocks. A block is written when it is large or old; each stands for itself.
-//! What waits is what was accepted and is not over: neither the queue nor the visited set is saved.
+//! Decides: the bytes of a block, each of which stands for itself.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -17,26 +16,13 @@
 //! A page's links go in before the page is over, those for other shards too: a ring's content dies with the
 //! process, and a link that is in no journal would be lost with it. After a restart they are sent once more.
 //!
-//! Invariants: a block counts whole or not at all; reading stops at the first one that is not whole.
-//! Limits: a block's payload is at most 64 MiB decoded; a longer one would be taken for a torn one, so a block is
-//! closed long before.
-
-use std::collections::VecDeque;
+//! Invariants: a block counts whole or not at all.
+//! Limits: a payload is at most 64 MiB decoded; a longer one would be taken for a torn one, so a block is closed long
+//! before.
 
 use zstd::zstd_safe::{CCtx, compress_bound};
 
-use crate::time::{Duration, Instant};
 use crate::url::UrlBatch;
-
-/// What gathers for the next block.
-#[derive(Debug, Default)]
-pub struct Journal {
-    /// Blocks that are large enough and not yet taken.
-    full: VecDeque<Entries>,
-    entries: Entries,
-    since: Option<Instant>,
-    packer: Packer,
-}
 
 /// Makes blocks of entries. It keeps its work space: many shards that each write a block a second would otherwise spend
 /// more on fresh memory than on compressing.
@@ -67,47 +53,15 @@ pub struct Entries {
     pub handed_over: bool,
 }
 
-impl Journal {
-    /// Where the next facts go.
-    pub fn entries(&mut self, now: Instant) -> &mut Entries {
-        if self.entries.bytes() >= BLOCK_BYTES {
-            self.full.push_back(std::mem::take(&mut self.entries));
-            self.since = None;
-        }
-        self.since.get_or_insert(now);
-        &mut self.entries
-    }
-
-    /// The next block as bytes, when it is large or old enough, or anything at all with `force`. There may be more.
-    pub fn take_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
-        if let Some(full) = self.full.pop_front() {
-            return Some(self.packer.block(&full));
-        }
-        let since = self.since?;
-        if !force && self.entries.bytes() < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
-            return None;
-        }
-        self.since = None;
-        let block = self.packer.block(&self.entries);
-        self.entries.clear();
-        Some(block)
-    }
-
-    /// When the open block must be written.
-    pub fn next_due(&self) -> Option<Instant> {
-        if self.full.is_empty() { self.since.map(|since| since + BLOCK_AGE) } else { Some(Instant::ZERO) }
-    }
-}
-
 impl Entries {
     /// Bytes of what is in it.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let batches = [&self.accepted, &self.aside, &self.outgoing];
         batches.iter().map(|batch| batch.as_bytes().len()).sum::<usize>() + 8 * self.over.len()
     }
 
     /// Forgets everything, keeps the memory.
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         for batch in [&mut self.accepted, &mut self.aside, &mut self.outgoing] {
             batch.clear();
         }
@@ -183,10 +137,10 @@ fn section<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 const MAGIC: &[u8; 4] = b"RCJ1";
-const HEAD_BYTES: usize = 16;
-const BLOCK_BYTES: usize = 256 * 1024;
-const BLOCK_AGE: Duration = Duration::from_secs(1);
-const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// Bytes before the payload.
+pub const HEAD_BYTES: usize = 16;
+/// Longest payload that is read, decoded or as stored.
+pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 const ZSTD_LEVEL: i32 = 1;
 
 #[cfg(test)]
@@ -211,26 +165,6 @@ mod tests {
         assert_eq!(read.len(), 2);
         assert_eq!((&read[0].0, &read[1].0), (&sample(), &Entries::default()));
         assert_eq!(read[1].1, file.len());
-    }
-
-    /// Whatever comes in one turn of the loop, every block can be read back.
-    #[test]
-    fn no_block_is_too_long_to_be_read() {
-        let mut journal = Journal::default();
-        let text = format!("http://a.test/{}", "x".repeat(1_000));
-        let urls = 2 * PAYLOAD_BYTES_MAX / 1_000;
-        for number in 0..urls as u64 {
-            journal.entries(Instant::ZERO).accepted.push(0, &text);
-            journal.entries(Instant::ZERO).over.push(number);
-        }
-        let mut file = Vec::new();
-        while let Some(block) = journal.take_block(Instant::ZERO, true) {
-            file.extend(block);
-        }
-        let read: Vec<Entries> = blocks(&file).map(|(entries, _)| entries).collect();
-        assert_eq!(read.iter().map(|entries| entries.accepted.len()).sum::<usize>(), urls);
-        assert_eq!(read.iter().map(|entries| entries.over.len()).sum::<usize>(), urls);
-        assert_eq!(journal.next_due(), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::http;
 use crate::links::{self, Document, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::robots::Rules;
-use crate::stats::ShardStats;
+use crate::stats::Totals;
 
 /// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no
 /// document that is looked through.
@@ -21,7 +21,7 @@ pub fn page(
     headers: &http::Headers,
     body: &[u8],
     config: &Config,
-    stats: &ShardStats,
+    stats: &mut Totals,
     out: &mut dyn FnMut(&str),
 ) -> Option<Summary> {
     let content_type = headers.get("content-type");
@@ -47,7 +47,7 @@ pub fn page(
     if document == Document::Xml && config.links.documents != Documents::Html {
         match links::scan_xml(&page(&unpacked), links_max, &mut |url| out(url.as_str())) {
             Xml::Listing(summary) => {
-                stats.listings.add(1);
+                stats.listings += 1;
                 found = Some(*summary);
             }
             Xml::Html => document = Document::Html,
@@ -62,10 +62,10 @@ pub fn page(
         }
         Document::Text if config.links.documents == Documents::All => {
             let summary = links::scan_lines(&page(&unpacked), links_max, &mut |url| out(url.as_str()));
-            stats.listings.add(u64::from(summary.links > 0));
+            stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
         }
-        Document::Pdf => stats.pdfs.add(1),
+        Document::Pdf => stats.pdfs += 1,
         _ => {}
     }
     // Most responses have neither field.
@@ -78,14 +78,16 @@ pub fn page(
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
         links::hear_robots_tag(tag, &config.agent.name, summary);
     }
-    stats.links.add(found.as_ref().map_or(0, |summary| summary.links as u64));
+    if let Some(summary) = &found {
+        stats.links += summary.links as u64;
+        stats.links_dropped += summary.dropped as u64;
+    }
     found
 }
 
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
-pub fn robots(job: &FetchJob, body: &[u8], config: &Config, out: &mut dyn FnMut(&str)) {
+pub fn sitemaps(job: &FetchJob, rules: &Rules, config: &Config, out: &mut dyn FnMut(&str)) {
     if config.links.sitemaps == Sitemaps::Robots {
-        let rules = Rules::parse(body, &config.agent.name, config.robots.body_bytes_max);
         rules.sitemaps().iter().filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
     }
 }

@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 
 /// One shard's share of the rate.
 #[derive(Debug)]
-pub struct Pace {
+pub struct QueryRate {
     /// Time in which one token grows; zero: no cap.
     every: Duration,
     /// Time in which the bucket fills, less one token.
@@ -19,14 +19,14 @@ pub struct Pace {
     full_at: Instant,
 }
 
-impl Pace {
+impl QueryRate {
     /// A full bucket for one of `shards` that share `per_second` queries; 0: no cap.
-    pub fn new(per_second: u32, shards: u16) -> Pace {
+    pub fn new(per_second: u32, shards: u16) -> QueryRate {
         let (per_second, shards) = (u64::from(per_second), u64::from(shards.max(1)));
         let nanos = (shards * 1_000_000_000).checked_div(per_second).unwrap_or(0);
         let tokens = (per_second / shards / 10).max(1);
         let slack = Duration::from_nanos(nanos * (tokens - 1));
-        Pace { every: Duration::from_nanos(nanos), slack, full_at: Instant::ZERO }
+        QueryRate { every: Duration::from_nanos(nanos), slack, full_at: Instant::ZERO }
     }
 
     /// Takes a token at `now`: from when on its query may be sent.
@@ -51,17 +51,17 @@ mod tests {
 
     #[test]
     fn a_full_bucket_and_then_one_by_one() {
-        let mut pace = Pace::new(100, 2);
-        let turns: Vec<u64> = (0..8).map(|_| pace.turn(at(1_000)).since(at(0)).as_millis() as u64).collect();
+        let mut rate = QueryRate::new(100, 2);
+        let turns: Vec<u64> = (0..8).map(|_| rate.turn(at(1_000)).since(at(0)).as_millis() as u64).collect();
         assert_eq!(turns, [1_000, 1_000, 1_000, 1_000, 1_000, 1_020, 1_040, 1_060]);
         // Half of it has grown again.
         assert_eq!(
-            [pace.turn(at(1_100)), pace.turn(at(1_100)), pace.turn(at(1_100))],
+            [rate.turn(at(1_100)), rate.turn(at(1_100)), rate.turn(at(1_100))],
             [at(1_100), at(1_100), at(1_120)]
         );
-        let mut slow = Pace::new(1, 64);
+        let mut slow = QueryRate::new(1, 64);
         assert_eq!([slow.turn(at(0)), slow.turn(at(0)), slow.turn(at(0))], [at(0), at(64_000), at(128_000)]);
-        let mut free = Pace::new(0, 8);
+        let mut free = QueryRate::new(0, 8);
         assert!((0..1_000).all(|_| free.turn(at(7)) == at(7)));
     }
 
@@ -97,14 +97,14 @@ mod tests {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let (rate, shards) = (1 + rng.below(2_000) as u32, 1 + rng.below(8) as u16);
-            let mut pace = Pace::new(rate, shards);
+            let mut rate = QueryRate::new(rate, shards);
             let tokens_max = (u64::from(rate) / u64::from(shards) / 10).max(1);
-            let every = pace.every.as_nanos() as u64;
+            let every = rate.every.as_nanos() as u64;
             let mut bucket = Bucket { tokens: tokens_max, tokens_max, every, grown: 0 };
             let (mut now, mut sent) = (0, Vec::new());
             for _ in 0..500 {
                 now += if rng.percent(70) { 0 } else { rng.below(4 * every * tokens_max) };
-                let turn = pace.turn(Instant::from_nanos(now)).as_nanos();
+                let turn = rate.turn(Instant::from_nanos(now)).as_nanos();
                 assert_eq!(turn, bucket.turn(now), "seed {seed}");
                 sent.push(turn);
             }

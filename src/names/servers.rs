@@ -29,6 +29,16 @@ impl Servers {
         Servers { servers: vec![Server { failures_in_row: 0, rests_until: Instant::ZERO }; count] }
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Whether there are none: neither the configuration nor the system names one.
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
     /// Whom to ask at `now`, of those that `ruled_out` does not name.
     pub fn pick(&mut self, now: Instant, ruled_out: impl Fn(usize) -> bool) -> Option<usize> {
         let places = (0..self.servers.len()).filter(|place| !ruled_out(*place));

@@ -6,17 +6,18 @@
 
 /// Digests of the bodies that were stored lately.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub struct Recent {
     slots: Box<[u64]>,
 }
 
 impl Recent {
-    pub(super) fn new() -> Recent {
+    /// Nothing yet.
+    pub fn new() -> Recent {
         Recent { slots: vec![0; SLOTS].into() }
     }
 
     /// Takes a body's digest; whether the same body was stored not long ago.
-    pub(super) fn is_again(&mut self, digest: u64) -> bool {
+    pub fn is_again(&mut self, digest: u64) -> bool {
         let index = digest as usize % SLOTS;
         self.slots.get_mut(index).is_some_and(|slot| std::mem::replace(slot, digest) == digest)
     }

@@ -1,0 +1,226 @@
+//! A shard's files: one queue of operations, carried out in order by one task.
+//!
+//! Decides: nothing but where files lie: segments, journal and spool go through the same queue, so that what the brain
+//! gives out first is on its way to the disk first. Closing a segment (syncing it) goes on beside the queue.
+//! Invariants: every operation ends once, as a [`DiskEnd`]; after the first error nothing more is written, and that error
+//! is the last end.
+//! Limits: the brain bounds the backlog.
+
+mod left_open;
+
+pub use left_open::{LeftOpen, close_left_open};
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::ring::{self, File, Signal};
+use crate::shard::{DiskEnd, DiskOp};
+use crate::spool::SpoolOp;
+use crate::store::SegmentOp;
+use crate::store::segments::{INDEX_SUFFIX, OPEN, SEGMENT_SUFFIX};
+
+/// The queue and what came of it.
+#[derive(Debug, Default)]
+pub struct Disk {
+    ops: RefCell<VecDeque<DiskOp>>,
+    work: Signal,
+    ends: RefCell<VecDeque<DiskEnd>>,
+    has_failed: Cell<bool>,
+}
+
+impl Disk {
+    /// Queues an operation.
+    pub fn push(&self, op: DiskOp) {
+        self.ops.borrow_mut().push_back(op);
+        self.work.notify();
+    }
+
+    /// The end of an operation.
+    pub fn next_end(&self) -> Option<DiskEnd> {
+        self.ends.borrow_mut().pop_front()
+    }
+
+    /// Carries out what is queued, for ever; tells `done` after each operation.
+    pub async fn work(self: Rc<Self>, dir: PathBuf, done: Rc<Signal>) {
+        let mut files = Files { dir, journal: None, segment: None, spool: HashMap::new() };
+        loop {
+            let op = self.ops.borrow_mut().pop_front();
+            let Some(op) = op else {
+                self.work.wait().await;
+                continue;
+            };
+            if self.has_failed.get() {
+                // A later write could stand where an earlier one is missing.
+                continue;
+            }
+            if let DiskOp::Segment(SegmentOp::Close { index }) = op {
+                if let Some((name, file)) = files.segment.take() {
+                    let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
+                    ring::spawn(async move {
+                        let bytes = index.len() as u64;
+                        let closed = close_segment(&folder, &name, file, index).await;
+                        disk.end(closed.map(|()| DiskEnd::Done { spare: None, bytes }), &done);
+                    });
+                }
+                continue;
+            }
+            let end = files.carry_out(op).await;
+            self.end(end, &done);
+        }
+    }
+
+    fn end(&self, end: Result<DiskEnd, Failed>, done: &Signal) {
+        if !self.has_failed.get() {
+            let end = end.unwrap_or_else(|(path, error)| {
+                self.has_failed.set(true);
+                DiskEnd::Failed(format!("{}: {error}", path.display()))
+            });
+            self.ends.borrow_mut().push_back(end);
+        }
+        done.notify();
+    }
+}
+
+struct Files {
+    dir: PathBuf,
+    journal: Option<File>,
+    segment: Option<(String, File)>,
+    spool: HashMap<u32, File>,
+}
+
+type Failed = (PathBuf, io::Error);
+
+impl Files {
+    async fn carry_out(&mut self, op: DiskOp) -> Result<DiskEnd, Failed> {
+        let bytes = op.bytes();
+        let done = |spare| Ok(DiskEnd::Done { spare, bytes });
+        match op {
+            DiskOp::Segment(SegmentOp::Begin(name)) => {
+                let path = self.segment_path(&name);
+                let file = ring::File::create_new(&path).await.map_err(at(&path))?;
+                self.segment = Some((name, file));
+                done(None)
+            }
+            DiskOp::Segment(SegmentOp::Write { bytes, offset }) => {
+                let Some((name, file)) = &self.segment else {
+                    return Err((self.dir.join("segments"), io::Error::other("no segment is open")));
+                };
+                let (result, spare) = file.write_all_at(bytes, offset).await;
+                if result.is_err() {
+                    // Whole records alone stay, so that what was stored verifies as it lies there.
+                    let _ = file.truncate(offset);
+                }
+                result.map_err(at(&self.segment_path(name)))?;
+                done(Some(spare))
+            }
+            DiskOp::Segment(SegmentOp::Close { .. }) => done(None),
+            DiskOp::Append { position, bytes } => {
+                let path = self.journal_path();
+                let file = self.journal().await.map_err(at(&path))?;
+                let (result, _) = file.write_all_at(bytes, position).await;
+                result.map_err(at(&path))?;
+                done(None)
+            }
+            DiskOp::ReadLog { position } => {
+                let path = self.journal_path();
+                let file = self.journal().await.map_err(at(&path))?;
+                let bytes = file.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?;
+                Ok(DiskEnd::LogRead { bytes })
+            }
+            DiskOp::CutLog { bytes } => {
+                let path = self.journal_path();
+                let file = self.journal().await.map_err(at(&path))?;
+                file.truncate(bytes).map_err(at(&path))?;
+                done(None)
+            }
+            DiskOp::Spool(SpoolOp::Write { block, bytes }) => {
+                let path = self.spool_path(block.file);
+                let file = match self.spool.entry(block.file) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => entry.insert(ring::File::create_new(&path).await.map_err(at(&path))?),
+                };
+                let (result, _) = file.write_all_at(bytes, u64::from(block.offset)).await;
+                result.map_err(at(&path))?;
+                done(None)
+            }
+            DiskOp::Spool(SpoolOp::Read { block }) => {
+                let path = self.spool_path(block.file);
+                let Some(file) = self.spool.get(&block.file) else {
+                    return Err((path, io::Error::other("a spool file is not there")));
+                };
+                let bytes = file.read_at(block.bytes as usize, u64::from(block.offset)).await.map_err(at(&path))?;
+                if bytes.len() != block.bytes as usize {
+                    return Err((path, io::Error::other("a spool file is shorter than it was written")));
+                }
+                Ok(DiskEnd::BlockRead { block, bytes })
+            }
+            DiskOp::Spool(SpoolOp::Delete { file }) => {
+                let path = self.spool_path(file);
+                if let Some(file) = self.spool.remove(&file) {
+                    file.close();
+                    ring::remove(&path).await.map_err(at(&path))?;
+                }
+                done(None)
+            }
+        }
+    }
+
+    /// The journal, which is made when it is not there.
+    async fn journal(&mut self) -> io::Result<&File> {
+        match &mut self.journal {
+            Some(file) => Ok(file),
+            none => Ok(none.insert(ring::File::open_or_create(&self.dir.join(JOURNAL)).await?)),
+        }
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.join(JOURNAL)
+    }
+
+    fn segment_path(&self, name: &str) -> PathBuf {
+        self.dir.join("segments").join(format!("{name}{OPEN}"))
+    }
+
+    fn spool_path(&self, number: u32) -> PathBuf {
+        self.dir.join("spool").join(number.to_string())
+    }
+}
+
+/// Data first, then the index under its own name, then the segment's: a closed segment has its index. Beside the
+/// queue, because a sync takes seconds and the next segment's writes need not wait for it.
+async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) -> Result<(), Failed> {
+    let path = |name: &str| folder.join(name);
+    let open = path(&format!("{name}{OPEN}"));
+    file.sync().await.map_err(at(&open))?;
+    file.close();
+    let index_name = name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX);
+    let index_open = path(&format!("{index_name}{OPEN}"));
+    let index_file = ring::File::create_new(&index_open).await.map_err(at(&index_open))?;
+    let (result, _) = index_file.write_all_at(index, 0).await;
+    result.map_err(at(&index_open))?;
+    index_file.sync().await.map_err(at(&index_open))?;
+    index_file.close();
+    ring::rename(&index_open, &path(&index_name)).await.map_err(at(&index_open))?;
+    ring::rename(&open, &path(name)).await.map_err(at(&open))?;
+    ring::sync_dir(folder).await.map_err(at(folder))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
+    move |error| (path.to_owned(), error)
+}
+
+/// Adds to the journal in a shard's directory, whose thread has ended, and waits until that is on the disk.
+pub fn append_log(dir: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = std::fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The journal's name in the shard's directory.
+pub const JOURNAL: &str = "journal";
+/// A journal is read in pieces of this size.
+const LOG_PIECE_BYTES: usize = 1 << 20;

@@ -1,0 +1,526 @@
+//! The lanes of one shard: URLs and questions for each other shard, and what came from it.
+//!
+//! Decides: links for another shard gather in its lane's open batch; the batch closes when it is large or at the next
+//! tick; a closed batch waits for room in the ring, in memory up to a bound that all lanes share, then in the shard's
+//! spool on disk. Nothing is dropped. Order between batches is not kept: none is needed.
+//! Messages are numbered as they are sent. The receiver acknowledges cumulatively what it has accepted, with its next
+//! message or, at a tick, by a message of its own. A URL counts as handed over when it is acknowledged.
+//! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
+//! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
+//!
+//! Invariants: numbers have no gap, and nobody acknowledges what was not sent: either is our own fault and asserts;
+//! `waiting_bytes` is the sum of the closed batches in memory; between two ticks no lane is looked at that has nothing
+//! to send; a message always fits the ring.
+//! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
+
+use std::collections::VecDeque;
+
+use super::message::{Header, Kind};
+use crate::config;
+use crate::spool::{Block, ReadFor, Spool};
+use crate::time::{Duration, Instant};
+use crate::url::UrlBatch;
+
+/// The lanes to and from every other shard.
+#[derive(Debug)]
+pub struct Lanes {
+    lanes: Vec<Lane>,
+    /// Lanes with something that may be sent now.
+    ready: VecDeque<u16>,
+    waiting_bytes: usize,
+    /// URLs in open batches, waiting in memory or spooled.
+    urls: u64,
+    /// Messages that were sent and not yet acknowledged.
+    unacknowledged: u64,
+    /// Accepted messages that were not yet acknowledged to their senders.
+    owed: u64,
+    /// The tick at which open batches close and acknowledgements go out; `None`: nothing waits for one.
+    tick: Option<Instant>,
+    /// When full rings are tried again; their readers do not say that there is room.
+    again: Option<Instant>,
+    /// Acknowledgements and small batches do not wait for a tick.
+    hurry: bool,
+    limits: Limits,
+}
+
+/// A message for another shard's ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outgoing {
+    /// The shard.
+    pub to: u16,
+    /// Header and content.
+    pub bytes: Vec<u8>,
+    /// URLs in it.
+    pub urls: u64,
+    /// Whether the shard is to be woken for it: it cannot wait until that looks by itself.
+    pub wake: bool,
+}
+
+impl Outgoing {
+    /// Whether it is one that the end of a crawl waits for: all but bare acknowledgements.
+    pub fn is_counted(&self) -> bool {
+        Header::read(&self.bytes).is_some_and(|(header, _)| header.kind != Kind::Acknowledgement)
+    }
+}
+
+/// What a message from another shard says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Incoming {
+    /// Nothing that concerns others than the lanes.
+    Nothing,
+    /// URLs of this shard.
+    Urls(UrlBatch),
+    /// A question about a robots.txt, or an answer; for the frontier to read.
+    Robots(Kind, Vec<u8>),
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    open: UrlBatch,
+    /// Contents of messages that may be sent.
+    waiting: VecDeque<(Kind, Content)>,
+    spooled: VecDeque<Block>,
+    reading: bool,
+    /// A message that found the ring full, number and all.
+    refused: Option<Outgoing>,
+    is_ready: bool,
+    /// Number of the last message sent, and of the last that is acknowledged.
+    sent: u64,
+    acknowledged: u64,
+    /// Number of the last message accepted from there, and of the last that we acknowledged.
+    accepted: u64,
+    told: u64,
+}
+
+#[derive(Debug)]
+enum Content {
+    Urls(UrlBatch),
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Content::Urls(batch) => batch.as_bytes(),
+            Content::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn urls(&self) -> u64 {
+        match self {
+            Content::Urls(batch) => batch.len() as u64,
+            Content::Bytes(_) => 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Limits {
+    batch_urls_max: usize,
+    batch_bytes_max: usize,
+    batch_age_max: Duration,
+    waiting_bytes_max: usize,
+}
+
+impl Lanes {
+    /// Empty lanes to `shards` shards (its own stays unused) for URLs of at most `url_bytes_max` bytes.
+    pub fn new(shards: u16, config: &config::Exchange, url_bytes_max: usize) -> Lanes {
+        Lanes {
+            lanes: (0..shards).map(|_| Lane::default()).collect(),
+            ready: VecDeque::new(),
+            waiting_bytes: 0,
+            urls: 0,
+            unacknowledged: 0,
+            owed: 0,
+            tick: None,
+            again: None,
+            hurry: config.batch_age_max.is_zero(),
+            limits: Limits {
+                batch_urls_max: config.batch_urls_max.max(1),
+                // With the longest URL on top, a message stays under the quarter of the ring that it may take.
+                batch_bytes_max: (config.ring_bytes / 4)
+                    .saturating_sub(url_bytes_max + ENTRY_HEAD_BYTES + Header::BYTES)
+                    .max(1),
+                batch_age_max: config.batch_age_max,
+                waiting_bytes_max: config.waiting_bytes_max,
+            },
+        }
+    }
+
+    /// From now on nothing waits for company: the crawl is about to end.
+    pub fn hurry(&mut self) {
+        self.hurry = true;
+        // Due in the past: the next look closes all.
+        self.tick = Some(Instant::ZERO);
+    }
+
+    /// Adds one URL for shard `to`.
+    pub fn push(&mut self, now: Instant, to: u16, depth: u16, url: &str, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(to)];
+        if !lane.open.push(depth, url) {
+            return;
+        }
+        self.urls += 1;
+        let full =
+            lane.open.len() >= self.limits.batch_urls_max || lane.open.as_bytes().len() >= self.limits.batch_bytes_max;
+        if full {
+            self.close(to, spool);
+        } else {
+            self.wait_for_tick(now);
+        }
+    }
+
+    /// Adds a message of another kind for shard `to`.
+    pub fn say(&mut self, to: u16, kind: Kind, content: Vec<u8>) {
+        self.lanes[usize::from(to)].waiting.push_back((kind, Content::Bytes(content)));
+        self.make_ready(to);
+    }
+
+    /// The next message that a ring should take at `now`.
+    pub fn next_message(&mut self, now: Instant, spool: &mut Spool) -> Option<Outgoing> {
+        if self.tick.is_some_and(|tick| tick <= now) {
+            self.close_all(spool);
+        }
+        if self.again.is_some_and(|again| again <= now) {
+            self.again = None;
+            for to in 0..self.lanes.len() as u16 {
+                if self.lanes[usize::from(to)].refused.is_some() {
+                    self.make_ready(to);
+                }
+            }
+        }
+        while let Some(to) = self.ready.pop_front() {
+            let lane = &mut self.lanes[usize::from(to)];
+            lane.is_ready = false;
+            if lane.waiting.is_empty()
+                && !lane.reading
+                && let Some(block) = lane.spooled.pop_front()
+            {
+                lane.reading = true;
+                spool.read(block, ReadFor::Lane(to));
+            }
+            let refused = lane.refused.take();
+            let message = match refused {
+                Some(message) => Some(message),
+                None => self.number(to),
+            };
+            if let Some(message) = message {
+                // There may be more behind it.
+                self.make_ready(to);
+                return Some(message);
+            }
+        }
+        None
+    }
+
+    /// A message that [`Lanes::next_message`] gave found no room in its ring: it is tried again in a moment.
+    pub fn refused(&mut self, now: Instant, message: Outgoing) {
+        let to = message.to;
+        let lane = &mut self.lanes[usize::from(to)];
+        assert!(lane.refused.is_none(), "two messages to shard {to} were refused at once");
+        lane.refused = Some(message);
+        lane.is_ready = false;
+        self.ready.retain(|ready| *ready != to);
+        self.again.get_or_insert(now + FULL_RING_PAUSE);
+    }
+
+    /// A message from shard `from`. What is no message, or not the next one, was never sent: a fault of ours.
+    pub fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) -> Incoming {
+        let lane = &mut self.lanes[usize::from(from)];
+        let Some((header, content)) = Header::read(bytes) else { panic!("shard {from} sent what is no message") };
+        let Header { kind, number, acknowledged } = header;
+        assert!(
+            (lane.acknowledged..=lane.sent).contains(&acknowledged),
+            "shard {from} acknowledged message {acknowledged}; {} were sent, {} acknowledged",
+            lane.sent,
+            lane.acknowledged
+        );
+        self.unacknowledged -= acknowledged - lane.acknowledged;
+        lane.acknowledged = acknowledged;
+        if kind == Kind::Acknowledgement {
+            return Incoming::Nothing;
+        }
+        assert_eq!(number, lane.accepted + 1, "shard {from} sent message {number} after {}", lane.accepted);
+        lane.accepted = number;
+        self.owed += 1;
+        if self.hurry {
+            self.make_ready(from);
+        } else {
+            self.wait_for_tick(now);
+        }
+        match kind {
+            Kind::Urls => match UrlBatch::from_bytes(content.to_vec()) {
+                Some(batch) => Incoming::Urls(batch),
+                None => panic!("shard {from} sent a batch that is none"),
+            },
+            kind => Incoming::Robots(kind, content.to_vec()),
+        }
+    }
+
+    /// A spooled batch came back.
+    pub fn returned(&mut self, to: u16, batch: UrlBatch) {
+        let lane = &mut self.lanes[usize::from(to)];
+        assert!(lane.reading, "a batch came back that nobody asked for");
+        lane.reading = false;
+        self.waiting_bytes += batch.as_bytes().len();
+        lane.waiting.push_back((Kind::Urls, Content::Urls(batch)));
+        if lane.refused.is_none() {
+            self.make_ready(to);
+        }
+    }
+
+    /// URLs not sent yet.
+    pub fn urls(&self) -> u64 {
+        self.urls
+    }
+
+    /// Whether everything for other shards was sent and is acknowledged, and all they sent is acknowledged to them.
+    pub fn is_drained(&self) -> bool {
+        self.urls == 0 && self.unacknowledged == 0 && self.owed == 0 && self.ready.is_empty() && self.again.is_none()
+    }
+
+    /// When there is something to do: batches close, a full ring is tried again, or a message may be sent
+    /// (`Instant::ZERO`).
+    pub fn next_due(&self) -> Option<Instant> {
+        if !self.ready.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.tick.into_iter().chain(self.again).min()
+    }
+
+    /// The next message of the lane, with its number; an acknowledgement alone where one is owed and may not wait.
+    fn number(&mut self, to: u16) -> Option<Outgoing> {
+        let lane = &mut self.lanes[usize::from(to)];
+        let owed = lane.accepted - lane.told;
+        let Some((kind, content)) = lane.waiting.pop_front() else {
+            if owed == 0 {
+                return None;
+            }
+            let header = Header { kind: Kind::Acknowledgement, number: 0, acknowledged: lane.accepted };
+            lane.told = lane.accepted;
+            self.owed -= owed;
+            return Some(Outgoing { to, bytes: header.with(&[]), urls: 0, wake: self.hurry });
+        };
+        lane.sent += 1;
+        lane.told = lane.accepted;
+        self.owed -= owed;
+        self.unacknowledged += 1;
+        let urls = content.urls();
+        self.urls -= urls;
+        if let Content::Urls(batch) = &content {
+            self.waiting_bytes -= batch.as_bytes().len();
+        }
+        let header = Header { kind, number: lane.sent, acknowledged: lane.accepted };
+        let wake = self.hurry || kind != Kind::Urls || urls >= self.limits.batch_urls_max as u64;
+        Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
+    }
+
+    fn wait_for_tick(&mut self, now: Instant) {
+        let age = self.limits.batch_age_max;
+        self.tick.get_or_insert_with(|| next_tick(now, age));
+    }
+
+    fn make_ready(&mut self, to: u16) {
+        let lane = &mut self.lanes[usize::from(to)];
+        if !lane.is_ready {
+            lane.is_ready = true;
+            self.ready.push_back(to);
+        }
+    }
+
+    fn close_all(&mut self, spool: &mut Spool) {
+        self.tick = None;
+        for to in 0..self.lanes.len() as u16 {
+            if !self.lanes[usize::from(to)].open.is_empty() {
+                self.close(to, spool);
+            }
+            let lane = &self.lanes[usize::from(to)];
+            if lane.accepted > lane.told && lane.refused.is_none() {
+                self.make_ready(to);
+            }
+        }
+    }
+
+    fn close(&mut self, to: u16, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(to)];
+        let batch = std::mem::take(&mut lane.open);
+        let bytes = batch.as_bytes().len();
+        if self.waiting_bytes + bytes > self.limits.waiting_bytes_max && !lane.waiting.is_empty() {
+            lane.spooled.push_back(spool.write(batch.as_bytes(), batch.len() as u32));
+        } else {
+            self.waiting_bytes += bytes;
+            lane.waiting.push_back((Kind::Urls, Content::Urls(batch)));
+        }
+        if lane.refused.is_none() {
+            self.make_ready(to);
+        }
+    }
+}
+
+/// The first multiple of `age` after `now`; `now` itself when there is no age.
+fn next_tick(now: Instant, age: Duration) -> Instant {
+    let age = age.as_nanos() as u64;
+    now.as_nanos().checked_div(age).map_or(now, |ticks| Instant::from_nanos((ticks + 1).saturating_mul(age)))
+}
+
+/// What an entry of a batch takes besides the URL.
+const ENTRY_HEAD_BYTES: usize = 4;
+/// Long against a look at a ring, short against the time in which a page is fetched.
+const FULL_RING_PAUSE: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::SpoolOp;
+
+    fn small() -> config::Exchange {
+        config::Exchange {
+            ring_bytes: 1 << 20,
+            rings_bytes_max: 1 << 24,
+            batch_urls_max: 3,
+            batch_age_max: Duration::from_millis(100),
+            waiting_bytes_max: 100,
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// All messages that are due: how many URLs each has.
+    fn sent(lanes: &mut Lanes, now: Instant, spool: &mut Spool) -> Vec<(u16, u64)> {
+        std::iter::from_fn(|| lanes.next_message(now, spool)).map(|message| (message.to, message.urls)).collect()
+    }
+
+    #[test]
+    fn batches_close_by_count_and_by_age() {
+        let mut spool = Spool::new(1 << 20);
+        let mut lanes = Lanes::new(2, &small(), 100);
+        for number in 0..4 {
+            lanes.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+        }
+        assert_eq!(sent(&mut lanes, Instant::ZERO, &mut spool), [(1, 3)]);
+        assert_eq!(lanes.next_due(), Some(at(100)));
+        assert_eq!(sent(&mut lanes, at(100), &mut spool), [(1, 1)]);
+        assert_eq!((lanes.urls(), lanes.waiting_bytes, lanes.next_due()), (0, 0, None));
+        assert!(!lanes.is_drained(), "nothing is acknowledged yet");
+    }
+
+    #[test]
+    fn all_lanes_of_all_shards_close_at_the_same_ticks() {
+        let mut spool = Spool::new(1 << 20);
+        for first in [1, 40, 99] {
+            let mut lanes = Lanes::new(9, &small(), 100);
+            for to in 1..9 {
+                lanes.push(at(first), to, 0, "http://a.test/", &mut spool);
+            }
+            assert_eq!(lanes.next_due(), Some(at(100)));
+            assert_eq!(sent(&mut lanes, at(99), &mut spool), []);
+            assert_eq!(sent(&mut lanes, at(100), &mut spool).len(), 8);
+        }
+        assert_eq!(next_tick(at(100), Duration::from_millis(100)), at(200));
+        assert_eq!(next_tick(at(100), Duration::ZERO), at(100));
+    }
+
+    #[test]
+    fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
+        let mut spool = Spool::new(1 << 20);
+        let mut lanes = Lanes::new(2, &small(), 100);
+        for number in 0..300 {
+            lanes.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+        }
+        let message = lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
+        lanes.refused(Instant::ZERO, message);
+        assert_eq!(lanes.next_message(Instant::ZERO, &mut spool), None);
+        assert!(lanes.waiting_bytes <= 200, "{} bytes held in memory", lanes.waiting_bytes);
+        // Nothing else may happen in this shard ever again, and nobody tells it that there is room.
+        assert_eq!(lanes.next_due(), Some(Instant::ZERO + FULL_RING_PAUSE));
+        let mut other = Lanes::new(2, &small(), 100);
+        let (mut disk, mut got) = (Vec::new(), 0);
+        for _ in 0..1_000 {
+            while let Some(op) = spool.next_op() {
+                match op {
+                    SpoolOp::Write { block, bytes } => disk.push((block, bytes)),
+                    SpoolOp::Read { block } => {
+                        let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
+                        assert_eq!(spool.finished_read(block), Some(ReadFor::Lane(1)));
+                        lanes.returned(1, UrlBatch::from_bytes(bytes).unwrap());
+                    }
+                    SpoolOp::Delete { .. } => {}
+                }
+            }
+            while let Some(message) = lanes.next_message(at(1_000), &mut spool) {
+                let Incoming::Urls(batch) = other.receive(at(1_000), 0, &message.bytes) else { panic!("no URLs") };
+                got += batch.len();
+            }
+        }
+        assert_eq!((got, lanes.urls(), lanes.waiting_bytes), (300, 0, 0));
+        assert!(!disk.is_empty());
+        // One acknowledgement for all of them, at the tick.
+        assert_eq!((lanes.is_drained(), other.is_drained()), (false, false));
+        let mut unused = Spool::new(1);
+        let message = other.next_message(at(1_100), &mut unused).expect("an acknowledgement");
+        assert_eq!(lanes.receive(at(1_100), 1, &message.bytes), Incoming::Nothing);
+        assert!(lanes.is_drained() && other.is_drained());
+        assert_eq!(other.next_message(at(1_200), &mut unused), None);
+    }
+
+    #[test]
+    fn batches_bring_acknowledgements_along() {
+        let mut spool = Spool::new(1 << 20);
+        let (mut one, mut two) = (Lanes::new(2, &small(), 100), Lanes::new(2, &small(), 100));
+        let mut message = |lanes: &mut Lanes, to: u16| {
+            lanes.push(Instant::ZERO, to, 0, "http://a.test/", &mut spool);
+            lanes.next_message(at(100), &mut spool).expect("a message").bytes
+        };
+        two.receive(at(100), 0, &message(&mut one, 1));
+        one.receive(at(100), 1, &message(&mut two, 0));
+        assert!((one.unacknowledged, one.owed) == (0, 1) && (two.unacknowledged, two.owed) == (1, 0));
+        one.hurry();
+        let acknowledgement = one.next_message(at(101), &mut spool).expect("in a hurry it does not wait for a tick");
+        assert!(acknowledgement.wake);
+        two.receive(at(101), 0, &acknowledgement.bytes);
+        assert!(one.is_drained() && two.is_drained());
+    }
+
+    /// What cannot have been sent is our own fault, and is seen.
+    #[test]
+    fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
+        let received = |messages: &[(Kind, u64, u64)]| {
+            let mut lanes = Lanes::new(2, &small(), 100);
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for (kind, number, acknowledged) in messages {
+                    let header = Header { kind: *kind, number: *number, acknowledged: *acknowledged };
+                    lanes.receive(Instant::ZERO, 1, &header.with(&[]));
+                }
+            }));
+            result.is_ok()
+        };
+        assert!(received(&[(Kind::Urls, 1, 0), (Kind::Urls, 2, 0), (Kind::Acknowledgement, 0, 0)]));
+        assert!(!received(&[(Kind::Urls, 1, 0), (Kind::Urls, 3, 0)]), "a gap");
+        assert!(!received(&[(Kind::Urls, 1, 0), (Kind::Urls, 1, 0)]), "a repeat");
+        assert!(!received(&[(Kind::Acknowledgement, 0, 1)]), "from the future");
+    }
+
+    /// The smallest ring that the configuration takes, and the longest URL that it takes with it.
+    #[test]
+    fn the_longest_url_fits_the_smallest_ring() {
+        let (ring_bytes, url_bytes_max) = (4_096, 4_096 - 64);
+        let (mut spool, mut lanes) = (
+            Spool::new(1 << 20),
+            Lanes::new(2, &config::Exchange { ring_bytes, waiting_bytes_max: 1 << 20, ..small() }, url_bytes_max),
+        );
+        let (mut producer, mut consumer) = crate::exchange::spsc::ring(ring_bytes);
+        for number in 0..3 {
+            let url = format!("http://a.test/{number}");
+            let url = format!("{url}{}", "x".repeat(url_bytes_max - url.len()));
+            lanes.push(Instant::ZERO, 1, 0, &url, &mut spool);
+        }
+        let (mut sent, mut received) = (0, Vec::new());
+        while let Some(message) = lanes.next_message(Instant::ZERO, &mut spool) {
+            assert!(producer.push(&message.bytes) && consumer.pop(&mut received));
+            sent += message.urls;
+        }
+        assert_eq!((sent, lanes.urls()), (3, 0));
+    }
+}

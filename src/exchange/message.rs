@@ -1,0 +1,93 @@
+//! What shards say to each other, as bytes.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 1 | version of the format |
+//! | 1 | kind |
+//! | 8, little endian | number of the message in its lane, from 1; 0 for a bare acknowledgement |
+//! | 8, little endian | number of the last message that came the other way and is accepted; it and all before it |
+//! | n | what it says, by its kind |
+//!
+//! Why numbered: the other end need not be a thread for ever. A gap or a repeat is a fault of ours and is seen at once.
+//! Why the kind and the version: entries will say more (a source site, a count of backlinks), and a fleet is never
+//! upgraded in one moment.
+
+/// What a message says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing but its acknowledgement.
+    Acknowledgement = 0,
+    /// URLs, as a [`crate::url::UrlBatch`].
+    Urls = 1,
+    /// A robots.txt is asked for.
+    RobotsRequest = 2,
+    /// What became of it.
+    RobotsAnswer = 3,
+}
+
+/// What stands before the content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the message says.
+    pub kind: Kind,
+    /// Its number in its lane.
+    pub number: u64,
+    /// The last message of the other direction that is accepted.
+    pub acknowledged: u64,
+}
+
+impl Header {
+    /// Length in bytes.
+    pub const BYTES: usize = 18;
+
+    /// The message with `content`.
+    pub fn with(self, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Header::BYTES + content.len());
+        bytes.extend_from_slice(&[VERSION, self.kind as u8]);
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(&self.acknowledged.to_le_bytes());
+        bytes.extend_from_slice(content);
+        bytes
+    }
+
+    /// Header and content of a message; `None` when it is none of this version.
+    pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
+        let (head, content) = bytes.split_first_chunk::<2>()?;
+        let (number, content) = content.split_first_chunk::<8>()?;
+        let (acknowledged, content) = content.split_first_chunk::<8>()?;
+        let kind = match head {
+            [VERSION, 0] => Kind::Acknowledgement,
+            [VERSION, 1] => Kind::Urls,
+            [VERSION, 2] => Kind::RobotsRequest,
+            [VERSION, 3] => Kind::RobotsAnswer,
+            _ => return None,
+        };
+        let (number, acknowledged) = (u64::from_le_bytes(*number), u64::from_le_bytes(*acknowledged));
+        Some((Header { kind, number, acknowledged }, content))
+    }
+}
+
+const VERSION: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back_and_nothing_else() {
+        for kind in [Kind::Acknowledgement, Kind::Urls, Kind::RobotsRequest, Kind::RobotsAnswer] {
+            let header = Header { kind, number: 7, acknowledged: u64::MAX };
+            let bytes = header.with(b"content");
+            assert_eq!(Header::read(&bytes), Some((header, &b"content"[..])));
+            for cut in 0..Header::BYTES {
+                assert_eq!(Header::read(&bytes[..cut]), None, "cut at {cut}");
+            }
+        }
+        let mut bytes = Header { kind: Kind::Urls, number: 1, acknowledged: 0 }.with(b"");
+        bytes[1] = 4;
+        assert_eq!(Header::read(&bytes), None, "a kind of a later version");
+        (bytes[0], bytes[1]) = (2, 1);
+        assert_eq!(Header::read(&bytes), None, "a later version");
+    }
+}

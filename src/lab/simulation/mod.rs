@@ -1,0 +1,438 @@
+//! One simulated crawl, from a seed to a report: the second pump.
+//!
+//! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order things that
+//! happen at one instant are seen. The virtual clock jumps to the next event. Most crawls are broken off once or twice
+//! on their way, each time as [`Interruption`] says, and go on two days later from what their disks hold.
+//! What runs is production's: [`Shard`] with all that it owns, [`Supervisor`], the formats, the reading of responses. The
+//! simulator has what the hands have: ways, rings, a disk queue, tasks that end.
+//! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
+
+mod interruption;
+mod judge;
+mod plan;
+
+pub use judge::Report;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::fake_disk::FakeDisk;
+use super::fake_dns::FakeNameServers;
+use super::fake_http::transaction;
+use super::fake_server::FakeServers;
+use super::fake_web::FakeWeb;
+use super::Rng;
+use crate::control::{Look, Supervisor};
+use crate::http::Limits;
+use crate::ledger::{HOLD_SLACK, Ledger};
+use crate::names::{Answer, Family};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::shard::{Command, DiskEnd, Effect, Input, Phase, Shard, ShardReport};
+use crate::stats::Totals;
+use crate::time::{Duration, Instant};
+use interruption::Interruption;
+use plan::Plan;
+
+/// A crawl to be simulated.
+#[derive(Debug)]
+pub struct Simulation {
+    plan: Plan,
+    rng: Rng,
+    now: Instant,
+    servers: FakeServers,
+    name_servers: FakeNameServers,
+    web: FakeWeb,
+    disks: Vec<FakeDisk>,
+    run: Run,
+    /// What is still to come between the crawl and its end.
+    interruptions: VecDeque<Interruption>,
+    /// When runs were broken off before now, with the least age of a fetch that had to be written down by then.
+    broken_off: Vec<Instant>,
+    /// When pages were answered with 200.
+    answered: BTreeMap<String, Vec<Instant>>,
+    complaints: Vec<String>,
+    tally: Tally,
+    trace: u64,
+}
+
+/// What ends with a run.
+#[derive(Debug)]
+struct Run {
+    shards: Vec<Shard>,
+    ledger: Arc<Ledger>,
+    supervisor: Supervisor,
+    begun: Instant,
+    phase: Phase,
+    /// How each shard ended.
+    ended: Vec<Option<Result<(), String>>>,
+    next_look: Instant,
+    /// Messages in the rings, by (from, to).
+    lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
+    /// Shards that something happened to since their last turn.
+    awake: Vec<bool>,
+    is_disk_busy: Vec<bool>,
+    events: BinaryHeap<Reverse<(Instant, u64)>>,
+    pending: BTreeMap<u64, Event>,
+}
+
+/// What is counted over all runs.
+#[derive(Clone, Copy, Default, Debug)]
+struct Tally {
+    runs: u64,
+    numbered: u64,
+    refused: u64,
+    further: u64,
+    exchanged: u64,
+    forgotten: u64,
+    dns_queries: u64,
+    lookups_aborted: u64,
+    left_behind: u64,
+    by_interruption: [u64; Interruption::KINDS],
+}
+
+#[derive(Debug)]
+enum Event {
+    /// A request reaches its server.
+    Arrive(usize, Rc<FetchJob>),
+    /// Its answer is back, with the address that gave it.
+    Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
+    /// A name server's answer is back.
+    Answered(usize, u64, Answer),
+    /// The receiver looks into the ring.
+    Deliver(u16, u16),
+    /// The disk of a shard has done something.
+    Disk(usize),
+}
+
+impl Simulation {
+    /// The crawl of `rng_seed`.
+    pub fn new(rng_seed: u64) -> Simulation {
+        let mut rng = Rng::new(rng_seed);
+        let web = FakeWeb::new(rng_seed);
+        let plan = Plan::new(&mut rng, &web, rng_seed);
+        let name_servers = FakeNameServers::new(web.clone(), &mut rng);
+        let interruptions = Interruption::some(&mut rng);
+        let politeness = &plan.config.politeness;
+        let servers =
+            FakeServers::new(web.clone(), politeness.host_delay, politeness.ip_delay, plan.config.dns.stale_max);
+        let mut disks: Vec<FakeDisk> = (0..plan.partition.shards).map(|_| FakeDisk::default()).collect();
+        let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), interruptions.front());
+        Simulation {
+            plan,
+            rng,
+            now: Instant::ZERO,
+            servers,
+            name_servers,
+            web,
+            disks,
+            run,
+            interruptions,
+            broken_off: Vec::new(),
+            answered: BTreeMap::new(),
+            complaints: Vec::new(),
+            tally: Tally { runs: 1, ..Tally::default() },
+            trace: 0,
+        }
+    }
+
+    /// Crawls to the end and judges.
+    pub fn run(mut self) -> Report {
+        self.sow();
+        loop {
+            if self.interruptions.front().is_some_and(|next| next.at() <= self.now) && self.interrupt() {
+                continue;
+            }
+            self.turn();
+            self.supervise();
+            if self.run.ended.iter().all(Option::is_some) {
+                if self.end_run() {
+                    break;
+                }
+                continue;
+            }
+            if !self.advance() {
+                break;
+            }
+        }
+        self.judge()
+    }
+
+    /// Every shard that is awake gets its turn, in an order that the seed chooses. The others sleep, as their pumps do:
+    /// nobody tells a shard that a ring it found full has room again.
+    fn turn(&mut self) {
+        let shards = self.run.shards.len();
+        let first = self.rng.below(shards as u64) as usize;
+        for turn in 0..shards {
+            let index = (first + turn) % shards;
+            if self.run.ended[index].is_some() || !std::mem::take(&mut self.run.awake[index]) {
+                continue;
+            }
+            while let Some(effect) = self.run.shards[index].poll(self.now) {
+                self.carry_out(index, effect);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, index: usize, effect: Effect) {
+        match effect {
+            Effect::Fetch(job) => {
+                let way = millis(self.rng.below(300));
+                self.later(way, Event::Arrive(index, job));
+            }
+            Effect::Ask(query) => {
+                self.tally.dns_queries += 1;
+                let (answer, took) = self.name_servers.answer(self.now, &query, &mut self.rng);
+                if let Answer::Addrs(addrs, ttl) = &answer {
+                    let is_v4 = query.family == Family::V4;
+                    // A lookup may ask for the other family afterwards, at the rate of all.
+                    let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;
+                    let until = self.now + took + (*ttl).max(ANSWER_HOLDS_MIN + other_family);
+                    self.servers.note_answer(&query.name, is_v4, addrs.clone(), until);
+                }
+                self.later(took, Event::Answered(index, query.lookup, answer));
+            }
+            Effect::Send(message) => {
+                let lane = self.run.lanes.entry((index as u16, message.to)).or_default();
+                if lane.len() >= self.plan.lane_messages_max {
+                    self.tally.refused += 1;
+                    self.run.shards[index].handle(self.now, Input::Refused(message));
+                    return;
+                }
+                lane.push_back(message.bytes);
+                let look = millis(self.rng.below(1_000));
+                self.later(look, Event::Deliver(index as u16, message.to));
+            }
+            Effect::Disk(op) => {
+                self.disks[index].push(op);
+                self.start_disk(index);
+            }
+            Effect::Note(_) => {}
+            Effect::End(result) => self.run.ended[index] = Some(result),
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(shard, job) => {
+                let addr = self.dial(&job);
+                if addr.is_some() {
+                    self.servers.arrive(self.now, &FetchJob { addr, ..(*job).clone() });
+                }
+                let service = millis(self.rng.below(400));
+                self.later(service, Event::Fetched(shard, job, addr));
+            }
+            Event::Fetched(shard, job, addr) => {
+                let result = match addr {
+                    None => Err(Failure::ConnectTimeout),
+                    Some(_) => match self.servers.answer(self.now, &FetchJob { addr, ..(*job).clone() }) {
+                        Outcome::Fetched(fetched) => {
+                            if job.kind == JobKind::Page && fetched.status == 200 {
+                                self.answered.entry(job.url.as_str().to_owned()).or_default().push(self.now);
+                            }
+                            let limits = Limits::from(&self.plan.config.fetch);
+                            Ok(Box::new(transaction(self.now, &job, &fetched, limits)))
+                        }
+                        Outcome::Failed(failure) => Err(failure),
+                        outcome => panic!("a server answered {outcome:?}"),
+                    },
+                };
+                if let Some(further) = addr.filter(|_| addr != job.addr) {
+                    let free_from = self.now + self.plan.config.politeness.ip_delay;
+                    self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+                }
+                self.note(&format!("{shard} {job:?} {result:?}"));
+                self.tell(shard, Input::Fetched { job: job.id, result });
+                self.check_bounds(shard);
+            }
+            Event::Answered(shard, lookup, answer) => {
+                self.note(&format!("{shard} {lookup} {answer:?}"));
+                self.tell(shard, Input::Answered { lookup, answer });
+            }
+            Event::Deliver(from, to) => {
+                let receiver = usize::from(to);
+                if !self.run.shards[receiver].accepts_messages() {
+                    self.later(BUSY_PAUSE, Event::Deliver(from, to));
+                    return;
+                }
+                // It may have been taken in already, with the word to close.
+                let bytes = self.run.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+                if let Some(bytes) = bytes {
+                    self.tell(receiver, Input::Received { from, bytes });
+                }
+            }
+            Event::Disk(shard) => {
+                self.run.is_disk_busy[shard] = false;
+                if let Some(end) = self.disks[shard].work() {
+                    let has_failed = matches!(end, DiskEnd::Failed(_));
+                    self.tell(shard, Input::Disk(end));
+                    if !has_failed {
+                        self.start_disk(shard);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The address that answers: that of the job, or as `fetch::dial` has it, another one whose turn is free.
+    fn dial(&mut self, job: &FetchJob) -> Option<IpAddr> {
+        let first = job.addr?;
+        if !FakeWeb::is_dead(first) {
+            return Some(first);
+        }
+        let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
+        let keeps_turns = self.plan.config.politeness.ip_delay > Duration::ZERO;
+        let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
+        let further = others.find(|addr| !keeps_turns || self.run.ledger.claim(*addr, now, hold_until).is_ok());
+        self.tally.further += u64::from(further.is_some());
+        further
+    }
+
+    /// The housekeeping thread looks at the shards.
+    fn supervise(&mut self) {
+        if self.now < self.run.next_look {
+            return;
+        }
+        self.run.next_look = self.now + LOOK;
+        let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
+        let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
+        let pages = self.totals().pages;
+        let phase = self.run.supervisor.look(Look {
+            elapsed: self.now.since(self.run.begun),
+            reports: &reports,
+            pages,
+            wanted,
+            has_ended: self.run.ended.iter().any(Option::is_some),
+        });
+        if phase > self.run.phase {
+            self.run.phase = phase;
+            for shard in 0..self.run.shards.len() {
+                if phase == Phase::Close {
+                    self.empty_rings_to(shard);
+                }
+                self.tell(shard, Input::Command(Command::Enter(phase)));
+            }
+        }
+    }
+
+    /// What is in the rings when the word to close comes is taken in before it.
+    fn empty_rings_to(&mut self, shard: usize) {
+        for from in 0..self.run.shards.len() as u16 {
+            let messages = self.run.lanes.remove(&(from, shard as u16)).unwrap_or_default();
+            for bytes in messages {
+                self.tell(shard, Input::Received { from, bytes });
+            }
+        }
+    }
+
+    fn report(&self, index: usize) -> ShardReport {
+        let report = self.run.shards[index].report();
+        let to = index as u16;
+        let has_message = self.run.lanes.iter().any(|((_, receiver), lane)| *receiver == to && !lane.is_empty());
+        ShardReport { quiet: report.quiet && !has_message, ..report }
+    }
+
+    /// The clock jumps to what happens next; `false` when that is nothing.
+    fn advance(&mut self) -> bool {
+        let live = |index: &usize| self.run.ended[*index].is_none();
+        let dues = (0..self.run.shards.len()).filter(live).filter_map(|index| self.run.shards[index].next_due());
+        let due = dues.map(|due| due.max(self.now + TICK)).min();
+        let event = self.run.events.peek().map(|Reverse((at, _))| *at);
+        let interruption = self.interruptions.front().map(Interruption::at).filter(|at| *at > self.now);
+        // A look changes something when all are quiet, when a shard has ended, or when something is wanted.
+        let is_watched = (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
+            || self.run.ended.iter().any(Option::is_some)
+            || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
+        let look = is_watched.then_some(self.run.next_look.max(self.now + TICK));
+        let Some(next) = [due, event, interruption, look].into_iter().flatten().min() else {
+            self.complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
+            return false;
+        };
+        if next > STUCK {
+            let queued = self.totals().queued;
+            self.complaints.push(format!("{:?} stuck in {:?}: {queued} URLs queued", self.now, self.run.phase));
+            return false;
+        }
+        self.now = self.now.max(next);
+        for (index, shard) in self.run.shards.iter().enumerate() {
+            self.run.awake[index] |= shard.next_due().is_some_and(|due| due <= self.now);
+        }
+        while self.run.events.peek().is_some_and(|Reverse((at, _))| *at <= self.now) {
+            if let Some(Reverse((_, number))) = self.run.events.pop()
+                && let Some(event) = self.run.pending.remove(&number)
+            {
+                self.happen(event);
+            }
+        }
+        true
+    }
+
+    /// Something happened to a shard, unless that has ended.
+    fn tell(&mut self, shard: usize, input: Input) {
+        if self.run.ended[shard].is_none() {
+            self.run.awake[shard] = true;
+            self.run.shards[shard].handle(self.now, input);
+        }
+    }
+
+    fn later(&mut self, wait: Duration, event: Event) {
+        self.tally.numbered += 1;
+        self.run.pending.insert(self.tally.numbered, event);
+        self.run.events.push(Reverse((self.now + wait, self.tally.numbered)));
+    }
+
+    fn start_disk(&mut self, shard: usize) {
+        if !self.run.is_disk_busy[shard] && self.disks[shard].has_work() {
+            self.run.is_disk_busy[shard] = true;
+            let took = Duration::from_micros(self.rng.below(20_000));
+            self.later(took, Event::Disk(shard));
+        }
+    }
+
+    fn totals(&mut self) -> Totals {
+        let totals: Vec<Totals> = self.run.shards.iter_mut().map(|shard| shard.stats().clone()).collect();
+        Totals::sum(&totals)
+    }
+
+    fn note(&mut self, line: &str) {
+        let line = format!("{:?} {line}", self.now);
+        self.trace = xxhash_rust::xxh3::xxh3_64_with_seed(line.as_bytes(), self.trace);
+    }
+
+    fn check_bounds(&mut self, index: usize) {
+        let (config, shards) = (&self.plan.config, self.run.shards.len() as u64);
+        let shard = &mut self.run.shards[index];
+        let (_, queue_bytes, rules_bytes) = shard.ram_bytes();
+        let ram_bytes_max = config.frontier.ram_bytes_max;
+        debug_assert!(ram_bytes_max >= 1 << 30 || queue_bytes < ram_bytes_max + RAM_SLACK);
+        debug_assert!(rules_bytes <= config.robots.ram_bytes_max + RULES_SLACK, "{rules_bytes} bytes of rules");
+        let hosts_max = config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK;
+        debug_assert!(shard.hosts_in_memory() as u64 <= hosts_max, "{} hosts", shard.hosts_in_memory());
+        let stats = shard.stats();
+        debug_assert!(stats.lookups <= config.dns.in_flight_max as u64, "{} lookups", stats.lookups);
+        debug_assert!(stats.in_flight <= config.fetch.in_flight_max as u64, "{} fetches", stats.in_flight);
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const TICK: Duration = Duration::from_micros(1);
+/// How often the housekeeping thread looks.
+const LOOK: Duration = Duration::from_millis(25);
+/// How long a message waits whose receiver's disk is behind, before it is looked for again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
+/// How long a query waits for `dns.rate_max`.
+const RATE_WAIT_MAX: Duration = Duration::from_secs(20);
+/// An answer of a name server may be used this long, however short its time to live.
+const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
+/// Heads and short tails stay in memory whatever the bound.
+const RAM_SLACK: u64 = 256 << 10;
+/// Rules that their first page waits for stay, too.
+const RULES_SLACK: u64 = 8 << 10;
+/// Hosts that are met because a robots.txt redirects to them.
+const HOSTS_SLACK: u64 = 4;

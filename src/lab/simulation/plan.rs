@@ -1,0 +1,133 @@
+//! What a simulated crawl is made of: bounds so small that everything is met that a crawl meets in a month.
+
+use std::sync::Arc;
+
+use super::super::Rng;
+use super::super::fake_disk::FakeDisk;
+use super::super::fake_web::FakeWeb;
+use super::interruption::Interruption;
+use super::{Run, millis};
+use crate::budget::PageBudget;
+use crate::config::{Config, PartitionKey};
+use crate::control::Supervisor;
+use crate::hops;
+use crate::ledger::Ledger;
+use crate::route::Partition;
+use crate::shard::{Phase, Scope, Setup, Shard};
+use crate::time::{Duration, Instant};
+
+/// The configuration and what follows from it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) config: Arc<Config>,
+    pub(super) partition: Partition,
+    pub(super) lane_messages_max: usize,
+    scope: Scope,
+    rng_seed: u64,
+}
+
+impl Plan {
+    pub(super) fn new(rng: &mut Rng, web: &FakeWeb, rng_seed: u64) -> Plan {
+        let config = config(rng);
+        let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
+        Plan {
+            scope: Scope::new(&config.scope, &web.seeds()),
+            config: Arc::new(config),
+            partition,
+            lane_messages_max: 1 + rng.below(4) as usize,
+            rng_seed,
+        }
+    }
+}
+
+impl Run {
+    /// A run that begins at `now` with what the disks hold.
+    pub(super) fn new(
+        plan: &Plan,
+        now: Instant,
+        disks: &mut [FakeDisk],
+        name_servers: usize,
+        next: Option<&Interruption>,
+    ) -> Run {
+        let ledger = Arc::new(Ledger::new(1 << 12));
+        let pages_max = next.map_or(0, Interruption::pages_max);
+        let budget = Arc::new(PageBudget::new(pages_max));
+        let shard = |(index, disk): (usize, &mut FakeDisk)| {
+            let setup = Setup {
+                index: index as u16,
+                partition: plan.partition,
+                scope: plan.scope.clone(),
+                rng_seed: plan.rng_seed,
+                config: Arc::clone(&plan.config),
+                user_agent: "simulated/1.0".to_owned(),
+                ledger: Arc::clone(&ledger),
+                budget: Arc::clone(&budget),
+                name_servers,
+                next_segment: disk.begin_run(),
+            };
+            Shard::new(setup).expect("a shard")
+        };
+        let shards: Vec<Shard> = disks.iter_mut().enumerate().map(shard).collect();
+        let count = shards.len();
+        Run {
+            shards,
+            ledger,
+            supervisor: Supervisor::new(pages_max, Duration::ZERO),
+            begun: now,
+            phase: Phase::Run,
+            ended: vec![None; count],
+            next_look: now,
+            lanes: Default::default(),
+            awake: vec![true; count],
+            is_disk_busy: vec![false; count],
+            events: Default::default(),
+            pending: Default::default(),
+        }
+    }
+}
+
+fn config(rng: &mut Rng) -> Config {
+    let mut config = Config::default();
+    config.agent.name = "simulated".to_owned();
+    config.politeness.host_delay = millis(pick(rng, &[0, 50, 1_000]));
+    config.politeness.ip_delay = millis(pick(rng, &[0, 20, 200]));
+    config.politeness.crawl_delay_max = Duration::from_secs(60);
+    config.politeness.retries_max = 4;
+    config.politeness.retry_delay = millis(pick(rng, &[100, 10_000]));
+    config.politeness.host_failures_max = 40;
+    config.politeness.retry_after_max = Duration::from_secs(86_400);
+    config.robots.retries_max = 4;
+    config.robots.retry_delay = Duration::from_secs(60);
+    config.robots.ttl = Duration::from_secs(pick(rng, &[30, 86_400]));
+    config.robots.redirects_max = 5;
+    config.robots.body_bytes_max = 512 << 10;
+    config.fetch.deadline = Duration::from_secs(60);
+    config.fetch.in_flight_max = 1 + rng.below(50) as usize;
+    config.scope.depth_max = u16::MAX;
+    config.scope.redirects_max = hops::REDIRECTS_MAX - 1;
+    config.scope.url_bytes_max = 2_048;
+    config.exchange.ring_bytes = 1 << 20;
+    config.exchange.batch_urls_max = 1 + rng.below(10) as usize;
+    config.exchange.batch_age_max = millis(pick(rng, &[0, 1, 20, 200]));
+    config.exchange.waiting_bytes_max = pick(rng, &[0, 1_000, 1 << 20]) as usize;
+    config.visited.urls_max = if rng.percent(10) { 1 + rng.below(400) } else { 1 << 20 };
+    config.frontier.ram_bytes_max = pick(rng, &[0, 4_000, 1 << 30]);
+    config.frontier.host_head_urls = 1 + rng.below(8) as usize;
+    // Bounds so small that hosts are forgotten, wait outside, and lose their rules.
+    config.frontier.hosts_max = pick(rng, &[1, 4, 16, 1 << 20]);
+    config.robots.ram_bytes_max = pick(rng, &[0, 1_500, 1 << 30]);
+    config.dns.stale_max = Duration::from_secs(pick(rng, &[0, 10, 3_600]));
+    config.dns.timeout = millis(pick(rng, &[10, 5_000]));
+    config.dns.in_flight_max = 1 + rng.below(4) as usize;
+    config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;
+    (config.dns.ttl_min, config.dns.negative_ttl_min) = (Duration::ZERO, Duration::ZERO);
+    // Segments so small that there are several, and blocks that do not take long to compress.
+    config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
+    config.store.zstd_level = -7;
+    config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
+    config
+}
+
+fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {
+    choices[rng.below(choices.len() as u64) as usize]
+}

@@ -1,0 +1,202 @@
+//! One lookup: its families, its tries, and what the servers have said so far.
+//!
+//! Decides: which server is asked next for which family, how long it is waited for, and when that is enough.
+//! Invariants: at most [`TRIES`] silent servers a family; a server that answered with an error is not asked again for it;
+//! time spent waiting is taken off `dns.timeout`, over both families.
+
+use std::net::IpAddr;
+
+use super::{Servers, TRIES};
+use crate::config::{Dns, Families};
+use crate::outcome::Failure;
+use crate::time::{Duration, Instant};
+
+/// A family of addresses, and so a type of record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Family {
+    /// A records.
+    V4,
+    /// AAAA records.
+    V6,
+}
+
+/// One question to one name server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Query {
+    /// The lookup that it belongs to.
+    pub lookup: u64,
+    /// The server, by its place in the configuration.
+    pub server: usize,
+    /// The complete name, without the dot at its end.
+    pub name: String,
+    /// What is wanted.
+    pub family: Family,
+    /// How long the answer is waited for.
+    pub wait: Duration,
+}
+
+/// What came of a query.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Addresses, and how long they hold.
+    Addrs(Vec<IpAddr>, Duration),
+    /// The name has none in this family, and for so long.
+    None(Option<Duration>),
+    /// There is no such name, and for so long.
+    NoName(Option<Duration>),
+    /// The server says that it cannot know, or what it says makes no sense.
+    Error,
+    /// The server does not answer this or anything: REFUSED, or there is no way to it.
+    Refused,
+    /// Nothing came in time.
+    Silent,
+}
+
+/// How a lookup goes on.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// With another query.
+    Query,
+    /// It is over: all addresses, perhaps none, and how long that holds.
+    Over(Result<(Vec<IpAddr>, Duration), Failure>),
+}
+
+/// A lookup in flight.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    name: String,
+    both_families: bool,
+    /// Families still to be asked for, the present one first.
+    families: &'static [Family],
+    timeout: Duration,
+    /// What is left of `timeout`.
+    patience: Duration,
+    addrs: Vec<IpAddr>,
+    /// Until when they hold, and until when holds that there are none.
+    until: Instant,
+    negative_until: Instant,
+    question: Question,
+}
+
+/// What the servers have said of the present family.
+#[derive(Debug)]
+struct Question {
+    asked: Vec<bool>,
+    erred: Vec<bool>,
+    tries: u32,
+    failure: Failure,
+    /// The query in flight: the server, and when it was sent.
+    sent: Option<(usize, Instant)>,
+}
+
+impl Question {
+    fn new(servers: usize) -> Question {
+        Question {
+            asked: vec![false; servers],
+            erred: vec![false; servers],
+            tries: 0,
+            failure: Failure::DnsTimeout,
+            sent: None,
+        }
+    }
+}
+
+impl Lookup {
+    pub(super) fn new(name: String, both_families: bool, settings: &Dns, servers: usize) -> Lookup {
+        Lookup {
+            name,
+            both_families,
+            families: match settings.families {
+                Families::Ipv4First => &[Family::V4, Family::V6],
+                Families::Ipv6First => &[Family::V6, Family::V4],
+                Families::Ipv4Only => &[Family::V4],
+                Families::Ipv6Only => &[Family::V6],
+            },
+            timeout: settings.timeout,
+            patience: settings.timeout,
+            addrs: Vec::new(),
+            until: Instant::NEVER,
+            negative_until: Instant::NEVER,
+            question: Question::new(servers),
+        }
+    }
+
+    /// The next query, sent at `now`.
+    pub(super) fn query(&mut self, now: Instant, lookup: u64, servers: &mut Servers) -> Option<Query> {
+        let family = *self.families.first()?;
+        let question = &mut self.question;
+        let ruled_out = |flags: &[bool], place: usize| flags.get(place).copied().unwrap_or(true);
+        // A silent one again only when all others were asked.
+        let server = servers
+            .pick(now, |place| ruled_out(&question.asked, place))
+            .or_else(|| servers.pick(now, |place| ruled_out(&question.erred, place)))?;
+        question.asked[server] = true;
+        question.sent = Some((server, now));
+        let wait = (self.timeout / (1 << (TRIES - question.tries))).min(self.patience);
+        Some(Query { lookup, server, name: self.name.clone(), family, wait })
+    }
+
+    /// The query in flight came back.
+    pub(super) fn answered(&mut self, now: Instant, answer: Answer, servers: &mut Servers) -> Next {
+        let question = &mut self.question;
+        let Some((server, sent)) = question.sent.take() else { panic!("an answer to a query that was not sent") };
+        self.patience = self.patience.saturating_sub(now.since(sent));
+        match answer {
+            Answer::Silent => {
+                servers.failed(server, now);
+                question.failure = Failure::DnsTimeout;
+                question.tries += 1;
+            }
+            Answer::Error | Answer::Refused => {
+                if answer == Answer::Refused {
+                    servers.failed(server, now);
+                }
+                question.erred[server] = true;
+                question.failure = Failure::DnsFailed;
+            }
+            Answer::Addrs(addrs, ttl) => {
+                servers.answered(server);
+                self.addrs.extend(addrs.into_iter().take(ADDRS_MAX));
+                self.until = self.until.min(now + ttl);
+                return if self.both_families { self.next_family(now) } else { self.over(now) };
+            }
+            Answer::None(ttl) => {
+                servers.answered(server);
+                self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
+                return self.next_family(now);
+            }
+            // Of no family (RFC 2308 section 2.1).
+            Answer::NoName(ttl) => {
+                servers.answered(server);
+                self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
+                return self.over(now);
+            }
+        }
+        if question.tries < TRIES && !self.patience.is_zero() && question.erred.contains(&false) {
+            return Next::Query;
+        }
+        // What is known of the other family is enough to go on.
+        if self.addrs.is_empty() { Next::Over(Err(question.failure)) } else { self.over(now) }
+    }
+
+    fn next_family(&mut self, now: Instant) -> Next {
+        self.families = self.families.get(1..).unwrap_or_default();
+        if self.families.is_empty() {
+            return self.over(now);
+        }
+        self.question = Question::new(self.question.asked.len());
+        if !self.patience.is_zero() {
+            return Next::Query;
+        }
+        if self.addrs.is_empty() { Next::Over(Err(self.question.failure)) } else { self.over(now) }
+    }
+
+    /// An answer ages while the other family is asked for.
+    fn over(&mut self, now: Instant) -> Next {
+        let until = if self.addrs.is_empty() { self.negative_until } else { self.until };
+        Next::Over(Ok((std::mem::take(&mut self.addrs), until.since(now))))
+    }
+}
+
+/// Addresses taken of one answer; more serve nobody.
+pub const ADDRS_MAX: usize = 16;

@@ -1,0 +1,203 @@
+//! Host names to addresses: which name server is asked for what, when, and what the answers come to.
+//!
+//! Decides: literal addresses, the names in `dns.hosts` and, under `proxy.names = "proxy"`, every name are answered
+//! without a query. Everything else is looked up as a complete name (no search list), in the first family of
+//! `dns.families`, and in the second where the first has no address or the job wants both: half the queries, and IPv4
+//! is what nearly every host has. A question has [`TRIES`] tries, each of which waits twice as long as the one before; an
+//! error is no try: then another server is asked at once, each once ([`Servers`]). Queries keep to `dns.rate_max`
+//! ([`QueryRate`]).
+//! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one server.
+//! Nothing is cached: the frontier keeps answers by their TTL, negative ones by that of their SOA record (RFC 2308
+//! section 5).
+//!
+//! Invariants: every lookup that was started ends exactly once; servers are waited for no longer than `dns.timeout` a
+//! name, the wait for the rate not counted; a TTL lies within `ttl_min` and `ttl_max`, or `negative_ttl_min` and
+//! `negative_ttl_max`.
+//! Limits: the caller bounds the lookups in flight (`dns.in_flight_max`). /etc/hosts is not read: what the crawl does must
+//! stand in its configuration. No DNSSEC.
+
+mod lookup;
+mod rate;
+mod servers;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+
+pub use lookup::{ADDRS_MAX, Answer, Family, Query};
+pub use servers::Servers;
+
+use crate::config::{Config, Dns, Families, ProxyNames};
+use crate::outcome::{Failure, Outcome};
+use crate::time::{Duration, Instant};
+use lookup::{Lookup, Next};
+use rate::QueryRate;
+
+/// The lookups of one shard.
+#[derive(Debug)]
+pub struct Lookups {
+    settings: Dns,
+    /// Names of `dns.hosts`, canonical.
+    fixed: HashMap<String, Vec<IpAddr>>,
+    names_at_proxy: bool,
+    servers: Servers,
+    rate: QueryRate,
+    lookups: HashMap<u64, Lookup>,
+    /// Lookups that may send their next query from that instant on, in this order.
+    row: VecDeque<(Instant, u64)>,
+    queries: u64,
+    /// When the first query was sent to which, or after which, no server has answered.
+    silent_since: Option<Instant>,
+}
+
+impl Lookups {
+    /// No lookups yet; one of `shards` that share `dns.rate_max`, with so many name servers.
+    pub fn new(config: &Config, shards: u16, servers: usize) -> Lookups {
+        let dns = &config.dns;
+        Lookups {
+            fixed: dns.hosts.iter().map(|(name, addrs)| (canonical(name), addrs.clone())).collect(),
+            names_at_proxy: config.proxy.address().is_some() && config.proxy.names == ProxyNames::Proxy,
+            servers: Servers::new(servers),
+            rate: QueryRate::new(dns.rate_max, shards),
+            lookups: HashMap::new(),
+            row: VecDeque::new(),
+            queries: 0,
+            silent_since: None,
+            settings: dns.clone(),
+        }
+    }
+
+    /// Starts the lookup `id` of `host`, of both families or of the first that has an address. The outcome when it is
+    /// known at once, else it comes with an answer: [`Outcome::Resolved`], [`Outcome::NoAddress`] or a DNS failure.
+    pub fn start(&mut self, now: Instant, id: u64, host: &str, both_families: bool) -> Option<Outcome> {
+        if let Some(addr) = literal(host) {
+            return Some(self.resolved(vec![addr], Duration::MAX));
+        }
+        if self.names_at_proxy {
+            return Some(Outcome::Resolved { addrs: vec![stand_in(host)], ttl: self.settings.ttl_max });
+        }
+        let name = canonical(host);
+        if let Some(addrs) = self.fixed.get(&name) {
+            let wanted = |addr: &IpAddr| match self.settings.families {
+                Families::Ipv4First | Families::Ipv6First => true,
+                Families::Ipv4Only => addr.is_ipv4(),
+                Families::Ipv6Only => addr.is_ipv6(),
+            };
+            return Some(self.resolved(addrs.iter().copied().filter(wanted).collect(), Duration::MAX));
+        }
+        if !is_name(&name) {
+            return Some(self.resolved(Vec::new(), Duration::MAX));
+        }
+        if self.servers.is_empty() {
+            return Some(Outcome::Failed(Failure::DnsFailed));
+        }
+        let lookup = Lookup::new(name, both_families, &self.settings, self.servers.len());
+        assert!(self.lookups.insert(id, lookup).is_none(), "lookup {id} was started twice");
+        self.row.push_back((self.rate.turn(now), id));
+        None
+    }
+
+    /// The next query that may be sent at `now`.
+    pub fn next_query(&mut self, now: Instant) -> Option<Query> {
+        while let Some((at, id)) = self.row.front().copied() {
+            if at > now {
+                return None;
+            }
+            self.row.pop_front();
+            if let Some(lookup) = self.lookups.get_mut(&id)
+                && let Some(query) = lookup.query(now, id, &mut self.servers)
+            {
+                self.queries += 1;
+                self.silent_since.get_or_insert(now);
+                return Some(query);
+            }
+        }
+        None
+    }
+
+    /// A query came back. The outcome when the lookup is over.
+    pub fn answered(&mut self, now: Instant, id: u64, answer: Answer) -> Option<Outcome> {
+        let Some(lookup) = self.lookups.get_mut(&id) else { panic!("an answer to lookup {id}, which is not in flight") };
+        if !matches!(answer, Answer::Silent | Answer::Refused) {
+            self.silent_since = None;
+        }
+        match lookup.answered(now, answer, &mut self.servers) {
+            Next::Query => {
+                self.row.push_back((self.rate.turn(now), id));
+                None
+            }
+            Next::Over(result) => {
+                self.lookups.remove(&id);
+                Some(match result {
+                    Ok((addrs, ttl)) => self.resolved(addrs, ttl),
+                    Err(failure) => Outcome::Failed(failure),
+                })
+            }
+        }
+    }
+
+    /// Ends the lookups that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in flight go on.
+    pub fn abort_waiting(&mut self) -> Vec<u64> {
+        let waiting: Vec<u64> = self.row.drain(..).map(|(_, id)| id).collect();
+        waiting.iter().for_each(|id| drop(self.lookups.remove(id)));
+        waiting
+    }
+
+    /// When the next query may be sent.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.row.front().map(|(at, _)| *at)
+    }
+
+    /// Lookups in flight, those included that wait for their turn to ask.
+    pub fn in_flight(&self) -> usize {
+        self.lookups.len()
+    }
+
+    /// Queries sent.
+    pub fn queries(&self) -> u64 {
+        self.queries
+    }
+
+    /// Since when queries have been in flight and no name server has answered any.
+    pub fn silent_since(&self) -> Option<Instant> {
+        self.silent_since.filter(|_| !self.lookups.is_empty())
+    }
+
+    /// The outcome for `addrs`, which hold for `ttl`; so does that there are none.
+    fn resolved(&self, addrs: Vec<IpAddr>, ttl: Duration) -> Outcome {
+        let Dns { ttl_min, ttl_max, negative_ttl_min, negative_ttl_max, .. } = self.settings;
+        if addrs.is_empty() {
+            return Outcome::NoAddress { ttl: ttl.min(negative_ttl_max).max(negative_ttl_min) };
+        }
+        Outcome::Resolved { addrs, ttl: ttl.min(ttl_max).max(ttl_min) }
+    }
+}
+
+/// What stands for the address of a host that the proxy looks up: one of its own, of the range that nobody has (RFC
+/// 6666), so that hosts do not share an address and wait for each other.
+pub fn stand_in(host: &str) -> IpAddr {
+    let hash = xxhash_rust::xxh3::xxh3_64(host.as_bytes());
+    IpAddr::V6(Ipv6Addr::from_bits(0x0100 << 112 | u128::from(hash)))
+}
+
+/// The address that a URL's host is, when it is one.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse().ok()
+}
+
+/// Lower case, without the dot at the end.
+fn canonical(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Whether `host` can be looked up: labels of 1 to 63 bytes, 253 in all (RFC 1035 section 2.3.4). What a URL takes for a
+/// host need not be one.
+fn is_name(host: &str) -> bool {
+    host.is_ascii()
+        && (1..=253).contains(&host.len())
+        && host.split('.').all(|label| (1..=63).contains(&label.len()))
+}
+
+/// How often a question is asked of servers that are silent: they are waited for an eighth, a quarter and a half of
+/// `dns.timeout`.
+const TRIES: u32 = 3;

@@ -1,0 +1,162 @@
+//! What is made of a response: decoded, looked through for links, judged, and planned as records.
+//!
+//! Decides: what is kept of a response, which of its links go on, what is wrong with it, and what a record says of it.
+//! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
+//! Invariants: of a page at most `links.page_links_max` links go on, each once; what is stored is what the links were
+//! looked for in; a robots.txt is parsed once.
+//! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
+//! followed (`shard`).
+
+mod blemishes;
+mod links;
+mod recent;
+mod record;
+
+pub use recent::Recent;
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::hops::Hops;
+use crate::http::{self, Decoded};
+use crate::links::Summary;
+use crate::outcome::{FetchJob, Fetched, JobKind};
+use crate::robots::Rules;
+use crate::stage::{self, Stage};
+use crate::stats::Totals;
+use crate::transaction::Transaction;
+use crate::url::{Repeats, Url, UrlBatch};
+
+/// Reads responses, by the configuration.
+#[derive(Clone, Debug)]
+pub struct PageReader {
+    config: Arc<Config>,
+}
+
+/// A response that was read.
+#[derive(Debug)]
+pub struct Page<'a> {
+    job: &'a FetchJob,
+    transaction: &'a Transaction,
+    decoded: Decoded<'a>,
+    /// What was found in it; `None` when it is no document that is looked through.
+    summary: Option<Summary>,
+    /// Whether it goes into a segment.
+    is_stored: bool,
+    fetched: Fetched,
+}
+
+impl PageReader {
+    /// A reader with the limits and wishes of `config`.
+    pub fn new(config: Arc<Config>) -> PageReader {
+        PageReader { config }
+    }
+
+    /// Reads the response to `job`, and counts what it is.
+    pub fn read<'a>(&self, job: &'a FetchJob, transaction: &'a Transaction, stats: &mut Totals) -> Page<'a> {
+        let response = &transaction.response;
+        let decoded = {
+            let _stage = stage::enter(Stage::Decode);
+            http::decode_content(&response.headers, &response.body, &http::Limits::from(&self.config.fetch))
+        };
+        let mut page = Page {
+            fetched: Fetched {
+                status: response.status,
+                addr: transaction.ip,
+                truncated: response.truncated.or(decoded.truncated),
+                redirect: redirect(job, response),
+                retry_after: http::retry_after(&response.headers, transaction.started),
+                wire_bytes: response.wire_bytes,
+                body_bytes: decoded.bytes.len() as u64,
+                ..Fetched::default()
+            },
+            job,
+            transaction,
+            decoded,
+            summary: None,
+            is_stored: true,
+        };
+        self.find_links(&mut page, stats);
+        page.is_stored = job.kind != JobKind::Page
+            || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
+        page.count(stats);
+        page.count_blemishes(self.config.robots.body_bytes_max, stats);
+        page
+    }
+
+    fn find_links(&self, page: &mut Page<'_>, stats: &mut Totals) {
+        let Page { job, transaction, decoded, summary, fetched, .. } = page;
+        let _stage = stage::enter(Stage::Scan);
+        let hops = Hops::from_bits(job.depth);
+        let url_bytes_max = self.config.scope.url_bytes_max;
+        let mut too_long = 0;
+        // None that is too long to be followed: a long base and ten thousand short references would make a page into
+        // hundreds of megabytes.
+        let mut keep = |links: &mut UrlBatch, hops: Hops, url: &str| {
+            if url.len() <= url_bytes_max {
+                links.push(hops.bits(), url);
+            } else {
+                too_long += 1;
+            }
+        };
+        if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
+            keep(&mut fetched.links, hops.redirect(), target.as_str());
+        }
+        if (200..300).contains(&fetched.status) {
+            // Menus and headings name the same pages again: each goes on once.
+            let mut repeats = Repeats::new();
+            let links = &mut fetched.links;
+            let mut out = |url: &str| {
+                if repeats.is_new(url) {
+                    keep(links, hops.link(), url);
+                }
+            };
+            let body: &[u8] = &decoded.bytes;
+            if job.kind == JobKind::Page {
+                *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
+            } else {
+                let body_bytes_max = self.config.robots.body_bytes_max;
+                let rules = Rules::parse(body, self.config.agent.token(), body_bytes_max);
+                links::sitemaps(job, &rules, &self.config, &mut out);
+                fetched.robots_body = Some(body[..body.len().min(body_bytes_max)].to_vec());
+            }
+        }
+        stats.links_too_long += too_long;
+    }
+}
+
+impl Page<'_> {
+    /// What the frontier needs of it.
+    pub fn into_fetched(self) -> Fetched {
+        self.fetched
+    }
+
+    /// Whether it is a page in the sense of the counters: the body of a 2xx response.
+    pub fn is_page(&self) -> bool {
+        self.job.kind == JobKind::Page && (200..300).contains(&self.fetched.status)
+    }
+
+    /// Bytes of its body, decoded.
+    pub fn body_bytes(&self) -> u64 {
+        self.fetched.body_bytes
+    }
+
+    fn count(&self, stats: &mut Totals) {
+        stats.coded += u64::from(self.decoded.coding.is_some());
+        stats.status(self.fetched.status);
+        stats.bytes_wire += self.fetched.wire_bytes;
+        stats.bytes_decoded += self.fetched.body_bytes;
+        stats.pages += u64::from(self.is_page());
+        stats.not_stored += u64::from(!self.is_stored);
+    }
+}
+
+/// Where a 3xx points to (RFC 9110 section 10.2.2). Bytes beyond ASCII are taken as UTF-8, as browsers do.
+fn redirect(job: &FetchJob, response: &http::Response) -> Option<Url> {
+    if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers.get("location")?;
+    job.url.join(String::from_utf8_lossy(location).trim()).ok()
+}
+

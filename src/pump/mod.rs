@@ -1,0 +1,307 @@
+//! The pump: carries a shard's effects to the hands, and their ends back.
+//!
+//! It decides nothing: what happens goes into [`Shard::handle`], what comes out of [`Shard::poll`] goes to the task, ring
+//! or queue that it is for. One turn: take in a word of the housekeeping thread, messages of other shards and ends of
+//! the hands; carry out effects; publish counters; then sleep until something happens. Fetches and queries run as tasks of
+//! the same thread and leave their ends in a cell. No lock is taken on a page's path: what crosses threads are the rings,
+//! the address ledger and single-writer counters.
+//!
+//! Invariants: the brain is touched by the pump alone; [`crate::control::Census`]'s order is kept: a message is counted
+//! as sent before it enters a ring, a shard stops being quiet before a message is worked off, which is counted as
+//! received afterwards; a task that panics ends the crawl with its message.
+//! Limits: so many effects and messages a turn, so that sockets get theirs.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::config::Config;
+use crate::control::{Control, Post};
+use crate::disk::{self, Disk};
+use crate::exchange::Outgoing;
+use crate::exchange::spsc::{Consumer, Producer};
+use crate::fetch::Hands;
+use crate::ring::{self, Alarm, Signal, WakeListener};
+use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
+use crate::stage::{self, Stage};
+use crate::time::{Duration, Instant};
+use crate::url::Url;
+
+/// What a shard's thread is given.
+pub struct Task {
+    /// What its brain is made of; the numbers of name servers and segments are filled in here.
+    pub setup: Setup,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Rings to the other shards, by their index; its own is `None`.
+    pub to: Vec<Option<Producer>>,
+    /// Rings from the other shards, the same way.
+    pub from: Vec<Option<Consumer>>,
+    /// Seeds; those of other shards are sent there.
+    pub seeds: Vec<Url>,
+    /// The crawl.
+    pub control: Arc<Control>,
+}
+
+/// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
+pub fn run(task: Task) -> Result<(), String> {
+    let (control, index) = (Arc::clone(&task.control), task.setup.index);
+    control.posts()[usize::from(index)].thread.announce();
+    let result = ring::Runtime::new(task.setup.config.fetch.in_flight_max)
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(Pump::start(task)));
+    result.map_err(|error| {
+        let error = format!("shard {index}: {error}");
+        control.fail(error.clone());
+        error
+    })
+}
+
+struct Pump {
+    brain: Shard,
+    phase: Phase,
+    to: Vec<Option<Producer>>,
+    from: Vec<Option<Consumer>>,
+    control: Arc<Control>,
+    post: Arc<Post>,
+    config: Arc<Config>,
+    hands: Rc<Hands>,
+    disk: Rc<Disk>,
+    signal: Rc<Signal>,
+    alarm: Rc<Alarm>,
+    /// Ends of tasks.
+    ends: Rc<RefCell<VecDeque<Input>>>,
+}
+
+impl Pump {
+    async fn start(task: Task) -> Result<(), String> {
+        let Task { mut setup, dir, to, from, seeds, control } = task;
+        let index = setup.index;
+        let left = disk::close_left_open(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        for (name, cut_bytes) in &left.closed {
+            control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
+        }
+        let config = Arc::clone(&setup.config);
+        let post = Arc::clone(&control.posts()[usize::from(index)]);
+        let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
+        let hands = Rc::new(hands.sharing(Arc::clone(&setup.ledger)));
+        (setup.name_servers, setup.next_segment) = (hands.name_servers(), left.next_number);
+        let brain = Shard::new(setup).map_err(|error| error.to_string())?;
+        let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
+        ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
+        ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
+        ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
+        let ends = Rc::default();
+        let mut pump =
+            Pump { brain, phase: Phase::Run, to, from, control, post, config, hands, disk, signal, alarm, ends };
+        pump.brain.handle(ring::now(), Input::Command(Command::Seeds(seeds)));
+        pump.run().await
+    }
+
+    async fn run(&mut self) -> Result<(), String> {
+        loop {
+            let stage = stage::enter(Stage::Other);
+            self.take_in();
+            let carried = self.carry_out();
+            self.publish();
+            drop(stage);
+            if let Some(result) = carried.end {
+                return result;
+            }
+            let due = self.brain.next_due().into_iter().chain(self.next_look()).min();
+            if carried.more || due.is_some_and(|due| due <= ring::now()) {
+                // By way of the ring: what the jobs want of the kernel must go there now.
+                ring::turn().await;
+                continue;
+            }
+            if let Some(due) = due {
+                self.alarm.set(due.max(ring::now() + PAUSE_MIN));
+            }
+            self.signal.wait().await;
+        }
+    }
+
+    /// Everything that has happened.
+    fn take_in(&mut self) {
+        while let Some(end) = self.disk.next_end() {
+            self.brain.handle(ring::now(), Input::Disk(end));
+        }
+        loop {
+            let end = self.ends.borrow_mut().pop_front();
+            let Some(end) = end else { break };
+            self.brain.handle(ring::now(), end);
+        }
+        let phase = self.control.phase();
+        let closes = phase > self.phase && phase == Phase::Close;
+        if phase > self.phase {
+            self.phase = phase;
+            if closes {
+                // What was sent before that word is taken in before it.
+                self.receive(usize::MAX);
+            }
+            self.brain.handle(ring::now(), Input::Command(Command::Enter(phase)));
+        }
+        // With many shards most rings are empty: one flag instead of a look at each.
+        if !closes && self.brain.accepts_messages() && self.post.mail.swap(false, Ordering::AcqRel) {
+            self.receive(MESSAGES_PER_TURN);
+        }
+    }
+
+    /// Takes messages out of the rings, so many of each at most.
+    fn receive(&mut self, messages_max: usize) {
+        let _stage = stage::enter(Stage::Exchange);
+        let mut more = false;
+        for (from, ring) in self.from.iter_mut().enumerate() {
+            let Some(ring) = ring else { continue };
+            for _ in 0..messages_max {
+                let mut bytes = Vec::new();
+                if !ring.has_message() {
+                    break;
+                }
+                self.post.quiet.store(false, Ordering::Release);
+                if ring.pop(&mut bytes) {
+                    self.brain.handle(ring::now(), Input::Received { from: from as u16, bytes });
+                    self.post.received.store(self.brain.report().received, Ordering::Release);
+                }
+            }
+            more |= ring.has_message();
+        }
+        if more {
+            self.post.mail.store(true, Ordering::Release);
+            self.signal.notify();
+        }
+    }
+
+    /// Carries out what the brain wants now.
+    fn carry_out(&mut self) -> Carried {
+        let mut fetches = 0;
+        while let Some(effect) = self.brain.poll(ring::now()) {
+            match effect {
+                Effect::Fetch(job) => {
+                    self.post.quiet.store(false, Ordering::Release);
+                    let hands = Rc::clone(&self.hands);
+                    self.task(async move {
+                        let result = hands.exchange(&job).await.map(Box::new);
+                        Input::Fetched { job: job.id, result }
+                    });
+                    fetches += 1;
+                    if fetches == FETCHES_PER_TURN {
+                        return Carried { more: true, end: None };
+                    }
+                }
+                Effect::Ask(query) => {
+                    let hands = Rc::clone(&self.hands);
+                    self.task(stage::during(Stage::Dns, async move {
+                        let answer = hands.ask(&query).await;
+                        Input::Answered { lookup: query.lookup, answer }
+                    }));
+                }
+                Effect::Send(message) => self.send(message),
+                Effect::Disk(op) => self.disk.push(op),
+                Effect::Note(note) => self.control.note(note),
+                Effect::End(result) => return Carried { more: false, end: Some(result) },
+            }
+        }
+        Carried { more: false, end: None }
+    }
+
+    fn task(&self, work: impl Future<Output = Input> + 'static) {
+        let (ends, signal) = (Rc::clone(&self.ends), Rc::clone(&self.signal));
+        ring::spawn(async move {
+            let end = work.await;
+            ends.borrow_mut().push_back(end);
+            signal.notify();
+        });
+    }
+
+    /// Puts a message into its ring and wakes the other end where it cannot wait; the others look by themselves
+    /// ([`Pump::next_look`]): a wake-up costs more than a batch of some URLs.
+    fn send(&mut self, message: Outgoing) {
+        let _stage = stage::enter(Stage::Exchange);
+        // Counted before it can be received, so that a look from outside never sees less sent than received.
+        self.post.sent.store(self.brain.report().sent, Ordering::Release);
+        let (to, wake) = (usize::from(message.to), message.wake);
+        let ring = self.to.get_mut(to).and_then(Option::as_mut);
+        let room = ring.is_some_and(|ring| ring.push(&message.bytes));
+        let other = &self.control.posts()[to];
+        if room {
+            other.mail.store(true, Ordering::Release);
+        } else {
+            self.brain.handle(ring::now(), Input::Refused(message));
+            self.post.sent.store(self.brain.report().sent, Ordering::Release);
+        }
+        if wake || !room {
+            other.waker.wake();
+        }
+    }
+
+    /// When to look for what other shards sent although nobody woke this one: between the ticks at which all shards
+    /// send, so that what they sent is taken in together.
+    fn next_look(&self) -> Option<Instant> {
+        let every = self.config.exchange.batch_age_max.min(LOOK_MAX).as_nanos() as u64;
+        let looks = ring::now().as_nanos().saturating_add(every / 2).checked_div(every)?;
+        (self.from.len() > 1).then(|| Instant::from_nanos(looks * every + every / 2))
+    }
+
+    fn publish(&mut self) {
+        let report = self.brain.report();
+        // The rings last: a busy shard need not look at them.
+        let quiet = report.quiet
+            && self.ends.borrow().is_empty()
+            && self.from.iter_mut().flatten().all(|ring| !ring.has_message());
+        for time in self.brain.take_lookup_times() {
+            self.post.latencies.dns.record(time);
+        }
+        let mut stats = self.brain.stats().clone();
+        let counters = self.hands.counters();
+        stats.connections = counters.connects.get();
+        stats.connections_further = counters.further_connects.get();
+        stats.handshakes = counters.handshakes.get();
+        stats.resumed = counters.resumed.get();
+        stats.chains_recognized = counters.chains_recognized.get();
+        stats.connections_open = self.hands.open_connections() as u64;
+        stats.ring_operations = ring::operations();
+        stats.idle = u64::from(quiet);
+        self.post.stats.publish(&stats);
+        self.post.quiet.store(quiet, Ordering::Release);
+    }
+}
+
+/// What came of carrying out effects.
+struct Carried {
+    /// There may be more at once.
+    more: bool,
+    /// The shard has ended.
+    end: Option<Result<(), String>>,
+}
+
+/// Turns alarms into the pump's signal.
+async fn ring_at(alarm: Rc<Alarm>, signal: Rc<Signal>) {
+    loop {
+        alarm.wait().await;
+        signal.notify();
+    }
+}
+
+/// Turns wake-ups of other threads into the pump's signal.
+async fn listen(listener: WakeListener, signal: Rc<Signal>) {
+    loop {
+        // A read that failed (interrupted, say) must not leave the shard deaf: it looks, and listens again.
+        if listener.wait().await.is_err() {
+            ring::sleep_until(ring::now() + DEAF_PAUSE).await;
+        }
+        signal.notify();
+    }
+}
+
+const MESSAGES_PER_TURN: usize = 16;
+const FETCHES_PER_TURN: usize = 64;
+/// A shard looks at its rings at least this often.
+const LOOK_MAX: Duration = Duration::from_millis(100);
+/// How long after a failed wait for wake-ups the next one begins.
+const DEAF_PAUSE: Duration = Duration::from_millis(100);
+/// The pump's clock is not finer than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);

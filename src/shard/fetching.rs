@@ -1,0 +1,184 @@
+//! Jobs: fetches and lookups in flight, and what becomes of their ends.
+//!
+//! Decides: when a fetch may start: while the crawl runs, a place is free (`fetch.in_flight_max`), a page's place is left
+//! (`crawl.pages_max`) and the disk keeps up. What is left to the hands is a request that is ready to be sent.
+//! Invariants: a job ends once; the end of one that is not in flight is our own fault.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::{Phase, Shard};
+use crate::frontier::End;
+use crate::names::{Answer, Query};
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::stage::{self, Stage};
+use crate::time::{Duration, Instant};
+use crate::transaction::Transaction;
+
+/// Jobs in flight, by their number, with the instant at which they began.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    jobs: HashMap<u64, (Rc<FetchJob>, Instant)>,
+}
+
+impl InFlight {
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn begin(&mut self, now: Instant, job: FetchJob) -> Rc<FetchJob> {
+        let job = Rc::new(job);
+        let before = self.jobs.insert(job.id, (Rc::clone(&job), now));
+        assert!(before.is_none(), "job {} began twice", job.id);
+        job
+    }
+
+    fn end(&mut self, id: u64) -> (Rc<FetchJob>, Instant) {
+        let Some(job) = self.jobs.remove(&id) else { panic!("job {id} ended and was not in flight") };
+        job
+    }
+}
+
+impl Shard {
+    /// Whether another fetch may start, but for the budget.
+    pub(super) fn may_fetch(&self) -> bool {
+        self.phase == Phase::Run
+            && self.in_flight.len() - self.lookups.in_flight() < self.in_flight_max
+            && !self.backlog.is_long()
+    }
+
+    /// The next fetch; lookups that come before it are started on the way.
+    pub(super) fn next_fetch(&mut self, now: Instant) -> Option<Rc<FetchJob>> {
+        if !self.may_fetch() || self.budget_look.is_some_and(|look| look > now) {
+            return None;
+        }
+        self.budget_look = None;
+        for _ in 0..LOOKUPS_PER_FETCH {
+            if !self.budget.take() {
+                self.budget_look = Some(now + BUDGET_PAUSE);
+                return None;
+            }
+            let job = self.next_job(now);
+            if !job.as_ref().is_some_and(|job| job.kind == JobKind::Page) {
+                self.budget.give_back();
+            }
+            let job = self.in_flight.begin(now, job?);
+            if job.kind != JobKind::Resolve {
+                return Some(job);
+            }
+            if let Some(outcome) = self.lookups.start(now, job.id, job.url.host(), job.both_families) {
+                self.looked_up(now, job.id, &outcome);
+            }
+        }
+        None
+    }
+
+    /// The next query to a name server.
+    pub(super) fn next_query(&mut self, now: Instant) -> Option<Query> {
+        if self.phase > Phase::Run {
+            self.abort_lookups(now);
+        }
+        self.lookups.next_query(now)
+    }
+
+    /// Lookups that wait for their turn to ask would hold up the end of the crawl: their hosts ask again in the next run.
+    pub(super) fn abort_lookups(&mut self, now: Instant) {
+        for id in self.lookups.abort_waiting() {
+            self.looked_up(now, id, &Outcome::Failed(Failure::Aborted));
+        }
+    }
+
+    /// A name server answered, or did not.
+    pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: Answer) {
+        let _stage = stage::enter(Stage::Dns);
+        self.stats.dns_answers += u64::from(answer != Answer::Silent);
+        if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
+            self.looked_up(now, lookup, &outcome);
+        }
+    }
+
+    /// A fetch ended. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
+    pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
+        let (job, _) = self.in_flight.end(id);
+        let pages = self.stats.pages;
+        if self.phase < Phase::Abort {
+            match result {
+                Ok(transaction) => self.took(now, &job, &transaction),
+                Err(failure) => self.ended(now, &job, &Outcome::Failed(failure)),
+            }
+        }
+        if job.kind == JobKind::Page && self.stats.pages == pages {
+            self.budget.give_back();
+        }
+    }
+
+    fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
+        let _stage = stage::enter(Stage::Frontier);
+        let job = self.frontier.next_job(now, &mut self.spool);
+        for settled in self.frontier.take_settled() {
+            self.note_over(now, &settled.url, Some(settled.failure));
+        }
+        job
+    }
+
+    fn looked_up(&mut self, now: Instant, id: u64, outcome: &Outcome) {
+        let (job, since) = self.in_flight.end(id);
+        self.lookup_times.push(now.since(since));
+        self.ended(now, &job, outcome);
+    }
+
+    /// A response: its links and record, then its end.
+    fn took(&mut self, now: Instant, job: &FetchJob, transaction: &Transaction) {
+        let _stage = stage::enter(Stage::Other);
+        let page = self.reader.read(job, transaction, &mut self.stats);
+        let stored = {
+            let _stage = stage::enter(Stage::Store);
+            page.store(|capture| self.segments.append(now, transaction.started, capture))
+        };
+        match stored {
+            None => {}
+            Some(Ok(placed)) => {
+                self.stats.bytes_stored += placed.capture_bytes;
+                self.stats.records += RECORDS_PER_CAPTURE;
+                if page.is_page() && page.body_bytes() > 0 && self.recent.is_again(placed.payload) {
+                    self.stats.duplicates += 1;
+                }
+            }
+            Some(Err(error)) => return self.fail(error.to_string()),
+        }
+        let fetched = page.into_fetched();
+        {
+            // Those of robots.txt are its sitemaps.
+            let _stage = stage::enter(Stage::Url);
+            fetched.links.for_each_url(|depth, url| self.found(now, url, depth));
+            if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
+                self.redirected(now, job, target);
+            }
+        }
+        self.ended(now, job, &Outcome::Fetched(fetched));
+    }
+
+    /// A job ended with `outcome`, whose links are found.
+    fn ended(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+        let _stage = stage::enter(Stage::Frontier);
+        match self.frontier.finish(now, job, outcome) {
+            End::Over => {
+                let failure = if let Outcome::Failed(failure) = outcome { Some(*failure) } else { None };
+                self.note_over(now, &job.url, failure);
+            }
+            End::Again => self.stats.retries += 1,
+            End::Errand => {}
+        }
+    }
+}
+
+/// Response, request and metadata.
+const RECORDS_PER_CAPTURE: u64 = 3;
+/// Lookups started before the sockets get their turn.
+const LOOKUPS_PER_FETCH: usize = 64;
+/// How long a shard that found no page's place left waits before it looks again.
+const BUDGET_PAUSE: Duration = Duration::from_millis(100);

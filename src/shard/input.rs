@@ -1,0 +1,79 @@
+//! What can happen to a shard: the closed list of what goes into the brain.
+//!
+//! Invariants: an end belongs to an effect that the shard gave out, and comes once. One that the shard did not ask for
+//! is our own fault: it asserts, and the crawl ends with its state on disk good.
+
+use super::Phase;
+use crate::exchange::Outgoing;
+use crate::names::Answer;
+use crate::outcome::Failure;
+use crate::spool::Block;
+use crate::transaction::Transaction;
+use crate::url::Url;
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The housekeeping thread wants something.
+    Command(Command),
+    /// A message from another shard.
+    Received {
+        /// The shard.
+        from: u16,
+        /// The message.
+        bytes: Vec<u8>,
+    },
+    /// The ring of an [`super::Effect::Send`] has no room.
+    Refused(Outgoing),
+    /// A query to a name server came back.
+    Answered {
+        /// The lookup of the query.
+        lookup: u64,
+        /// What was said.
+        answer: Answer,
+    },
+    /// A fetch ended.
+    Fetched {
+        /// The job's number.
+        job: u64,
+        /// What came, or why nothing did.
+        result: Result<Box<Transaction>, Failure>,
+    },
+    /// An operation on files ended.
+    Disk(DiskEnd),
+}
+
+/// What a shard is told to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Go on to this phase; never back.
+    Enter(Phase),
+    /// URLs to begin with. Those of other shards are sent there.
+    Seeds(Vec<Url>),
+}
+
+/// How an operation on files ended. They end in the order in which they were given out, but for the closing of a segment.
+#[derive(Debug)]
+pub enum DiskEnd {
+    /// Written, deleted, cut or closed.
+    Done {
+        /// What was written lay in this, and it can be used again.
+        spare: Option<Vec<u8>>,
+        /// Bytes that were written.
+        bytes: u64,
+    },
+    /// A block of the spool is back.
+    BlockRead {
+        /// Which.
+        block: Block,
+        /// Its bytes, as they lay there.
+        bytes: Vec<u8>,
+    },
+    /// A piece of the journal; none behind its end.
+    LogRead {
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// The disk failed, with the file's name. Nothing was written afterwards.
+    Failed(String),
+}

@@ -1,0 +1,46 @@
+//! Under which fingerprints a crawl knows a URL.
+//!
+//! Decides: what is fetched is known by its own text, what is found by its key: that of all URLs that lead to the same
+//! page by `visited.*`. Without such rules the two are one.
+
+use crate::url::{KeyRules, Url, fingerprint};
+
+/// Fingerprints of one crawl.
+#[derive(Debug)]
+pub struct Keys {
+    rng_seed: u64,
+    rules: KeyRules,
+    /// Memory for a key.
+    text: String,
+}
+
+impl Keys {
+    /// Those of the crawl with `rng_seed`.
+    pub fn new(rng_seed: u64, rules: KeyRules) -> Keys {
+        Keys { rng_seed, rules, text: String::new() }
+    }
+
+    /// Whether every URL is its own key.
+    pub fn are_urls(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The fingerprint under which `url` is known as one that is fetched.
+    pub fn fingerprint(&self, url: &Url) -> u64 {
+        fingerprint(self.rng_seed, url.as_str())
+    }
+
+    /// The fingerprint of the key of `url`.
+    pub fn key(&mut self, url: &Url) -> u64 {
+        if self.rules.is_empty() {
+            return self.fingerprint(url);
+        }
+        self.rules.write(url, &mut self.text);
+        fingerprint(self.rng_seed, &self.text)
+    }
+
+    /// The fingerprint of a URL that was accepted although its key was known.
+    pub fn lone_key(&self, url: &Url) -> u64 {
+        fingerprint(!self.rng_seed, url.as_str())
+    }
+}

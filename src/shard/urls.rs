@@ -1,0 +1,150 @@
+//! URLs that are found: in scope? whose? seen before? And those that are over.
+//!
+//! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → journal →
+//! queue of its host (`frontier`).
+
+use super::{Outside, Shard};
+use crate::hops::Hops;
+use crate::log::{Entries, ReplayStep};
+use crate::outcome::{Failure, FetchJob};
+use crate::stage::{self, Stage};
+use crate::time::Instant;
+use crate::url::{Url, UrlBatch};
+use crate::visited::Seen;
+
+impl Shard {
+    /// A link or seed was found; `depth` are the bits of its `Hops`.
+    pub(super) fn found(&mut self, now: Instant, url: &Url, depth: u16) {
+        let _stage = stage::enter(Stage::Exchange);
+        let site = self.sites.of(url.host());
+        if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
+            *match outside {
+                Outside::Elsewhere => &mut self.stats.links_out_of_scope,
+                Outside::Depth => &mut self.stats.links_too_deep,
+                Outside::Redirects => &mut self.stats.redirects_too_many,
+            } += 1;
+            return;
+        }
+        let owner = self.partition.shard_of_known(url, site);
+        if owner == self.index {
+            let key = self.keys.key(url);
+            self.accept(now, key, url, depth);
+        } else {
+            self.journal.entries(now).outgoing.push(depth, url.as_str());
+            self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
+        }
+    }
+
+    /// Another shard sent URLs.
+    pub(super) fn receive_urls(&mut self, now: Instant, batch: &UrlBatch) {
+        let _stage = stage::enter(Stage::Url);
+        self.stats.exchanged_in += batch.len() as u64;
+        batch.for_each_url(|depth, url| {
+            debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
+            let key = self.keys.key(url);
+            self.accept(now, key, url, depth);
+        });
+    }
+
+    /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
+    /// server gives out a session. Such a target has been taken for the page that sent there, and gets a place of its own.
+    pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
+        let depth = Hops::from_bits(job.depth).redirect();
+        if self.keys.are_urls()
+            || *target == job.url
+            || self.keys.key(target) != self.keys.key(&job.url)
+            || self.scope.admits(target, target.site(), depth).is_err()
+        {
+            return;
+        }
+        let lone_key = self.keys.lone_key(target);
+        self.accept(now, lone_key, target, depth.bits());
+    }
+
+    /// A page's URL is over, for good.
+    pub(super) fn note_over(&mut self, now: Instant, url: &Url, failure: Option<Failure>) {
+        let _stage = stage::enter(Stage::Journal);
+        let fingerprint = self.keys.fingerprint(url);
+        self.journal.entries(now).over.push(fingerprint);
+        self.over += 1;
+        if let Some(failure) = failure {
+            self.stats.fail(failure);
+        }
+    }
+
+    /// What an earlier run wrote down. `is_over` says whether a URL with this fingerprint needs no fetch any more.
+    pub(super) fn replayed(&mut self, now: Instant, step: ReplayStep, is_over: impl Fn(u64) -> bool) {
+        match step {
+            ReplayStep::Accepted(entries) => {
+                for (depth, text) in entries.accepted.iter() {
+                    let Ok(url) = Url::from_canonical(text) else { continue };
+                    let over = is_over(self.keys.fingerprint(&url));
+                    self.known += 1;
+                    self.known_waiting += u64::from(!over);
+                    self.remember(now, &url, depth, over);
+                }
+            }
+            ReplayStep::Rest { entries, resend } => self.reconsider(now, &entries, resend),
+        }
+    }
+
+    /// A journal's URL is known again. Room is no question here: what was accepted stays accepted, also when
+    /// `visited.urls_max` is less than it was.
+    fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
+        let key = self.keys.key(url);
+        let is_new = self.visited.insert_anyway(key)
+            // The page of its key led here, or it would not have been accepted.
+            || (!self.keys.are_urls() && self.visited.insert_anyway(self.keys.lone_key(url)));
+        if is_new && !over {
+            self.frontier.offer(now, url, depth, &mut self.spool);
+        }
+    }
+
+    /// What was set aside gets another chance, and with `resend` what was found for other shards is sent again.
+    fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
+        for (depth, text) in entries.aside.iter() {
+            let Ok(url) = Url::from_canonical(text) else { continue };
+            if self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_err() {
+                continue;
+            }
+            let key = self.keys.key(&url);
+            match self.visited.insert(key) {
+                Seen::New => {
+                    self.journal.entries(now).accepted.push(depth, url.as_str());
+                    self.frontier.offer(now, &url, depth, &mut self.spool);
+                }
+                Seen::Before => {}
+                // It stands in the journal already; each restart would double the list.
+                Seen::Full => self.stats.set_aside += 1,
+            }
+        }
+        for (depth, text) in entries.outgoing.iter().filter(|_| resend) {
+            if let Ok(url) = Url::from_canonical(text) {
+                self.found(now, &url, depth);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
+        let seen = {
+            let _stage = stage::enter(Stage::Visited);
+            self.visited.insert(key)
+        };
+        match seen {
+            Seen::New => {
+                {
+                    let _stage = stage::enter(Stage::Journal);
+                    self.journal.entries(now).accepted.push(depth, url.as_str());
+                }
+                let _stage = stage::enter(Stage::Frontier);
+                self.frontier.offer(now, url, depth, &mut self.spool);
+            }
+            Seen::Before => {}
+            Seen::Full => {
+                let _stage = stage::enter(Stage::Journal);
+                self.journal.entries(now).aside.push(depth, url.as_str());
+                self.stats.set_aside += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An HTTP transaction: one request, its response, and how they crossed the wire.
+//!
+//! What the hands bring home and the brain reads: facts alone, nothing is decided here.
+
+use std::net::IpAddr;
+
+use crate::http;
+use crate::time::{Duration, UnixTime};
+
+/// One request and its response.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// What came; `truncated` says when not all.
+    pub response: http::Response,
+    /// The request as it was sent, but for credentials, in whose place stands a word.
+    pub request_bytes: Vec<u8>,
+    /// The peer's address; `None` where a proxy looked it up.
+    pub ip: Option<IpAddr>,
+    /// When it began, by the wall clock.
+    pub started: UnixTime,
+    /// How long its parts took.
+    pub timings: Timings,
+    /// The connection had been used before.
+    pub reused: bool,
+    /// The TLS in use; `None` over plain HTTP.
+    pub tls: Option<TlsInfo>,
+    /// Over TLS.
+    pub secure: bool,
+    /// The connection was reset or broke in TLS before the body's end.
+    pub reset: bool,
+    /// The body was cut because it came more slowly than `fetch.rate_min`.
+    pub slow: bool,
+    /// More came than the response, of which nobody knows what it is.
+    pub excess: bool,
+}
+
+/// How long the parts of a transaction took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// TCP connect; zero when reused.
+    pub connect: Duration,
+    /// TLS handshake; zero when reused or plain.
+    pub tls: Duration,
+    /// From the request to the first byte of the response.
+    pub first_byte: Duration,
+    /// From the beginning to the last byte.
+    pub total: Duration,
+}
+
+/// What is known of a connection's TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// `TLSv1_2` or `TLSv1_3`.
+    pub version: &'static str,
+    /// Cipher suite by its IANA name.
+    pub cipher: &'static str,
+    /// What was wrong with the certificate; under `tls.certificates = "record"` alone.
+    pub certificate_error: Option<String>,
+}
