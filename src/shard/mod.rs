@@ -200,7 +200,12 @@ impl Shard {
         if let Some(query) = self.next_query(now) {
             return Some(Effect::Ask(query));
         }
-        self.next_fetch(now).map(Effect::Fetch)
+        if let Some(job) = self.next_fetch(now) {
+            return Some(Effect::Fetch(job));
+        }
+        // Hosts that were looked at on the way may want blocks from the spool, and URLs may be over.
+        self.write(now);
+        self.effects.pop_front()
     }
 
     /// When to ask again although nothing came in; a time in the past for now.

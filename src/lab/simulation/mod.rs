@@ -25,6 +25,7 @@ use super::fake_http::transaction;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
 use super::Rng;
+use crate::config::PartitionKey;
 use crate::control::{Look, Supervisor};
 use crate::http::Limits;
 use crate::ledger::{HOLD_SLACK, Ledger};
@@ -111,8 +112,10 @@ impl Simulation {
     /// The crawl of `rng_seed`.
     pub fn new(rng_seed: u64) -> Simulation {
         let mut rng = Rng::new(rng_seed);
-        let web = FakeWeb::new(rng_seed);
+        let mut web = FakeWeb::new(rng_seed);
         let plan = Plan::new(&mut rng, &web, rng_seed);
+        // With hosts of a site in different shards, a robots.txt on another host is out of reach.
+        web.moved_robots = plan.partition.key == PartitionKey::Site;
         let name_servers = FakeNameServers::new(web.clone(), &mut rng);
         let interruptions = Interruption::some(&mut rng);
         let politeness = &plan.config.politeness;
@@ -348,6 +351,13 @@ impl Simulation {
         let look = is_watched.then_some(self.run.next_look.max(self.now + TICK));
         let Some(next) = [due, event, interruption, look].into_iter().flatten().min() else {
             self.complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
+            for shard in &mut self.run.shards {
+                let (report, due) = (shard.report(), shard.next_due());
+                let stats = shard.stats();
+                let (queued, fetches, lookups) = (stats.queued, stats.in_flight, stats.lookups);
+                let what = format!("{report:?} {queued} queued, {fetches} fetches, {lookups} lookups, due {due:?}");
+                self.complaints.push(what);
+            }
             return false;
         };
         if next > STUCK {
