@@ -231,7 +231,5 @@ fn check(meter: &mut Meter, at: Instant, delay: Duration, name: &str, complaints
 
 /// Requests that a host answers before it dies.
 const LIVES: u32 = 5;
-/// An answer of a name server may be used this long, however short its time to live.
-const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
 /// From the start of a request to its arrival.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(300);

@@ -175,8 +175,12 @@ impl Lookup {
         if question.tries < TRIES && !self.patience.is_zero() && question.erred.contains(&false) {
             return Next::Query;
         }
-        // What is known of the other family is enough to go on.
-        if self.addrs.is_empty() { Next::Over(Err(question.failure)) } else { self.over(now) }
+        if self.addrs.is_empty() {
+            return Next::Over(Err(question.failure));
+        }
+        // What is known of the other family is enough to go on, for a while: it may be the one that does not connect.
+        self.until = self.until.min(now + HALF_HOLDS_MAX);
+        self.over(now)
     }
 
     fn next_family(&mut self, now: Instant) -> Next {
@@ -197,6 +201,9 @@ impl Lookup {
         Next::Over(Ok((std::mem::take(&mut self.addrs), until.since(now))))
     }
 }
+
+/// How long the addresses of one family hold when the servers failed to tell those of the other.
+const HALF_HOLDS_MAX: Duration = Duration::from_secs(30);
 
 /// Addresses taken of one answer; more serve nobody.
 pub const ADDRS_MAX: usize = 16;

@@ -160,3 +160,5 @@ fn redirect(job: &FetchJob, response: &http::Response) -> Option<Url> {
     job.url.join(String::from_utf8_lossy(location).trim()).ok()
 }
 
+#[cfg(test)]
+mod tests;

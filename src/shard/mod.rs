@@ -321,3 +321,5 @@ impl Shard {
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;
 
+#[cfg(test)]
+mod tests;

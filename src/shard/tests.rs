@@ -2,147 +2,336 @@
 
 use super::*;
 use crate::config::{Difference, PartitionKey};
+use crate::exchange::message::{Header, Kind};
+use crate::http::Method;
+use crate::log::block::blocks;
+use crate::names::Answer;
+use crate::outcome::{Failure, FetchJob, JobKind};
+use crate::spool::SpoolOp;
+use crate::transaction::{Timings, Transaction};
+use crate::url::UrlBatch;
 
-fn shard(change: impl FnOnce(&mut Config)) -> Shard {
+/// A shard with what its disk holds.
+struct Rig {
+    shard: Shard,
+    journal: Vec<u8>,
+    blocks: Vec<(crate::spool::Block, Vec<u8>)>,
+    /// Blocks come back with another bit.
+    damages_blocks: bool,
+    /// The ring to the other shard takes what is sent.
+    has_room: bool,
+    sent: Vec<Vec<u8>>,
+    fetches: Vec<FetchJob>,
+    end: Option<Result<(), String>>,
+}
+
+fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut config = Config::default();
     config.agent.name = "shard".to_owned();
+    config.dns.hosts.insert("s.test".to_owned(), vec!["192.0.2.1".parse().expect("an address")]);
     change(&mut config);
+    config
+}
+
+impl Rig {
+    fn new(config: Config, journal: Vec<u8>) -> Rig {
+        let scope = Scope::new(&config.scope, []);
+        let setup = Setup {
+            index: 0,
+            partition: Partition { key: PartitionKey::Site, shards: 2 },
+            scope,
+            rng_seed: 1,
+            budget: Arc::new(PageBudget::new(config.crawl.pages_max)),
+            config: Arc::new(config),
+            user_agent: "shard/1".to_owned(),
+            ledger: Arc::new(Ledger::new(16)),
+            name_servers: 1,
+            next_segment: 0,
+        };
+        let shard = Shard::new(setup).expect("a shard");
+        let mut rig = Rig {
+            shard,
+            journal,
+            blocks: Vec::new(),
+            damages_blocks: false,
+            has_room: true,
+            sent: Vec::new(),
+            fetches: Vec::new(),
+            end: None,
+        };
+        rig.run(Instant::ZERO);
+        rig
+    }
+
+    /// Carries out everything until nothing is left; lookups are never answered.
+    fn run(&mut self, now: Instant) {
+        while let Some(effect) = self.shard.poll(now) {
+            match effect {
+                Effect::Fetch(job) => self.fetches.push((*job).clone()),
+                Effect::Ask(_) | Effect::Note(_) => {}
+                Effect::Send(message) if self.has_room => self.sent.push(message.bytes),
+                Effect::Send(message) => self.shard.handle(now, Input::Refused(message)),
+                Effect::Disk(op) => {
+                    let end = self.disk(op);
+                    self.shard.handle(now, Input::Disk(end));
+                }
+                Effect::End(result) => self.end = Some(result),
+            }
+        }
+    }
+
+    fn disk(&mut self, op: DiskOp) -> DiskEnd {
+        let bytes = op.bytes();
+        match op {
+            DiskOp::Append { position, bytes } => {
+                assert_eq!(position, self.journal.len() as u64);
+                self.journal.extend(bytes);
+            }
+            DiskOp::ReadLog { position } => {
+                return DiskEnd::LogRead { bytes: self.journal[position as usize..].to_vec() };
+            }
+            DiskOp::CutLog { bytes } => self.journal.truncate(bytes as usize),
+            DiskOp::Spool(SpoolOp::Write { block, bytes }) => self.blocks.push((block, bytes)),
+            DiskOp::Spool(SpoolOp::Read { block }) => {
+                let at = self.blocks.iter().position(|(at, _)| *at == block).expect("written before");
+                let mut bytes = self.blocks.remove(at).1;
+                bytes[2] ^= u8::from(self.damages_blocks);
+                return DiskEnd::BlockRead { block, bytes };
+            }
+            DiskOp::Spool(SpoolOp::Delete { .. }) | DiskOp::Segment(_) => {}
+        }
+        DiskEnd::Done { spare: None, bytes }
+    }
+
+    /// URLs from the other shard, as that sends them.
+    fn receive(&mut self, number: u64, urls: &[&str]) {
+        let mut batch = UrlBatch::new();
+        urls.iter().for_each(|url| assert!(batch.push(0, url)));
+        let header = Header { kind: Kind::Urls, number, acknowledged: 0 };
+        self.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
+    }
+
+    fn seed(&mut self, url: &Url) {
+        self.shard.handle(Instant::ZERO, Input::Command(Command::Seeds(vec![url.clone()])));
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.shard.handle(Instant::ZERO, Input::Command(Command::Enter(phase)));
+        self.run(Instant::ZERO);
+    }
+
+    fn counts(&mut self) -> (u64, u64) {
+        let stats = self.shard.stats();
+        (stats.queued, stats.visited)
+    }
+}
+
+/// Names of hosts of a shard.
+fn names(shard: u16) -> impl Iterator<Item = String> {
     let partition = Partition { key: PartitionKey::Site, shards: 2 };
-    let scope = Scope::new(&config.scope, []);
-    Shard::new(0, partition, scope, 1, &config, Arc::new(Ledger::new(16)))
+    (0..).map(|site| format!("s{site}.test")).filter(move |name| partition.shard_of_host(name) == shard)
 }
 
 /// URLs of the other shard, about a kilobyte each.
-fn foreign(shard: &Shard, number: usize) -> Url {
-    let name = (0..).map(|site| format!("s{site}.test")).find(|name| shard.partition.shard_of_host(name) == 1);
-    let text = format!("http://{}/{number}/{}", name.unwrap_or_default(), "x".repeat(1_000));
-    Url::parse(&text).expect("a URL")
+fn foreign(number: usize) -> Url {
+    let name = names(1).next().unwrap_or_default();
+    Url::parse(&format!("http://{name}/{number}/{}", "x".repeat(1_000))).expect("a URL")
+}
+
+/// Jobs of a shard whose robots.txt is missing everywhere and whose pages are these.
+fn response(job: &FetchJob, status: u16, head: &str, body: &str) -> Input {
+    let mut reader = crate::http::ResponseReader::new(Method::Get, crate::http::Limits::from(&Config::default().fetch));
+    let bytes = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{head}\r\n{body}");
+    reader.feed(bytes.as_bytes()).expect("HTTP");
+    reader.end_of_stream().expect("a head");
+    let transaction = Transaction {
+        response: reader.into_response().expect("a response"),
+        request_bytes: Vec::new(),
+        ip: job.addr,
+        started: crate::time::UnixTime::from_micros(0),
+        timings: Timings::default(),
+        reused: false,
+        tls: None,
+        secure: false,
+        reset: false,
+        slow: false,
+        excess: false,
+    };
+    Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
 }
 
 #[test]
 fn what_was_not_handed_over_is_read_back_however_much_it_is() {
-    let mut shard = shard(|config| config.exchange.waiting_bytes_max = 1 << 30);
-    let first = foreign(&shard, 0);
+    let mut rig = Rig::new(config(|config| config.exchange.waiting_bytes_max = 1 << 30), Vec::new());
+    rig.has_room = false;
     let urls = 70_000;
     for number in 0..urls {
-        let url = first.join(&format!("/{number}/{}", "x".repeat(1_000))).expect("a URL");
-        shard.found(Instant::ZERO, &url, 0);
+        rig.seed(&foreign(number));
     }
-    shard.flush_exchange(Instant::ZERO, &mut |_, _| false);
-    let mut file = Vec::new();
-    while let Some(block) = shard.journal_block(Instant::ZERO, true) {
-        file.extend(block);
-    }
-    let read: usize = journal::blocks(&file).map(|(entries, _)| entries.outgoing.len()).sum();
+    rig.run(Instant::ZERO);
+    rig.enter(Phase::Close);
+    assert_eq!(rig.end, Some(Ok(())));
+    let read: usize = blocks(&rig.journal).map(|(entries, _)| entries.outgoing.len()).sum();
     assert_eq!(read, urls);
+    // The next run sends them once more, and does not note them as handed over.
+    let mut next = Rig::new(config(|_| {}), rig.journal);
+    next.enter(Phase::Drain);
+    let sent: usize = next.sent.iter().map(|bytes| UrlBatch::from_bytes(bytes[Header::BYTES..].to_vec()).unwrap().len()).sum();
+    assert_eq!(sent, urls);
 }
 
 #[test]
-fn a_block_that_is_not_what_was_written_is_noticed() {
+fn a_block_that_is_not_what_was_written_ends_the_run() {
     for damaged in [true, false] {
-        let mut shard = shard(|config| {
+        let small = |config: &mut Config| {
             config.exchange.batch_urls_max = 1;
             config.exchange.waiting_bytes_max = 0;
-        });
+        };
+        let mut rig = Rig::new(config(small), Vec::new());
+        rig.damages_blocks = damaged;
         for number in 0..3 {
-            let url = foreign(&shard, number);
-            shard.found(Instant::ZERO, &url, 0);
+            rig.seed(&foreign(number));
         }
-        shard.flush_exchange(Instant::ZERO, &mut |_, _| true);
-        let mut written = Vec::new();
-        while let Some(op) = shard.next_spool_op() {
-            match op {
-                SpoolOp::Write { block, bytes } => written.push((block, bytes)),
-                SpoolOp::Read { block, purpose } => {
-                    let at = written.iter().position(|(at, _)| *at == block).expect("written before");
-                    let mut bytes = written.remove(at).1;
-                    if damaged {
-                        bytes[2] ^= 1;
-                    }
-                    assert_eq!(shard.spool_read(Instant::ZERO, block, purpose, bytes), !damaged);
-                }
-                SpoolOp::Delete { .. } => {}
-            }
-        }
+        rig.run(Instant::ZERO);
+        let why = "the store stopped: spool/0: a block is not what was written";
+        assert_eq!(rig.end, damaged.then(|| Err(why.to_owned())));
+        assert_eq!(rig.sent.len(), if damaged { 1 } else { 3 });
     }
 }
 
 /// A crawl with a full visited set, resumed again and again: nobody loses a place, and nothing is noted twice.
 #[test]
 fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
-    let full = || shard(|config| config.visited.urls_max = 20);
-    let mut first = full();
-    let urls: Vec<Url> =
-        (0..).map(|number| Url::parse(&format!("http://s{number}.test/")).expect("a URL")).take(200).collect();
-    let own: Vec<&Url> = urls.iter().filter(|url| first.partition.shard_of(url) == 0).collect();
-    for url in &own {
-        first.found(Instant::ZERO, url, 0);
-    }
-    let block = first.journal_block(Instant::ZERO, true).expect("a block");
-    let (entries, _) = Entries::from_block(&block).expect("a whole block");
-    assert_eq!((entries.accepted.len(), entries.aside.len() + 10), (10, own.len()));
-    let before = Entries { aside: entries.aside.clone(), ..Entries::default() };
-    let mut resumed = full();
-    for (depth, text) in entries.accepted.iter() {
-        resumed.remember(Instant::ZERO, &Url::from_canonical(text).expect("a URL"), depth, false);
-    }
-    resumed.reconsider(Instant::ZERO, &before, true);
-    assert_eq!((resumed.queued(), resumed.visited()), (10, 10));
-    assert_eq!(resumed.journal_block(Instant::ZERO, true), None);
+    let full = || config(|config| config.visited.urls_max = 20);
+    let mut first = Rig::new(full(), Vec::new());
+    let own: Vec<Url> = names(0).take(100).map(|name| Url::parse(&format!("http://{name}/")).expect("a URL")).collect();
+    own.iter().for_each(|url| first.seed(url));
+    first.enter(Phase::Close);
+    let noted = |journal: &[u8]| {
+        let entries: Vec<_> = blocks(journal).map(|(entries, _)| entries).collect();
+        let sum = |count: fn(&crate::log::Entries) -> usize| entries.iter().map(count).sum::<usize>();
+        (sum(|entries| entries.accepted.len()), sum(|entries| entries.aside.len()))
+    };
+    assert_eq!(noted(&first.journal), (10, own.len() - 10));
+    let mut resumed = Rig::new(full(), first.journal.clone());
+    assert_eq!(resumed.counts(), (10, 10));
+    resumed.enter(Phase::Close);
+    assert_eq!(resumed.journal, first.journal);
     // With a lower limit than before, too.
-    let mut smaller = shard(|config| config.visited.urls_max = 4);
-    for (depth, text) in entries.accepted.iter() {
-        smaller.remember(Instant::ZERO, &Url::from_canonical(text).expect("a URL"), depth, false);
-    }
-    assert_eq!((smaller.queued(), smaller.visited()), (10, 10));
+    let mut smaller = Rig::new(config(|config| config.visited.urls_max = 4), first.journal.clone());
+    assert_eq!(smaller.counts(), (10, 10));
+    // With room, those that were set aside are accepted, and noted as that.
+    let mut larger = Rig::new(config(|_| {}), first.journal);
+    assert_eq!(larger.counts(), (100, 100));
+    larger.enter(Phase::Close);
+    assert_eq!(noted(&larger.journal), (100, own.len() - 10));
 }
 
 /// Where a page is known by its key, a redirect to another address with this key is the only way to have it.
 #[test]
 fn a_page_that_redirects_within_its_key_is_had_once() {
-    let by_key = || shard(|config| config.visited.index_pages = Difference::Ignore);
-    let mut first = by_key();
-    let site = (0..)
-        .map(|site| format!("http://s{site}.test"))
-        .find(|site| Url::parse(site).is_ok_and(|url| first.partition.shard_of(&url) == 0));
-    let url = |path: &str| Url::parse(&format!("{}{path}", site.as_deref().unwrap_or_default())).expect("a URL");
-    let job = |path: &str| FetchJob {
-        id: 1,
-        host: 0,
-        kind: JobKind::Page,
-        url: url(path),
-        addr: None,
-        both_families: false,
-        others: Vec::new(),
-        depth: 0,
-        attempt: 0,
-        deadline: Instant::NEVER,
-        rest: crate::time::Duration::ZERO,
+    let name = names(0).next().unwrap_or_default();
+    let url = |path: &str| Url::parse(&format!("http://{name}{path}")).expect("a URL");
+    let addr = "192.0.2.1".parse().expect("an address");
+    let by_key = |difference| {
+        config(|config| {
+            config.visited.index_pages = difference;
+            config.dns.hosts.insert(name.clone(), vec![addr]);
+            config.politeness.host_delay = Duration::ZERO;
+            config.politeness.ip_delay = Duration::ZERO;
+        })
     };
-    for path in ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"] {
-        first.found(Instant::ZERO, &url(path), 0);
+    let paths = ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"];
+    let mut first = Rig::new(by_key(Difference::Ignore), Vec::new());
+    paths.iter().for_each(|path| first.seed(&url(path)));
+    assert_eq!(first.counts(), (1, 1));
+    let mut pages = Vec::new();
+    for step in 0.. {
+        let now = Instant::ZERO + Duration::from_millis(step);
+        first.run(now);
+        let Some(job) = first.fetches.pop() else { break };
+        let end = match (job.kind, job.url.path_and_query()) {
+            (JobKind::Page, "/d/index.html") => response(&job, 301, "Location: /d/\r\n", ""),
+            (JobKind::Page, _) => response(&job, 200, "", "<a href='/d/index.php'>again</a>"),
+            _ => response(&job, 404, "", ""),
+        };
+        if job.kind == JobKind::Page {
+            pages.push(job.url.path_and_query().to_owned());
+        }
+        first.shard.handle(now, end);
     }
-    assert_eq!((first.queued(), first.visited()), (1, 1));
-    // To itself, and to another page, which is found as any link is.
-    first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/d/index.html"));
-    first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/e/"));
-    assert_eq!(first.queued(), 1);
-    for _ in 0..2 {
-        first.redirected(Instant::ZERO, &job("/d/index.html"), &url("/d/"));
-        assert_eq!(first.queued(), 2);
+    assert_eq!(pages, ["/d/index.html", "/d/"], "what is fetched is what was found");
+    first.enter(Phase::Close);
+    let mut resumed = Rig::new(by_key(Difference::Ignore), first.journal);
+    assert_eq!(resumed.counts(), (0, 2));
+    resumed.seed(&url("/d/index.php"));
+    assert_eq!(resumed.counts(), (0, 2));
+    let mut without = Rig::new(by_key(Difference::Keep), Vec::new());
+    paths.iter().for_each(|path| without.seed(&url(path)));
+    assert_eq!(without.counts(), (3, 3));
+}
+
+/// A fetch that ends after the word to abort: its links would go into a batch that nobody sends any more, and its page
+/// would be over.
+#[test]
+fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
+    let name = names(0).next().unwrap_or_default();
+    let addr = "192.0.2.1".parse().expect("an address");
+    let mut rig = Rig::new(config(|config| drop(config.dns.hosts.insert(name.clone(), vec![addr]))), Vec::new());
+    rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+    rig.run(Instant::ZERO);
+    let robots = rig.fetches.pop().expect("a fetch of robots.txt");
+    rig.shard.handle(Instant::ZERO, response(&robots, 404, "", ""));
+    let later = Instant::ZERO + Duration::from_secs(60);
+    rig.run(later);
+    let job = rig.fetches.pop().expect("a fetch of the page");
+    assert_eq!(job.kind, JobKind::Page);
+    rig.enter(Phase::Abort);
+    let link = foreign(0);
+    rig.shard.handle(later, response(&job, 200, "", &format!("<a href='{link}'>there</a>")));
+    rig.run(later);
+    assert!(rig.shard.report().quiet && rig.sent.is_empty());
+    rig.enter(Phase::Close);
+    assert_eq!(rig.end, Some(Ok(())));
+    let entries: Vec<_> = blocks(&rig.journal).map(|(entries, _)| entries).collect();
+    assert!(entries.iter().all(|entries| entries.over.is_empty() && entries.outgoing.is_empty()));
+    assert_eq!(Rig::new(config(|_| {}), rig.journal).counts(), (1, 1), "the next run fetches it again");
+}
+
+/// An input that nobody asked for is a fault of ours, told with its place.
+#[test]
+fn what_was_not_asked_for_is_a_fault() {
+    let block = crate::spool::Block { file: 0, offset: 0, bytes: 1, urls: 1 };
+    let inputs: [(&str, Input); 6] = [
+        ("a fetch", Input::Fetched { job: 7, result: Err(Failure::Reset) }),
+        ("an answer", Input::Answered { lookup: 7, answer: Answer::Silent }),
+        ("a block", Input::Disk(DiskEnd::BlockRead { block, bytes: vec![0] })),
+        ("a write", Input::Disk(DiskEnd::Done { spare: None, bytes: 0 })),
+        ("a journal", Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })),
+        (
+            "an acknowledgement",
+            Input::Received {
+                from: 1,
+                bytes: Header { kind: Kind::Acknowledgement, number: 0, acknowledged: 1 }.with(&[]),
+            },
+        ),
+    ];
+    for (what, input) in inputs {
+        let mut rig = Rig::new(config(|_| {}), Vec::new());
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rig.shard.handle(Instant::ZERO, input)));
+        assert!(result.is_err(), "{what} that was not asked for was taken");
     }
-    let block = first.journal_block(Instant::ZERO, true).expect("a block");
-    let (entries, _) = Entries::from_block(&block).expect("a whole block");
-    let texts: Vec<&str> = entries.accepted.iter().map(|(_, text)| text).collect();
-    assert_eq!(texts, [url("/d/index.html").as_str(), url("/d/").as_str()], "what is fetched is what was found");
-    let mut resumed = by_key();
-    entries.accepted.for_each_url(|depth, url| resumed.remember(Instant::ZERO, url, depth, false));
-    assert_eq!(resumed.queued(), 2);
-    resumed.found(Instant::ZERO, &url("/d/index.php"), 0);
-    assert_eq!(resumed.queued(), 2);
-    let mut without = shard(|_| {});
-    for path in ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"] {
-        without.found(Instant::ZERO, &url(path), 0);
-    }
-    assert_eq!(without.queued(), 3);
+}
+
+#[test]
+fn what_came_with_the_word_to_close_is_written() {
+    let mut rig = Rig::new(config(|_| {}), Vec::new());
+    let name = names(0).next().unwrap_or_default();
+    rig.receive(1, &[&format!("http://{name}/one")]);
+    rig.enter(Phase::Drain);
+    rig.receive(2, &[&format!("http://{name}/two")]);
+    rig.enter(Phase::Close);
+    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!(blocks(&rig.journal).map(|(entries, _)| entries.accepted.len()).sum::<usize>(), 2);
+    assert_eq!(rig.shard.report(), ShardReport { quiet: true, sent: 0, received: 2 });
 }

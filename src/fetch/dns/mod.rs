@@ -6,6 +6,8 @@
 //! Limits: an alias whose end the server does not give is followed by hickory, a few steps, and a long answer is fetched
 //! over TCP: neither counts as a query of its own.
 
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::net::IpAddr;

@@ -205,7 +205,7 @@ impl Simulation {
                     return;
                 }
                 lane.push_back(message.bytes);
-                let look = millis(self.rng.below(1_000));
+                let look = millis(self.rng.below(300));
                 self.later(look, Event::Deliver(index as u16, message.to));
             }
             Effect::Disk(op) => {
