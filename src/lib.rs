@@ -33,7 +33,8 @@ pub mod route;
 
 pub mod visited;
 
-pub mod ledger;
+pub mod politeness;
+pub use politeness::ledger;
 
 pub mod frontier;
 

@@ -10,24 +10,14 @@
 use std::collections::HashMap;
 use std::mem;
 
-use crate::outcome::Failure;
-use crate::time::Instant;
+use crate::politeness::FailureRecord;
 
-/// What a host did when it was last in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Past {
-    /// Failed requests since the last success.
-    pub failures_in_row: u32,
-    /// Why it was given up, and until when.
-    pub given_up: Option<(Failure, Instant)>,
-}
-
-/// Names with their past.
+/// Names with their record.
 #[derive(Debug)]
 pub struct Fallen {
     generation_max: usize,
-    young: HashMap<Box<str>, Past>,
-    old: HashMap<Box<str>, Past>,
+    young: HashMap<Box<str>, FailureRecord>,
+    old: HashMap<Box<str>, FailureRecord>,
 }
 
 impl Fallen {
@@ -37,15 +27,15 @@ impl Fallen {
     }
 
     /// A host that failed is forgotten.
-    pub fn note(&mut self, name: Box<str>, past: Past) {
+    pub fn note(&mut self, name: Box<str>, record: FailureRecord) {
         if self.young.len() >= self.generation_max {
             self.old = mem::take(&mut self.young);
         }
-        self.young.insert(name, past);
+        self.young.insert(name, record);
     }
 
     /// A host of this name is met again.
-    pub fn take(&mut self, name: &str) -> Option<Past> {
+    pub fn take(&mut self, name: &str) -> Option<FailureRecord> {
         self.young.remove(name).or_else(|| self.old.remove(name))
     }
 }
@@ -54,8 +44,8 @@ impl Fallen {
 mod tests {
     use super::*;
 
-    fn failed(times: u32) -> Past {
-        Past { failures_in_row: times, given_up: None }
+    fn failed(times: u32) -> FailureRecord {
+        FailureRecord { failures_in_row: times, given_up: None }
     }
 
     #[test]

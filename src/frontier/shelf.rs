@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use super::host::{Host, Robots, State};
+use super::host::{Host, State};
+use super::origin::Robots;
 use super::{Frontier, ROW_ROOM};
 use crate::outcome::HostId;
 use crate::robots::Rules;
@@ -87,10 +88,10 @@ impl Shelf {
 impl Frontier {
     /// Notes that an origin holds rules.
     pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
-        let Some(number) = self.hosts[id as usize].rules_number(index).filter(|number| *number > 0) else { return };
+        let Some(number) = self.hosts[id].rules_number(index).filter(|number| *number > 0) else { return };
         if self.shelf.row.len() >= self.shelf.row_max {
             let hosts = &self.hosts;
-            self.shelf.row.retain(|(number, id, index)| hosts[*id as usize].has_rules(*number, *index));
+            self.shelf.row.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
             self.shelf.row_max = 2 * self.shelf.row.len() + ROW_ROOM;
         }
         self.shelf.row.push_back((number, id, index as u8));
@@ -105,11 +106,11 @@ impl Frontier {
                 }
                 let Some(entry) = self.shelf.row.pop_front() else { return };
                 let (number, id, index) = entry;
-                let host = &mut self.hosts[id as usize];
+                let host = &mut self.hosts[id];
                 if !host.has_rules(number, index) {
                     continue;
                 }
-                if host.state == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
+                if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
                     host.origins[usize::from(index)].forget();
                 } else {
                     self.shelf.row.push_back(entry);
@@ -129,14 +130,6 @@ impl Host {
 
     fn has_rules(&self, number: u64, index: u8) -> bool {
         self.rules_number(usize::from(index)) == Some(number)
-    }
-
-    /// Whether no URL waits for just these rules, or they have served one.
-    fn can_do_without_rules(&self, index: usize) -> bool {
-        let Some(origin) = self.origins.get(index) else { return false };
-        let waiting = self.hand.iter().chain(self.retries.iter().map(|(_, entry)| entry));
-        matches!(origin.robots, Robots::Known { used: true, .. })
-            || origin.parked.len() == 0 && !waiting.into_iter().any(|entry| origin.is_of(&entry.url))
     }
 }
 
