@@ -1,8 +1,8 @@
 //! The URLs of one host that wait: the one under consideration, those that wait for another try, and the queue.
 //!
-//! Decides: the URL in hand first, then a retry that is due, then the oldest of the queue. While too many wait for
+//! Decides: the current URL first, then a retry that is due, then the oldest of the queue. While too many wait for
 //! another try, no new URL is taken until one of them has had its turn.
-//! Invariants: at most one URL is in hand.
+//! Invariants: at most one URL is the current one.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
 use super::queue::{HostQueue, Refill};
@@ -15,7 +15,7 @@ use crate::url::{Url, UrlBatch};
 pub struct Backlog {
     queue: HostQueue,
     /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
-    hand: Option<Entry>,
+    current: Option<Entry>,
     retries: Vec<(Instant, Entry)>,
     retries_bytes: u64,
 }
@@ -34,8 +34,8 @@ pub struct Entry {
 /// What the queue has to give.
 #[derive(Debug)]
 pub enum Taken {
-    /// There is a URL in hand now.
-    Hand,
+    /// There is a current URL now.
+    Url,
     /// This block must come back first.
     Read(Block),
     /// Nothing.
@@ -68,20 +68,20 @@ impl Backlog {
         self.queue.ram_bytes() as u64 + self.retries_bytes
     }
 
-    /// The URL in hand.
-    pub fn in_hand(&self) -> Option<&Entry> {
-        self.hand.as_ref()
+    /// The URL under consideration.
+    pub fn current(&self) -> Option<&Entry> {
+        self.current.as_ref()
     }
 
-    /// Takes the URL out of the hand.
-    pub fn take_hand(&mut self) -> Option<Entry> {
-        self.hand.take()
+    /// Takes the current URL away.
+    pub fn take_current(&mut self) -> Option<Entry> {
+        self.current.take()
     }
 
-    /// Takes a URL into the hand, which must be empty.
-    pub fn put_in_hand(&mut self, entry: Entry) {
-        debug_assert!(self.hand.is_none(), "two URLs in hand");
-        self.hand = Some(entry);
+    /// Makes a URL the current one; there must be none.
+    pub fn set_current(&mut self, entry: Entry) {
+        debug_assert!(self.current.is_none(), "two current URLs");
+        self.current = Some(entry);
     }
 
     /// Tries a URL again at `at`.
@@ -96,7 +96,7 @@ impl Backlog {
         (self.retries.len(), self.retries.iter().map(|(at, _)| *at).min())
     }
 
-    /// Takes a URL that is due for another try into the hand; whether there was one.
+    /// Makes a URL that is due for another try the current one; whether there was one.
     pub fn take_retry(&mut self, now: Instant) -> bool {
         let Some(index) = self.retries.iter().position(|(at, _)| *at <= now) else { return false };
         let (_, entry) = self.retries.swap_remove(index);
@@ -104,7 +104,7 @@ impl Backlog {
             self.retries = Vec::new();
         }
         self.retries_bytes -= entry.ram_bytes();
-        self.put_in_hand(entry);
+        self.set_current(entry);
         true
     }
 
@@ -113,15 +113,15 @@ impl Backlog {
         self.retries.iter_mut().for_each(|(at, _)| *at = now);
     }
 
-    /// Takes the oldest URL of the queue into the hand, and counts in `damaged` those that cannot be read.
+    /// Makes the oldest URL of the queue the current one, and counts in `damaged` those that cannot be read.
     pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
         loop {
             if let Some((depth, text)) = self.queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
-                        self.put_in_hand(Entry { url, depth, attempt: 0 });
-                        return Taken::Hand;
+                        self.set_current(Entry { url, depth, attempt: 0 });
+                        return Taken::Url;
                     }
                     Err(_) => *damaged += 1,
                 }
@@ -137,7 +137,7 @@ impl Backlog {
 
     /// URLs in memory that were considered already.
     pub fn considered(&self) -> impl Iterator<Item = &Url> {
-        self.hand.iter().chain(self.retries.iter().map(|(_, entry)| entry)).map(|entry| &entry.url)
+        self.current.iter().chain(self.retries.iter().map(|(_, entry)| entry)).map(|entry| &entry.url)
     }
 }
 

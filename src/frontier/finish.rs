@@ -20,7 +20,7 @@ pub enum End {
     /// It waits for another try.
     Again,
     /// It was a name or a robots.txt, no page.
-    Errand,
+    Preparation,
 }
 
 impl Frontier {
@@ -28,20 +28,20 @@ impl Frontier {
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
         let id = job.host;
         assert_eq!(self.hosts[id].state(), State::Busy, "a job came back that was not under way");
-        if let (Some(addr), true) = (job.addr, self.rules.politeness.ip_delay > Duration::ZERO) {
-            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.rules.politeness.ip_delay);
+        if let (Some(addr), true) = (job.addr, self.settings.politeness.ip_delay > Duration::ZERO) {
+            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.settings.politeness.ip_delay);
         }
         let end = match job.kind {
             JobKind::Resolve => {
                 self.lookups.ended();
                 self.resolved(now, job, outcome);
-                End::Errand
+                End::Preparation
             }
             JobKind::Robots => {
                 if self.paused(now, id, outcome) == Try::Counts {
                     self.robots_fetched(now, job, outcome);
                 }
-                End::Errand
+                End::Preparation
             }
             JobKind::Page => {
                 let counts = self.paused(now, id, outcome);
@@ -54,7 +54,7 @@ impl Frontier {
             self.ready.push_front(id);
         } else {
             // A host that waits for its delay need not be asked before.
-            let at = self.hosts[id].next_turn(self.rules.resolve_lead);
+            let at = self.hosts[id].next_turn(self.settings.resolve_lead);
             self.schedule(id, now, at);
         }
         self.trim_rules();
@@ -64,7 +64,7 @@ impl Frontier {
     fn resolved(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let host = &mut self.hosts[job.host];
         let needed_at = now.max(host.pace.not_before());
-        if let Some(given_up) = host.lookup.ended(now, needed_at, job.both_families, outcome, &self.rules) {
+        if let Some(given_up) = host.lookup.ended(now, needed_at, job.both_families, outcome, &self.settings) {
             host.pace.give_up(given_up.failure, given_up.until);
         }
     }
@@ -82,7 +82,7 @@ impl Frontier {
             Outcome::Failed(failure) if is_of_host(*failure) => has_another_address = host.lookup.failed(*failure),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
-        host.pace.ended(now, outcome, has_another_address, &self.rules.politeness)
+        host.pace.ended(now, outcome, has_another_address, &self.settings.politeness)
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
@@ -91,14 +91,14 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_transient(),
             Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
-        let spared = counts == Try::Spared;
-        if !again || !(job.attempt < self.rules.politeness.retries_max || spared) {
+        let uncounted = counts == Try::Uncounted;
+        if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
             self.queued -= 1;
             return End::Over;
         }
         let host = &mut self.hosts[job.host];
-        let wait = backoff(job.attempt, &self.rules.politeness).max(host.pace.not_before().since(now));
-        let attempt = if spared { job.attempt } else { job.attempt + 1 };
+        let wait = backoff(job.attempt, &self.settings.politeness).max(host.pace.not_before().since(now));
+        let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let before = host.backlog.ram_bytes();
         host.backlog.retry(now + wait, Entry { url: job.url.clone(), depth: job.depth, attempt });
         self.memory.changed(before, host.backlog.ram_bytes());

@@ -3,15 +3,15 @@
 //! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
 //! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle for
 //! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
-//! failed something stays known ([`super::fallen`]).
+//! failed something stays known ([`super::failure_history`]).
 //! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
 //! it; none that another one waits for.
-//! Limits: [`HostTable::insist`] takes a host in although there is no room.
+//! Limits: [`HostTable::admit_beyond_bound`] takes a host in although there is no room.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
-use super::fallen::Fallen;
+use super::failure_history::FailureHistory;
 use super::host::{Host, State};
 use super::{ROW_ROOM, host_key};
 use crate::outcome::HostId;
@@ -37,7 +37,7 @@ pub struct HostTable {
     numbers: u64,
     /// There was no room when last looked, and nothing has happened since that made any.
     is_full: bool,
-    fallen: Fallen,
+    failures: FailureHistory,
 }
 
 impl HostTable {
@@ -54,7 +54,7 @@ impl HostTable {
             idle_max: ROW_ROOM,
             numbers: 0,
             is_full: false,
-            fallen: Fallen::new((hosts_max / HOSTS_PER_FALLEN).max(FALLEN_MIN)),
+            failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
         }
     }
 
@@ -106,7 +106,7 @@ impl HostTable {
             (self.hosts.len() - 1) as HostId
         });
         let mut host = Host::new(name);
-        if let Some(record) = self.fallen.take(name) {
+        if let Some(record) = self.failures.take(name) {
             host.pace = HostPace::with_record(record);
         }
         self[id] = host;
@@ -116,7 +116,7 @@ impl HostTable {
     }
 
     /// The slot of a host that must be in memory, whether there is room or not.
-    pub fn insist(&mut self, now: Instant, name: &str) -> HostId {
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str) -> HostId {
         if let Some(id) = self.find(name) {
             return id;
         }
@@ -185,7 +185,7 @@ impl HostTable {
         let host = std::mem::replace(&mut self[id], Host::new(""));
         self.by_name.remove(&host.name);
         if let Some(record) = host.pace.record() {
-            self.fallen.note(host.name, record);
+            self.failures.note(host.name, record);
         }
         self.free.push(id);
     }
@@ -206,6 +206,6 @@ impl IndexMut<HostId> for HostTable {
     }
 }
 
-/// What is kept of a fallen host is a small part of a host, and few have failed when they are forgotten.
-const HOSTS_PER_FALLEN: usize = 4;
-const FALLEN_MIN: usize = 1_024;
+/// What is kept of a failed host is a small part of a host, and few have failed when they are forgotten.
+const HOSTS_PER_REMEMBERED: usize = 4;
+const REMEMBERED_MIN: usize = 1_024;

@@ -2,13 +2,13 @@
 //!
 //! Decides: a name is asked for a little before its host is due, so that a page waits for its delay alone. A lookup that
 //! failed is tried again, each time after twice the wait, and then the host is given up; while no name server answers,
-//! old addresses are used for a while ([`super::addrs`]).
+//! old addresses are used for a while ([`super::addresses`]).
 //! Invariants: an address is used no longer than its answer says, but for that grace.
 
 use std::net::IpAddr;
 
-use super::Rulebook;
-use super::addrs::{Addrs, Left};
+use super::Settings;
+use super::addresses::{Addresses, NextAddress};
 use crate::outcome::{Failure, Outcome};
 use crate::politeness::{GivenUp, backoff};
 use crate::time::{Duration, Instant};
@@ -28,15 +28,15 @@ enum Dns {
     Unknown,
     /// Asked in vain; again at the instant given. With the answer before that, too old to be used: which of its
     /// addresses did not connect is still known.
-    Retry(Instant, Option<Addrs>),
+    Retry(Instant, Option<Addresses>),
     /// Asked, and answered.
-    Known(Addrs),
+    Known(Addresses),
 }
 
 impl Lookup {
     /// Of a host that was never asked for; a name that is an address needs no lookup.
     pub fn new(name: &str) -> Lookup {
-        let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addrs::literal(addr)));
+        let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
         Lookup { dns, attempts: 0, wants_both_families: false }
     }
 
@@ -75,14 +75,14 @@ impl Lookup {
         needed_at: Instant,
         both_families: bool,
         outcome: &Outcome,
-        rules: &Rulebook,
+        settings: &Settings,
     ) -> Option<GivenUp> {
         let given_up = |failure, until| Some(GivenUp { failure, until });
         match outcome {
             Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
                 let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
                 let before = self.take_answer();
-                let known = Addrs::new(addrs, rules.families, now, ttl, before.as_ref());
+                let known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());
                 self.dns = Dns::Known(known.of_both(both_families));
                 self.attempts = 0;
                 None
@@ -93,12 +93,12 @@ impl Lookup {
             }
             Outcome::Failed(failure)
                 if failure.is_transient()
-                    && self.addrs().is_some_and(|known| known.stretch(needed_at, rules.stale_max)) =>
+                    && self.addrs().is_some_and(|known| known.stretch(needed_at, settings.stale_max)) =>
             {
                 None
             }
-            Outcome::Failed(failure) if failure.is_transient() && self.attempts < rules.politeness.retries_max => {
-                let wait = backoff(self.attempts, &rules.politeness);
+            Outcome::Failed(failure) if failure.is_transient() && self.attempts < settings.politeness.retries_max => {
+                let wait = backoff(self.attempts, &settings.politeness);
                 self.attempts += 1;
                 self.dns = Dns::Retry(now + wait, self.take_answer());
                 None
@@ -128,12 +128,12 @@ impl Lookup {
             Some(known) if failure.is_of_connect() => known.unconnected(),
             Some(known) => {
                 known.failed();
-                Left::Nothing
+                NextAddress::None
             }
-            None => Left::Nothing,
+            None => NextAddress::None,
         };
-        self.wants_both_families |= left == Left::OtherFamily;
-        left == Left::Another
+        self.wants_both_families |= left == NextAddress::OtherFamily;
+        left == NextAddress::Another
     }
 
     /// Earlier failures do not count any more.
@@ -144,7 +144,7 @@ impl Lookup {
         }
     }
 
-    fn addrs(&mut self) -> Option<&mut Addrs> {
+    fn addrs(&mut self) -> Option<&mut Addresses> {
         match &mut self.dns {
             Dns::Known(addrs) => Some(addrs),
             _ => None,
@@ -152,7 +152,7 @@ impl Lookup {
     }
 
     /// What was answered last.
-    fn take_answer(&mut self) -> Option<Addrs> {
+    fn take_answer(&mut self) -> Option<Addresses> {
         match std::mem::replace(&mut self.dns, Dns::Unknown) {
             Dns::Unknown => None,
             Dns::Retry(_, before) => before,

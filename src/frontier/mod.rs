@@ -1,21 +1,21 @@
 //! The frontier: which URL is fetched next, and when a host may be asked again.
 //!
-//! Hosts wait in a calendar ([`due`]) until their delay is over, then in a first-in-first-out queue of ready
+//! Hosts wait in a calendar ([`calendar`]) until their delay is over, then in a first-in-first-out queue of ready
 //! hosts, so that no host, however large or slow, takes more than its turn. A host's turn is one step
-//! ([`step`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
+//! ([`turn`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
 //! ended moves the host on ([`finish`]).
 //!
 //! Invariants: one job per host at a time; no request before `not_before` of its host and the [`Ledger`]'s
 //! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
 //! fetched job or in [`Frontier::settled`].
 //! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
-//! ([`host_table`]), their rules by `robots.ram_bytes_max` ([`shelf`]); names asked for at once by `dns.in_flight_max`.
+//! ([`host_table`]), their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
 
 mod address_queues;
-mod addrs;
+mod addresses;
 mod backlog;
-mod due;
-mod fallen;
+mod calendar;
+mod failure_history;
 mod finish;
 mod host;
 mod host_table;
@@ -26,11 +26,11 @@ mod origin;
 mod overflow;
 mod queue;
 mod redirected_robots;
+mod rules_cache;
 mod settings;
-mod shelf;
-mod step;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -38,33 +38,33 @@ use std::sync::Arc;
 
 pub use crate::politeness::Ledger;
 pub use finish::End;
-pub use settings::Rulebook;
+pub use settings::Settings;
 
 use crate::outcome::{Failure, FetchJob, HostId};
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
 use address_queues::AddressQueues;
-use due::{Due, Event};
+use calendar::{Calendar, Event};
 use host::State;
 use host_table::HostTable;
 use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
 use overflow::Overflow;
-use shelf::Shelf;
+use rules_cache::RulesCache;
 
 /// The waiting URLs of one shard.
 #[derive(Debug)]
 pub struct Frontier {
     hosts: HostTable,
     overflow: Overflow,
-    shelf: Shelf,
+    rules_cache: RulesCache,
     ready: VecDeque<HostId>,
-    due: Due,
+    calendar: Calendar,
     address_queues: AddressQueues,
     lookups: LookupQueue,
     ledger: Arc<Ledger>,
-    rules: Rulebook,
+    settings: Settings,
     memory: UrlMemory,
     next_job: u64,
     queued: u64,
@@ -82,18 +82,18 @@ pub struct Settled {
 
 impl Frontier {
     /// An empty frontier.
-    pub fn new(rules: Rulebook, ledger: Arc<Ledger>) -> Frontier {
+    pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
-            hosts: HostTable::new(rules.hosts_max),
+            hosts: HostTable::new(settings.hosts_max),
             overflow: Overflow::default(),
-            shelf: Shelf::new(rules.rules_bytes_max),
+            rules_cache: RulesCache::new(settings.rules_bytes_max),
             ready: VecDeque::new(),
-            due: Due::default(),
+            calendar: Calendar::default(),
             address_queues: AddressQueues::default(),
-            lookups: LookupQueue::new(rules.resolving_max),
+            lookups: LookupQueue::new(settings.resolving_max),
             ledger,
-            memory: UrlMemory::new(rules.ram_bytes_max),
-            rules,
+            memory: UrlMemory::new(settings.ram_bytes_max),
+            settings,
             next_job: 0,
             queued: 0,
             settled: Vec::new(),
@@ -117,7 +117,7 @@ impl Frontier {
     fn queue(&mut self, now: Instant, id: HostId, url: &Url, depth: u16, spool: &mut Spool) {
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         // A head cannot be spilled.
-        let head_urls = if self.memory.has_room() { self.rules.host_head_urls } else { 1 };
+        let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let host = &mut self.hosts[id];
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
         host.backlog.push(depth, url.as_str(), head_urls);
@@ -202,7 +202,7 @@ impl Frontier {
                 }
                 return None;
             };
-            if let Some(job) = self.step(id, now, spool) {
+            if let Some(job) = self.take_turn(id, now, spool) {
                 return Some(job);
             }
         }
@@ -214,7 +214,7 @@ impl Frontier {
         if !self.ready.is_empty() || self.lookups.is_ready() || self.can_let_in() {
             return Some(Instant::ZERO);
         }
-        self.due.next()
+        self.calendar.next()
     }
 
     /// Takes what ended without a request since the last call.
@@ -254,7 +254,7 @@ impl Frontier {
 
     /// Bytes of the rules of robots.txt in memory.
     pub fn rules_bytes(&self) -> u64 {
-        self.shelf.bytes()
+        self.rules_cache.bytes()
     }
 
     /// Makes a host ready, now or at `at`.
@@ -264,13 +264,13 @@ impl Frontier {
             self.ready.push_back(id);
         } else {
             self.hosts.set_state(id, State::Waiting(at));
-            self.due.push(at, Event::Host(id));
+            self.calendar.push(at, Event::Host(id));
         }
     }
 
     /// Moves what is due into the queue of ready hosts.
     fn wake(&mut self, now: Instant) {
-        while let Some((at, event)) = self.due.pop(now) {
+        while let Some((at, event)) = self.calendar.pop(now) {
             match event {
                 Event::Host(id) => {
                     // A host that was scheduled again meanwhile ignores its old entry.
@@ -282,7 +282,7 @@ impl Frontier {
                 Event::Addr(addr) => {
                     let Some((id, more)) = self.address_queues.pop(addr) else { continue };
                     if more {
-                        self.due.push(now + self.addr_pause(), Event::Addr(addr));
+                        self.calendar.push(now + self.addr_pause(), Event::Addr(addr));
                     }
                     self.hosts.set_state(id, State::Ready);
                     self.ready.push_back(id);
@@ -296,13 +296,13 @@ impl Frontier {
         self.hosts.set_state(id, State::Parked);
         if self.address_queues.push(addr, id) {
             let at = free_from.unwrap_or(now + self.addr_pause());
-            self.due.push(at, Event::Addr(addr));
+            self.calendar.push(at, Event::Addr(addr));
         }
     }
 
     /// How often the first of those that wait for an address looks whether it is free.
     fn addr_pause(&self) -> Duration {
-        self.rules.politeness.ip_delay.max(ADDR_PAUSE_MIN)
+        self.settings.politeness.ip_delay.max(ADDR_PAUSE_MIN)
     }
 
     fn settle(&mut self, url: Url, failure: Failure) {

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::queue::Fifo;
-use super::shelf::Kept;
+use super::rules_cache::CachedRules;
 use crate::outcome::{Failure, HostId};
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
@@ -35,7 +35,7 @@ pub enum Robots {
     /// Not fetched.
     Unknown,
     /// Fetched; `used` once a page was judged by it.
-    Known { rules: Rc<Kept>, until: Instant, used: bool },
+    Known { rules: Rc<CachedRules>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
     Unreachable { again: Instant },
     /// Not to be had after all tries; URLs end as `why`.

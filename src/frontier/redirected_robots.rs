@@ -23,12 +23,12 @@ impl Frontier {
                 self.robots_redirected(now, id, index, fetched);
             }
             Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
-                robots::Meaning::Parse if is_torn(fetched, self.rules.robots.body_bytes_max) => {
+                robots::Meaning::Parse if is_torn(fetched, self.settings.robots.body_bytes_max) => {
                     self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
                 }
                 robots::Meaning::Parse => {
                     let body = fetched.robots_body.as_deref().unwrap_or_default();
-                    let rules = Rules::parse(body, &self.rules.agent, self.rules.robots.body_bytes_max);
+                    let rules = Rules::parse(body, &self.settings.agent, self.settings.robots.body_bytes_max);
                     self.robots_known(now, id, index, rules);
                 }
                 robots::Meaning::AllowAll => self.robots_known(now, id, index, Rules::allow_all()),
@@ -52,7 +52,7 @@ impl Frontier {
         let host = &mut self.hosts[id];
         host.origins[index].robots = known;
         host.origins[index].attempts = 0;
-        host.obey_crawl_delay(&self.rules.politeness);
+        host.obey_crawl_delay(&self.settings.politeness);
         self.note_rules(id, index);
         self.release_waiters(id, now);
     }
@@ -65,7 +65,7 @@ impl Frontier {
         retry_after: Option<Duration>,
         why: Failure,
     ) {
-        let rules = &self.rules;
+        let rules = &self.settings;
         let host = &mut self.hosts[id];
         // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
         let may_act = host.pace.not_before().max(now);
@@ -89,7 +89,7 @@ impl Frontier {
     /// Whoever waits, waits for the last origin of its way directly: what waited for this one now waits for the
     /// next. So a row of redirects without end is followed no further than anyone's limit, and nothing recurses.
     fn robots_redirected(&mut self, now: Instant, id: HostId, index: usize, fetched: &Fetched) {
-        let redirects_max = self.rules.robots.redirects_max;
+        let redirects_max = self.settings.robots.redirects_max;
         let origin = &mut self.hosts[id].origins[index];
         origin.redirects = origin.redirects.saturating_add(1);
         let too_many = origin.redirects > redirects_max;
@@ -104,7 +104,7 @@ impl Frontier {
             return;
         }
         let same_shard = same_host
-            || self.rules.partition_key == PartitionKey::Site && target.site() == crate::url::site_of(&host.name);
+            || self.settings.partition_key == PartitionKey::Site && target.site() == crate::url::site_of(&host.name);
         let Some((other, place)) = same_shard.then(|| self.origin_elsewhere(now, target)).flatten() else {
             return self.robots_unreachable(now, id, index, None, Failure::RobotsUnreachable);
         };
@@ -131,13 +131,13 @@ impl Frontier {
     /// Lets `from`, if it has URLs, and all that wait for it wait for `to`, `steps` redirects behind `from`'s own.
     fn wait_elsewhere(&mut self, now: Instant, from: (HostId, usize), to: (HostId, usize), steps: u8) {
         let host = &mut self.hosts[from.0];
-        let in_hand = host.backlog.in_hand().map(|entry| entry.url.clone());
-        let in_hand = in_hand.and_then(|url| host.origin_of(&url)) == Some(from.1);
+        let current = host.backlog.current().map(|entry| entry.url.clone());
+        let current = current.and_then(|url| host.origin_of(&url)) == Some(from.1);
         let origin = &mut host.origins[from.1];
         let here = std::mem::take(&mut origin.redirects);
         let mut waiting = std::mem::take(&mut origin.waiters);
         (origin.moved, origin.robots) = (None, Robots::Unknown);
-        if in_hand || origin.parked.len() > 0 {
+        if current || origin.parked.len() > 0 {
             origin.robots = Robots::Elsewhere { host: from.0, origin: from.1 as u8 };
             waiting.push((from.0, from.1 as u8));
         }
@@ -146,7 +146,7 @@ impl Frontier {
             let origin = self.hosts[id].origins.get_mut(usize::from(index));
             let Some(origin) = origin.filter(|origin| origin.waits_for(from)) else { continue };
             origin.redirects = origin.redirects.saturating_add(here).saturating_add(steps);
-            if origin.redirects > self.rules.robots.redirects_max {
+            if origin.redirects > self.settings.robots.redirects_max {
                 let verdict = self.verdict_for(Rules::allow_all(), now);
                 self.give_verdict(now, (id, index), verdict);
             } else {
@@ -157,7 +157,7 @@ impl Frontier {
     }
 
     fn origin_elsewhere(&mut self, now: Instant, target: &Url) -> Option<(HostId, usize)> {
-        let other = self.hosts.insist(now, target.host());
+        let other = self.hosts.admit_beyond_bound(now, target.host());
         let place = self.hosts[other].origin_of(target)?;
         Some((other, place))
     }
@@ -191,7 +191,7 @@ impl Frontier {
     fn give_verdict(&mut self, now: Instant, (id, index): (HostId, u8), verdict: Robots) {
         let host = &mut self.hosts[id];
         host.origins[usize::from(index)].robots = verdict;
-        host.obey_crawl_delay(&self.rules.politeness);
+        host.obey_crawl_delay(&self.settings.politeness);
         if matches!(host.state(), State::Idle | State::Waiting(_)) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
@@ -200,7 +200,7 @@ impl Frontier {
     }
 
     fn verdict_for(&mut self, rules: Rules, now: Instant) -> Robots {
-        Robots::Known { rules: self.shelf.keep(rules), until: now + self.rules.robots.ttl, used: false }
+        Robots::Known { rules: self.rules_cache.keep(rules), until: now + self.settings.robots.ttl, used: false }
     }
 }
 

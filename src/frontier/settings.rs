@@ -5,7 +5,7 @@ use crate::time::Duration;
 
 /// What is configured, as one shard's share.
 #[derive(Clone, Debug)]
-pub struct Rulebook {
+pub struct Settings {
     pub(super) politeness: config::Politeness,
     pub(super) robots: config::Robots,
     pub(super) partition_key: config::PartitionKey,
@@ -23,11 +23,11 @@ pub struct Rulebook {
     pub(super) stale_max: Duration,
 }
 
-impl Rulebook {
-    /// The rules of one shard of `shards`.
-    pub fn new(config: &Config, shards: u16) -> Rulebook {
+impl Settings {
+    /// The settings of one shard of `shards`.
+    pub fn new(config: &Config, shards: u16) -> Settings {
         let shards = u64::from(shards.max(1));
-        Rulebook {
+        Settings {
             politeness: config.politeness.clone(),
             robots: config.robots.clone(),
             partition_key: config.partition.key,

@@ -27,7 +27,7 @@ impl Bed {
         config.agent.name = "bed".to_owned();
         change(&mut config);
         Bed {
-            frontier: Frontier::new(Rulebook::new(&config, 1), Arc::new(Ledger::new(16))),
+            frontier: Frontier::new(Settings::new(&config, 1), Arc::new(Ledger::new(16))),
             spool: Spool::new(1 << 20),
             disk: BTreeMap::new(),
             now: Instant::ZERO,

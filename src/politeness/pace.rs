@@ -6,7 +6,7 @@
 //! has to show that it is alive. An address that no connection comes about to costs the host no try while it has another
 //! one, and neither does a proxy that is down or a job that was aborted.
 //! Invariants: `not_before` never moves back.
-//! Limits: [`SPARED_MAX`] uncounted tries in a row, because name servers can name new addresses for ever.
+//! Limits: [`UNCOUNTED_MAX`] uncounted tries in a row, because name servers can name new addresses for ever.
 
 use crate::config::Politeness;
 use crate::outcome::{Failure, Outcome};
@@ -20,7 +20,7 @@ pub struct HostPace {
     crawl_delay: Duration,
     failures_in_row: u32,
     /// Tries in a row that were an address's fault while others were left.
-    spared: u8,
+    uncounted: u8,
     given_up: Option<GivenUp>,
 }
 
@@ -48,7 +48,7 @@ pub enum Try {
     /// It is.
     Counts,
     /// It was aborted, or an address's fault.
-    Spared,
+    Uncounted,
 }
 
 impl HostPace {
@@ -59,7 +59,7 @@ impl HostPace {
             last_end: Instant::ZERO,
             crawl_delay: Duration::ZERO,
             failures_in_row: 0,
-            spared: 0,
+            uncounted: 0,
             given_up: None,
         }
     }
@@ -98,19 +98,19 @@ impl HostPace {
         let mut counts = Try::Counts;
         match outcome {
             Outcome::Fetched(fetched) => {
-                (self.failures_in_row, self.spared) = (0, 0);
+                (self.failures_in_row, self.uncounted) = (0, 0);
                 if is_overload(fetched.status) {
                     let asked = fetched.retry_after.unwrap_or(politeness.retry_delay);
                     pause = pause.max(asked.min(politeness.retry_after_max));
                 }
             }
-            Outcome::Failed(Failure::Aborted) => counts = Try::Spared,
+            Outcome::Failed(Failure::Aborted) => counts = Try::Uncounted,
             // Says nothing of the host: when the proxy is there again, all hosts must be.
             Outcome::Failed(Failure::ProxyFailed) => pause = pause.max(politeness.retry_delay),
             Outcome::Failed(failure) => {
-                if has_another_address && self.spared < SPARED_MAX {
-                    self.spared += 1;
-                    counts = Try::Spared;
+                if has_another_address && self.uncounted < UNCOUNTED_MAX {
+                    self.uncounted += 1;
+                    counts = Try::Uncounted;
                 } else {
                     self.failures_in_row += 1;
                 }
@@ -175,7 +175,7 @@ const GIVEN_UP_FOR: Duration = Duration::from_secs(3_600);
 /// Failures in a row before a host rests longer than its delay.
 const FAILURES_BEFORE_REST: u32 = 3;
 /// Tries in a row that are not counted because other addresses are left.
-const SPARED_MAX: u8 = 3;
+const UNCOUNTED_MAX: u8 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn what_is_not_the_hosts_fault_costs_no_try() {
         let (mut pace, politeness) = (HostPace::new(), politeness());
-        assert_eq!(pace.ended(at(1), &Outcome::Failed(Failure::Aborted), false, &politeness), Try::Spared);
+        assert_eq!(pace.ended(at(1), &Outcome::Failed(Failure::Aborted), false, &politeness), Try::Uncounted);
         pace.ended(at(2), &Outcome::Failed(Failure::ProxyFailed), false, &politeness);
         assert_eq!((pace.not_before(), pace.record()), (at(12), None));
         let refused = Outcome::Failed(Failure::ConnectRefused);
         let tries: Vec<Try> = (0..5).map(|step| pace.ended(at(20 + step), &refused, true, &politeness)).collect();
-        assert_eq!(tries, [Try::Spared, Try::Spared, Try::Spared, Try::Counts, Try::Counts]);
+        assert_eq!(tries, [Try::Uncounted, Try::Uncounted, Try::Uncounted, Try::Counts, Try::Counts]);
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::exchange::Outbox;
-use crate::frontier::{End, Frontier, Ledger, Rulebook};
+use crate::frontier::{End, Frontier, Ledger, Settings};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::route::Partition;
@@ -92,7 +92,7 @@ impl Shard {
             key_rules: config.visited.key_rules(),
             key_text: String::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
-            frontier: Frontier::new(Rulebook::new(config, partition.shards), ledger),
+            frontier: Frontier::new(Settings::new(config, partition.shards), ledger),
             outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
@@ -218,7 +218,7 @@ impl Shard {
                 self.over(now, &job.url, failure);
             }
             End::Again => self.counts.retries += 1,
-            End::Errand => {}
+            End::Preparation => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! A host's turn: what is the next thing to ask of it?
 //!
-//! Decides, for the URL in the host's hand, in this order: an address, then a verdict of robots.txt, then the
+//! Decides, for the host's current URL, in this order: an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
 use super::backlog::{Entry, RETRIES_MAX, RETRIES_MIN, Taken};
@@ -16,8 +16,8 @@ use crate::url::{Url, UrlBatch};
 
 /// What a host can do now.
 enum Next {
-    /// Look at the URL in hand.
-    Hand,
+    /// Look at the current URL.
+    Current,
     /// Wait for the clock.
     Wait(Instant),
     /// Wait for a block.
@@ -28,12 +28,12 @@ enum Next {
 
 impl Frontier {
     /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
-    pub(super) fn step(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+    pub(super) fn take_turn(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         for _ in 0..STEPS_MAX {
             if let Some(given_up) = self.hosts[id].pace.given_up() {
                 if given_up.until <= now {
-                    self.hosts[id].forgive(&self.rules.politeness);
-                } else if self.settle_hand(id, now, given_up, spool) {
+                    self.hosts[id].forgive(&self.settings.politeness);
+                } else if self.settle_next(id, now, given_up, spool) {
                     continue;
                 } else {
                     return None;
@@ -43,8 +43,8 @@ impl Frontier {
             if let Some(origin) = self.hosts[id].wanted_robots(now) {
                 return self.robots_job(id, origin, now);
             }
-            match self.fill_hand(id, now) {
-                Next::Hand => {}
+            match self.choose_url(id, now) {
+                Next::Current => {}
                 Next::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
@@ -59,7 +59,7 @@ impl Frontier {
                 }
             }
             let host = &mut self.hosts[id];
-            let entry = host.backlog.take_hand()?;
+            let entry = host.backlog.take_current()?;
             let Some(origin) = host.origin_of(&entry.url) else {
                 self.settle(entry.url, Failure::RobotsUnreachable);
                 continue;
@@ -81,13 +81,13 @@ impl Frontier {
                         self.memory.grew(UrlBatch::entry_bytes(entry.url.as_str()) as u64);
                         continue;
                     }
-                    host.backlog.put_in_hand(entry);
+                    host.backlog.set_current(entry);
                     let at = host.wanted_again().map_or(at, |wanted| wanted.min(at));
                     self.schedule(id, now, at);
                     return None;
                 }
                 Verdict::Fetch => {
-                    host.backlog.put_in_hand(entry);
+                    host.backlog.set_current(entry);
                     return self.robots_job(id, origin, now);
                 }
                 Verdict::Allowed => return self.page_job(id, entry, now),
@@ -98,17 +98,17 @@ impl Frontier {
         None
     }
 
-    /// Takes the next URL into the host's hand.
-    fn fill_hand(&mut self, id: HostId, now: Instant) -> Next {
+    /// Chooses the host's current URL, if it has none.
+    fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
         let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
         let host = &mut self.hosts[id];
-        if host.backlog.in_hand().is_some() {
-            return Next::Hand;
+        if host.backlog.current().is_some() {
+            return Next::Current;
         }
         let before = host.backlog.ram_bytes();
         if host.backlog.take_retry(now) {
             self.memory.changed(before, host.backlog.ram_bytes());
-            return Next::Hand;
+            return Next::Current;
         }
         let (retries, next_retry) = host.backlog.retries();
         let mut wait = next_retry.into_iter().chain(host.wanted_again()).min();
@@ -125,8 +125,8 @@ impl Frontier {
                     if let Some((depth, text)) = origin.parked.pop() {
                         self.memory.shrank(UrlBatch::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.put_in_hand(Entry { url, depth, attempt: 0 });
-                            return Next::Hand;
+                            host.backlog.set_current(Entry { url, depth, attempt: 0 });
+                            return Next::Current;
                         }
                         self.queued -= 1;
                     }
@@ -138,23 +138,23 @@ impl Frontier {
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued -= damaged;
         match taken {
-            Taken::Hand => Next::Hand,
+            Taken::Url => Next::Current,
             Taken::Read(block) => Next::Read(block),
             Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
         }
     }
 
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
-    fn settle_hand(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
+    fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
         let host = &mut self.hosts[id];
         host.backlog.retry_all(now);
         for origin in &mut host.origins {
             origin.robots = Robots::Refused { until: given_up.until, why: Failure::RobotsUnreachable };
         }
         self.release_waiters(id, now);
-        match self.fill_hand(id, now) {
-            Next::Hand => {
-                if let Some(entry) = self.hosts[id].backlog.take_hand() {
+        match self.choose_url(id, now) {
+            Next::Current => {
+                if let Some(entry) = self.hosts[id].backlog.take_current() {
                     self.settle(entry.url, given_up.failure);
                 }
                 true
@@ -181,11 +181,11 @@ impl Frontier {
 
     fn page_job(&mut self, id: HostId, entry: Entry, now: Instant) -> Option<FetchJob> {
         let (url, depth, attempt) = (entry.url.clone(), entry.depth, entry.attempt);
-        self.hosts[id].backlog.put_in_hand(entry);
+        self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
-            host.backlog.take_hand();
+            host.backlog.take_current();
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();
             }
@@ -208,8 +208,8 @@ impl Frontier {
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
         let host = &self.hosts[id];
-        let deadline = now + self.rules.deadline;
-        let turn = host.next_turn(self.rules.resolve_lead);
+        let deadline = now + self.settings.deadline;
+        let turn = host.next_turn(self.settings.resolve_lead);
         if turn > now {
             self.schedule(id, now, turn);
             return None;
@@ -226,7 +226,7 @@ impl Frontier {
             let both_families = host.lookup.wants_both_families();
             return Some(FetchJob { both_families, ..self.job(id, JobKind::Resolve, url, None, deadline) });
         };
-        if self.rules.politeness.ip_delay > Duration::ZERO
+        if self.settings.politeness.ip_delay > Duration::ZERO
             && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
         {
             self.park(id, addr, now, free_from);
@@ -245,7 +245,7 @@ impl Frontier {
     ) -> FetchJob {
         self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
-        let politeness = &self.rules.politeness;
+        let politeness = &self.settings.politeness;
         let rest = self.hosts[id].pace.delay(politeness).max(politeness.ip_delay);
         FetchJob {
             id: self.next_job,

@@ -14,16 +14,16 @@ use crate::politeness::FailureRecord;
 
 /// Names with their record.
 #[derive(Debug)]
-pub struct Fallen {
+pub struct FailureHistory {
     generation_max: usize,
     young: HashMap<Box<str>, FailureRecord>,
     old: HashMap<Box<str>, FailureRecord>,
 }
 
-impl Fallen {
+impl FailureHistory {
     /// Nobody, and room for `room` names.
-    pub fn new(room: usize) -> Fallen {
-        Fallen { generation_max: (room / 2).max(1), young: HashMap::new(), old: HashMap::new() }
+    pub fn new(room: usize) -> FailureHistory {
+        FailureHistory { generation_max: (room / 2).max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
     /// A host that failed is forgotten.
@@ -50,24 +50,24 @@ mod tests {
 
     #[test]
     fn the_youngest_are_known_and_the_room_is_kept() {
-        let mut fallen = Fallen::new(100);
+        let mut history = FailureHistory::new(100);
         for number in 0..1_000 {
-            fallen.note(format!("h{number}.test").into(), failed(number));
-            assert!(fallen.young.len() + fallen.old.len() <= 100);
+            history.note(format!("h{number}.test").into(), failed(number));
+            assert!(history.young.len() + history.old.len() <= 100);
         }
         for number in 950..1_000 {
-            assert_eq!(fallen.take(&format!("h{number}.test")), Some(failed(number)));
-            assert_eq!(fallen.take(&format!("h{number}.test")), None, "it is the host's now");
+            assert_eq!(history.take(&format!("h{number}.test")), Some(failed(number)));
+            assert_eq!(history.take(&format!("h{number}.test")), None, "it is the host's now");
         }
-        assert_eq!(fallen.take("h0.test"), None);
+        assert_eq!(history.take("h0.test"), None);
     }
 
     #[test]
     fn what_came_later_holds() {
-        let mut fallen = Fallen::new(2);
+        let mut history = FailureHistory::new(2);
         for times in [1, 2] {
-            fallen.note("a.test".into(), failed(times));
+            history.note("a.test".into(), failed(times));
         }
-        assert_eq!(fallen.take("a.test"), Some(failed(2)));
+        assert_eq!(history.take("a.test"), Some(failed(2)));
     }
 }
