@@ -36,7 +36,8 @@ pub mod route;
 
 pub mod visited;
 
-pub mod ledger;
+pub mod politeness;
+pub use politeness::ledger;
 
 pub mod frontier;
 

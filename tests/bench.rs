@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ringcrawl::boot::{Crawl, Order};
 use ringcrawl::config::Config;
-use ringcrawl::control::Phase;
+use ringcrawl::shard::Phase;
 use ringcrawl::ring::{Sampler, Thread};
 use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
@@ -274,8 +274,7 @@ fn the_cost_of_looking() {
         }
         ratios.push(micros_per_page[1] / micros_per_page[0]);
     }
-    crawl.control().advance(Phase::Abort);
-    while !crawl.poll() {
+    while !crawl.poll(Duration::ZERO, Phase::Abort) {
         std::thread::sleep(Duration::from_millis(20));
     }
     crawl.finish().expect("the crawl ends");

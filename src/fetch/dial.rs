@@ -24,7 +24,7 @@ use std::task::Poll;
 
 use super::{Hands, add, address};
 use crate::config::PrivateAddresses;
-use crate::ledger::{HOLD_SLACK, Ledger};
+use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::outcome::Failure;
 use crate::ring::{self, Guard, Socket};
 use crate::time::{Duration, Instant};
@@ -228,7 +228,7 @@ mod tests {
         config.fetch.attempt_delay = Duration::from_secs(60);
         config.fetch.in_flight_max = 8;
         change(&mut config);
-        Hands::new(&config, "test/1.0".to_owned()).expect("hands").sharing(Arc::clone(ledger), 1)
+        Hands::new(&config, "test/1.0".to_owned()).expect("hands").sharing(Arc::clone(ledger))
     }
 
     fn call(others: &[IpAddr], port: u16) -> Call<'_> {

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::config::{self, Config, Cookies};
 use crate::http;
-use crate::ledger::Ledger;
+use crate::politeness::Ledger;
 use crate::names::{Answer, Query};
 use crate::outcome::{Failure, FetchJob};
 use crate::ring::{BufferPool, Deadlines};

@@ -27,7 +27,7 @@ impl Bed {
         config.agent.name = "bed".to_owned();
         change(&mut config);
         Bed {
-            frontier: Frontier::new(Rulebook::new(&config, 1), Arc::new(Ledger::new(16))),
+            frontier: Frontier::new(Settings::new(&config, 1), Arc::new(Ledger::new(16))),
             spool: Spool::new(1 << 20),
             disk: BTreeMap::new(),
             now: Instant::ZERO,
@@ -49,17 +49,16 @@ impl Bed {
                     SpoolOp::Write { block, bytes } => {
                         self.disk.insert((block.file, block.offset), bytes);
                     }
-                    SpoolOp::Read { block, purpose: ReadFor::Host(id) } => {
+                    SpoolOp::Read { block } => {
                         let bytes = self.disk.remove(&(block.file, block.offset)).expect("a block");
-                        self.spool.finished_read(block);
-                        self.frontier.returned(self.now, id, UrlBatch::from_bytes(bytes).expect("URLs"));
+                        let batch = UrlBatch::from_bytes(bytes).expect("URLs");
+                        match self.spool.finished_read(block) {
+                            Some(ReadFor::Host(id)) => self.frontier.returned(self.now, id, batch),
+                            Some(ReadFor::Outside) => self.frontier.returned_outside(batch),
+                            purpose => panic!("a block for {purpose:?}"),
+                        }
                     }
-                    SpoolOp::Read { block, purpose: ReadFor::Outside } => {
-                        let bytes = self.disk.remove(&(block.file, block.offset)).expect("a block");
-                        self.spool.finished_read(block);
-                        self.frontier.returned_outside(UrlBatch::from_bytes(bytes).expect("URLs"));
-                    }
-                    SpoolOp::Read { .. } | SpoolOp::Delete { .. } => {}
+                    SpoolOp::Delete { .. } => {}
                 }
             }
             let job = self.frontier.next_job(self.now, &mut self.spool);

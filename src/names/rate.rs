@@ -97,14 +97,14 @@ mod tests {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let (rate, shards) = (1 + rng.below(2_000) as u32, 1 + rng.below(8) as u16);
-            let mut rate = QueryRate::new(rate, shards);
+            let mut queries = QueryRate::new(rate, shards);
             let tokens_max = (u64::from(rate) / u64::from(shards) / 10).max(1);
-            let every = rate.every.as_nanos() as u64;
+            let every = queries.every.as_nanos() as u64;
             let mut bucket = Bucket { tokens: tokens_max, tokens_max, every, grown: 0 };
             let (mut now, mut sent) = (0, Vec::new());
             for _ in 0..500 {
                 now += if rng.percent(70) { 0 } else { rng.below(4 * every * tokens_max) };
-                let turn = rate.turn(Instant::from_nanos(now)).as_nanos();
+                let turn = queries.turn(Instant::from_nanos(now)).as_nanos();
                 assert_eq!(turn, bucket.turn(now), "seed {seed}");
                 sent.push(turn);
             }

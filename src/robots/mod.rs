@@ -10,12 +10,15 @@
 //! A match is linear in rules × path; no pattern is exponential.
 //! Leaves to others: fetching, redirects, how long rules hold and what to do while there are none (`frontier`).
 
+mod message;
 mod parse;
 mod pattern;
 mod target;
+mod wire;
 
 use crate::time::Duration;
 
+pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use target::path_of;
 
 /// The rules of one robots.txt for one agent.

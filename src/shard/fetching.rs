@@ -171,7 +171,7 @@ impl Shard {
                 self.note_over(now, &job.url, failure);
             }
             End::Again => self.stats.retries += 1,
-            End::Errand => {}
+            End::Preparation => {}
         }
     }
 }

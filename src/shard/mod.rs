@@ -33,7 +33,7 @@ use std::sync::Arc;
 use crate::budget::PageBudget;
 use crate::config::Config;
 use crate::exchange::{Incoming, Lanes, Outgoing};
-use crate::frontier::{Frontier, Ledger, Rulebook};
+use crate::frontier::{self, Frontier, Ledger};
 use crate::log::{Journal, Replay};
 use crate::names::Lookups;
 use crate::page::{PageReader, Recent};
@@ -134,7 +134,7 @@ impl Shard {
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
-            frontier: Frontier::new(Rulebook::new(&config, shards), ledger),
+            frontier: Frontier::new(frontier::Settings::new(&config, shards), ledger),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             budget,

@@ -1,6 +1,7 @@
 //! Names: when they are asked for, how long answers and denials hold, and what is done while nobody answers.
 
 use super::*;
+use crate::config::Families;
 
 fn found(addrs: &[&str], seconds: u64) -> Outcome {
     let addrs = addrs.iter().map(|addr| addr.parse().expect("an address")).collect();
@@ -131,7 +132,7 @@ fn where_nobody_listens_the_other_family_is_asked_for() {
 #[test]
 fn one_family_is_one_family() {
     let mut bed = Bed::new(|config| {
-        config.dns.families = config::Families::Ipv4Only;
+        config.dns.families = Families::Ipv4Only;
         config.politeness.retries_max = 1;
         config.robots.retries_max = 1;
     });

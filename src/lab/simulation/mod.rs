@@ -28,7 +28,7 @@ use super::Rng;
 use crate::config::PartitionKey;
 use crate::control::{Look, Supervisor};
 use crate::http::Limits;
-use crate::ledger::{HOLD_SLACK, Ledger};
+use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::names::{Answer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::shard::{Command, DiskEnd, Effect, Input, Phase, Shard, ShardReport};

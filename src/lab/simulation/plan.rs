@@ -11,7 +11,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, PartitionKey};
 use crate::control::Supervisor;
 use crate::hops;
-use crate::ledger::Ledger;
+use crate::politeness::Ledger;
 use crate::route::Partition;
 use crate::shard::{Phase, Scope, Setup, Shard};
 use crate::time::{Duration, Instant};

@@ -23,12 +23,12 @@ pub enum Event {
 
 /// The calendar.
 #[derive(Debug, Default)]
-pub struct Due {
+pub struct Calendar {
     heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     inserted: u64,
 }
 
-impl Due {
+impl Calendar {
     /// Notes that `event` comes up at `at`.
     pub fn push(&mut self, at: Instant, event: Event) {
         self.inserted += 1;

@@ -12,14 +12,15 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use super::host::{Host, Robots, State};
+use super::host::{Host, State};
+use super::origin::Robots;
 use super::{Frontier, ROW_ROOM};
 use crate::outcome::HostId;
 use crate::robots::Rules;
 
 /// Rules in memory.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedRules {
     rules: Rules,
     /// Which they are, in the order of their coming; 0 for those that everybody shares.
     number: u64,
@@ -27,7 +28,7 @@ pub struct Kept {
     total: Rc<Cell<u64>>,
 }
 
-impl Deref for Kept {
+impl Deref for CachedRules {
     type Target = Rules;
 
     fn deref(&self) -> &Rules {
@@ -35,7 +36,7 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for CachedRules {
     fn drop(&mut self) {
         self.total.set(self.total.get().saturating_sub(self.bytes));
     }
@@ -43,11 +44,11 @@ impl Drop for Kept {
 
 /// All rules of a shard.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct RulesCache {
     bytes_max: u64,
     total: Rc<Cell<u64>>,
     /// Most hosts have no rules: one value for all of them.
-    allow_all: Rc<Kept>,
+    allow_all: Rc<CachedRules>,
     numbers: u64,
     /// Who holds rules, the oldest first; an entry whose rules are not there any more is ignored.
     row: VecDeque<(u64, HostId, u8)>,
@@ -55,23 +56,30 @@ pub struct Shelf {
     row_max: usize,
 }
 
-impl Shelf {
+impl RulesCache {
     /// No rules, and room for `bytes_max` bytes of them.
-    pub fn new(bytes_max: u64) -> Shelf {
+    pub fn new(bytes_max: u64) -> RulesCache {
         let total = Rc::new(Cell::new(0));
-        let allow_all = Kept { rules: Rules::allow_all(), number: 0, bytes: 0, total: Rc::clone(&total) };
-        Shelf { bytes_max, total, allow_all: Rc::new(allow_all), numbers: 0, row: VecDeque::new(), row_max: ROW_ROOM }
+        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, bytes: 0, total: Rc::clone(&total) };
+        RulesCache {
+            bytes_max,
+            total,
+            allow_all: Rc::new(allow_all),
+            numbers: 0,
+            row: VecDeque::new(),
+            row_max: ROW_ROOM,
+        }
     }
 
     /// Rules that came.
-    pub fn keep(&mut self, rules: Rules) -> Rc<Kept> {
+    pub fn keep(&mut self, rules: Rules) -> Rc<CachedRules> {
         if rules == self.allow_all.rules {
             return Rc::clone(&self.allow_all);
         }
-        let bytes = (size_of::<Kept>() + rules.ram_bytes()) as u64;
+        let bytes = (size_of::<CachedRules>() + rules.ram_bytes()) as u64;
         self.total.set(self.total.get() + bytes);
         self.numbers += 1;
-        Rc::new(Kept { rules, number: self.numbers, bytes, total: Rc::clone(&self.total) })
+        Rc::new(CachedRules { rules, number: self.numbers, bytes, total: Rc::clone(&self.total) })
     }
 
     /// Bytes of all rules.
@@ -87,32 +95,32 @@ impl Shelf {
 impl Frontier {
     /// Notes that an origin holds rules.
     pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
-        let Some(number) = self.hosts[id as usize].rules_number(index).filter(|number| *number > 0) else { return };
-        if self.shelf.row.len() >= self.shelf.row_max {
+        let Some(number) = self.hosts[id].rules_number(index).filter(|number| *number > 0) else { return };
+        if self.rules_cache.row.len() >= self.rules_cache.row_max {
             let hosts = &self.hosts;
-            self.shelf.row.retain(|(number, id, index)| hosts[*id as usize].has_rules(*number, *index));
-            self.shelf.row_max = 2 * self.shelf.row.len() + ROW_ROOM;
+            self.rules_cache.row.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
+            self.rules_cache.row_max = 2 * self.rules_cache.row.len() + ROW_ROOM;
         }
-        self.shelf.row.push_back((number, id, index as u8));
+        self.rules_cache.row.push_back((number, id, index as u8));
     }
 
     /// Drops rules until they are within their bound, or a good many were looked at.
     pub(super) fn trim_rules(&mut self) {
         for idle_alone in [true, false] {
-            for _ in 0..LOOKS_MAX.min(self.shelf.row.len()) {
-                if !self.shelf.is_over() {
+            for _ in 0..LOOKS_MAX.min(self.rules_cache.row.len()) {
+                if !self.rules_cache.is_over() {
                     return;
                 }
-                let Some(entry) = self.shelf.row.pop_front() else { return };
+                let Some(entry) = self.rules_cache.row.pop_front() else { return };
                 let (number, id, index) = entry;
-                let host = &mut self.hosts[id as usize];
+                let host = &mut self.hosts[id];
                 if !host.has_rules(number, index) {
                     continue;
                 }
-                if host.state == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
+                if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
                     host.origins[usize::from(index)].forget();
                 } else {
-                    self.shelf.row.push_back(entry);
+                    self.rules_cache.row.push_back(entry);
                 }
             }
         }
@@ -129,14 +137,6 @@ impl Host {
 
     fn has_rules(&self, number: u64, index: u8) -> bool {
         self.rules_number(usize::from(index)) == Some(number)
-    }
-
-    /// Whether no URL waits for just these rules, or they have served one.
-    fn can_do_without_rules(&self, index: usize) -> bool {
-        let Some(origin) = self.origins.get(index) else { return false };
-        let waiting = self.hand.iter().chain(self.retries.iter().map(|(_, entry)| entry));
-        matches!(origin.robots, Robots::Known { used: true, .. })
-            || origin.parked.len() == 0 && !waiting.into_iter().any(|entry| origin.is_of(&entry.url))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 
 /// What a name server said of a host, and what came of it.
 #[derive(Clone, Debug)]
-pub struct Addrs {
+pub struct Addresses {
     list: Box<[IpAddr]>,
     used: u8,
     /// The address in use answered when it was asked last.
@@ -34,22 +34,28 @@ pub struct Addrs {
 
 /// What is left of an answer after no connection came about to the address in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Left {
+pub enum NextAddress {
     /// Another address.
     Another,
     /// None of this answer, but the other family was not asked for.
     OtherFamily,
     /// None: all get another chance.
-    Nothing,
+    None,
 }
 
-impl Addrs {
+impl Addresses {
     /// The answer `list`, which is not empty, as it came at `now`; `before` is the one that it replaces.
-    pub fn new(list: &[IpAddr], families: Families, now: Instant, ttl: Duration, before: Option<&Addrs>) -> Addrs {
+    pub fn new(
+        list: &[IpAddr],
+        families: Families,
+        now: Instant,
+        ttl: Duration,
+        before: Option<&Addresses>,
+    ) -> Addresses {
         let list = interleaved(list, families);
         let both = matches!(families, Families::Ipv4Only | Families::Ipv6Only);
         let until = now + ttl;
-        let mut addrs = Addrs { list, used: 0, works: false, both, dead: 0, until, expires: until, ttl };
+        let mut addrs = Addresses { list, used: 0, works: false, both, dead: 0, until, expires: until, ttl };
         if let Some(before) = before {
             let known = |dead: u32, (place, addr): (usize, &IpAddr)| dead | u32::from(before.is_dead(*addr)) << place;
             addrs.dead = addrs.list.iter().enumerate().fold(0, known);
@@ -65,13 +71,13 @@ impl Addrs {
     }
 
     /// An address that never changes.
-    pub fn literal(addr: IpAddr) -> Addrs {
-        Addrs::new(&[addr], Families::default(), Instant::ZERO, Duration::MAX, None).of_both(true)
+    pub fn literal(addr: IpAddr) -> Addresses {
+        Addresses::new(&[addr], Families::default(), Instant::ZERO, Duration::MAX, None).of_both(true)
     }
 
     /// The same, as an answer to questions for both families.
-    pub fn of_both(self, both: bool) -> Addrs {
-        Addrs { both: both || self.both, ..self }
+    pub fn of_both(self, both: bool) -> Addresses {
+        Addresses { both: both || self.both, ..self }
     }
 
     /// The address to ask at `at`; `None` when the answer is too old by then.
@@ -104,18 +110,18 @@ impl Addrs {
 
     /// No connection came about to the address in use: the next one. When all have had their chance, they get
     /// another one; but where another family was not asked for, it is to be asked for now.
-    pub fn unconnected(&mut self) -> Left {
+    pub fn unconnected(&mut self) -> NextAddress {
         self.dead |= 1 << self.used;
         let next = self.behind().next();
         if next.is_none() && !self.both {
             (self.works, self.until) = (false, Instant::ZERO);
-            return Left::OtherFamily;
+            return NextAddress::OtherFamily;
         }
         if next.is_none() {
             self.dead = 0;
         }
         self.failed();
-        if next.is_some() { Left::Another } else { Left::Nothing }
+        if next.is_some() { NextAddress::Another } else { NextAddress::None }
     }
 
     /// Whether to ask again pays, `lead` before the address is used: the answer may be too old again by then.
@@ -194,8 +200,8 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    fn answer(texts: &str, before: Option<&Addrs>) -> Addrs {
-        Addrs::new(&addrs(texts), Families::Ipv4First, at(0), Duration::from_secs(60), before)
+    fn answer(texts: &str, before: Option<&Addresses>) -> Addresses {
+        Addresses::new(&addrs(texts), Families::Ipv4First, at(0), Duration::from_secs(60), before)
     }
 
     #[test]
@@ -232,20 +238,20 @@ mod tests {
     #[test]
     fn the_other_family_is_asked_for_when_all_have_failed() {
         let mut known = answer("192.0.2.1 192.0.2.2", None);
-        assert_eq!(known.unconnected(), Left::Another);
+        assert_eq!(known.unconnected(), NextAddress::Another);
         assert_eq!((known.current(at(0)), known.others()), (Some(addrs("192.0.2.2")[0]), Vec::new()));
-        assert_eq!(known.unconnected(), Left::OtherFamily);
+        assert_eq!(known.unconnected(), NextAddress::OtherFamily);
         assert_eq!(known.current(at(0)), None, "the name is asked for again");
         let mut both = answer("192.0.2.1 192.0.2.2 2001:db8::1", Some(&known)).of_both(true);
         assert_eq!(both.current(at(0)), Some(addrs("2001:db8::1")[0]), "the others have had their chance");
-        assert_eq!(both.unconnected(), Left::Nothing);
+        assert_eq!(both.unconnected(), NextAddress::None);
         assert_eq!((both.current(at(0)), both.others().len()), (Some(addrs("192.0.2.2")[0]), 2), "and get another");
         // No other family brought another address: these get another chance, all of them.
         let same = answer("192.0.2.1 192.0.2.2", Some(&known)).of_both(true);
         assert_eq!((same.current(at(0)), same.others()), (Some(addrs("192.0.2.1")[0]), addrs("192.0.2.2")));
-        assert_eq!(Addrs::literal(addrs("::1")[0]).unconnected(), Left::Nothing);
-        let mut only = Addrs::new(&addrs("192.0.2.1"), Families::Ipv4Only, at(0), Duration::from_secs(60), None);
-        assert_eq!(only.unconnected(), Left::Nothing);
+        assert_eq!(Addresses::literal(addrs("::1")[0]).unconnected(), NextAddress::None);
+        let mut only = Addresses::new(&addrs("192.0.2.1"), Families::Ipv4Only, at(0), Duration::from_secs(60), None);
+        assert_eq!(only.unconnected(), NextAddress::None);
         // Who did not answer while another did is dead, too.
         let mut raced = answer("192.0.2.1 192.0.2.2 192.0.2.3", None);
         raced.answered(addrs("192.0.2.2")[0]);
@@ -264,6 +270,6 @@ mod tests {
         assert!(!known.stretch(at(160), grace) && known.current(at(160)).is_none());
         assert!(!answer("192.0.2.1", None).stretch(at(60), Duration::ZERO));
         let mut dead = answer("192.0.2.1", None);
-        assert!(dead.unconnected() == Left::OtherFamily && !dead.stretch(at(60), grace));
+        assert!(dead.unconnected() == NextAddress::OtherFamily && !dead.stretch(at(60), grace));
     }
 }

@@ -1,0 +1,211 @@
+//! The hosts in memory: who is there, who comes in, who is forgotten.
+//!
+//! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
+//! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle for
+//! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
+//! failed something stays known ([`super::failure_history`]).
+//! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
+//! it; none that another one waits for.
+//! Limits: [`HostTable::admit_beyond_bound`] takes a host in although there is no room.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Index, IndexMut};
+
+use super::failure_history::FailureHistory;
+use super::host::{Host, State};
+use super::{ROW_ROOM, host_key};
+use crate::outcome::HostId;
+use crate::politeness::HostPace;
+use crate::time::Instant;
+
+/// All hosts in memory, by name and by slot.
+#[derive(Debug)]
+pub struct HostTable {
+    hosts: Vec<Host>,
+    by_name: HashMap<Box<str>, HostId>,
+    hosts_max: usize,
+    /// Hosts met; one that was forgotten and met again counts twice.
+    met: u64,
+    /// Hosts that are not idle.
+    active: usize,
+    /// Slots of forgotten hosts.
+    free: Vec<HostId>,
+    /// Idle hosts, the longest idle first; an entry whose host was not idle all the time is ignored.
+    idle: VecDeque<(u64, HostId)>,
+    /// Length of `idle` at which such entries are thrown out.
+    idle_max: usize,
+    numbers: u64,
+    /// There was no room when last looked, and nothing has happened since that made any.
+    is_full: bool,
+    failures: FailureHistory,
+}
+
+impl HostTable {
+    /// Nobody, and room for `hosts_max` hosts.
+    pub fn new(hosts_max: usize) -> HostTable {
+        HostTable {
+            hosts: Vec::new(),
+            by_name: HashMap::new(),
+            hosts_max,
+            met: 0,
+            active: 0,
+            free: Vec::new(),
+            idle: VecDeque::new(),
+            idle_max: ROW_ROOM,
+            numbers: 0,
+            is_full: false,
+            failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+        }
+    }
+
+    /// Hosts met.
+    pub fn met(&self) -> u64 {
+        self.met
+    }
+
+    /// Hosts in memory.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Slots, those of forgotten hosts included.
+    pub fn slots(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether any host has something to do, now or later.
+    pub fn is_active(&self) -> bool {
+        self.active > 0
+    }
+
+    /// Whether there was no room when last looked.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The slot of the host of this name, if it is in memory.
+    pub fn find(&self, name: &str) -> Option<HostId> {
+        self.by_name.get(host_key(name)).copied()
+    }
+
+    /// The host in a slot.
+    pub fn get_mut(&mut self, id: HostId) -> Option<&mut Host> {
+        self.hosts.get_mut(id as usize)
+    }
+
+    #[cfg(test)]
+    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter()
+    }
+
+    /// Takes a host in that is not in memory; there should be room.
+    pub fn admit(&mut self, name: &str) -> HostId {
+        let name = host_key(name);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.hosts.push(Host::new(""));
+            (self.hosts.len() - 1) as HostId
+        });
+        let mut host = Host::new(name);
+        if let Some(record) = self.failures.take(name) {
+            host.pace = HostPace::with_record(record);
+        }
+        self[id] = host;
+        self.by_name.insert(name.into(), id);
+        self.met += 1;
+        id
+    }
+
+    /// The slot of a host that must be in memory, whether there is room or not.
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str) -> HostId {
+        if let Some(id) = self.find(name) {
+            return id;
+        }
+        self.make_room(now);
+        let id = self.admit(name);
+        self.note_idle(id);
+        id
+    }
+
+    /// Whether there is room for another host, when need be that of one that is forgotten.
+    pub fn make_room(&mut self, now: Instant) -> bool {
+        if self.len() < self.hosts_max {
+            return true;
+        }
+        while !self.is_full {
+            let Some((number, id)) = self.idle.pop_front() else { break };
+            let host = &self[id];
+            if !host.is_idle_since(number) {
+                continue;
+            }
+            // Hosts sleep out their delay in the calendar, and an awaited one has something to do.
+            let may_go = host.pace.not_before() <= now && !host.is_awaited();
+            debug_assert!(may_go, "{} is idle and cannot be forgotten", host.name);
+            if !may_go {
+                self.idle.push_back((number, id));
+                break;
+            }
+            self.forget(id);
+            if self.len() < self.hosts_max {
+                return true;
+            }
+        }
+        self.is_full = true;
+        false
+    }
+
+    /// Says where a host stands now.
+    pub fn set_state(&mut self, id: HostId, state: State) {
+        let before = self[id].change_state(state);
+        match (before == State::Idle, state == State::Idle) {
+            (true, false) => self.active += 1,
+            (false, true) => {
+                self.active -= 1;
+                self.note_idle(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A host has nothing to do from now on.
+    fn note_idle(&mut self, id: HostId) {
+        if self.idle.len() >= self.idle_max {
+            let hosts = &self.hosts;
+            let is_idle = |number, id: HostId| hosts.get(id as usize).is_some_and(|host| host.is_idle_since(number));
+            self.idle.retain(|(number, id)| is_idle(*number, *id));
+            self.idle_max = 2 * self.idle.len() + ROW_ROOM;
+        }
+        self.numbers += 1;
+        let number = self.numbers;
+        self[id].idle_from(number);
+        self.idle.push_back((number, id));
+        self.is_full = false;
+    }
+
+    fn forget(&mut self, id: HostId) {
+        let host = std::mem::replace(&mut self[id], Host::new(""));
+        self.by_name.remove(&host.name);
+        if let Some(record) = host.pace.record() {
+            self.failures.note(host.name, record);
+        }
+        self.free.push(id);
+    }
+}
+
+/// Slots are ours: an id that this table did not give is a bug.
+impl Index<HostId> for HostTable {
+    type Output = Host;
+
+    fn index(&self, id: HostId) -> &Host {
+        &self.hosts[id as usize]
+    }
+}
+
+impl IndexMut<HostId> for HostTable {
+    fn index_mut(&mut self, id: HostId) -> &mut Host {
+        &mut self.hosts[id as usize]
+    }
+}
+
+/// What is kept of a failed host is a small part of a host, and few have failed when they are forgotten.
+const HOSTS_PER_REMEMBERED: usize = 4;
+const REMEMBERED_MIN: usize = 1_024;

@@ -1,0 +1,172 @@
+//! What one host knows of its own addresses, and when its name must be asked for.
+//!
+//! Decides: a name is asked for a little before its host is due, so that a page waits for its delay alone. A lookup that
+//! failed is tried again, each time after twice the wait, and then the host is given up; while no name server answers,
+//! old addresses are used for a while ([`super::addresses`]).
+//! Invariants: an address is used no longer than its answer says, but for that grace.
+
+use std::net::IpAddr;
+
+use super::Settings;
+use super::addresses::{Addresses, NextAddress};
+use crate::outcome::{Failure, Outcome};
+use crate::politeness::{GivenUp, backoff};
+use crate::time::{Duration, Instant};
+
+/// The addresses of a host.
+#[derive(Debug)]
+pub struct Lookup {
+    dns: Dns,
+    attempts: u8,
+    /// No address of the first family connected: from then on both are asked for.
+    wants_both_families: bool,
+}
+
+#[derive(Debug)]
+enum Dns {
+    /// Not asked yet, or too long ago.
+    Unknown,
+    /// Asked in vain; again at the instant given. With the answer before that, too old to be used: which of its
+    /// addresses did not connect is still known.
+    Retry(Instant, Option<Addresses>),
+    /// Asked, and answered.
+    Known(Addresses),
+}
+
+impl Lookup {
+    /// Of a host that was never asked for; a name that is an address needs no lookup.
+    pub fn new(name: &str) -> Lookup {
+        let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
+        Lookup { dns, attempts: 0, wants_both_families: false }
+    }
+
+    /// The address to ask at `at`, and others for when it does not answer.
+    pub fn addr(&self, at: Instant) -> Option<(IpAddr, Vec<IpAddr>)> {
+        match &self.dns {
+            Dns::Known(addrs) => addrs.current(at).map(|addr| (addr, addrs.others())),
+            _ => None,
+        }
+    }
+
+    /// Not before this is the name to be asked for again.
+    pub fn retry_at(&self) -> Option<Instant> {
+        if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
+    }
+
+    /// Whether both families are to be asked for.
+    pub fn wants_both_families(&self) -> bool {
+        self.wants_both_families
+    }
+
+    /// When there is something to do for a request at `not_before`: then, or `lead` earlier where an address must be
+    /// asked for first. Not so where names live so short that the answer would be too old again.
+    pub fn next_turn(&self, not_before: Instant, lead: Duration) -> Instant {
+        let asks_early = match &self.dns {
+            Dns::Known(addrs) => addrs.current(not_before).is_none() && addrs.outlive(lead),
+            Dns::Unknown | Dns::Retry(..) => true,
+        };
+        if asks_early { not_before - lead } else { not_before }
+    }
+
+    /// A lookup ended; the address is needed at `needed_at`. The host is given up where something is returned.
+    pub fn ended(
+        &mut self,
+        now: Instant,
+        needed_at: Instant,
+        both_families: bool,
+        outcome: &Outcome,
+        settings: &Settings,
+    ) -> Option<GivenUp> {
+        let given_up = |failure, until| Some(GivenUp { failure, until });
+        match outcome {
+            Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
+                let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
+                let before = self.take_answer();
+                let known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());
+                self.dns = Dns::Known(known.of_both(both_families));
+                self.attempts = 0;
+                None
+            }
+            Outcome::Failed(Failure::Aborted) => {
+                self.dns = Dns::Unknown;
+                None
+            }
+            Outcome::Failed(failure)
+                if failure.is_transient()
+                    && self.addrs().is_some_and(|known| known.stretch(needed_at, settings.stale_max)) =>
+            {
+                None
+            }
+            Outcome::Failed(failure) if failure.is_transient() && self.attempts < settings.politeness.retries_max => {
+                let wait = backoff(self.attempts, &settings.politeness);
+                self.attempts += 1;
+                self.dns = Dns::Retry(now + wait, self.take_answer());
+                None
+            }
+            Outcome::Failed(failure) => {
+                self.dns = Dns::Unknown;
+                given_up(*failure, now + UNANSWERED_FOR)
+            }
+            Outcome::NoAddress { ttl } => {
+                self.dns = Dns::Unknown;
+                given_up(Failure::DnsNotFound, now + (*ttl).max(ANSWER_HOLDS_MIN))
+            }
+            Outcome::Resolved { .. } | Outcome::Fetched(_) => given_up(Failure::DnsNotFound, now + UNANSWERED_FOR),
+        }
+    }
+
+    /// `addr` answered a request.
+    pub fn answered(&mut self, addr: IpAddr) {
+        if let Some(known) = self.addrs() {
+            known.answered(addr);
+        }
+    }
+
+    /// A request failed. Whether no connection came about to its address, and another one is left.
+    pub fn failed(&mut self, failure: Failure) -> bool {
+        let left = match self.addrs() {
+            Some(known) if failure.is_of_connect() => known.unconnected(),
+            Some(known) => {
+                known.failed();
+                NextAddress::None
+            }
+            None => NextAddress::None,
+        };
+        self.wants_both_families |= left == NextAddress::OtherFamily;
+        left == NextAddress::Another
+    }
+
+    /// Earlier failures do not count any more.
+    pub fn forgive(&mut self) {
+        self.attempts = 0;
+        if let Dns::Retry(..) = self.dns {
+            self.dns = Dns::Unknown;
+        }
+    }
+
+    fn addrs(&mut self) -> Option<&mut Addresses> {
+        match &mut self.dns {
+            Dns::Known(addrs) => Some(addrs),
+            _ => None,
+        }
+    }
+
+    /// What was answered last.
+    fn take_answer(&mut self) -> Option<Addresses> {
+        match std::mem::replace(&mut self.dns, Dns::Unknown) {
+            Dns::Unknown => None,
+            Dns::Retry(_, before) => before,
+            Dns::Known(addrs) => Some(addrs),
+        }
+    }
+}
+
+fn literal_address(name: &str) -> Option<IpAddr> {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    bare.parse().ok()
+}
+
+/// An answer serves the request that it was asked for, also when its time to live is 0.
+const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
+/// How long a host stays given up because no name server answered (RFC 2308 section 7: five minutes at most).
+const UNANSWERED_FOR: Duration = Duration::from_secs(300);

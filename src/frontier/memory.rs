@@ -1,0 +1,122 @@
+//! Memory for waiting URLs, and what goes to disk when it is short.
+//!
+//! Decides: above `frontier.ram_bytes_max` tails of queues are spilled, the long ones first, so that one read brings many
+//! URLs back; then a few hosts in turns are looked at for shorter ones.
+//! Invariants: `bytes` is the sum over all queues, retries and parked URLs.
+//! Limits: heads and tails below 512 bytes stay in memory whatever the pressure.
+
+use std::collections::VecDeque;
+
+use super::host_table::HostTable;
+use super::queue::HostQueue;
+use super::{BLOCK_BYTES, SHORT_TAIL_BYTES};
+use crate::outcome::HostId;
+use crate::spool::Spool;
+use crate::url::UrlBatch;
+
+/// The account of a shard's waiting URLs.
+#[derive(Debug)]
+pub struct UrlMemory {
+    bytes: u64,
+    bytes_max: u64,
+    /// Hosts with a tail worth spilling.
+    long_tails: VecDeque<HostId>,
+    /// Where the next search for smaller tails starts.
+    sweep: usize,
+}
+
+impl UrlMemory {
+    /// Nothing, and room for `bytes_max` bytes.
+    pub fn new(bytes_max: u64) -> UrlMemory {
+        UrlMemory { bytes: 0, bytes_max, long_tails: VecDeque::new(), sweep: 0 }
+    }
+
+    /// Bytes of waiting URLs.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is left, at least 0.
+    pub fn bytes_left(&self) -> u64 {
+        self.bytes_max.saturating_sub(self.bytes)
+    }
+
+    /// Whether waiting URLs are within their memory.
+    pub fn has_room(&self) -> bool {
+        self.bytes <= self.bytes_max
+    }
+
+    /// Something that held `before` bytes holds `after` now.
+    pub fn changed(&mut self, before: u64, after: u64) {
+        self.bytes = self.bytes - before + after;
+    }
+
+    /// So much more is held.
+    pub fn grew(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// So much less is held.
+    pub fn shrank(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+    }
+
+    /// How long a tail is that is worth a block of its own: one read brings some 200 URLs back. Blocks come back
+    /// whole, one to a host, so with many hosts they must be smaller for all of them to fit.
+    pub fn long_tail_bytes(&self, hosts: usize) -> usize {
+        let share = self.bytes_max as usize / (4 * hosts.max(1));
+        share.clamp(SHORT_TAIL_BYTES, LONG_TAIL_BYTES)
+    }
+
+    /// The tail of a host has become worth spilling.
+    pub fn note_long_tail(&mut self, id: HostId) {
+        self.long_tails.push_back(id);
+    }
+
+    /// Sends tails to disk until memory is within bounds, or nothing is left that is worth it.
+    pub fn spill(&mut self, hosts: &mut HostTable, spool: &mut Spool) {
+        while !self.has_room() {
+            let Some(id) = self.long_tails.pop_front() else { break };
+            self.spill_host(id, hosts, spool);
+        }
+        for _ in 0..SWEEP_HOSTS.min(hosts.slots()) {
+            if self.has_room() {
+                return;
+            }
+            self.sweep = (self.sweep + 1) % hosts.slots();
+            self.spill_host(self.sweep as HostId, hosts, spool);
+        }
+    }
+
+    fn spill_host(&mut self, id: HostId, hosts: &mut HostTable, spool: &mut Spool) {
+        let backlog = &mut hosts[id].backlog;
+        if backlog.tail_bytes() < SHORT_TAIL_BYTES {
+            return;
+        }
+        let before = backlog.ram_bytes();
+        backlog.spill(spool);
+        let after = backlog.ram_bytes();
+        self.changed(before, after);
+    }
+}
+
+/// Sends a queue's tail to disk, in pieces: a block comes back whole, and as the head it stays in memory.
+pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
+    let tail = queue.take_tail();
+    let mut piece = UrlBatch::new();
+    for (depth, url) in tail.iter() {
+        piece.push(depth, url);
+        if piece.as_bytes().len() >= BLOCK_BYTES {
+            queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+            piece.clear();
+        }
+    }
+    if !piece.is_empty() {
+        queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+    }
+}
+
+/// Tails are not let grow longer than this before they are spilled.
+const LONG_TAIL_BYTES: usize = 16 * 1024;
+/// Hosts looked at for short tails per offered URL.
+const SWEEP_HOSTS: usize = 64;

@@ -1,0 +1,77 @@
+//! URLs whose host is not in memory and has no room there.
+//!
+//! Decides: they wait in one queue for all hosts, which goes to disk, and come in first in, first out. One queue needs no
+//! record of a host, and each URL in it is written and read once.
+//! Invariants: while URLs wait here, no other host comes in before theirs ([`super::Frontier::offer`]).
+//! Limits: a block in memory at most, less where the frontier's memory is over its bound.
+
+use super::queue::{HostQueue, Refill};
+use super::{BLOCK_BYTES, SHORT_TAIL_BYTES, spill_tail};
+use crate::spool::{ReadFor, Spool};
+use crate::url::{Url, UrlBatch};
+
+/// The queue.
+#[derive(Debug, Default)]
+pub struct Overflow {
+    queue: HostQueue,
+    urls: u64,
+}
+
+/// What came out of the queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// A URL, as its text, with its depth.
+    Url(u16, String),
+    /// Nothing yet: ask again, or a block must come back first.
+    Later,
+    /// Nothing, although so many URLs should be there: they were in a block that was damaged.
+    Lost(u64),
+}
+
+impl Overflow {
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.urls == 0
+    }
+
+    /// Whether a URL, or a block of them, can be taken now.
+    pub fn is_ready(&self) -> bool {
+        self.urls > 0 && !self.queue.is_reading()
+    }
+
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> u64 {
+        self.queue.ram_bytes() as u64
+    }
+
+    /// Adds a URL; `bytes_left` is what the frontier's memory has left without this queue.
+    pub fn push(&mut self, url: &Url, depth: u16, bytes_left: u64, spool: &mut Spool) {
+        self.queue.push(depth, url.as_str(), 0);
+        self.urls += 1;
+        let has_room = self.ram_bytes() <= bytes_left;
+        if self.queue.tail_bytes() >= if has_room { BLOCK_BYTES } else { SHORT_TAIL_BYTES } {
+            spill_tail(&mut self.queue, spool);
+        }
+    }
+
+    /// Takes the oldest URL.
+    pub fn pop(&mut self, spool: &mut Spool) -> Next {
+        if let Some((depth, text)) = self.queue.pop() {
+            self.urls -= 1;
+            return Next::Url(depth, text);
+        }
+        match self.queue.refill() {
+            Refill::Taken => Next::Later,
+            Refill::Read(block) => {
+                spool.read(block, ReadFor::Outside);
+                Next::Later
+            }
+            Refill::Empty => Next::Lost(std::mem::take(&mut self.urls)),
+        }
+    }
+
+    /// A block came back.
+    pub fn returned(&mut self, batch: UrlBatch) {
+        self.queue.returned(batch);
+    }
+}

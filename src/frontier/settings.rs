@@ -1,0 +1,46 @@
+//! The parts of the configuration that the frontier of one shard follows.
+
+use crate::config::{self, Config};
+use crate::time::Duration;
+
+/// What is configured, as one shard's share.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) politeness: config::Politeness,
+    pub(super) robots: config::Robots,
+    pub(super) partition_key: config::PartitionKey,
+    pub(super) agent: String,
+    pub(super) deadline: Duration,
+    pub(super) ram_bytes_max: u64,
+    pub(super) host_head_urls: usize,
+    pub(super) hosts_max: usize,
+    pub(super) rules_bytes_max: u64,
+    pub(super) resolving_max: usize,
+    pub(super) families: config::Families,
+    /// So long before a request its address is asked for.
+    pub(super) resolve_lead: Duration,
+    /// Addresses are used so long past their time while no name server answers.
+    pub(super) stale_max: Duration,
+}
+
+impl Settings {
+    /// The settings of one shard of `shards`.
+    pub fn new(config: &Config, shards: u16) -> Settings {
+        let shards = u64::from(shards.max(1));
+        Settings {
+            politeness: config.politeness.clone(),
+            robots: config.robots.clone(),
+            partition_key: config.partition.key,
+            agent: config.agent.token().to_owned(),
+            deadline: config.fetch.deadline,
+            ram_bytes_max: config.frontier.ram_bytes_max / shards,
+            host_head_urls: config.frontier.host_head_urls.max(1),
+            hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
+            rules_bytes_max: config.robots.ram_bytes_max / shards,
+            resolving_max: config.dns.in_flight_max.max(1),
+            families: config.dns.families,
+            resolve_lead: config.dns.timeout,
+            stale_max: config.dns.stale_max,
+        }
+    }
+}

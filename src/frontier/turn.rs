@@ -1,0 +1,264 @@
+//! A host's turn: what is the next thing to ask of it?
+//!
+//! Decides, for the host's current URL, in this order: an address, then a verdict of robots.txt, then the
+//! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
+
+use super::backlog::{Entry, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::host::State;
+use super::origin::{ELSEWHERE_PAUSE, PARKED_BYTES_MAX, PARKED_BYTES_MIN, Robots, Verdict};
+use super::{Frontier, STEPS_MAX};
+use crate::outcome::{Failure, FetchJob, HostId, JobKind};
+use crate::politeness::GivenUp;
+use crate::politeness::ledger::HOLD_SLACK;
+use crate::spool::{Block, Spool};
+use crate::time::{Duration, Instant};
+use crate::url::{Url, UrlBatch};
+
+/// What a host can do now.
+enum Next {
+    /// Look at the current URL.
+    Current,
+    /// Wait for the clock.
+    Wait(Instant),
+    /// Wait for a block.
+    Read(Block),
+    /// Nothing.
+    Idle,
+}
+
+impl Frontier {
+    /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
+    pub(super) fn take_turn(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+        for _ in 0..STEPS_MAX {
+            if let Some(given_up) = self.hosts[id].pace.given_up() {
+                if given_up.until <= now {
+                    self.hosts[id].forgive(&self.settings.politeness);
+                } else if self.settle_next(id, now, given_up, spool) {
+                    continue;
+                } else {
+                    return None;
+                }
+            }
+            // Before the host's own URLs: a long queue must not hold others up.
+            if let Some(origin) = self.hosts[id].wanted_robots(now) {
+                return self.robots_job(id, origin, now);
+            }
+            match self.choose_url(id, now) {
+                Next::Current => {}
+                Next::Wait(at) => {
+                    self.schedule(id, now, at);
+                    return None;
+                }
+                Next::Read(block) => {
+                    self.read_back(id, block, spool);
+                    return None;
+                }
+                Next::Idle => {
+                    self.retire(id, now);
+                    return None;
+                }
+            }
+            let host = &mut self.hosts[id];
+            let entry = host.backlog.take_current()?;
+            let Some(origin) = host.origin_of(&entry.url) else {
+                self.settle(entry.url, Failure::RobotsUnreachable);
+                continue;
+            };
+            match host.origins[origin].verdict(&entry.url, now) {
+                Verdict::Settle(failure) => self.settle(entry.url, failure),
+                Verdict::Wait(again) => {
+                    let at = again.unwrap_or(now + ELSEWHERE_PAUSE);
+                    // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
+                    if entry.attempt > 0 {
+                        let before = host.backlog.ram_bytes();
+                        host.backlog.retry(at, entry);
+                        self.memory.changed(before, host.backlog.ram_bytes());
+                        continue;
+                    }
+                    let bytes_max = if self.memory.has_room() { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
+                    if host.origins[origin].parked.bytes_left() < bytes_max {
+                        host.origins[origin].parked.push(entry.depth, entry.url.as_str());
+                        self.memory.grew(UrlBatch::entry_bytes(entry.url.as_str()) as u64);
+                        continue;
+                    }
+                    host.backlog.set_current(entry);
+                    let at = host.wanted_again().map_or(at, |wanted| wanted.min(at));
+                    self.schedule(id, now, at);
+                    return None;
+                }
+                Verdict::Fetch => {
+                    host.backlog.set_current(entry);
+                    return self.robots_job(id, origin, now);
+                }
+                Verdict::Allowed => return self.page_job(id, entry, now),
+            }
+        }
+        // A long row of URLs that robots.txt forbids: others first.
+        self.schedule(id, now, now);
+        None
+    }
+
+    /// Chooses the host's current URL, if it has none.
+    fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
+        let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
+        let host = &mut self.hosts[id];
+        if host.backlog.current().is_some() {
+            return Next::Current;
+        }
+        let before = host.backlog.ram_bytes();
+        if host.backlog.take_retry(now) {
+            self.memory.changed(before, host.backlog.ram_bytes());
+            return Next::Current;
+        }
+        let (retries, next_retry) = host.backlog.retries();
+        let mut wait = next_retry.into_iter().chain(host.wanted_again()).min();
+        if let (Some(at), true) = (wait, retries >= retries_max) {
+            return Next::Wait(at);
+        }
+        for origin in &mut host.origins {
+            if origin.parked.len() == 0 {
+                continue;
+            }
+            match origin.waits_until(now) {
+                Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
+                None => {
+                    if let Some((depth, text)) = origin.parked.pop() {
+                        self.memory.shrank(UrlBatch::entry_bytes(&text) as u64);
+                        if let Ok(url) = Url::from_canonical(&text) {
+                            host.backlog.set_current(Entry { url, depth, attempt: 0 });
+                            return Next::Current;
+                        }
+                        self.queued -= 1;
+                    }
+                }
+            }
+        }
+        let mut damaged = 0;
+        let taken = host.backlog.take_next(&mut damaged);
+        self.memory.changed(before, host.backlog.ram_bytes());
+        self.queued -= damaged;
+        match taken {
+            Taken::Url => Next::Current,
+            Taken::Read(block) => Next::Read(block),
+            Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
+        }
+    }
+
+    /// Ends one URL of a host that was given up; `false` when there is none left in memory.
+    fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
+        let host = &mut self.hosts[id];
+        host.backlog.retry_all(now);
+        for origin in &mut host.origins {
+            origin.robots = Robots::Refused { until: given_up.until, why: Failure::RobotsUnreachable };
+        }
+        self.release_waiters(id, now);
+        match self.choose_url(id, now) {
+            Next::Current => {
+                if let Some(entry) = self.hosts[id].backlog.take_current() {
+                    self.settle(entry.url, given_up.failure);
+                }
+                true
+            }
+            Next::Read(block) => {
+                self.read_back(id, block, spool);
+                false
+            }
+            Next::Wait(_) | Next::Idle => {
+                self.retire(id, now);
+                false
+            }
+        }
+    }
+
+    /// A host has nothing to do. It was woken before its delay was over if its address was to be asked for: then it
+    /// sleeps that out, for one that is idle may be forgotten.
+    fn retire(&mut self, id: HostId, now: Instant) {
+        match self.hosts[id].pace.not_before() {
+            at if at > now => self.schedule(id, now, at),
+            _ => self.hosts.set_state(id, State::Idle),
+        }
+    }
+
+    fn page_job(&mut self, id: HostId, entry: Entry, now: Instant) -> Option<FetchJob> {
+        let (url, depth, attempt) = (entry.url.clone(), entry.depth, entry.attempt);
+        self.hosts[id].backlog.set_current(entry);
+        let job = self.request(id, JobKind::Page, url, now)?;
+        if job.kind == JobKind::Page {
+            let host = &mut self.hosts[id];
+            host.backlog.take_current();
+            if let Some(origin) = host.origin_of(&job.url) {
+                host.origins[origin].note_use();
+            }
+            return Some(FetchJob { depth, attempt, ..job });
+        }
+        Some(job)
+    }
+
+    fn robots_job(&mut self, id: HostId, origin: usize, now: Instant) -> Option<FetchJob> {
+        let host = &mut self.hosts[id];
+        let name = host.name.clone();
+        let Some(url) = host.origins.get(origin).and_then(|origin| origin.robots_url(&name)) else {
+            host.pace.give_up(Failure::RobotsUnreachable, Instant::NEVER);
+            self.schedule(id, now, now);
+            return None;
+        };
+        self.request(id, JobKind::Robots, url, now)
+    }
+
+    /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
+    fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
+        let host = &self.hosts[id];
+        let deadline = now + self.settings.deadline;
+        let turn = host.next_turn(self.settings.resolve_lead);
+        if turn > now {
+            self.schedule(id, now, turn);
+            return None;
+        }
+        let Some((addr, others)) = host.lookup.addr(now.max(host.pace.not_before())) else {
+            if let Some(at) = host.lookup.retry_at().filter(|at| *at > now) {
+                self.schedule(id, now, at);
+                return None;
+            }
+            if !self.lookups.begin(id) {
+                self.hosts.set_state(id, State::Parked);
+                return None;
+            }
+            let both_families = host.lookup.wants_both_families();
+            return Some(FetchJob { both_families, ..self.job(id, JobKind::Resolve, url, None, deadline) });
+        };
+        if self.settings.politeness.ip_delay > Duration::ZERO
+            && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
+        {
+            self.park(id, addr, now, free_from);
+            return None;
+        }
+        Some(FetchJob { others, ..self.job(id, kind, url, Some(addr), deadline) })
+    }
+
+    fn job(
+        &mut self,
+        id: HostId,
+        kind: JobKind,
+        url: Url,
+        addr: Option<std::net::IpAddr>,
+        deadline: Instant,
+    ) -> FetchJob {
+        self.hosts.set_state(id, State::Busy);
+        self.next_job += 1;
+        let politeness = &self.settings.politeness;
+        let rest = self.hosts[id].pace.delay(politeness).max(politeness.ip_delay);
+        FetchJob {
+            id: self.next_job,
+            host: id,
+            kind,
+            url,
+            addr,
+            both_families: false,
+            others: Vec::new(),
+            depth: 0,
+            attempt: 0,
+            deadline,
+            rest,
+        }
+    }
+}

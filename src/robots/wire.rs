@@ -1,0 +1,71 @@
+//! Rules as bytes, for another shard.
+//!
+//! Format: 8 bytes of Crawl-delay in nanoseconds, all ones for none; 4 bytes: how many rules; for each rule 2 bytes of
+//! length and 1 byte of flags; then the texts of all rules, one after the other. Little endian.
+//! Invariants: what is read keeps the order on which a match relies: heaviest first, allow before disallow.
+//! Limits: sitemaps are left out. Nothing is set aside for a number that the bytes do not bear out.
+
+use super::{Rule, Rules};
+use crate::time::Duration;
+
+impl Rules {
+    /// The rules without their sitemaps.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(12 + 3 * self.rules.len() + self.patterns.len());
+        let nanos = |delay: Duration| u64::try_from(delay.as_nanos()).unwrap_or(NO_DELAY).min(NO_DELAY - 1);
+        bytes.extend(self.crawl_delay.map_or(NO_DELAY, nanos).to_le_bytes());
+        bytes.extend((self.rules.len() as u32).to_le_bytes());
+        for rule in &self.rules {
+            bytes.extend(rule.bytes.to_le_bytes());
+            bytes.push(u8::from(rule.allows) | u8::from(rule.anchored) << 1 | u8::from(rule.has_query) << 2);
+        }
+        // Each rule's text by itself: it need not lie behind that of the rule before.
+        for rule in &self.rules {
+            let start = rule.start as usize;
+            bytes.extend(self.patterns.get(start..start + usize::from(rule.bytes)).unwrap_or_default());
+        }
+        bytes
+    }
+
+    /// Reads what [`Rules::to_bytes`] wrote; `None` when it is something else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Rules> {
+        let (delay, rest) = bytes.split_first_chunk::<8>()?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let delay = u64::from_le_bytes(*delay);
+        let heads_bytes = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(3)?;
+        let (heads, patterns) = rest.split_at_checked(heads_bytes)?;
+        let (mut rules, mut start) = (Vec::with_capacity(heads.len() / 3), 0_u32);
+        for head in heads.chunks_exact(3) {
+            let [low, high, flags] = *head else { return None };
+            let bytes = u16::from_le_bytes([low, high]);
+            let rule = Rule {
+                start,
+                bytes,
+                allows: flags & 1 != 0,
+                anchored: flags & 2 != 0,
+                has_query: flags & 4 != 0,
+            };
+            if flags > 7 || rules.last().is_some_and(|before: &Rule| before.rank() < rule.rank()) {
+                return None;
+            }
+            rules.push(rule);
+            start = start.checked_add(u32::from(bytes))?;
+        }
+        (start as usize == patterns.len()).then_some(())?;
+        Some(Rules {
+            patterns: patterns.into(),
+            rules: rules.into(),
+            crawl_delay: (delay != NO_DELAY).then(|| Duration::from_nanos(delay)),
+            sitemaps: Box::default(),
+        })
+    }
+}
+
+impl Rule {
+    /// The higher one decides.
+    fn rank(&self) -> (usize, bool) {
+        (usize::from(self.bytes) + usize::from(self.anchored), self.allows)
+    }
+}
+
+const NO_DELAY: u64 = u64::MAX;
