@@ -14,16 +14,16 @@ use super::parse::VERSION;
 
 /// What stands at the head of the example.
 const HEAD: &str = "\
-# ringcrawl's configuration: every key, at its default. Keys that you leave out keep their defaults.
+# ringcrawl's configuration: every key, at its default. Keys that you omit keep their defaults.
 #
 # Durations are a whole number and ms, s, m, h or d: \"250ms\", \"10s\", \"5m\", \"24h\".
 # Sizes are a whole number and B, KiB, MiB, GiB or TiB, powers of 1024: \"64KiB\", \"1GiB\".
-# Plain numbers are counts; underscores may part their digits.
+# Plain numbers are counts; underscores may separate the digits.
 #
-# Check a changed copy with `ringcrawl check-config FILE`; one value can be overridden for one run with
+# Check a changed copy with `ringcrawl check-config FILE`. Override one value for one run with
 # `--set table.key=value`. Print this file with `ringcrawl check-config --example`.
 
-# The form of this file, so that a later ringcrawl can tell what it was written for.
+# The version of this file's format, so that a later ringcrawl can tell what it was written for.
 ";
 
 /// The example file.
