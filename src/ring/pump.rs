@@ -6,11 +6,13 @@
 //! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a
 //! busy one does not pay for it.
 //! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
-//! own: the pump gives it one every `TURN`, and waits no longer than that while somebody says that he depends on it
-//! (`Outside`).
+//! own: the pump gives it one every `TURN`. While somebody says that he depends on it (`Outside`) the pump waits no longer
+//! than that in the ring, and then in the runtime, where such a socket wakes it: turns by the clock would cost an idle
+//! shard, whose name server is silent, a thousand wake-ups a second.
 //! A timer is told to the pump (`expect`), so that it does not wait beyond it.
 //!
-//! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells.
+//! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells. While nothing
+//! happens nobody has a turn, whatever is waited for.
 //! Limits: what reaches the runtime from elsewhere without the ring, and its timers of which nobody told, may be seen
 //! `WAIT` later.
 
@@ -123,8 +125,11 @@ impl Root {
         Arc::new(Root { due: AtomicBool::new(true), waker: waker.clone() })
     }
 
+    /// Whether it wakes what `waker` wakes. The runtime hands out wakers of one reference-counted value, which this one
+    /// keeps alive, so the data tells; `Waker::will_wake` compares the functions too, of which a program may have several
+    /// copies, and is never true then. A root that is taken for another each time is due each time.
     pub(super) fn wakes(&self, waker: &Waker) -> bool {
-        self.waker.will_wake(waker)
+        self.waker.data() == waker.data()
     }
 
     /// Its turn has come: a poll that counts if it was asked for, as the runtime polls it at each turn.
@@ -177,11 +182,12 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
             }
         }
         entered = polls;
-        let wait = if OUTSIDE.get() > 0 { TURN } else { patience(moment) };
+        let patience = patience(moment);
+        let wait = if OUTSIDE.get() > 0 { TURN.min(patience) } else { patience };
         if driver.enter(Some(wait))? > 0 {
             continue;
         }
-        if wait < WAIT {
+        if wait == patience && wait < WAIT {
             // A timer's time.
             turned = Instant::ZERO;
             continue;
@@ -223,4 +229,76 @@ async fn pass() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{RawWaker, RawWakerVTable};
+
+    use super::super::{Runtime, sleep_until, spawn};
+    use super::*;
+
+    /// Waits until `at`; how many turns the runtime had meanwhile: its own future is polled at each.
+    async fn turns_until(at: Instant) -> u32 {
+        let mut turns = 0;
+        let mut sleep = pin!(sleep_until(at));
+        poll_fn(|context| {
+            turns += 1;
+            sleep.as_mut().poll(context)
+        })
+        .await;
+        turns
+    }
+
+    /// A waker of the runtime comes with one or another copy of its functions: the root is the same.
+    #[test]
+    fn a_root_is_known_by_what_it_wakes() {
+        const NOTHING: fn(*const ()) = |_| {};
+        static ONE: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &ONE), NOTHING, NOTHING, |_| {});
+        static OTHER: RawWakerVTable =
+            RawWakerVTable::new(|data| RawWaker::new(data, &OTHER), |_| {}, NOTHING, NOTHING);
+        let data = [0u8; 2];
+        let waker = |place: &u8, functions| {
+            // SAFETY: the functions do nothing with the data.
+            unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(place).cast(), functions)) }
+        };
+        let [first, second] = &data;
+        let root = Root::new(&waker(first, &ONE));
+        assert!(!waker(first, &ONE).will_wake(&waker(first, &OTHER)), "two copies");
+        assert!(root.wakes(&waker(first, &ONE)) && root.wakes(&waker(first, &OTHER)));
+        assert!(!root.wakes(&waker(second, &ONE)));
+    }
+
+    /// A name server that is silent costs nothing while it is waited for, and what comes in the end is seen.
+    #[test]
+    fn nobody_has_a_turn_while_a_socket_of_others_waits() {
+        for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
+            let driver = Driver::with(1_024, single_issuer, defer).expect("io_uring");
+            Runtime::over(driver).expect("a runtime").block_on(async {
+                let socket = tokio::net::UdpSocket::bind(("127.0.0.1", 0)).await.expect("a socket");
+                let to = socket.local_addr().expect("its address");
+                let waiting = spawn(async move {
+                    let _outside = Outside::new();
+                    socket.recv(&mut [0; 8]).await.expect("a datagram")
+                });
+                let turns = turns_until(now() + Duration::from_millis(500)).await;
+                assert!(turns < 100, "{turns} turns in half a second");
+                assert!(!waiting.is_finished());
+                std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket").send_to(b"abc", to).expect("sent");
+                let length = tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await;
+                assert_eq!(length.expect("it was seen").expect("task"), 3);
+            });
+        }
+    }
+
+    /// The same with nothing to wait for but a timer; and a future that is run after another begins with a turn.
+    #[test]
+    fn an_idle_runtime_has_no_turns() {
+        let runtime = Runtime::new(8).expect("io_uring");
+        for _ in 0..2 {
+            let turns = runtime.block_on(async { turns_until(now() + Duration::from_millis(300)).await });
+            assert!(turns < 60, "{turns} turns in 300 ms");
+        }
+    }
 }
