@@ -89,10 +89,6 @@ impl Driver {
         self.fd
     }
 
-    pub(super) fn is_single_issuer(&self) -> bool {
-        self.single_issuer
-    }
-
     /// Whether this kernel has receives that go on completing: they came with 6.0, as SINGLE_ISSUER did.
     pub(super) fn receives_go_on(&self) -> bool {
         self.single_issuer

@@ -1,7 +1,7 @@
 //! Files through the ring: the store's and the journals' writes never hold the shard up.
 //!
 //! Decides: offsets are always explicit; a write is repeated until all is written. Opening, reading,
-//! writing, allocating, syncing, renaming and removing are ring operations. Cutting a file to a length is
+//! writing, syncing, renaming and removing are ring operations. Cutting a file to a length is
 //! a system call: the ring learned it only in Linux 6.9, and it is done at start-up and at the end.
 //! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future cancels no
 //! file operation: it ends by itself, soon. `create_new` never opens what exists.
@@ -103,26 +103,12 @@ impl File {
         op::submit(entry, self.fd.clone()).await.0.map(drop)
     }
 
-    /// Reserves `bytes` bytes from the start without changing the length, so that writing meets no full disk.
-    pub async fn allocate(&self, bytes: u64) -> io::Result<()> {
-        let entry =
-            opcode::Fallocate::new(types::Fd(self.fd.as_raw_fd()), bytes).mode(libc::FALLOC_FL_KEEP_SIZE).build();
-        op::submit(entry, self.fd.clone()).await.0.map(drop)
-    }
-
     /// Cuts or extends the file to `bytes` bytes. Blocks for as long as the file system needs.
     pub fn truncate(&self, bytes: u64) -> io::Result<()> {
         let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // SAFETY: two integers; the descriptor is open while `self` lives.
         let result = unsafe { libc::ftruncate(self.fd.as_raw_fd(), length) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-
-    /// The length in bytes.
-    pub fn length(&self) -> io::Result<u64> {
-        // SAFETY: seeking to the end moves a position that no operation here uses; the descriptor is open.
-        let end = unsafe { libc::lseek(self.fd.as_raw_fd(), 0, libc::SEEK_END) };
-        u64::try_from(end).map_err(|_| io::Error::last_os_error())
     }
 
     /// Closes by the ring, behind what was submitted before.
@@ -179,24 +165,19 @@ mod tests {
             let (result, bytes) = file.write_all_at(vec![7; 100_000], 10).await;
             result.expect("write");
             assert_eq!(bytes.len(), 100_000);
-            assert_eq!(file.length().expect("length"), 100_010);
+            assert_eq!(std::fs::metadata(&first).expect("metadata").len(), 100_010);
             file.truncate(12).expect("truncate");
-            file.allocate(1 << 16).await.or_else(no_fallocate).expect("allocate");
             file.sync().await.expect("sync");
             assert_eq!(file.read_at(100, 8).await.expect("read"), [0, 0, 7, 7]);
             file.close();
             rename(&first, &second).await.expect("rename");
             sync_dir(&folder).await.expect("sync folder");
             let file = File::open(&second).await.expect("open");
-            assert_eq!(file.length().expect("length"), 12);
+            assert_eq!(std::fs::metadata(&second).expect("metadata").len(), 12);
             assert!(file.write_all_at(vec![1], 0).await.0.is_err(), "opened for reading");
             remove(&second).await.expect("remove");
             assert!(File::open(&second).await.is_err());
         });
         std::fs::remove_dir_all(&folder).expect("clean");
-    }
-
-    fn no_fallocate(error: io::Error) -> io::Result<()> {
-        if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
     }
 }

@@ -102,11 +102,6 @@ impl Runtime {
         })
     }
 
-    /// Whether the kernel took SINGLE_ISSUER.
-    pub fn is_single_issuer(&self) -> bool {
-        self.driver.is_single_issuer()
-    }
-
     fn root(&self, waker: &Waker) -> Arc<Root> {
         let mut root = self.root.borrow_mut();
         match &*root {
