@@ -22,7 +22,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use super::group::{ENTRIES_MAX, Group};
-use super::{now, runtime, sleep_until};
+use super::{now, runtime, sleep_until, task};
 use crate::time::Duration;
 
 /// Blocks that a pool begins with.
@@ -54,7 +54,7 @@ impl BufferPool {
     /// A pool of at most `count_max` blocks (1 to 32,768) of `bytes` bytes each (at least one). Inside the runtime only;
     /// an error when the kernel has no memory to know them by.
     pub fn new(count_max: usize, bytes: usize) -> io::Result<BufferPool> {
-        let ring = runtime::current().ok_or_else(|| io::Error::other("no ring on this thread"))?;
+        let ring = runtime::driver().ok_or_else(|| io::Error::other("no ring on this thread"))?;
         let number = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
         let count_max = u16::try_from(count_max).unwrap_or(u16::MAX).clamp(1, ENTRIES_MAX);
         let pool = BufferPool {
@@ -98,7 +98,7 @@ impl BufferPool {
     pub(super) fn group(&self) -> u16 {
         // Another ring would find no blocks, and its receives wait for ever.
         debug_assert!(
-            runtime::current().is_none_or(|ring| self.shared.group.is_of(&ring)),
+            runtime::driver().is_none_or(|ring| self.shared.group.is_of(&ring)),
             "the pool is another ring's"
         );
         self.shared.group.number()
@@ -119,7 +119,7 @@ impl BufferPool {
             }
             self.shared.waiting.borrow_mut().push_back(context.waker().clone());
             if !self.shared.watched.replace(true) {
-                runtime::spawn(watch(Rc::downgrade(&self.shared)));
+                task::spawn(watch(Rc::downgrade(&self.shared)));
             }
             Poll::Pending
         })

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
-use super::{Alarm, Socket, now, op, runtime};
+use super::{Alarm, Socket, now, op, task};
 use crate::time::{Duration, Instant};
 
 /// How often expiry is looked for at most.
@@ -70,7 +70,7 @@ impl Deadlines {
         drop(targets);
         self.shared.alarm.set(at);
         if !self.shared.ticking.replace(true) {
-            runtime::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
+            task::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
         }
         Guard { shared: self.shared.clone(), slot }
     }

@@ -3,7 +3,7 @@
 //! Decides: one ring and one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
 //! operation that owns the memory it was given; deadlines cancel operations, they never abandon them.
 //! The way of an operation: `socket`, `file`, `wake` make it (`op`, `receive`, `sending`), `driver` submits it, `slots`
-//! has its state, `pump` says when the kernel is entered, and its completion wakes the task.
+//! has its state, `pump` says when the kernel is entered, and its completion wakes the task (`task`).
 //! Why so: a dropped future does not stop the kernel. Memory it still writes to must stay where it is, so
 //! memory lives in the operation and comes back with its completion.
 //!
@@ -33,6 +33,7 @@ mod sampler;
 mod sending;
 mod slots;
 mod socket;
+mod task;
 mod thread;
 mod wake;
 
@@ -46,9 +47,10 @@ pub use perf::SystemCalls;
 pub use process::{cpu_time, raise_file_limit};
 pub use pump::Outside;
 pub use receive::Receive;
-pub use runtime::{RingError, Runtime, spawn, turn};
+pub use runtime::{RingError, Runtime, turn};
 pub use sampler::{Sampled, Sampler};
 pub use sending::Sending;
 pub use socket::{Socket, SocketOptions};
+pub use task::{Panic, caught, panicked, spawn};
 pub use thread::{Thread, process_cpu_time};
 pub use wake::{WakeListener, Waker};

@@ -19,19 +19,19 @@ use std::task::{Context, Poll};
 use io_uring::{opcode, squeue, types};
 
 use super::driver::Driver;
-use super::runtime::{current, is_running};
+use super::runtime::{self, is_running};
 use super::slots::{Completion, Leftover, Place};
 
 /// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together. Only inside of a
 /// runtime.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
-    let driver = current().expect("an operation outside of a runtime");
+    let driver = runtime::driver().expect("an operation outside of a runtime");
     Op { place: driver.submit(entry), driver, data: Some(data), is_cancelled: false }
 }
 
 /// Operations that this thread's runtime has submitted so far.
 pub fn operations() -> u64 {
-    current().map_or(0, |driver| driver.submitted())
+    runtime::driver().map_or(0, |driver| driver.submitted())
 }
 
 /// The same for an operation that may wait for a peer: cancelled when its future is dropped.

@@ -20,14 +20,13 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -101,17 +100,9 @@ fn patience(now: Instant) -> Duration {
     })
 }
 
-/// A task whose polls count.
-pub(super) struct Counted<F>(pub(super) F);
-
-impl<F: Future> Future for Counted<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        POLLS.set(POLLS.get().wrapping_add(1));
-        // SAFETY: the field is never moved out of, and nothing else gives a way to it.
-        unsafe { self.map_unchecked_mut(|counted| &mut counted.0) }.poll(context)
-    }
+/// A task of this thread is polled.
+pub(super) fn count_poll() {
+    POLLS.set(POLLS.get().wrapping_add(1));
 }
 
 /// Whether the future that the runtime itself runs has something to do: it has its turn when the runtime has.
@@ -135,11 +126,16 @@ impl Root {
     /// Its turn has come: a poll that counts if it was asked for, as the runtime polls it at each turn.
     pub(super) fn begin(&self) {
         if self.due.swap(false, Ordering::Relaxed) {
-            POLLS.set(POLLS.get().wrapping_add(1));
+            count_poll();
         }
     }
 
-    fn is_due(&self) -> bool {
+    /// It is to have a turn that counts, though nobody wakes it.
+    pub(super) fn is_asked_for(&self) {
+        self.due.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_due(&self) -> bool {
         self.due.load(Ordering::Relaxed)
     }
 }
@@ -156,7 +152,8 @@ impl Wake for Root {
 }
 
 /// Moves operations to the kernel and completions to tasks, for as long as the runtime runs; ends by an error alone.
-pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -> io::Result<Infallible> {
+/// `is_root_due`: whether the runtime's own future was woken.
+pub(super) async fn run(driver: Rc<Driver>, is_root_due: impl Fn() -> bool) -> io::Result<Infallible> {
     // SAFETY: a file of its own, which nobody closes as long as this lives.
     let news = unsafe { AsyncFd::register_with_interest(eventfd()?, Interest::READABLE) }?;
     let (mut seen, mut entered) = (POLLS.get(), POLLS.get());
@@ -173,8 +170,7 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
             continue;
         }
         let moment = now();
-        let root_is_due = root.borrow().as_ref().is_some_and(|root| root.is_due());
-        if root_is_due || OUTSIDE.get() > 0 || moment.since(turned) >= TURN {
+        if is_root_due() || OUTSIDE.get() > 0 || moment.since(turned) >= TURN {
             turned = moment;
             tokio::task::yield_now().await;
             if POLLS.get() != polls {
@@ -233,6 +229,7 @@ async fn pass() {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
     use std::pin::pin;
     use std::task::{RawWaker, RawWakerVTable};
 

@@ -59,7 +59,7 @@ impl Receive {
     /// Inside of a runtime alone.
     pub(super) fn new(fd: &Rc<OwnedFd>, pool: &BufferPool) -> Receive {
         let target = types::Fd(fd.as_raw_fd());
-        let driver = runtime::current().expect("a receive outside of a runtime");
+        let driver = runtime::driver().expect("a receive outside of a runtime");
         let entry = match driver.receives_go_on() {
             true => opcode::RecvMulti::new(target, pool.group()).build(),
             false => {

@@ -1,7 +1,8 @@
 //! One shard's runtime: tasks, and a ring for what they ask of the kernel.
 //!
 //! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets; operations go to a ring of
-//! our own (`driver` says why), which a task moves on (`pump`).
+//! our own (`driver` says why), which a task moves on (`pump`). A fault of the pump is a panic of the future that the
+//! runtime runs: nothing else would end then.
 //! Invariants: a runtime is used by the thread that made it (it is not `Send`); the completion queue has
 //! room for four times the operations that fetches can have under way.
 //! Limits: Linux 5.19. Where the kernel refuses io_uring, the error says which switch to turn.
@@ -14,13 +15,14 @@ use std::mem::ManuallyDrop;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use io_uring::opcode;
 
 use super::driver::Driver;
 use super::op;
-use super::pump::{self, Counted, Root};
+use super::pump::{self, Root};
+use super::task::caught;
 
 /// Why there is no ring.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +44,48 @@ pub enum RingError {
 /// One shard's runtime. Made, used and dropped by one thread.
 pub struct Runtime {
     inner: ManuallyDrop<tokio_uring::Runtime>,
-    driver: Rc<Driver>,
-    root: Rc<RefCell<Option<Arc<Root>>>>,
+    shared: Rc<Shared>,
     is_pumped: Cell<bool>,
+}
+
+/// What tasks reach of their runtime.
+pub(super) struct Shared {
+    driver: Rc<Driver>,
+    root: RefCell<Option<Arc<Root>>>,
     /// Why the pump has stopped, which only a fault of ours can be.
-    failed: Rc<Cell<Option<io::Error>>>,
+    failed: Cell<Option<String>>,
+    /// The first panic of a task.
+    panicked: RefCell<Option<String>>,
+}
+
+impl Shared {
+    /// The root that wakes what `waker` wakes.
+    fn root(&self, waker: &Waker) -> Arc<Root> {
+        let mut root = self.root.borrow_mut();
+        match &*root {
+            Some(root) if root.wakes(waker) => root.clone(),
+            _ => root.insert(Root::new(waker)).clone(),
+        }
+    }
+
+    fn is_root_due(&self) -> bool {
+        self.root.borrow().as_ref().is_some_and(|root| root.is_due())
+    }
+
+    fn wake_root(&self) {
+        let root = self.root.borrow().clone();
+        root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// A task has panicked: keeps what the first says.
+    pub(super) fn task_panicked(&self, text: String) {
+        self.panicked.borrow_mut().get_or_insert(text);
+        self.wake_root();
+    }
+
+    pub(super) fn panicked(&self) -> Option<String> {
+        self.panicked.borrow().clone()
+    }
 }
 
 impl Runtime {
@@ -60,13 +99,13 @@ impl Runtime {
         super::process_start();
         // Its own ring has nothing to do.
         let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
-        Ok(Runtime {
-            inner: ManuallyDrop::new(inner),
+        let shared = Shared {
             driver: Rc::new(driver),
-            root: Rc::default(),
-            is_pumped: Cell::new(false),
-            failed: Rc::default(),
-        })
+            root: RefCell::default(),
+            failed: Cell::default(),
+            panicked: RefCell::default(),
+        };
+        Ok(Runtime { inner: ManuallyDrop::new(inner), shared: Rc::new(shared), is_pumped: Cell::new(false) })
     }
 
     /// Runs `future` to its end; tasks spawned by it rest afterwards, and end when the runtime is dropped.
@@ -77,37 +116,29 @@ impl Runtime {
                 RUNNING.with(|running| running.take());
             }
         }
-        RUNNING.with(|running| running.replace(Some(self.driver.clone())));
+        RUNNING.with(|running| running.replace(Some(self.shared.clone())));
         let _running = Running;
+        let shared = &self.shared;
         let mut future = pin!(future);
         self.inner.block_on(async {
             if !self.is_pumped.replace(true) {
-                let (driver, root, failed) = (self.driver.clone(), self.root.clone(), self.failed.clone());
-                tokio_uring::spawn(async move {
-                    let ended = pump::run(driver, &root).await;
-                    failed.set(ended.err());
-                    let root = root.borrow().clone();
-                    root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
-                });
+                tokio_uring::spawn(pumped(shared.clone()));
             }
+            // Its first turn is nobody's wake-up.
+            let mut is_first = true;
             poll_fn(|context| {
-                if let Some(error) = self.failed.take() {
-                    panic!("io_uring_enter(2): {error}");
+                if let Some(why) = shared.failed.take() {
+                    panic!("the ring has stopped: {why}");
                 }
-                let root = self.root(context.waker());
+                let root = shared.root(context.waker());
+                if std::mem::take(&mut is_first) {
+                    root.is_asked_for();
+                }
                 root.begin();
                 future.as_mut().poll(&mut Context::from_waker(&Waker::from(root)))
             })
             .await
         })
-    }
-
-    fn root(&self, waker: &Waker) -> Arc<Root> {
-        let mut root = self.root.borrow_mut();
-        match &*root {
-            Some(root) if root.wakes(waker) => root.clone(),
-            _ => root.insert(Root::new(waker)).clone(),
-        }
     }
 }
 
@@ -119,20 +150,28 @@ impl Drop for Runtime {
             self.block_on(async {
                 // Tasks that an end wakes may begin one thing more, such as to close a file.
                 for _ in 0..3 {
-                    self.driver.cancel_all();
+                    self.shared.driver.cancel_all();
                     turn().await;
                 }
             });
         }
         // SAFETY: taken once, here; nothing uses it afterwards.
         drop(unsafe { ManuallyDrop::take(&mut self.inner) });
-        self.driver.close();
+        self.shared.driver.close();
     }
 }
 
-/// Starts a task on the shard's runtime. Only inside `Runtime::block_on`.
-pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
-    tokio_uring::spawn(Counted(future))
+/// The pump; whatever ends it, the root hears of it.
+async fn pumped(shared: Rc<Shared>) {
+    let mut pump = pin!(pump::run(shared.driver.clone(), || shared.is_root_due()));
+    let why = poll_fn(|context| match caught(|| pump.as_mut().poll(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Err(error))) => Poll::Ready(format!("io_uring_enter(2): {error}")),
+        Err(panic) => Poll::Ready(panic.to_string()),
+    })
+    .await;
+    shared.failed.set(Some(why));
+    shared.wake_root();
 }
 
 /// Lets all other tasks have a turn, and the kernel too: entries that were submitted reach it when the runtime has
@@ -148,13 +187,18 @@ pub(super) fn is_running() -> bool {
     RUNNING.with_borrow(Option::is_some)
 }
 
-/// The ring of the runtime that this thread is inside of.
-pub(super) fn current() -> Option<Rc<Driver>> {
+/// The runtime that this thread is inside of.
+pub(super) fn current() -> Option<Rc<Shared>> {
     RUNNING.with_borrow(Clone::clone)
 }
 
+/// Its ring.
+pub(super) fn driver() -> Option<Rc<Driver>> {
+    RUNNING.with_borrow(|running| running.as_ref().map(|shared| shared.driver.clone()))
+}
+
 thread_local! {
-    static RUNNING: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
 }
 
 fn explain(error: io::Error) -> RingError {
@@ -167,6 +211,7 @@ fn explain(error: io::Error) -> RingError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::task::spawn;
     use super::*;
 
     #[test]

@@ -46,7 +46,7 @@ enum State {
 impl Sending {
     /// Inside of a runtime alone.
     pub(super) fn new(fd: &Rc<OwnedFd>, bytes: Vec<u8>) -> Sending {
-        let driver = runtime::current().expect("a send outside of a runtime");
+        let driver = runtime::driver().expect("a send outside of a runtime");
         let mut sending = Sending { driver, state: State::Ended(None), bytes, fd: fd.clone() };
         sending.submit(sending.bytes.len() <= SHORT_BYTES);
         sending
