@@ -71,7 +71,7 @@ fn what_is_printed_reads_back() {
     ] {
         config.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
-    assert_eq!(config.crawl.cpu_numbers(), [1, 2, 3, 7]);
+    assert_eq!(read_cpus(&config.crawl.cpus), Ok(vec![1, 2, 3, 7]));
     assert_eq!(config.dns.servers.iter().map(|server| server.port()).collect::<Vec<_>>(), [53, 5353]);
     assert_eq!(config.dns.hosts.get("www.example.test").map(Vec::len), Some(2));
     assert_eq!(config.politeness.host_delay, Duration::from_millis(1500));

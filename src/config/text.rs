@@ -63,7 +63,7 @@ impl TextForm {
 }
 
 /// The CPUs of a list such as `"1-7,9"`, rising and each once; none for the empty list.
-pub(super) fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
+pub fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
