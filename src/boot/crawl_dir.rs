@@ -11,7 +11,8 @@
 //!
 //! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
 //! refused and left as it is. Nothing is ever overwritten.
-//! Invariants: the manifest is written whole (under another name, then renamed) and never changed after.
+//! Invariants: the manifest is written whole (under another name, then renamed) and never changed after, but that one of
+//! an earlier version gets the `agent_name` of the first run that has one.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -49,6 +50,10 @@ pub struct Manifest {
     pub shards: u16,
     /// `site` or `host`.
     pub partition_key: String,
+    /// `agent.name`: whom robots.txt allowed what is stored, and who owes each site its delay. Empty: a crawl of this
+    /// machine that gave none; `None`: begun by a version that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
 }
 
 /// Why a directory cannot be used. Each message says what to do.
@@ -67,7 +72,7 @@ pub enum DirError {
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
     /// The crawl in it was begun with other settings.
-    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; leave the setting away or give a new directory", path = .path.display())]
+    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; omit the setting or give a new directory", path = .path.display())]
     Differs {
         /// The directory.
         path: PathBuf,
@@ -94,6 +99,8 @@ pub struct Wanted {
     pub rng_seed: Option<u64>,
     /// What stays together.
     pub partition_key: PartitionKey,
+    /// Who crawls, when said: another name would have other groups of robots.txt.
+    pub agent_name: Option<String>,
 }
 
 impl CrawlDir {
@@ -115,14 +122,18 @@ impl CrawlDir {
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
         // Another process may have begun a crawl between the look and the lock.
-        let (manifest, is_new) = match read_manifest(root)? {
+        let (mut manifest, is_new) = match read_manifest(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
                 (held, false)
             }
             None => (manifest(), true),
         };
-        if is_new {
+        let is_named_now = manifest.agent_name.is_none() && wanted.agent_name.is_some();
+        if is_named_now {
+            manifest.agent_name.clone_from(&wanted.agent_name);
+        }
+        if is_new || is_named_now {
             write_manifest(root, &manifest).map_err(io)?;
         }
         let dir = CrawlDir { root: root.to_owned(), manifest, is_new, _lock: lock };
@@ -197,7 +208,15 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     if let Some(rng_seed) = wanted.rng_seed {
         differs("crawl.rng_seed", held.rng_seed.to_string(), rng_seed.to_string())?;
     }
+    if let (Some(held), Some(wanted)) = (&held.agent_name, &wanted.agent_name) {
+        differs("agent.name", format!("\"{held}\""), format!("\"{wanted}\""))?;
+    }
     differs("partition.key", held.partition_key.clone(), key_name(wanted.partition_key).to_owned())
+}
+
+/// Whether `root` is the directory of a crawl, whole or not.
+pub fn is_crawl(root: &Path) -> bool {
+    root.join(MANIFEST).is_file()
 }
 
 /// The name of a partition key in manifests and configurations.
@@ -262,6 +281,7 @@ mod tests {
             rng_seed: 7,
             shards: 2,
             partition_key: "site".to_owned(),
+            agent_name: Some("bot".to_owned()),
         }
     }
 
@@ -293,6 +313,36 @@ mod tests {
         assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
         let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
         assert!(matches!(new, DirError::NotNew(_)), "{new}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_crawl_keeps_its_name() {
+        let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
+        let root = temp("named");
+        let is_open = |wanted: &Wanted| {
+            let open = CrawlDir::open(&root, wanted, manifest);
+            open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
+        };
+        let bot = Ok(Some("bot".to_owned()));
+        assert_eq!(is_open(&named("bot")), bot);
+        // Who says none leaves it to the crawl.
+        assert_eq!(is_open(&Wanted::default()), bot);
+        let before = fs::read_to_string(root.join(MANIFEST)).unwrap();
+        let refused = is_open(&named("other")).unwrap_err();
+        for word in ["agent.name \"bot\", and \"other\" was asked for", "omit the setting or give a new directory"] {
+            assert!(refused.contains(word), "{refused}");
+        }
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
+        // Of an earlier version: the first name that comes stays.
+        let older = before.replace(",\n  \"agent_name\": \"bot\"", "");
+        assert_ne!(older, before);
+        fs::write(root.join(MANIFEST), &older).unwrap();
+        assert_eq!(is_open(&Wanted::default()), Ok(None));
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), older);
+        assert_eq!(is_open(&named("bot")), bot);
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
+        assert!(is_open(&named("other")).is_err());
         fs::remove_dir_all(&root).unwrap();
     }
 
