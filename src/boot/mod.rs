@@ -6,6 +6,7 @@ mod cpus;
 mod crawl_dir;
 mod limits;
 mod loopback;
+mod seed;
 mod seeds;
 mod start;
 
