@@ -1,9 +1,9 @@
 //! Which CPUs the shards run on.
 //!
-//! Decides: `"1-7,9"` names CPUs; without a list the shards get every CPU that the process may use. Shard i is
-//! pinned to the i-th of them; more shards than CPUs share them in turn.
-//! Leaves to others: how a list is read (`config`), so that what was checked there is what starts here; queues of the
-//! network card and their CPUs.
+//! Decides: `"1-7,9"` names CPUs; without a list the shards get every CPU that the process may use. Shard i is pinned
+//! to the i-th of them; more shards than CPUs share them in turn.
+//! Leaves to others: reading a list (`config`), so that a list that passed `check-config` is read the same way here;
+//! queues of the network card and their CPUs.
 
 use core_affinity::CoreId;
 
@@ -26,7 +26,7 @@ pub fn choose(list: &str) -> Result<Vec<CoreId>, String> {
     chosen.collect()
 }
 
-/// The CPU of a shard; `None` when nothing is known of CPUs.
+/// The CPU of a shard; `None` when the CPUs are not known.
 pub fn of_shard(cpus: &[CoreId], shard: u16) -> Option<CoreId> {
     cpus.get(usize::from(shard) % cpus.len().max(1)).copied()
 }
@@ -45,7 +45,7 @@ mod tests {
         }
     }
 
-    /// A list that a configuration takes is a list that a crawl takes, where there are such CPUs, and no other is.
+    /// The configuration and the start accept the same lists, apart from CPUs that this machine lacks.
     #[test]
     fn a_list_is_right_for_both_or_for_none() {
         for list in

@@ -3,16 +3,16 @@
 //! | path | what |
 //! |---|---|
 //! | `crawl.json` | the manifest: what was fixed when the crawl began |
-//! | `seeds` | every seed ever given, one a line: they also say what `scope.follow` means |
+//! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
 //! | `shard-NN/journal` | what was accepted and what is over |
 //! | `shard-NN/segments/` | records |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
 //! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
-//! refused and left as it is. Nothing is ever overwritten.
-//! Invariants: the manifest is written whole (under another name, then renamed) and never changed after, but that one of
-//! an earlier version gets the `agent_name` of the first run that has one.
+//! refused and left untouched. Nothing is ever overwritten.
+//! Invariants: the manifest is written whole (under another name, then renamed) and never changed afterwards, except
+//! that one from an earlier version gets the `agent_name` of the first run that has one.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -30,7 +30,7 @@ pub struct CrawlDir {
     root: PathBuf,
     manifest: Manifest,
     is_new: bool,
-    /// Held as long as this value lives.
+    /// Held for as long as this value lives.
     _lock: File,
 }
 
@@ -50,8 +50,8 @@ pub struct Manifest {
     pub shards: u16,
     /// `site` or `host`.
     pub partition_key: String,
-    /// `agent.name`: whom robots.txt allowed what is stored, and who owes each site its delay. Empty: a crawl of this
-    /// machine that gave none; `None`: begun by a version that did not keep it.
+    /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
+    /// machine without a name; `None`: begun by a version that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
 }
@@ -62,7 +62,7 @@ pub enum DirError {
     /// The system refuses.
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Io(PathBuf, io::Error),
-    /// There is something in it, and it is no crawl.
+    /// It is not empty, and not a crawl.
     #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
     Foreign(PathBuf),
     /// A crawl of another layout, or a damaged manifest.
@@ -93,18 +93,18 @@ pub enum DirError {
 pub struct Wanted {
     /// Refuse to resume.
     pub new: bool,
-    /// Number of shards, when said.
+    /// Number of shards, if given.
     pub shards: Option<u16>,
-    /// Seed, when said.
+    /// Seed, if given.
     pub rng_seed: Option<u64>,
     /// What stays together.
     pub partition_key: PartitionKey,
-    /// Who crawls, when said: another name would have other groups of robots.txt.
+    /// Who crawls, if given: another name would match other groups of robots.txt.
     pub agent_name: Option<String>,
 }
 
 impl CrawlDir {
-    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` gives what the caller left open.
+    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
         let held = read_manifest(root)?;
@@ -121,7 +121,7 @@ impl CrawlDir {
             Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        // Another process may have begun a crawl between the look and the lock.
+        // Another process may have begun a crawl between the check and the lock.
         let (mut manifest, is_new) = match read_manifest(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
@@ -154,7 +154,7 @@ impl CrawlDir {
         &self.manifest
     }
 
-    /// Adds `seeds` to those that were given before; returns all of them.
+    /// Adds `seeds` to those given before; returns all of them.
     pub fn remember_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
         let path = self.root.join(SEEDS);
         let io = |error| DirError::Io(path.clone(), error);
@@ -326,7 +326,7 @@ mod tests {
         };
         let bot = Ok(Some("bot".to_owned()));
         assert_eq!(is_open(&named("bot")), bot);
-        // Who says none leaves it to the crawl.
+        // Without a name the crawl's own is kept.
         assert_eq!(is_open(&Wanted::default()), bot);
         let before = fs::read_to_string(root.join(MANIFEST)).unwrap();
         let refused = is_open(&named("other")).unwrap_err();
@@ -334,7 +334,7 @@ mod tests {
             assert!(refused.contains(word), "{refused}");
         }
         assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
-        // Of an earlier version: the first name that comes stays.
+        // From an earlier version: the first name given is kept.
         let older = before.replace(",\n  \"agent_name\": \"bot\"", "");
         assert_ne!(older, before);
         fs::write(root.join(MANIFEST), &older).unwrap();

@@ -1,21 +1,21 @@
 //! One seed: from what somebody typed to a URL.
 //!
-//! Decides: a seed without a scheme gets `http://`, as people write them. What the URL standard would make something of,
-//! but nobody means, is refused: `https//example.org` is a host called "https" to it, `exmaple` a host of that name. An
-//! error says what is wrong and, where that can be told, what may have been meant.
-//! Why so: a mistyped seed costs a crawl that ends at once, or worse, one without a part that is missed weeks later.
+//! Decides: a seed without a scheme gets `http://`, as people write them. Text that the URL standard accepts but nobody
+//! means is refused: to the standard, `https//example.org` is a host called "https", and `exmaple` a host of that name.
+//! An error says what is wrong and, where that can be guessed, what may have been meant.
+//! Why so: a mistyped seed costs a crawl that ends at once or, worse, one that lacks a part, which is noticed weeks
+//! later.
 //!
-//! Invariants: a guess is itself a seed that passes.
-//! Limits: a host without a dot is taken only with its scheme, `http://intranet/`: there nobody can have forgotten
-//! the rest of the name unseen.
+//! Invariants: a guess is itself a valid seed.
+//! Limits: a host without a dot is accepted only with its scheme, `http://intranet/`: whoever writes that means it.
 
 use crate::config::nearest;
 use crate::url::Url;
 
-/// Reads one seed, without white space around it.
+/// Reads one seed, already trimmed.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     if let Some((first, _)) = text.split_once(char::is_whitespace) {
-        let why = "white space in it: a seed is one URL, in which a space is written %20";
+        let why = "white space in it: a seed is one URL, and a space in a URL is written %20";
         return Err(wrong(why, first));
     }
     let (word, mark, rest) = split(text);
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
 fn whole(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     if url.host().split('.').rev().skip(1).any(str::is_empty) {
-        return Err(format!("\"{}\" is no name of a host: it begins with a dot, or has two in a row", url.host()));
+        return Err(format!("\"{}\" is not a host name: it begins with a dot, or has two in a row", url.host()));
     }
     Ok(url)
 }
@@ -53,24 +53,24 @@ fn whole(text: &str) -> Result<Url, String> {
 fn bare(text: &str) -> Result<Url, String> {
     let authority = text.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     if let Some((_, host)) = authority.rsplit_once('@') {
-        return Err(wrong("a mail address, or a name to log in with, which seeds cannot give", host));
+        return Err(wrong("a mail address, or credentials, which a seed cannot carry", host));
     }
     let host = match authority.split_once(':') {
         Some((host, _)) if !authority.starts_with('[') => host,
         _ => authority,
     };
-    // RFC 3490 section 3.1: these dots are as good in a name of another script.
+    // RFC 3490 section 3.1: IDNA accepts these as dots, too.
     let has_dot = host.trim_end_matches('.').contains(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
     let with_scheme = format!("http://{text}");
     if has_dot || host.starts_with('[') || host.trim_end_matches('.').eq_ignore_ascii_case("localhost") {
         return whole(&with_scheme);
     }
-    // An empty host and the like are better told by the parser.
+    // An empty host and the like are better explained by the parser.
     let url = whole(&with_scheme)?;
-    Err(format!("\"{host}\" is no name of a host: there is no dot in it (should it be one, write {})", url.as_str()))
+    Err(format!("\"{host}\" is not a host name: there is no dot in it (if it is one, write {})", url.as_str()))
 }
 
-/// The word that `text` begins with, the marks behind it that might end a scheme, and the rest.
+/// The first word of `text`, the punctuation after it that may have been meant to end a scheme, and the rest.
 fn split(text: &str) -> (&str, &str, &str) {
     let is_word = |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '-' | '.');
     let after_word = text.trim_start_matches(is_word);
@@ -79,7 +79,7 @@ fn split(text: &str) -> (&str, &str, &str) {
     (word, after_word.strip_suffix(rest).unwrap_or_default(), rest)
 }
 
-/// What is wrong, and `guess` if that is a seed.
+/// What is wrong, and `guess` if that is a valid seed.
 fn wrong(why: &str, guess: &str) -> String {
     match parse(guess) {
         Ok(url) => format!("{why} (did you mean {}?)", url.as_str()),
@@ -143,11 +143,8 @@ mod tests {
     #[test]
     fn what_is_no_seed_is_refused_without_one() {
         for (text, why) in [
-            (
-                "exmaple",
-                "\"exmaple\" is no name of a host: there is no dot in it (should it be one, write http://exmaple/)",
-            ),
-            ("wiki:8080/x", "should it be one, write http://wiki:8080/x)"),
+            ("exmaple", "\"exmaple\" is not a host name: there is no dot in it (if it is one, write http://exmaple/)"),
+            ("wiki:8080/x", "if it is one, write http://wiki:8080/x)"),
             ("exmaple.", "there is no dot in it"),
             ("42", "there is no dot in it"),
             ("http", "there is no dot in it"),
@@ -167,7 +164,7 @@ mod tests {
             let error = parse(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
         }
-        // What has a scheme may be a host without a dot: that is what the guess would be.
+        // With a scheme a host without a dot is accepted, and so it is guessed.
         assert!(parse("http:/exmaple").is_err_and(|error| error.ends_with("(did you mean http://exmaple/?)")));
     }
 }

@@ -1,7 +1,8 @@
 //! Seeds: from arguments and files to URLs.
 //!
-//! Decides: a line of a file that starts with `#` is a comment. Every bad seed is named, with its line, its fault and
-//! what may have been meant, and every file that cannot be read or holds no seed; nothing is crawled then.
+//! Decides: a line of a file that starts with `#` is a comment. Every bad seed is reported, with its line, what is
+//! wrong and what may have been meant, and so is every file that cannot be read or contains no seed; nothing is crawled
+//! then.
 //! Leaves to others: what one seed must look like (`seed`).
 
 use std::io::Read;
@@ -10,7 +11,7 @@ use std::path::Path;
 use super::seed;
 use crate::url::Url;
 
-/// A seed that is none, or a file that has none.
+/// A bad seed, or a file without any.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct SeedError {
@@ -18,7 +19,7 @@ pub struct SeedError {
     why: String,
 }
 
-/// The seeds of the command line and of the files named (`-` is standard input), in order, each once.
+/// The seeds of the command line and of `files` (`-` is standard input), in order and without duplicates.
 pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Url>, Vec<SeedError>> {
     let (mut seeds, mut errors) = (Vec::new(), Vec::new());
     let mut take = |place: String, text: &str| match seed::parse(text) {
@@ -41,7 +42,7 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
                     lines.for_each(|(index, line)| take(format!("{}:{}", file.display(), index + 1), line));
                     continue;
                 }
-                // Who names a file expects its seeds to be crawled, whatever others there are.
+                // Whoever gives a file expects its seeds to be crawled, whatever others there are.
                 "no seed in it; expected URLs, one a line".to_owned()
             }
             Err(error) => error.to_string(),

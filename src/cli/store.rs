@@ -1,7 +1,7 @@
 //! `ringcrawl store`: reads what was crawled.
 //!
-//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage, a path that cannot be read, or a directory that is
-//! no crawl and has no segments). A reader that closes the pipe early, as `head` does, is no error.
+//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage, a path that cannot be read, or a directory that
+//! is no crawl and has no segments). A reader that closes the pipe early, as `head` does, is no error.
 //! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`), reading (`crate::store`).
 
 mod cat;
@@ -29,7 +29,7 @@ enum Command {
     Cat(cat::Cat),
     /// Check frames, records, digests and indexes.
     Verify(verify::Verify),
-    /// Print the index of a segment, made anew from its records.
+    /// Print the index of a segment, rebuilt from its records.
     Index {
         /// A segment.
         file: PathBuf,
@@ -63,8 +63,8 @@ fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     Ok(if recovered.damaged == 0 && recovered.records > 0 { FINE } else { PROBLEMS })
 }
 
-/// All segments under all paths; an error names the path. A directory without any must be a crawl's: of another it
-/// would be no answer that it holds nothing.
+/// All segments under all paths; an error names the path. A directory without segments must be a crawl: of any other,
+/// an empty list would be misleading.
 fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
@@ -86,7 +86,7 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Bytes from the network on a terminal: control characters would act on it.
+/// Text from the network for a terminal, which would act on control characters.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,20 +1,20 @@
 //! When a shard's thread enters the kernel.
 //!
-//! Decides: one task, the pump, that gives way until no other task has anything to do, and then submits all that they
-//! gathered and waits for completions, in one system call; so a busy shard makes one for many operations. While others
-//! are busy for long it enters all the same, without waiting. It waits in the ring `WAIT` at most and then where the
-//! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a
-//! busy one does not pay for it.
-//! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
-//! own: the pump gives it one every `TURN`. While somebody says that he depends on it (`Outside`) the pump waits no longer
-//! than that in the ring, and then in the runtime, where such a socket wakes it: turns by the clock would cost an idle
-//! shard, whose name server is silent, a thousand wake-ups a second.
-//! A timer is told to the pump (`expect`), so that it does not wait beyond it.
+//! Decides: one task, the pump, yields until no other task has anything to do, then submits everything they gathered
+//! and waits for completions, in one system call; so a busy shard makes one call for many operations. While tasks stay
+//! busy for long it enters anyway, without waiting. It waits in the ring for up to `WAIT`, and then where the runtime
+//! waits, in its epoll: there an event counter tells of news from the ring. An idle shard sleeps there; a busy one does
+//! not pay for it.
+//! Why so: foreign sockets (the resolver's) and timers belong to the runtime, which attends to them when it has a turn:
+//! the pump gives it one every `TURN`. While somebody depends on such a socket (`Outside`), the pump waits no longer
+//! than that in the ring, and then in the runtime, where the socket wakes it. Turns by the clock would cost a shard
+//! that waits for a silent name server a thousand wake-ups a second.
+//! Timers are announced to the pump (`expect`), so that it does not wait past them.
 //!
-//! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells. While nothing
-//! happens nobody has a turn, whatever is waited for.
-//! Limits: what reaches the runtime from elsewhere without the ring, and its timers of which nobody told, may be seen
-//! `WAIT` later.
+//! Invariants: before the pump waits, every task that was ready has run; the count of polls tells. While nothing
+//! happens, nothing runs, whatever is being waited for.
+//! Limits: what reaches the runtime other than through the ring, and timers that were not announced, may be noticed
+//! `WAIT` late.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -37,20 +37,20 @@ use crate::time::{Duration, Instant};
 
 /// How long the pump waits in the ring before it goes to sleep in the runtime.
 const WAIT: Duration = Duration::from_millis(10);
-/// How often the runtime has a turn at least.
+/// Longest time between two turns of the runtime while the shard is busy.
 const TURN: Duration = Duration::from_millis(1);
-/// After how many polls of tasks the kernel is entered though they are not through.
+/// After this many polls of tasks the kernel is entered although they are not done.
 const POLLS_MAX: u64 = 64;
 
 thread_local! {
     /// How often tasks of this thread were polled.
     static POLLS: Cell<u64> = const { Cell::new(0) };
-    /// Those that depend on the runtime's own sockets.
+    /// How many depend on the runtime's own sockets.
     static OUTSIDE: Cell<usize> = const { Cell::new(0) };
     static EXPECTED: RefCell<BinaryHeap<Reverse<Instant>>> = const { RefCell::new(BinaryHeap::new()) };
 }
 
-/// Says, as long as it lives, that something on this thread waits for more than the ring: for a socket of the runtime.
+/// While it lives, something on this thread waits for more than the ring: for a socket of the runtime.
 #[derive(Debug)]
 pub struct Outside(());
 
@@ -74,20 +74,20 @@ impl Drop for Outside {
     }
 }
 
-/// Says that a timer of the runtime goes off at `at`.
+/// Announces that a timer of the runtime goes off at `at`.
 pub(super) fn expect(at: Instant) {
     EXPECTED.with_borrow_mut(|expected| {
-        // What is beyond the pump's own patience needs no entry; it is seen when the runtime sleeps.
+        // What lies beyond the pump's own patience needs no entry; the sleeping runtime sees it.
         if expected.len() < EXPECTED_MAX {
             expected.push(Reverse(at));
         }
     });
 }
 
-/// More timers than that are only seen to every `WAIT`.
+/// Further timers are attended to only every `WAIT`.
 const EXPECTED_MAX: usize = 4_096;
 
-/// The runtime's timers go off so much late at most.
+/// The runtime's timers go off this late at most.
 const TIMER_TICK: Duration = Duration::from_millis(1);
 
 /// How long the pump may wait for the next timer.
@@ -100,12 +100,12 @@ fn patience(now: Instant) -> Duration {
     })
 }
 
-/// A task of this thread is polled.
+/// Counts a poll of a task of this thread.
 pub(super) fn count_poll() {
     POLLS.set(POLLS.get().wrapping_add(1));
 }
 
-/// Whether the future that the runtime itself runs has something to do: it has its turn when the runtime has.
+/// The future that the runtime itself runs, and whether it has something to do: its turn comes with the runtime's.
 pub(super) struct Root {
     due: AtomicBool,
     waker: Waker,
@@ -116,21 +116,21 @@ impl Root {
         Arc::new(Root { due: AtomicBool::new(true), waker: waker.clone() })
     }
 
-    /// Whether it wakes what `waker` wakes. The runtime hands out wakers of one reference-counted value, which this one
-    /// keeps alive, so the data tells; `Waker::will_wake` compares the functions too, of which a program may have several
-    /// copies, and is never true then. A root that is taken for another each time is due each time.
+    /// Whether it wakes the same as `waker`. The runtime's wakers share one reference-counted value, which this one
+    /// keeps alive, so comparing the data is enough. `Waker::will_wake` compares the vtables too; a program may contain
+    /// several copies of them, and then it is never true. A root replaced at each turn would be due at each turn.
     pub(super) fn wakes(&self, waker: &Waker) -> bool {
         self.waker.data() == waker.data()
     }
 
-    /// Its turn has come: a poll that counts if it was asked for, as the runtime polls it at each turn.
+    /// Its turn has come. The poll counts if it was asked for; the runtime polls it at each turn anyway.
     pub(super) fn begin(&self) {
         if self.due.swap(false, Ordering::Relaxed) {
             count_poll();
         }
     }
 
-    /// It is to have a turn that counts, though nobody wakes it.
+    /// Makes its next turn count although nobody woke it.
     pub(super) fn is_asked_for(&self) {
         self.due.store(true, Ordering::Relaxed);
     }
@@ -151,10 +151,10 @@ impl Wake for Root {
     }
 }
 
-/// Moves operations to the kernel and completions to tasks, for as long as the runtime runs; ends by an error alone.
-/// `is_root_due`: whether the runtime's own future was woken.
+/// Moves operations to the kernel and completions to tasks for as long as the runtime runs; ends only with an error.
+/// `is_root_due` says whether the runtime's own future was woken.
 pub(super) async fn run(driver: Rc<Driver>, is_root_due: impl Fn() -> bool) -> io::Result<Infallible> {
-    // SAFETY: a file of its own, which nobody closes as long as this lives.
+    // SAFETY: the descriptor is owned here and stays open as long as this lives.
     let news = unsafe { AsyncFd::register_with_interest(eventfd()?, Interest::READABLE) }?;
     let (mut seen, mut entered) = (POLLS.get(), POLLS.get());
     let mut turned = now();
@@ -184,11 +184,11 @@ pub(super) async fn run(driver: Rc<Driver>, is_root_due: impl Fn() -> bool) -> i
             continue;
         }
         if wait == patience && wait < WAIT {
-            // A timer's time.
+            // A timer is due.
             turned = Instant::ZERO;
             continue;
         }
-        // Nothing for a while: the runtime may sleep, until the ring or anything else has news.
+        // Quiet for a while: the runtime may sleep until the ring or anything else has news.
         driver.tell(Some(news.as_raw_fd()))?;
         while driver.enter(None)? == 0 {
             poll_fn(|context| {
@@ -205,7 +205,7 @@ pub(super) async fn run(driver: Rc<Driver>, is_root_due: impl Fn() -> bool) -> i
     }
 }
 
-/// A file that the kernel makes readable.
+/// An event counter that the kernel makes readable.
 fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: eventfd takes two integers and gives a new descriptor or -1; nothing else owns it yet.
     unsafe {
@@ -214,7 +214,7 @@ fn eventfd() -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets those go first that are ready.
+/// Lets the tasks that are ready go first.
 async fn pass() {
     let mut passed = false;
     poll_fn(|context| {
@@ -236,7 +236,7 @@ mod tests {
     use super::super::{Runtime, sleep_until, spawn};
     use super::*;
 
-    /// Waits until `at`; how many turns the runtime had meanwhile: its own future is polled at each.
+    /// Waits until `at`; returns how many turns the runtime had meanwhile, as its own future is polled at each.
     async fn turns_until(at: Instant) -> u32 {
         let mut turns = 0;
         let mut sleep = pin!(sleep_until(at));
@@ -248,7 +248,7 @@ mod tests {
         turns
     }
 
-    /// A waker of the runtime comes with one or another copy of its functions: the root is the same.
+    /// Wakers of one runtime may have different copies of its vtable: the root is the same.
     #[test]
     fn a_root_is_known_by_what_it_wakes() {
         const NOTHING: fn(*const ()) = |_| {};
@@ -257,7 +257,7 @@ mod tests {
             RawWakerVTable::new(|data| RawWaker::new(data, &OTHER), |_| {}, NOTHING, NOTHING);
         let data = [0u8; 2];
         let waker = |place: &u8, functions| {
-            // SAFETY: the functions do nothing with the data.
+            // SAFETY: these vtables do nothing with the data.
             unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(place).cast(), functions)) }
         };
         let [first, second] = &data;
@@ -267,7 +267,7 @@ mod tests {
         assert!(!root.wakes(&waker(second, &ONE)));
     }
 
-    /// A name server that is silent costs nothing while it is waited for, and what comes in the end is seen.
+    /// Waiting for a silent name server costs nothing, and an answer that comes in the end is seen.
     #[test]
     fn nobody_has_a_turn_while_a_socket_of_others_waits() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// The same with nothing to wait for but a timer; and a future that is run after another begins with a turn.
+    /// The same with only a timer to wait for; and a second future on the same runtime starts at once.
     #[test]
     fn an_idle_runtime_has_no_turns() {
         let runtime = Runtime::new(8).expect("io_uring");

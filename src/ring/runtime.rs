@@ -1,10 +1,10 @@
 //! One shard's runtime: tasks, and a ring for what they ask of the kernel.
 //!
-//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets; operations go to a ring of
-//! our own (`driver` says why), which a task moves on (`pump`). A fault of the pump is a panic of the future that the
-//! runtime runs: nothing else would end then.
-//! Invariants: a runtime is used by the thread that made it (it is not `Send`); the completion queue has
-//! room for four times the operations that fetches can have under way.
+//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets. Operations go to a ring
+//! of our own (`driver` says why), which a task drives (`pump`). When the pump fails, the root future (the one that the
+//! runtime itself runs) panics: nothing else would end.
+//! Invariants: a runtime is used only by the thread that made it (it is not `Send`); the completion queue has room for
+//! four times the operations that fetches can have in flight.
 //! Limits: Linux 5.19. Where the kernel refuses io_uring, the error says which switch to turn.
 //! Leaves to others: pinning the thread (`boot`).
 
@@ -48,18 +48,18 @@ pub struct Runtime {
     is_pumped: Cell<bool>,
 }
 
-/// What tasks reach of their runtime.
+/// What tasks can reach of their runtime.
 pub(super) struct Shared {
     driver: Rc<Driver>,
     root: RefCell<Option<Arc<Root>>>,
-    /// Why the pump has stopped, which only a fault of ours can be.
+    /// Why the pump has stopped, which only a bug can cause.
     failed: Cell<Option<String>>,
     /// The first panic of a task.
     panicked: RefCell<Option<String>>,
 }
 
 impl Shared {
-    /// The root that wakes what `waker` wakes.
+    /// The root that wakes the same as `waker`.
     fn root(&self, waker: &Waker) -> Arc<Root> {
         let mut root = self.root.borrow_mut();
         match &*root {
@@ -77,7 +77,7 @@ impl Shared {
         root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
     }
 
-    /// A task has panicked: keeps what the first says.
+    /// Records that a task panicked; the first message is kept.
     pub(super) fn task_panicked(&self, text: String) {
         self.panicked.borrow_mut().get_or_insert(text);
         self.wake_root();
@@ -97,7 +97,7 @@ impl Runtime {
 
     pub(super) fn over(driver: Driver) -> Result<Runtime, RingError> {
         super::process_start();
-        // Its own ring has nothing to do.
+        // Its own ring is not used.
         let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
         let shared = Shared {
             driver: Rc::new(driver),
@@ -108,7 +108,7 @@ impl Runtime {
         Ok(Runtime { inner: ManuallyDrop::new(inner), shared: Rc::new(shared), is_pumped: Cell::new(false) })
     }
 
-    /// Runs `future` to its end; tasks spawned by it rest afterwards, and end when the runtime is dropped.
+    /// Runs `future` to its end; tasks spawned by it are suspended afterwards, and end when the runtime is dropped.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         struct Running;
         impl Drop for Running {
@@ -124,7 +124,7 @@ impl Runtime {
             if !self.is_pumped.replace(true) {
                 tokio_uring::spawn(pumped(shared.clone()));
             }
-            // Its first turn is nobody's wake-up.
+            // Nobody wakes it for its first turn.
             let mut is_first = true;
             poll_fn(|context| {
                 if let Some(why) = shared.failed.take() {
@@ -143,12 +143,12 @@ impl Runtime {
 }
 
 impl Drop for Runtime {
-    /// Ends what is under way and lets tasks take leave; then tasks are dropped, and after them the ring.
+    /// Ends what is in flight and lets tasks clean up; then the tasks are dropped, and after them the ring.
     fn drop(&mut self) {
-        // Inside of another runtime, or while the thread unwinds, none can be run; the process ends with its fault.
+        // Nothing can be run inside another runtime or while the thread unwinds; the process then ends with its error.
         if !is_running() && !std::thread::panicking() {
             self.block_on(async {
-                // Tasks that an end wakes may begin one thing more, such as to close a file.
+                // Tasks woken by an end may start one more operation, such as closing a file.
                 for _ in 0..3 {
                     self.shared.driver.cancel_all();
                     turn().await;
@@ -161,7 +161,7 @@ impl Drop for Runtime {
     }
 }
 
-/// The pump; whatever ends it, the root hears of it.
+/// The pump; whatever ends it, the root is told.
 async fn pumped(shared: Rc<Shared>) {
     let mut pump = pin!(pump::run(shared.driver.clone(), || shared.is_root_due()));
     let why = poll_fn(|context| match caught(|| pump.as_mut().poll(context)) {
@@ -174,20 +174,19 @@ async fn pumped(shared: Rc<Shared>) {
     shared.wake_root();
 }
 
-/// Lets all other tasks have a turn, and the kernel too: entries that were submitted reach it when the runtime has
-/// nothing left to do, so a task that merely yields, again and again, would hold them back. Only inside
-/// `Runtime::block_on`.
+/// Lets all other tasks have a turn, and the kernel too: entries reach it when the runtime has nothing left to do, so a
+/// task that merely yields again and again would hold them back. Only inside `Runtime::block_on`.
 pub async fn turn() {
     let _ = op::submit(opcode::Nop::new().build(), ()).await;
 }
 
-/// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the
-/// runtime is dropped outside of it; the driver cancels what is left by itself.
+/// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the runtime is
+/// dropped outside it; the driver itself cancels what is left.
 pub(super) fn is_running() -> bool {
     RUNNING.with_borrow(Option::is_some)
 }
 
-/// The runtime that this thread is inside of.
+/// The runtime that is running on this thread.
 pub(super) fn current() -> Option<Rc<Shared>> {
     RUNNING.with_borrow(Clone::clone)
 }
@@ -227,7 +226,7 @@ mod tests {
         assert!(!is_running());
     }
 
-    /// Tasks that are busy all the time: operations of others get on.
+    /// Operations make progress while other tasks are busy all the time.
     #[test]
     fn operations_get_on_while_tasks_are_busy() {
         Runtime::new(16).expect("io_uring").block_on(async {
@@ -251,8 +250,8 @@ mod tests {
         });
     }
 
-    /// Nothing goes on for longer than the pump waits in the ring: it is woken all the same, by the kernel, by another
-    /// thread and by a timer.
+    /// After a pause longer than the pump waits in the ring, it is still woken by the kernel, by another thread and by
+    /// a timer.
     #[test]
     fn a_shard_that_sleeps_is_woken() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {

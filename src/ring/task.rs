@@ -1,14 +1,15 @@
-//! Tasks of a shard, and what becomes of one that panics.
+//! Tasks of a shard, and what happens when one panics.
 //!
-//! Decides: a panic ends its task, never in silence. Its message, with the place in the source, is kept for the runtime
-//! (`panicked`), and the root future is woken, so that a shard's loop that sleeps can end the crawl at once: whoever waits
-//! for what the task would have done would wait for ever. Whoever awaits the task's handle gets the error as before.
-//! Why so: a caught panic is a message alone. Where it happened only the panic hook is told, so one hook for the process
-//! keeps that for its thread, and then does what the hook before it did.
+//! Decides: a panic ends its task, and never silently. Its message, with the place in the source, is kept by the
+//! runtime (`panicked`), and the root future is woken, so that even a sleeping shard loop can end the crawl at once:
+//! whoever waits for what the task would have done would wait forever. Awaiting the task's handle gives an error as
+//! before.
+//! Why so: a caught panic carries only a message. Its place is told to the panic hook alone, so one hook per process
+//! remembers it for its thread and then calls the previous hook.
 //!
-//! Invariants: what a task holds is dropped when it panics, before anybody is told, and while nothing unwinds: a second
-//! panic there is caught too. Of several panics of a runtime the first is kept.
-//! Limits: tasks that others spawn on the runtime (the resolver's) are not watched.
+//! Invariants: whatever a panicked task holds is dropped before its panic is reported, and while nothing unwinds, so a
+//! second panic there is caught as well. Of several panics in a runtime the first is kept.
+//! Limits: tasks spawned on the runtime by others (the resolver) are not watched.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,14 +22,14 @@ use std::task::{Context, Poll};
 
 use super::{pump, runtime};
 
-/// Starts a task on the shard's runtime. Only inside `Runtime::block_on`. Should it panic, `panicked` says so, and who
-/// awaits the handle gets an error.
+/// Starts a task on the shard's runtime. Only inside `Runtime::block_on`. If it panics, `panicked` says so, and
+/// awaiting the handle gives an error.
 pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
     tokio_uring::spawn(Task(Some(future)))
 }
 
-/// The first panic of a task of this thread's runtime, if there was one: message and place. The root future has a turn
-/// after it, and should ask whenever it has one. Inside `Runtime::block_on`; `None` outside of it.
+/// The first panic of a task of this thread's runtime, if any: message and place. It wakes the root future, which
+/// should ask whenever it is polled. `None` outside `Runtime::block_on`.
 pub fn panicked() -> Option<String> {
     runtime::current().and_then(|shared| shared.panicked())
 }
@@ -38,20 +39,20 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     watch();
     LAST.take();
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-        // Where the hook is another's by now, the message is all there is.
+        // If the hook has been replaced since, there is only the message.
         let text = LAST.take().unwrap_or_else(|| message(payload.as_ref()).to_owned());
         Panic { text, payload }
     })
 }
 
-/// A panic that was caught; shown as its message and its place.
+/// A caught panic; displayed as its message and place.
 pub struct Panic {
     text: String,
     payload: Box<dyn Any + Send>,
 }
 
 impl Panic {
-    /// Goes on with it; no hook hears of it again.
+    /// Resumes it without calling the hook again.
     fn resume(self) -> ! {
         panic::resume_unwind(self.payload)
     }
@@ -69,7 +70,7 @@ impl fmt::Debug for Panic {
     }
 }
 
-/// A task whose polls count and whose panic is told; `None` once it has panicked.
+/// A task whose polls are counted and whose panic is reported; `None` once it has panicked.
 struct Task<F>(Option<F>);
 
 impl<F: Future> Future for Task<F> {
@@ -98,7 +99,7 @@ thread_local! {
     static LAST: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// From the first call on, panics of this process are remembered by their thread.
+/// From the first call on, each thread of the process remembers its last panic.
 fn watch() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -116,7 +117,7 @@ fn remember(info: &PanicHookInfo<'_>) {
         Some(place) => format!("{message} ({}:{})", place.file(), place.line()),
         None => message.to_owned(),
     };
-    // Without a place to put it, a thread that is about to end keeps nothing.
+    // A thread that is about to end has no place for it any more.
     let _ = LAST.try_with(|last| last.set(Some(text)));
 }
 
@@ -141,7 +142,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(20);
 
-    /// The text and the place of a panic, as `panicked` shows them.
+    /// A panic's message and place, as `panicked` shows them.
     fn shown(text: &str, line: u32) -> String {
         format!("{text} ({}:{line})", file!())
     }
@@ -158,7 +159,7 @@ mod tests {
                 panic!("a task's {}", "mistake");
             });
             let line = line!() - 2;
-            // The root waits for nothing: it has a turn because of the panic, or none for long.
+            // Nothing but the panic gives the root a turn for a long time.
             let mut turns = 0;
             let mut late = pin!(sleep_until(now() + Duration::from_secs(20)));
             let told = poll_fn(|context| {
@@ -171,7 +172,7 @@ mod tests {
             assert_eq!(told.await, Some(shown("a task's mistake", line)));
             assert!(turns > 1 && kept.upgrade().is_none(), "{turns}");
             assert!(task.await.expect_err("it panicked").is_panic());
-            // The first one stays, and tasks go on.
+            // The first panic is kept, and other tasks go on.
             assert!(spawn(async { panic!("another") }).await.is_err());
             assert_eq!(spawn(async { 5 }).await.expect("task"), 5);
             assert_eq!(panicked(), Some(shown("a task's mistake", line)));
@@ -187,7 +188,7 @@ mod tests {
                 panic!("while dropping");
             }
         }
-        /// Panics when polled, and holds what panics when it goes.
+        /// Panics when polled, and again when dropped.
         struct Worse(Bad);
         impl Future for Worse {
             type Output = ();
@@ -203,7 +204,7 @@ mod tests {
         });
     }
 
-    /// Another runtime begins without the panics of the one before; nobody is told of tasks that are dropped.
+    /// A new runtime starts without the panics of the previous one; a dropped handle is no panic.
     #[test]
     fn a_runtime_knows_its_own_panics() {
         let first = Runtime::new(8).expect("io_uring");
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(caught(|| 3).expect("no panic"), 3);
         let panic = caught(|| Option::<u8>::None.expect("a value")).expect_err("a panic");
         assert_eq!(panic.to_string(), shown("a value", line!() - 1));
-        // A panic that was caught long ago is not taken for this one.
+        // An earlier panic is not mistaken for this one.
         let resumed = caught(|| panic::resume_unwind(Box::new("no hook heard of it"))).expect_err("a panic");
         assert_eq!(resumed.to_string(), "no hook heard of it");
     }
