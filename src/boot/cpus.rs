@@ -1,65 +1,60 @@
 //! Which CPUs the shards run on.
 //!
-//! Decides: `"1-7,9"` names CPUs; without a list the shards get every CPU that the process may use. Shard i is
-//! pinned to the i-th of them; more shards than CPUs share them in turn.
-//! Leaves to others: queues of the network card and their CPUs.
+//! Decides: `"1-7,9"` names CPUs; without a list the shards get every CPU that the process may use. Shard i is pinned
+//! to the i-th of them; more shards than CPUs share them in turn.
+//! Leaves to others: reading a list (`config`), so that a list that passed `check-config` is read the same way here;
+//! queues of the network card and their CPUs.
 
 use core_affinity::CoreId;
+
+use crate::config::read_cpus;
 
 /// The CPUs of `list`, or all that the process may use when it is empty; an error names what is wrong.
 pub fn choose(list: &str) -> Result<Vec<CoreId>, String> {
     let allowed = core_affinity::get_core_ids().unwrap_or_default();
-    if list.is_empty() {
+    let numbers = read_cpus(list)?;
+    if numbers.is_empty() {
         return Ok(allowed);
     }
-    let mut chosen = Vec::new();
-    for number in parse(list)? {
-        let cpu = allowed.iter().find(|cpu| cpu.id == number);
-        chosen.push(*cpu.ok_or_else(|| {
+    let chosen = numbers.into_iter().map(|number| {
+        let cpu = allowed.iter().find(|cpu| u32::try_from(cpu.id) == Ok(number));
+        cpu.copied().ok_or_else(|| {
             let given: Vec<String> = allowed.iter().map(|cpu| cpu.id.to_string()).collect();
             format!("CPU {number} is not given to this process; it may use {}", given.join(","))
-        })?);
-    }
-    Ok(chosen)
+        })
+    });
+    chosen.collect()
 }
 
-/// The numbers of a list such as `"1-7,9"`, in order, each once.
-pub fn parse(list: &str) -> Result<Vec<usize>, String> {
-    let mut numbers = Vec::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number < CPUS_MAX);
-        let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(format!("\"{part}\" is no CPU and no range of CPUs such as 1-7"));
-        };
-        if first > last {
-            return Err(format!("\"{part}\" runs backwards"));
-        }
-        numbers.extend(first..=last);
-    }
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers)
-}
-
-/// The CPU of a shard; `None` when nothing is known of CPUs.
+/// The CPU of a shard; `None` when the CPUs are not known.
 pub fn of_shard(cpus: &[CoreId], shard: u16) -> Option<CoreId> {
     cpus.get(usize::from(shard) % cpus.len().max(1)).copied()
 }
-
-const CPUS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read() {
-        assert_eq!(parse("1-3,9,2"), Ok(vec![1, 2, 3, 9]));
-        for bad in ["", "a", "3-1", "1-", "-2", "1,,2", "99999"] {
-            assert!(parse(bad).is_err(), "{bad:?}");
+    fn cpus_are_those_of_this_process() {
+        let all = choose("").expect("all of them");
+        let first = all.first().expect("a CPU");
+        assert_eq!(choose(&first.id.to_string()), Ok(vec![*first]));
+        for unknown in ["4095", "8191"] {
+            assert!(choose(unknown).is_err_and(|why| why.contains(&format!("CPU {unknown} is not given"))));
         }
-        assert!(choose("4095").unwrap_err().contains("not given"));
-        assert!(!choose("").unwrap().is_empty());
+    }
+
+    /// The configuration and the start accept the same lists, apart from CPUs that this machine lacks.
+    #[test]
+    fn a_list_is_right_for_both_or_for_none() {
+        for list in
+            ["", "0", "0,0", "1-0", " 0", "0 ", "0-0", "0 - 0", "0,", ",", "+0", "4096", "5000", "8191", "8192", "a"]
+        {
+            let set = crate::config::Config::default().set("crawl.cpus", &format!("\"{list}\""));
+            let chosen = choose(list);
+            let is_list = chosen.as_ref().map_or_else(|why| why.contains("not given"), |_| true);
+            assert_eq!(set.is_ok(), is_list, "{list:?}: {set:?} {chosen:?}");
+        }
     }
 }

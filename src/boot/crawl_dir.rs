@@ -3,15 +3,16 @@
 //! | path | what |
 //! |---|---|
 //! | `crawl.json` | the manifest: what was fixed when the crawl began |
-//! | `seeds` | every seed ever given, one a line: they also say what `scope.follow` means |
+//! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
 //! | `shard-NN/journal` | what was accepted and what is over |
 //! | `shard-NN/segments/` | records |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
 //! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
-//! refused and left as it is. Nothing is ever overwritten.
-//! Invariants: the manifest is written whole (under another name, then renamed) and never changed after.
+//! refused and left untouched. Nothing is ever overwritten.
+//! Invariants: the manifest is written whole (under another name, then renamed) and never changed afterwards, except
+//! that one from an earlier version gets the `agent_name` of the first run that has one.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -29,7 +30,7 @@ pub struct CrawlDir {
     root: PathBuf,
     manifest: Manifest,
     is_new: bool,
-    /// Held as long as this value lives.
+    /// Held for as long as this value lives.
     _lock: File,
 }
 
@@ -49,6 +50,10 @@ pub struct Manifest {
     pub shards: u16,
     /// `site` or `host`.
     pub partition_key: String,
+    /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
+    /// machine without a name; `None`: begun by a version that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
 }
 
 /// Why a directory cannot be used. Each message says what to do.
@@ -57,7 +62,7 @@ pub enum DirError {
     /// The system refuses.
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Io(PathBuf, io::Error),
-    /// There is something in it, and it is no crawl.
+    /// It is not empty, and not a crawl.
     #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
     Foreign(PathBuf),
     /// A crawl of another layout, or a damaged manifest.
@@ -67,7 +72,7 @@ pub enum DirError {
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
     /// The crawl in it was begun with other settings.
-    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; leave the setting away or give a new directory", path = .path.display())]
+    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; omit the setting or give a new directory", path = .path.display())]
     Differs {
         /// The directory.
         path: PathBuf,
@@ -88,16 +93,18 @@ pub enum DirError {
 pub struct Wanted {
     /// Refuse to resume.
     pub new: bool,
-    /// Number of shards, when said.
+    /// Number of shards, if given.
     pub shards: Option<u16>,
-    /// Seed, when said.
+    /// Seed, if given.
     pub rng_seed: Option<u64>,
     /// What stays together.
     pub partition_key: PartitionKey,
+    /// Who crawls, if given: another name would match other groups of robots.txt.
+    pub agent_name: Option<String>,
 }
 
 impl CrawlDir {
-    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` gives what the caller left open.
+    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
         let held = read_manifest(root)?;
@@ -114,15 +121,19 @@ impl CrawlDir {
             Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        // Another process may have begun a crawl between the look and the lock.
-        let (manifest, is_new) = match read_manifest(root)? {
+        // Another process may have begun a crawl between the check and the lock.
+        let (mut manifest, is_new) = match read_manifest(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
                 (held, false)
             }
             None => (manifest(), true),
         };
-        if is_new {
+        let is_named_now = manifest.agent_name.is_none() && wanted.agent_name.is_some();
+        if is_named_now {
+            manifest.agent_name.clone_from(&wanted.agent_name);
+        }
+        if is_new || is_named_now {
             write_manifest(root, &manifest).map_err(io)?;
         }
         let dir = CrawlDir { root: root.to_owned(), manifest, is_new, _lock: lock };
@@ -143,7 +154,7 @@ impl CrawlDir {
         &self.manifest
     }
 
-    /// Adds `seeds` to those that were given before; returns all of them.
+    /// Adds `seeds` to those given before; returns all of them.
     pub fn remember_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
         let path = self.root.join(SEEDS);
         let io = |error| DirError::Io(path.clone(), error);
@@ -197,7 +208,15 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     if let Some(rng_seed) = wanted.rng_seed {
         differs("crawl.rng_seed", held.rng_seed.to_string(), rng_seed.to_string())?;
     }
+    if let (Some(held), Some(wanted)) = (&held.agent_name, &wanted.agent_name) {
+        differs("agent.name", format!("\"{held}\""), format!("\"{wanted}\""))?;
+    }
     differs("partition.key", held.partition_key.clone(), key_name(wanted.partition_key).to_owned())
+}
+
+/// Whether `root` is the directory of a crawl, whole or not.
+pub fn is_crawl(root: &Path) -> bool {
+    root.join(MANIFEST).is_file()
 }
 
 /// The name of a partition key in manifests and configurations.
@@ -262,6 +281,7 @@ mod tests {
             rng_seed: 7,
             shards: 2,
             partition_key: "site".to_owned(),
+            agent_name: Some("bot".to_owned()),
         }
     }
 
@@ -293,6 +313,36 @@ mod tests {
         assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
         let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
         assert!(matches!(new, DirError::NotNew(_)), "{new}");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_crawl_keeps_its_name() {
+        let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
+        let root = temp("named");
+        let is_open = |wanted: &Wanted| {
+            let open = CrawlDir::open(&root, wanted, manifest);
+            open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
+        };
+        let bot = Ok(Some("bot".to_owned()));
+        assert_eq!(is_open(&named("bot")), bot);
+        // Without a name the crawl's own is kept.
+        assert_eq!(is_open(&Wanted::default()), bot);
+        let before = fs::read_to_string(root.join(MANIFEST)).unwrap();
+        let refused = is_open(&named("other")).unwrap_err();
+        for word in ["agent.name \"bot\", and \"other\" was asked for", "omit the setting or give a new directory"] {
+            assert!(refused.contains(word), "{refused}");
+        }
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
+        // From an earlier version: the first name given is kept.
+        let older = before.replace(",\n  \"agent_name\": \"bot\"", "");
+        assert_ne!(older, before);
+        fs::write(root.join(MANIFEST), &older).unwrap();
+        assert_eq!(is_open(&Wanted::default()), Ok(None));
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), older);
+        assert_eq!(is_open(&named("bot")), bot);
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
+        assert!(is_open(&named("other")).is_err());
         fs::remove_dir_all(&root).unwrap();
     }
 

@@ -6,11 +6,12 @@ mod cpus;
 mod crawl_dir;
 mod limits;
 mod loopback;
+mod seed;
 mod seeds;
 mod start;
 
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted};
+pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted, is_crawl};
 pub use limits::{cpu_time, forget_rss_bytes_max, raise_file_limit, rss_bytes, rss_bytes_max};
 pub use seeds::{SeedError, read_seeds};
 pub use start::{BootError, Crawl, Order};

@@ -1,15 +1,17 @@
 //! Seeds: from arguments and files to URLs.
 //!
-//! Decides: a seed without a scheme gets `http://`, as people write them; a line of a file that starts with `#` is a
-//! comment. Every bad seed is named, with its line, and every file that cannot be read or holds no seed; nothing is
-//! crawled then.
+//! Decides: a line of a file that starts with `#` is a comment. Every bad seed is reported, with its line, what is
+//! wrong and what may have been meant, and so is every file that cannot be read or contains no seed; nothing is crawled
+//! then.
+//! Leaves to others: what one seed must look like (`seed`).
 
 use std::io::Read;
 use std::path::Path;
 
+use super::seed;
 use crate::url::Url;
 
-/// A seed that is none, or a file that has none.
+/// A bad seed, or a file without any.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct SeedError {
@@ -17,10 +19,10 @@ pub struct SeedError {
     why: String,
 }
 
-/// The seeds of the command line and of the files named (`-` is standard input), in order, each once.
+/// The seeds of the command line and of `files` (`-` is standard input), in order and without duplicates.
 pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Url>, Vec<SeedError>> {
     let (mut seeds, mut errors) = (Vec::new(), Vec::new());
-    let mut take = |place: String, text: &str| match parse(text) {
+    let mut take = |place: String, text: &str| match seed::parse(text) {
         Ok(url) => seeds.push(url),
         Err(why) => errors.push(SeedError { place, why: format!("\"{}\": {why}", shortened(text)) }),
     };
@@ -32,13 +34,15 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
         let file = file.as_ref();
         let why = match read(file) {
             Ok(text) => {
+                // Editors on Windows put a byte order mark first.
+                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 let lines = text.lines().map(str::trim).enumerate();
                 let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
                 if lines.peek().is_some() {
                     lines.for_each(|(index, line)| take(format!("{}:{}", file.display(), index + 1), line));
                     continue;
                 }
-                // Who names a file expects its seeds to be crawled, whatever others there are.
+                // Whoever gives a file expects its seeds to be crawled, whatever others there are.
                 "no seed in it; expected URLs, one a line".to_owned()
             }
             Err(error) => error.to_string(),
@@ -49,16 +53,6 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     let mut known = std::collections::HashSet::new();
     seeds.retain(|seed| known.insert(seed.clone()));
     if errors.is_empty() { Ok(seeds) } else { Err(errors) }
-}
-
-fn parse(text: &str) -> Result<Url, String> {
-    // "example.org:8080/x" parses as a URL of scheme "example.org": a scheme is what "://" follows.
-    let text = if text.contains("://") || text.starts_with("mailto:") || text.starts_with("javascript:") {
-        text.to_owned()
-    } else {
-        format!("http://{text}")
-    };
-    Url::parse(&text).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
@@ -84,24 +78,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_as_people_write_them() {
-        let none: [&Path; 0] = [];
-        let arguments = ["example.org", "https://example.org/a#b", "localhost:8080/x", "http://example.org/"];
-        let seeds = read_seeds(&arguments.map(str::to_owned), &none).unwrap();
+    fn arguments_and_files_in_order_each_once() {
+        let file = std::env::temp_dir().join(format!("ringcrawl-seeds-{}", std::process::id()));
+        std::fs::write(&file, "\u{feff}example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
+        let arguments = ["example.org", "https://example.org/a#b"].map(str::to_owned);
+        let seeds = read_seeds(&arguments, &[&file]).unwrap();
         let texts: Vec<&str> = seeds.iter().map(Url::as_str).collect();
-        assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://localhost:8080/x"]);
+        assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://example.org/b"]);
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]
     fn every_bad_seed_is_named() {
-        let file = std::env::temp_dir().join(format!("ringcrawl-seeds-{}", std::process::id()));
-        std::fs::write(&file, "# seeds\nhttp://good.test/\nftp://x.test/\n\nhttp://[bad/\n").unwrap();
+        let file = std::env::temp_dir().join(format!("ringcrawl-bad-seeds-{}", std::process::id()));
+        std::fs::write(&file, "# seeds\nhttp://good.test/\nftp://x.test/\n\nhttp:/wiki.test\n").unwrap();
         let errors = read_seeds(&["mailto:a@b.test".to_owned()], &[&file, &file.with_extension("none")]).unwrap_err();
         let texts: Vec<String> = errors.iter().map(SeedError::to_string).collect();
         assert_eq!(texts.len(), 4, "{texts:?}");
         assert!(texts[0].contains("seed 1") && texts[0].contains("http"));
         assert!(texts[1].contains(":3: \"ftp://x.test/\""));
-        assert!(texts[2].contains(":5:"));
+        assert!(
+            texts[2].contains(":5: \"http:/wiki.test\"") && texts[2].ends_with("(did you mean http://wiki.test/?)")
+        );
         assert!(texts[3].contains(".none"));
         std::fs::remove_file(&file).unwrap();
     }

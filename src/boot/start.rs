@@ -80,7 +80,7 @@ impl Crawl {
         config.check().map_err(|errors| {
             BootError::Order(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         })?;
-        loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
+        loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
@@ -92,6 +92,7 @@ impl Crawl {
             shards: (config.crawl.shards > 0).then_some(shards_now),
             rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
             partition_key: config.partition.key,
+            agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
         };
         // A crawl is not begun without a seed; one that is there already needs none.
         let is_new = new || !dir.join("crawl.json").exists();
@@ -108,7 +109,10 @@ impl Crawl {
             rng_seed: wanted.rng_seed.unwrap_or_else(draw_rng_seed),
             shards: shards_now,
             partition_key: key_name(config.partition.key).to_owned(),
+            agent_name: Some(config.agent.name.clone()),
         })?;
+        // A run that gives no name goes on under the crawl's.
+        config.agent.name = crawl_dir.manifest().agent_name.clone().unwrap_or_default();
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &crawl_dir.remember_seeds(&[])?).map_err(BootError::Order)?;
         check_files(&config, crawl_dir.manifest().shards)?;

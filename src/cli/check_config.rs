@@ -1,7 +1,7 @@
 //! `ringcrawl check-config`: is this configuration right, and what does it come to?
 //!
-//! Decides: exit code 2 is an operator's mistake, so that a service manager that checks before it starts can tell
-//! it from a crash. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can tell it
+//! from a crash. Errors go to stderr, one line each; what was asked for goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
 use std::io::Write as _;
@@ -63,7 +63,7 @@ fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>
     if errors.is_empty() { Ok(config) } else { Err(errors) }
 }
 
-/// Sets what `--set` says: `KEY=VALUE`.
+/// Applies one `--set`: `KEY=VALUE`.
 pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     match pair.split_once('=') {
         Some((key, value)) => config.set(key.trim(), value.trim()),

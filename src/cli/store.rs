@@ -1,7 +1,7 @@
 //! `ringcrawl store`: reads what was crawled.
 //!
-//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage or a path that cannot be read). A reader that
-//! closes the pipe early, as `head` does, is no error.
+//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage, a path that cannot be read, or a directory that
+//! is no crawl and has no segments). A reader that closes the pipe early, as `head` does, is no error.
 //! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`), reading (`crate::store`).
 
 mod cat;
@@ -11,6 +11,8 @@ mod verify;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use crate::boot::is_crawl;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -27,7 +29,7 @@ enum Command {
     Cat(cat::Cat),
     /// Check frames, records, digests and indexes.
     Verify(verify::Verify),
-    /// Print the index of a segment, made anew from its records.
+    /// Print the index of a segment, rebuilt from its records.
     Index {
         /// A segment.
         file: PathBuf,
@@ -61,13 +63,19 @@ fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     Ok(if recovered.damaged == 0 && recovered.records > 0 { FINE } else { PROBLEMS })
 }
 
-/// All segments under all paths; an error names the path.
+/// All segments under all paths; an error names the path. A directory without segments must be a crawl: of any other,
+/// an empty list would be misleading.
 fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
         let found = crate::store::read::find_segments(path).map_err(|error| with_path(path, &error))?;
+        if found.is_empty() && !is_crawl(path) {
+            let why =
+                "neither a crawl (no crawl.json) nor a directory of segments (no *.warc, *.warc.gz or *.warc.zst)";
+            return Err(with_path(path, &io::Error::other(why)));
+        }
         if found.is_empty() {
-            eprintln!("{}: no segments", path.display());
+            eprintln!("{}: no segments yet", path.display());
         }
         all.extend(found);
     }
@@ -78,7 +86,7 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Bytes from the network on a terminal: control characters would act on it.
+/// Text from the network for a terminal, which would act on control characters.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -86,3 +94,27 @@ fn printable(text: &str) -> String {
 const FINE: u8 = 0;
 const PROBLEMS: u8 = 1;
 const USAGE: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_without_segments_must_be_crawls() {
+        let root = std::env::temp_dir().join(format!("ringcrawl-store-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(root.join("other/deep")).unwrap();
+        std::fs::create_dir_all(root.join("crawl/shard-00/segments")).unwrap();
+        std::fs::write(root.join("crawl/crawl.json"), "{}").unwrap();
+        let other = root.join("other");
+        std::fs::write(other.join("notes.txt"), "no segment").unwrap();
+        let error = segments(std::slice::from_ref(&other)).unwrap_err().to_string();
+        for word in [&*other.to_string_lossy(), "crawl.json", "*.warc.zst"] {
+            assert!(error.contains(word), "{error}");
+        }
+        assert_eq!(segments(&[root.join("crawl")]).unwrap(), [PathBuf::new(); 0]);
+        std::fs::write(other.join("deep/a.warc.gz"), "").unwrap();
+        assert_eq!(segments(&[root.join("crawl"), other.clone()]).unwrap(), [other.join("deep/a.warc.gz")]);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,10 +1,11 @@
-//! What a key takes: its shape, its range, and the sentence that says so.
+//! What a key accepts: its shape, its range, and the sentence that says so.
 //!
-//! Decides: every refusal says what came and what would be right, from the same `Kind` that does the refusing,
-//! so the two cannot differ. A list tells all its wrong elements, not the first.
+//! Decides: every refusal says what was given and what would be right, from the same `Kind` that refuses it, so the two
+//! cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names and credentials (`hosts`, `login`), where in the file the value stands (`parse`), which key has which kind (`keys`).
+//! Leaves to others: fixed names and credentials (`hosts`, `login`), where in the file the value stands (`parse`),
+//! which key has which kind (`keys`).
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -52,19 +53,19 @@ pub(super) enum Kind {
     Addresses,
 }
 
-/// A duration from `min` to `max`; a mistake in either stops the compiler.
+/// A duration from `min` to `max`; a mistake in either is a compile error.
 pub(super) const fn time(min: &str, max: &str) -> Kind {
     match (unit::read_millis(min), unit::read_millis(max)) {
         (Ok(min), Ok(max)) => Kind::Time(min, max),
-        _ => panic!("a range in the key list is no duration"),
+        _ => panic!("a range in the key list is not a duration"),
     }
 }
 
-/// A size from `min` to `max`; a mistake in either stops the compiler.
+/// A size from `min` to `max`; a mistake in either is a compile error.
 pub(super) const fn size(min: &str, max: &str) -> Kind {
     match (unit::read_bytes(min), unit::read_bytes(max)) {
         (Ok(min), Ok(max)) => Kind::Size(min, max),
-        _ => panic!("a range in the key list is no size"),
+        _ => panic!("a range in the key list is not a size"),
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) const fn size(min: &str, max: &str) -> Kind {
 pub(super) struct Fault {
     /// Where in the text, when it is a part of the value.
     pub(super) span: Option<Range<usize>>,
-    /// The name below the key, for fixed names alone.
+    /// The name below the key; for fixed names only.
     pub(super) name: Option<String>,
     /// What is wrong, and what would be right.
     pub(super) message: String,
@@ -116,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// The range alone, for the example file, whose head explains units.
+    /// The range alone, for the example file, whose header explains units.
     pub(super) fn takes(self) -> String {
         match self {
             Kind::Time(min, max) => format!(
@@ -154,10 +155,10 @@ impl Kind {
     pub(super) fn read_word(self, word: &str) -> Result<Value, Vec<Fault>> {
         let toml = || word.parse::<Toml>().map(Item::Value).map_err(|_| self.fault(&quote(word)));
         match self {
-            // Not a word of what came: it may be a password.
+            // Nothing of the input is shown: it may be a password.
             Kind::Logins => match word.parse::<Toml>() {
                 Ok(value) => self.read(&Item::Value(value)),
-                Err(_) => Err(self.fault("this is no TOML")),
+                Err(_) => Err(self.fault("this is not TOML")),
             },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
             Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses if word.trim_start().starts_with('[') => {
@@ -226,8 +227,10 @@ impl Kind {
             Kind::Choice(choices) => match choices.iter().find(|(word, _)| *word == text) {
                 Some((word, _)) => Ok(Value::Text((*word).to_owned())),
                 None => match nearest(text, choices.iter().map(|(word, _)| *word)) {
-                    Some(word) => Err(self.fault(&format!("{shown} is no choice (did you mean \"{word}\"?)"))),
-                    None => Err(self.fault(&format!("{shown} is no choice"))),
+                    Some(word) => {
+                        Err(self.fault(&format!("{shown} is not one of the choices (did you mean \"{word}\"?)")))
+                    }
+                    None => Err(self.fault(&format!("{shown} is not one of the choices"))),
                 },
             },
             _ => Err(self.fault(&format!("the text {shown}"))),
@@ -245,24 +248,24 @@ impl Kind {
             match (self, element.as_str()) {
                 (Kind::Servers, Some(text)) => match read_server(text) {
                     Some(server) if servers.contains(&server) => {
-                        faults.push(wrong(format!("{} stands there twice", quote(text))));
+                        faults.push(wrong(format!("{} is listed twice", quote(text))));
                     }
                     Some(server) => servers.push(server),
-                    None => faults.push(wrong(format!("{} is no address of a server", quote(text)))),
+                    None => faults.push(wrong(format!("{} is not the address of a server", quote(text)))),
                 },
                 (Kind::Addresses, Some(text)) => match text.parse::<IpAddr>() {
                     Ok(address) if addresses.contains(&address) => {
-                        faults.push(wrong(format!("{} stands there twice", quote(text))));
+                        faults.push(wrong(format!("{} is listed twice", quote(text))));
                     }
                     Ok(address) if !address.is_unspecified() && !address.is_multicast() => addresses.push(address),
-                    _ => faults.push(wrong(format!("{} is no address of a machine", quote(text)))),
+                    _ => faults.push(wrong(format!("{} is not the address of a machine", quote(text)))),
                 },
                 (Kind::Names, Some(text)) if !is_parameter_name(text) => {
-                    faults.push(wrong(format!("{} is no name of a parameter", quote(text))));
+                    faults.push(wrong(format!("{} is not the name of a parameter", quote(text))));
                 }
                 (Kind::Names, Some(text)) => names.push(text.to_owned()),
                 (_, Some(text)) if text.is_empty() || text.contains('\0') => {
-                    faults.push(wrong(format!("{} is no path", quote(text))));
+                    faults.push(wrong(format!("{} is not a path", quote(text))));
                 }
                 (_, Some(text)) => files.push(PathBuf::from(text)),
                 (_, None) => faults.push(wrong(describe(&Item::Value(element.clone())))),
@@ -314,13 +317,13 @@ pub(super) fn list(elements: impl Iterator<Item = String>) -> String {
     format!("[{}]", elements.map(|element| quote_all(&element)).collect::<Vec<_>>().join(", "))
 }
 
-/// ASCII as URLs have it, nothing that ends a name, and a star at the end alone: all names are not a rule.
+/// ASCII as in URLs, nothing that ends a name, and a star only at the end, after at least one character.
 fn is_parameter_name(text: &str) -> bool {
     let name = text.strip_suffix('*').unwrap_or(text);
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"&=#*,\"<>".contains(&byte))
 }
 
-/// A server with or without port; nothing that no server can have.
+/// A server with or without a port; no address that a server cannot have.
 fn read_server(text: &str) -> Option<SocketAddr> {
     let server = text.parse::<SocketAddr>().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, DNS_PORT)))?;
     (server.port() != 0 && !server.ip().is_unspecified() && !server.ip().is_multicast()).then_some(server)
@@ -335,7 +338,7 @@ fn explain(why: Unreadable, shown: &str, units: &str) -> String {
     }
 }
 
-/// What came, when it is of the wrong type.
+/// What was given, when it is of the wrong type.
 pub(super) fn describe(item: &Item) -> String {
     match item {
         Item::None => "nothing".to_owned(),

@@ -38,7 +38,9 @@ pub use keys::{
 use keys::{Key, TABLES};
 use kind::Kind;
 pub use login::Secret;
+pub(crate) use nearest::nearest;
 pub use proxy::{ProxyAddress, ProxyScheme};
+pub use text::read_cpus;
 use value::Value;
 
 use crate::time::Duration;
@@ -196,14 +198,6 @@ impl Visited {
     }
 }
 
-impl Crawl {
-    /// The CPUs of `cpus`, rising, each once; none when it is empty (all CPUs given to the process) or, for a value
-    /// that no reader has seen, when it is no list.
-    pub fn cpu_numbers(&self) -> Vec<u32> {
-        text::read_cpus(&self.cpus).unwrap_or_default()
-    }
-}
-
 impl Fetch {
     /// First and last port of `source_ports`; `None` for the system's.
     pub fn source_port_range(&self) -> Option<(u16, u16)> {
@@ -234,7 +228,7 @@ fn find(path: &str) -> Option<(&'static Key, Option<&str>)> {
 fn unknown_path(path: &str) -> String {
     let paths: Vec<String> = TABLES.iter().flat_map(|table| table.keys).map(Key::path).collect();
     let word = path.rsplit('.').next().unwrap_or(path);
-    match nearest::nearest(path, paths.iter().map(String::as_str)) {
+    match nearest(path, paths.iter().map(String::as_str)) {
         Some(near) => format!("unknown key (did you mean {near}?)"),
         None => parse::unknown("key", word, TABLES.iter().map(|table| table.name)),
     }

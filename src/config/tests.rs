@@ -71,7 +71,7 @@ fn what_is_printed_reads_back() {
     ] {
         config.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
-    assert_eq!(config.crawl.cpu_numbers(), [1, 2, 3, 7]);
+    assert_eq!(read_cpus(&config.crawl.cpus), Ok(vec![1, 2, 3, 7]));
     assert_eq!(config.dns.servers.iter().map(|server| server.port()).collect::<Vec<_>>(), [53, 5353]);
     assert_eq!(config.dns.hosts.get("www.example.test").map(Vec::len), Some(2));
     assert_eq!(config.politeness.host_delay, Duration::from_millis(1500));
@@ -155,8 +155,8 @@ fn errors_name_line_key_and_what_is_expected() {
         ),
         (
             "[scope]\nfollow = \"seed-site\"",
-            "2: scope.follow: \"seed-site\" is no choice (did you mean \"seed-sites\"?); expected \"all\", \
-             \"seed-sites\" or \"seed-hosts\"",
+            "2: scope.follow: \"seed-site\" is not one of the choices (did you mean \"seed-sites\"?); expected \
+             \"all\", \"seed-sites\" or \"seed-hosts\"",
         ),
         (
             "[fetch]\nconect_timeout = \"1s\"",
@@ -169,7 +169,7 @@ fn errors_name_line_key_and_what_is_expected() {
         ("version = 2\nnonsense = 1", "1: version: config is of version 2, this ringcrawl reads version 1"),
         (
             "[agent]\nname = \"bot 2\"",
-            "2: agent.name: ' ' cannot stand in a product token; expected 1 to 64 letters, \"_\" or \"-\" (RFC 9309 \
+            "2: agent.name: ' ' is not allowed in a product token; expected 1 to 64 letters, \"_\" or \"-\" (RFC 9309 \
              section 2.2.1), such as \"examplebot\"",
         ),
         (

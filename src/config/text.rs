@@ -1,9 +1,9 @@
-//! The forms that text values must have: product token, web address, mail address, list of CPUs, proxy, range of ports,
-//! media types.
+//! The forms of text values: product token, web address, mail address, list of CPUs, proxy, range of ports, media
+//! types.
 //!
-//! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would,
-//! because a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of
-//! the field value (RFC 9110 section 5.6.5), so brackets, backslash and `;` are refused inside them.
+//! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
+//! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
+//! (RFC 9110 section 5.6.5), so parentheses, backslash and `;` are refused in them.
 //! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
@@ -44,7 +44,7 @@ impl TextForm {
             }
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
-            TextForm::Cpus => "CPU numbers and rising ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
+            TextForm::Cpus => "CPU numbers and ascending ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
     }
 
@@ -62,8 +62,8 @@ impl TextForm {
     }
 }
 
-/// The CPUs of a list such as `"1-7,9"`, rising and each once; none for the empty list.
-pub(super) fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
+/// The CPUs of a list such as `"1-7,9"`, in ascending order; none for the empty list. A CPU listed twice is an error.
+pub fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -75,13 +75,13 @@ pub(super) fn read_cpus(text: &str) -> Result<Vec<u32>, String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (read_cpu(first)?, read_cpu(last)?);
         if first > last {
-            return Err(format!("the range {part:?} falls"));
+            return Err(format!("the range {part:?} is descending"));
         }
         cpus.extend(first..=last);
-        // Each part is at most CPU_MAX + 1 numbers and there are at most 513 parts; keep what is held small anyway.
+        // Checked after each of at most 513 parts, so that `cpus` never grows far beyond CPU_MAX.
         cpus.sort_unstable();
         if let Some((twice, _)) = cpus.iter().zip(cpus.iter().skip(1)).find(|(one, next)| one == next) {
-            return Err(format!("CPU {twice} stands there twice"));
+            return Err(format!("CPU {twice} is listed twice"));
         }
     }
     Ok(cpus)
@@ -98,7 +98,7 @@ pub(super) fn read_ports(text: &str) -> Result<Option<(u16, u16)>, String> {
     };
     match text.split_once('-').map(|(first, last)| (port(first), port(last))) {
         Some((Some(first), Some(last))) if first <= last => Ok(Some((first, last))),
-        _ => Err("this is no rising range of such ports".to_owned()),
+        _ => Err("this is not an ascending range of such ports".to_owned()),
     }
 }
 
@@ -107,7 +107,7 @@ fn check_media_types(text: &str) -> Result<(), String> {
         return Err("a list of more than 1024 bytes".to_owned());
     }
     match text.split(',').find(|range| !crate::links::is_media_range(range.trim())) {
-        Some(wrong) => Err(format!("{:?} is no media type", wrong.trim())),
+        Some(wrong) => Err(format!("{:?} is not a media type", wrong.trim())),
         None => Ok(()),
     }
 }
@@ -116,7 +116,7 @@ fn read_cpu(text: &str) -> Result<u32, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<u32>() {
         Ok(cpu) if digits && cpu <= CPU_MAX => Ok(cpu),
-        _ => Err(format!("{text:?} is no CPU number")),
+        _ => Err(format!("{text:?} is not a CPU number")),
     }
 }
 
@@ -128,7 +128,7 @@ fn check_token(text: &str) -> Result<(), String> {
         return Err("the name is longer than 64 bytes".to_owned());
     }
     match text.chars().find(|character| !(character.is_ascii_alphabetic() || matches!(character, '_' | '-'))) {
-        Some(character) => Err(format!("{character:?} cannot stand in a product token")),
+        Some(character) => Err(format!("{character:?} is not allowed in a product token")),
         None => Ok(()),
     }
 }
@@ -141,7 +141,7 @@ fn check_web_address(text: &str) -> Result<(), String> {
     match ::url::Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("this is no address ({error})")),
+        Err(error) => Err(format!("this is not an address ({error})")),
     }
 }
 
@@ -152,9 +152,9 @@ fn check_mail_address(text: &str) -> Result<(), String> {
     check_comment(text, 254)?;
     let (local, domain) = text.rsplit_once('@').ok_or("there is no \"@\"")?;
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte);
-    // RFC 5321 section 4.1.2, Dot-string: the quoted form is left out, nobody publishes a contact in it.
+    // RFC 5321 section 4.1.2, Dot-string: the quoted form is not supported, as nobody publishes a contact in it.
     if local.is_empty() || local.starts_with('.') || local.ends_with('.') || !local.bytes().all(usual) {
-        return Err(format!("{local:?} before the \"@\" is no mailbox"));
+        return Err(format!("{local:?} before the \"@\" is not a mailbox"));
     }
     let label = |label: &str| {
         !label.is_empty()
@@ -163,17 +163,17 @@ fn check_mail_address(text: &str) -> Result<(), String> {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    if domain.split('.').all(label) { Ok(()) } else { Err(format!("{domain:?} after the \"@\" is no domain")) }
+    if domain.split('.').all(label) { Ok(()) } else { Err(format!("{domain:?} after the \"@\" is not a domain")) }
 }
 
-/// Printable ASCII that may stand in a comment of User-Agent, and no `;`, which parts our three pieces.
+/// Printable ASCII that is allowed in a comment of User-Agent, and no `;`, which separates our three parts.
 fn check_comment(text: &str, bytes_max: usize) -> Result<(), String> {
     if text.len() > bytes_max {
         return Err(format!("it is longer than {bytes_max} bytes"));
     }
     let stray = |character: &char| !character.is_ascii_graphic() || matches!(character, '(' | ')' | '\\' | ';');
     match text.chars().find(stray) {
-        Some(character) => Err(format!("{character:?} cannot stand in the User-Agent")),
+        Some(character) => Err(format!("{character:?} is not allowed in the User-Agent")),
         None => Ok(()),
     }
 }

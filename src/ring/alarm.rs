@@ -1,10 +1,11 @@
 //! An alarm that can be moved: what a shard's timers are made of.
 //!
-//! Decides: one sleep at a time, until the earliest instant that was asked for. Setting the alarm earlier wakes the
-//! sleeper, which sleeps anew; an instant that is later than the alarm's changes nothing. So a shard with nothing to
-//! do sleeps through, where a sleep in pieces would wake each of 64 shards hundreds of times a second.
+//! Decides: one sleep at a time, until the earliest instant asked for. Setting the alarm earlier wakes the sleeper,
+//! which goes to sleep again; setting it later changes nothing. So an idle shard sleeps in one piece. Short naps would
+//! wake each of 64 shards hundreds of times a second.
 //! Invariants: `wait` never returns before the alarm's instant, and turns the alarm off as it returns.
-//! Limits: good to about two milliseconds, as the runtime's timer is; one `wait` at a time, on the alarm's own thread.
+//! Limits: accurate to about two milliseconds, like the runtime's timer; one `wait` at a time, on the alarm's own
+//! thread.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -39,7 +40,7 @@ impl Alarm {
         }
     }
 
-    /// Returns when the alarm's instant has come; waits for ever while it is off. Inside `Runtime::block_on` only.
+    /// Returns when the alarm's instant has come; waits forever while it is off. Inside `Runtime::block_on` only.
     pub async fn wait(&self) {
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         let mut asleep_until = Instant::ZERO;
@@ -69,7 +70,7 @@ impl Alarm {
     }
 }
 
-/// The runtime's timer has an end; a longer sleep is made of several.
+/// The runtime's timer has a maximum; a longer sleep is made of several.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
 
 #[cfg(test)]

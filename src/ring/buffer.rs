@@ -1,18 +1,18 @@
-//! The shard's receive blocks: a bounded number of equal ones, lent to the kernel and to who reads what came.
+//! The shard's receive blocks: a bounded number of equal size, lent to the kernel and to whoever reads what arrived.
 //!
-//! Decides: blocks are given to the kernel as a group (`group`). A receive that waits holds no memory: the kernel takes a
-//! block when there is something to put into it. So memory follows what arrives at one time, not how many connections are
-//! open, and few blocks are in use again and again, which keeps them in the caches.
-//! There are as many blocks as were ever needed at once: where the kernel finds none (ENOBUFS), their number doubles up
-//! to `count_max`; beyond it, who finds none waits, and each block that comes back lets one of them try again. Only
-//! guesses say how many blocks the kernel has: so some who wait are let try now and then as well.
+//! Decides: blocks are given to the kernel as a group (`group`). A pending receive holds no memory: the kernel takes a
+//! block when it has something to put into it. So memory follows what arrives at one time, not the number of open
+//! connections, and few blocks are reused again and again, which keeps them in the caches.
+//! There are as many blocks as were ever needed at once. When the kernel finds none (ENOBUFS), their number doubles, up
+//! to `count_max`; beyond that, a receive waits for a block, and each block that comes back lets one of them try again.
+//! How many blocks the kernel holds is an estimate, so now and then some waiters are allowed to try as well.
 //!
 //! Invariants: a block is with the kernel or with one holder; the bytes shown are those that the last operation wrote;
-//! a block outlives every receive that may take it, since each holds the pool. The number of a group is used once by a
-//! thread, so the blocks of a pool that is gone are never taken for another's.
-//! Limits: 32,768 blocks; a pool is of the runtime in which it was made; a wake-up that is lost, as its task has ended,
-//! costs the others `RETRY` at most.
-//! Leaves to others: bytes to send are plain vectors, sized by what is said.
+//! a block outlives every receive that may take it, since each holds the pool. A group number is used once per thread,
+//! so the blocks of a dropped pool are never mistaken for another's.
+//! Limits: 32,768 blocks; a pool belongs to the runtime in which it was made; a wake-up lost because its task has ended
+//! delays the others by `RETRY` at most.
+//! Leaves to others: bytes to send are plain vectors of the size of the message.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,13 +22,13 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use super::group::{ENTRIES_MAX, Group};
-use super::{now, runtime, sleep_until};
+use super::{now, runtime, sleep_until, task};
 use crate::time::Duration;
 
-/// Blocks that a pool begins with.
+/// Number of blocks that a pool starts with.
 const COUNT_MIN: usize = 4;
 
-/// A bounded pool of equal blocks. Cheap to clone; one thread's.
+/// A bounded pool of blocks of equal size. Cheap to clone; belongs to one thread.
 #[derive(Clone)]
 pub struct BufferPool {
     shared: Rc<Shared>,
@@ -38,23 +38,23 @@ struct Shared {
     group: Group,
     block_bytes: u32,
     count_max: usize,
-    /// By number; `None`: with a holder.
+    /// By number; `None`: lent to a holder.
     blocks: RefCell<Vec<Option<Box<[u8]>>>>,
     lent: Cell<usize>,
-    /// Blocks that came to the kernel and nobody is known to have taken: it may have used some, and not said so yet.
+    /// Blocks given to the kernel and not known to be taken: it may have used some without having reported it yet.
     spare: Cell<usize>,
-    /// The longest waiting first.
+    /// Longest waiting first.
     waiting: RefCell<VecDeque<Waker>>,
-    /// Whether `watch` runs.
+    /// Whether `watch` is running.
     watched: Cell<bool>,
     when_dry: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl BufferPool {
-    /// A pool of at most `count_max` blocks (1 to 32,768) of `bytes` bytes each (at least one). Inside the runtime only;
-    /// an error when the kernel has no memory to know them by.
+    /// A pool of at most `count_max` blocks (1 to 32,768) of `bytes` bytes each (at least one). Inside the runtime
+    /// only; an error when the kernel has no memory to register them.
     pub fn new(count_max: usize, bytes: usize) -> io::Result<BufferPool> {
-        let ring = runtime::current().ok_or_else(|| io::Error::other("no ring on this thread"))?;
+        let ring = runtime::driver().ok_or_else(|| io::Error::other("no ring on this thread"))?;
         let number = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
         let count_max = u16::try_from(count_max).unwrap_or(u16::MAX).clamp(1, ENTRIES_MAX);
         let pool = BufferPool {
@@ -74,12 +74,12 @@ impl BufferPool {
         Ok(pool)
     }
 
-    /// Blocks that are held by someone now.
+    /// Blocks held by someone right now.
     pub fn lent(&self) -> usize {
         self.shared.lent.get()
     }
 
-    /// Blocks that there are, held or not.
+    /// Blocks in existence, held or not.
     pub fn made(&self) -> usize {
         self.shared.blocks.borrow().len()
     }
@@ -89,27 +89,28 @@ impl BufferPool {
         Rc::strong_count(&self.shared)
     }
 
-    /// The most that one receive brings, in bytes.
+    /// The most that one receive can bring, in bytes.
     pub(super) fn block_bytes(&self) -> u32 {
         self.shared.block_bytes
     }
 
-    /// What a receive names as its group; it holds the pool until its completion.
+    /// The group that a receive names; the receive holds it until its completion.
     pub(super) fn group(&self) -> u16 {
-        // Another ring would find no blocks, and its receives wait for ever.
+        // Another ring would find no blocks, and its receives would wait forever.
         debug_assert!(
-            runtime::current().is_none_or(|ring| self.shared.group.is_of(&ring)),
+            runtime::driver().is_none_or(|ring| self.shared.group.is_of(&ring)),
             "the pool is another ring's"
         );
         self.shared.group.number()
     }
 
-    /// What to do when someone waits for a block, and again while it lasts: give back those that serve nobody.
+    /// What to do when someone waits for a block, repeated for as long as it lasts: give back blocks that are not
+    /// needed.
     pub fn when_dry(&self, give_back: impl Fn() + 'static) {
         self.shared.when_dry.replace(Some(Box::new(give_back)));
     }
 
-    /// After the kernel found no block: makes more, or waits until another try may find one.
+    /// Called when the kernel found no block: makes more, or waits until another try may succeed.
     pub(super) async fn replenish(&self) {
         self.grow();
         let mut asked = false;
@@ -119,14 +120,14 @@ impl BufferPool {
             }
             self.shared.waiting.borrow_mut().push_back(context.waker().clone());
             if !self.shared.watched.replace(true) {
-                runtime::spawn(watch(Rc::downgrade(&self.shared)));
+                task::spawn(watch(Rc::downgrade(&self.shared)));
             }
             Poll::Pending
         })
         .await;
     }
 
-    /// The block that the kernel took, with its first `filled` bytes; `None` for a number that is none.
+    /// The block that the kernel took, with its first `filled` bytes; `None` for an invalid number.
     pub(super) fn picked(&self, number: u16, filled: usize) -> Option<Buffer> {
         let block = self.shared.blocks.borrow_mut().get_mut(usize::from(number))?.take()?;
         self.shared.lent.set(self.shared.lent.get() + 1);
@@ -134,7 +135,7 @@ impl BufferPool {
         Some(Buffer { filled: filled.min(block.len()), block, number, home: self.shared.clone() })
     }
 
-    /// Twice as many blocks, if there may be more.
+    /// Doubles the number of blocks, within the limit.
     fn grow(&self) {
         let mut blocks = self.shared.blocks.borrow_mut();
         let more = blocks.len().max(COUNT_MIN).min(self.shared.count_max - blocks.len());
@@ -149,7 +150,7 @@ impl BufferPool {
 }
 
 impl Shared {
-    /// The kernel has a block more: for who waits longest, if anyone does.
+    /// The kernel has one block more: wakes the longest waiter, if there is one.
     fn one_more(&self) {
         let next = self.waiting.borrow_mut().pop_front();
         match next {
@@ -165,7 +166,7 @@ impl Shared {
     }
 }
 
-/// While someone waits: asks for blocks back, and lets some try.
+/// While someone waits: asks for blocks back, and lets some waiters try.
 async fn watch(shared: Weak<Shared>) {
     loop {
         sleep_until(now() + RETRY).await;
@@ -186,12 +187,12 @@ async fn watch(shared: Weak<Shared>) {
     }
 }
 
-/// How often those who wait are looked after.
+/// How often waiters are looked after.
 const RETRY: Duration = Duration::from_millis(5);
-/// How many of them may try then, though no block is known to have come back.
+/// How many of them may then try, although no block is known to have come back.
 const RETRY_COUNT: usize = 16;
 
-/// One block, exclusively the holder's; goes back when dropped.
+/// One block, owned exclusively by its holder; returned when dropped.
 pub struct Buffer {
     block: Box<[u8]>,
     filled: usize,
@@ -200,7 +201,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The bytes that came.
+    /// The bytes received.
     pub fn filled(&self) -> &[u8] {
         self.block.get(..self.filled).unwrap_or_default()
     }
@@ -209,7 +210,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut block = std::mem::take(&mut self.block);
-        // On the heap it stays untouched from here, until the kernel says that it has filled it.
+        // From here on its heap memory stays untouched until the kernel says that it has filled it.
         self.home.group.put(&mut block, self.number);
         if let Some(place) = self.home.blocks.borrow_mut().get_mut(usize::from(self.number)) {
             *place = Some(block);
@@ -219,7 +220,7 @@ impl Drop for Buffer {
     }
 }
 
-/// The most that a block may hold: more than a socket's receive buffer brings at once serves nobody.
+/// Largest block: more than a socket's receive buffer brings at once is of no use.
 const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
 thread_local! {

@@ -1,8 +1,8 @@
 //! The real clock: the only place where an `Instant` or a `UnixTime` is read rather than given.
 //!
-//! Decides: instants count from the first call in this process (CLOCK_MONOTONIC), equal for all threads.
-//! Invariants: `now` never goes backwards, in no thread and between none.
-//! Limits: `sleep_until` is good to a millisecond; it is for the shard's own waits, not for one fetch.
+//! Decides: instants count from the first call in this process (CLOCK_MONOTONIC) and are the same for all threads.
+//! Invariants: `now` never goes backwards, neither within a thread nor between threads.
+//! Limits: `sleep_until` is accurate to a millisecond; it is for the shard's own waits, not for individual fetches.
 //! Leaves to others: the virtual clock (`lab`).
 
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub fn process_start() -> std::time::Instant {
     *START.get_or_init(std::time::Instant::now)
 }
 
-/// The wall clock, in microseconds; zero when it stands before 1970.
+/// The wall clock, in microseconds; zero when it is set to before 1970.
 pub fn unix_now() -> UnixTime {
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     UnixTime::from_micros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))

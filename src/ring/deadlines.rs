@@ -1,13 +1,13 @@
-//! The shard's deadlines: one timer for all fetches, that ends operations rather than forgetting them.
+//! The shard's deadlines: one timer for all fetches, which ends operations instead of forgetting them.
 //!
-//! Decides: a fetch holds one guard and moves it from stage to stage; one alarm at the earliest entry looks for
-//! guards whose time has come, raises their flag and ends the connection of their descriptor, so that the pending
-//! operation completes and its memory comes back. One timer entry a guard that is
-//! corrected when it falls due (a deadline nearly always moves later), so moving costs nothing.
-//! Invariants: nothing expires before its time, everything within two ticks of 16 ms after it; while a guard stays
-//! expired, what is under way is cancelled again and again, should an operation have slipped by; the heap holds at most two entries
-//! a guard and some. The alarm goes off at most once a tick, and only when an entry falls due.
-//! Limits: 16 ms; deadlines of a fetch are seconds.
+//! Decides: a fetch holds one guard and moves it from stage to stage. One alarm at the earliest entry looks for expired
+//! guards, raises their flag and ends the connection of their descriptor, so that the pending operation completes and
+//! its memory comes back. Each guard has one timer entry, corrected when it falls due (a deadline nearly always moves
+//! later), so moving a deadline costs nothing.
+//! Invariants: nothing expires early, and everything within two ticks of 16 ms after its time; while a guard stays
+//! expired, what is in flight is cancelled repeatedly, in case an operation slipped by; the heap holds about two
+//! entries per guard at most. The alarm goes off at most once per tick, and only when an entry falls due.
+//! Limits: 16 ms; a fetch's deadlines are seconds.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -16,12 +16,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
-use super::{Alarm, Socket, now, op, runtime};
+use super::{Alarm, Socket, now, op, task};
 use crate::time::{Duration, Instant};
 
-/// How often expiry is looked for at most.
+/// Shortest time between two looks for expired guards.
 const TICK: Duration = Duration::from_millis(16);
-/// How long an operation has after a cancel until the next one.
+/// Time between two cancels of the same operation.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// All deadlines of a shard. Cheap to clone.
@@ -70,12 +70,12 @@ impl Deadlines {
         drop(targets);
         self.shared.alarm.set(at);
         if !self.shared.ticking.replace(true) {
-            runtime::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
+            task::spawn(tick(Rc::downgrade(&self.shared), Rc::clone(&self.shared.alarm)));
         }
         Guard { shared: self.shared.clone(), slot }
     }
 
-    /// Guards that live now.
+    /// Guards currently alive.
     pub fn live(&self) -> usize {
         self.shared.due.borrow().live
     }
@@ -190,7 +190,7 @@ impl Due {
         self.live -= 1;
     }
 
-    /// When there is something to look at next; nothing falls due before.
+    /// When to look next; nothing falls due before that.
     fn earliest(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }

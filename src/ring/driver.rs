@@ -1,16 +1,16 @@
-//! The shard's ring, and what is under way on it.
+//! The shard's ring, and what is in flight on it.
 //!
-//! Decides: DEFER_TASKRUN: what the kernel has to finish for an operation it does when this thread enters it to wait,
-//! some at a time, so what a receive brought is still in the caches when it is read. SINGLE_ISSUER: one thread submits,
-//! the kernel drops a lock. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach
-//! the kernel when the tasks have nothing left to do (`pump`), or when there are `ENTRIES` of them.
-//! Why so: tokio-uring submits without asking for completions, which a ring that defers them never shows then. It runs the
-//! tasks here, and its own ring has nothing to do.
+//! Decides: DEFER_TASKRUN: the kernel finishes an operation when this thread enters it to wait, several at a time, so
+//! received bytes are still in the caches when they are read. SINGLE_ISSUER: one thread submits, so the kernel drops a
+//! lock. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach the kernel when
+//! the tasks have nothing left to do (`pump`), or when there are `ENTRIES` of them.
+//! Why so: tokio-uring submits without asking for completions, and a ring that defers them never shows them then. Here
+//! it only runs the tasks, and its own ring is idle.
 //!
-//! Invariants: an operation has a slot from its submission to its last completion, also when nobody asks for it any more:
-//! what it needs stays there. Slots are used again under another generation, so a completion that comes late is no
-//! other's. Wakers, and what was left behind, run when nothing here is borrowed.
-//! Limits: 2^32 operations at a time; where the kernel does not know DEFER_TASKRUN (before 6.1), COOP_TASKRUN.
+//! Invariants: an operation has a slot from its submission to its last completion, even when nobody waits for it any
+//! more; whatever it needs stays there. Slots are reused under a new generation, so a late completion is never taken
+//! for another's. Wakers and leftovers run while nothing here is borrowed.
+//! Limits: 2^32 operations at a time; COOP_TASKRUN where the kernel does not know DEFER_TASKRUN (before 6.1).
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -23,31 +23,31 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use super::slots::{Completion, Leftover, Place, Slots};
 use crate::time::Duration;
 
-/// Entries that reach the kernel together at most: with 4,096, an exchange over 4,096 connections took 15 % more CPU
+/// Most entries submitted together: with 4,096, an exchange over 4,096 connections took 15 % more CPU
 /// time; with 16, one over 512 took 5 % more.
 const ENTRIES: u32 = 256;
 
-/// How long what is under way is waited for at the end, each time, and how many times.
+/// How long to wait at the end for what is in flight, each time, and how many times.
 const END_WAIT: Duration = Duration::from_millis(100);
 const END_WAITS: usize = 50;
 
-/// One thread's ring. Shared by that thread's operations alone.
+/// One thread's ring, shared only by that thread's operations.
 pub(super) struct Driver {
     uring: RefCell<IoUring>,
     fd: RawFd,
     slots: RefCell<Slots>,
-    /// Operations that complete when they are submitted, and of which the kernel says nothing but failures.
+    /// Operations that complete on submission, and of which the kernel reports only failures.
     silent: RefCell<Vec<Place>>,
-    /// Whose turn it is after completions were read; kept to be used again.
+    /// Wakers to call once completions have been read; the vector is reused.
     woken: RefCell<Vec<Waker>>,
-    /// Who is to know that there is something to submit, when it sleeps where it would not see that.
+    /// The pump's waker while it sleeps where it would not notice a submission.
     sleeper: RefCell<Option<Waker>>,
     submitted: Cell<u64>,
     single_issuer: bool,
 }
 
 impl Driver {
-    /// A ring for about `operations` at once, with what this kernel knows.
+    /// A ring for about `operations` at once, with the flags that this kernel knows.
     pub(super) fn new(operations: u32) -> io::Result<Driver> {
         // DEFER_TASKRUN came with 6.1, SINGLE_ISSUER with 6.0.
         let mut made = Driver::with(operations, true, true);
@@ -59,7 +59,7 @@ impl Driver {
         made
     }
 
-    /// The same with what is said.
+    /// The same with the given flags.
     pub(super) fn with(operations: u32, single_issuer: bool, defer: bool) -> io::Result<Driver> {
         let mut builder = IoUring::builder();
         builder.setup_clamp().setup_cqsize(operations).setup_submit_all();
@@ -84,21 +84,17 @@ impl Driver {
         })
     }
 
-    /// The ring's descriptor, open as long as this is there.
+    /// The ring's descriptor, open for as long as this value lives.
     pub(super) fn fd(&self) -> RawFd {
         self.fd
     }
 
-    pub(super) fn is_single_issuer(&self) -> bool {
-        self.single_issuer
-    }
-
-    /// Whether this kernel has receives that go on completing: they came with 6.0, as SINGLE_ISSUER did.
+    /// Whether this kernel has multishot receives: they came with 6.0, like SINGLE_ISSUER.
     pub(super) fn receives_go_on(&self) -> bool {
         self.single_issuer
     }
 
-    /// Operations that were submitted so far.
+    /// Operations submitted so far.
     pub(super) fn submitted(&self) -> u64 {
         self.submitted.get()
     }
@@ -110,8 +106,8 @@ impl Driver {
         place
     }
 
-    /// Submits `entry`, which fails rather than wait: so it has ended when the kernel has taken it, and a success needs no
-    /// completion of its own. Its result is `DONE` then.
+    /// Submits `entry`, which fails rather than waits: it has ended once the kernel has taken it, so success needs no
+    /// completion of its own. Its result is then `DONE`.
     pub(super) fn submit_silent(&self, entry: squeue::Entry) -> Place {
         let place = self.submit(entry.flags(squeue::Flags::SKIP_SUCCESS));
         self.silent.borrow_mut().push(place);
@@ -125,7 +121,7 @@ impl Driver {
             let submitted = self.uring.borrow().submit();
             match submitted {
                 Ok(_) => {}
-                // It takes none now: it has completions to be rid of first, or memory to find.
+                // It takes no entries now: completions must be read first, or memory is short.
                 Err(error) if is_passing(&error) => drop(self.enter(None)),
                 Err(error) => panic!("io_uring_enter(2): {error}"),
             }
@@ -136,27 +132,27 @@ impl Driver {
         }
     }
 
-    /// The next completion of the operation at `place`; whether it was its last, with which the place is another's.
+    /// The next completion of the operation at `place`, and whether it was the last: the place is then free.
     pub(super) fn poll(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
         self.slots.borrow_mut().poll(place, context)
     }
 
-    /// The same for who needs no turn for a success.
+    /// The same for a caller that need not be woken on success.
     pub(super) fn poll_failure(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
         self.slots.borrow_mut().poll_failure(place, context)
     }
 
-    /// Whether the kernel has more to say of the operation at `place`.
+    /// Whether the kernel will still report on the operation at `place`.
     pub(super) fn is_in_flight(&self, place: Place) -> bool {
         self.slots.borrow().is_in_flight(place)
     }
 
-    /// Whether the operation at `place` is under way and has nothing to be asked for.
+    /// Whether the operation at `place` is in flight and has no completion ready.
     pub(super) fn is_waiting(&self, place: Place) -> bool {
         self.slots.borrow().is_waiting(place)
     }
 
-    /// Nobody asks any more for the operation at `place`, which has not ended: `leftover` stays until it has.
+    /// Nobody waits any more for the operation at `place`, which has not ended: `leftover` is kept until it has.
     pub(super) fn leave(&self, place: Place, leftover: Rc<dyn Leftover>) {
         let unasked = self.slots.borrow_mut().leave(place, &leftover);
         for completion in unasked {
@@ -164,7 +160,7 @@ impl Driver {
         }
     }
 
-    /// Whether entries wait to be submitted.
+    /// Whether entries are waiting to be submitted.
     pub(super) fn has_entries(&self) -> bool {
         !self.uring.borrow_mut().submission().is_empty()
     }
@@ -174,8 +170,8 @@ impl Driver {
         *self.sleeper.borrow_mut() = Some(waker.clone());
     }
 
-    /// Has the kernel add to the event counter `news` when there is something to finish or to read; `None`: no more. A
-    /// ring that defers what it has to finish wakes nobody who polls it.
+    /// Has the kernel signal the event counter `news` when there is work to finish or a completion to read; `None`
+    /// stops that. Polling the ring itself is no use: a ring that defers its work wakes no poller.
     pub(super) fn tell(&self, news: Option<RawFd>) -> io::Result<()> {
         let uring = self.uring.borrow();
         match news {
@@ -184,8 +180,8 @@ impl Driver {
         }
     }
 
-    /// Submits what was gathered and has the kernel finish what it can: waits for one completion, `wait` at most, where
-    /// that is given. Wakes whom completions are for; how many there were.
+    /// Submits what was gathered and lets the kernel finish what it can. With `wait`, waits up to that long for one
+    /// completion. Wakes the tasks that completions belong to, and returns the number of completions.
     pub(super) fn enter(&self, wait: Option<Duration>) -> io::Result<usize> {
         let mut uring = self.uring.borrow_mut();
         let entered = match wait {
@@ -238,8 +234,8 @@ impl Driver {
         Ok(count)
     }
 
-    /// Asks the kernel to end the operation at `place`, which completes with ECANCELED then. By its number: a cancel by
-    /// anything else looks at all that is under way.
+    /// Asks the kernel to end the operation at `place`, which then completes with ECANCELED. By its number: any other
+    /// kind of cancel searches everything in flight.
     pub(super) fn cancel(&self, place: Place) {
         if self.is_in_flight(place) {
             let cancel = self.submit(opcode::AsyncCancel::new(place.user_data()).build());
@@ -247,14 +243,14 @@ impl Driver {
         }
     }
 
-    /// The same for all that is under way now.
+    /// The same for everything in flight.
     pub(super) fn cancel_all(&self) {
         let places = self.slots.borrow().in_flight();
         places.into_iter().for_each(|place| self.cancel(place));
     }
 
-    /// Ends what is under way and waits for it, a few seconds at most. Memory that the kernel may still write to then is
-    /// never given back.
+    /// Ends what is in flight and waits for it, a few seconds at most. Memory that the kernel may still write to after
+    /// that is leaked.
     pub(super) fn close(&self) {
         self.cancel_all();
         let mut waits = 0;
@@ -274,10 +270,10 @@ impl Driver {
     }
 }
 
-/// What a silent operation that went well gives.
+/// The result of a silent operation that succeeded.
 pub(super) const DONE: i32 = i32::MAX;
 
-/// Errors of io_uring_enter(2) that pass: a signal, no time left, completions to be read first, no memory for now.
+/// Transient errors of io_uring_enter(2): a signal, a timeout, completions to be read first, no memory for now.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN))
 }

@@ -1,11 +1,11 @@
-//! Files through the ring: the store's and the journals' writes never hold the shard up.
+//! Files through the ring: writes of the store and the journals never block the shard.
 //!
-//! Decides: offsets are always explicit; a write is repeated until all is written. Opening, reading,
-//! writing, allocating, syncing, renaming and removing are ring operations. Cutting a file to a length is
-//! a system call: the ring learned it only in Linux 6.9, and it is done at start-up and at the end.
-//! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future cancels no
-//! file operation: it ends by itself, soon. `create_new` never opens what exists.
-//! Limits: durable means `sync` of the file, then `sync_dir` of its folder, both returned without error.
+//! Decides: offsets are always explicit; a write is repeated until everything is written. Opening, reading, writing,
+//! syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it only in Linux
+//! 6.9, and it is rare.
+//! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future does not cancel a file
+//! operation, which soon ends by itself. `create_new` never opens an existing file.
+//! Limits: durable means that `sync` of the file and then `sync_dir` of its directory both returned without error.
 
 use std::ffi::CString;
 use std::io;
@@ -24,7 +24,7 @@ pub struct File {
 }
 
 impl File {
-    /// Creates a file for reading and writing; an error when the name exists.
+    /// Creates a file for reading and writing; an error when the name is taken.
     pub async fn create_new(path: &Path) -> io::Result<File> {
         File::open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL).await
     }
@@ -52,7 +52,7 @@ impl File {
         Ok(File { fd: Rc::new(fd) })
     }
 
-    /// Writes all of `bytes` at `offset`; they come back.
+    /// Writes all of `bytes` at `offset`, and returns them.
     pub async fn write_all_at(&self, mut bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
         let mut written = 0;
         loop {
@@ -75,7 +75,7 @@ impl File {
         }
     }
 
-    /// Reads up to `bytes_max` bytes at `offset`; fewer at the file's end alone.
+    /// Reads up to `bytes_max` bytes at `offset`; fewer only at the end of the file.
     pub async fn read_at(&self, bytes_max: usize, offset: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0u8; bytes_max];
         let mut read = 0;
@@ -103,14 +103,7 @@ impl File {
         op::submit(entry, self.fd.clone()).await.0.map(drop)
     }
 
-    /// Reserves `bytes` bytes from the start without changing the length, so that writing meets no full disk.
-    pub async fn allocate(&self, bytes: u64) -> io::Result<()> {
-        let entry =
-            opcode::Fallocate::new(types::Fd(self.fd.as_raw_fd()), bytes).mode(libc::FALLOC_FL_KEEP_SIZE).build();
-        op::submit(entry, self.fd.clone()).await.0.map(drop)
-    }
-
-    /// Cuts or extends the file to `bytes` bytes. Blocks for as long as the file system needs.
+    /// Truncates or extends the file to `bytes` bytes. Blocks for as long as the file system needs.
     pub fn truncate(&self, bytes: u64) -> io::Result<()> {
         let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // SAFETY: two integers; the descriptor is open while `self` lives.
@@ -118,14 +111,7 @@ impl File {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The length in bytes.
-    pub fn length(&self) -> io::Result<u64> {
-        // SAFETY: seeking to the end moves a position that no operation here uses; the descriptor is open.
-        let end = unsafe { libc::lseek(self.fd.as_raw_fd(), 0, libc::SEEK_END) };
-        u64::try_from(end).map_err(|_| io::Error::last_os_error())
-    }
-
-    /// Closes by the ring, behind what was submitted before.
+    /// Closes through the ring, after what was submitted before.
     pub fn close(self) {
         if let Ok(fd) = Rc::try_unwrap(self.fd) {
             op::close(fd);
@@ -133,7 +119,7 @@ impl File {
     }
 }
 
-/// Renames `from` to `to`, replacing what has that name.
+/// Renames `from` to `to`, replacing a file of that name.
 pub async fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let paths = (c_path(from)?, c_path(to)?);
     let here = types::Fd(libc::AT_FDCWD);
@@ -148,7 +134,7 @@ pub async fn remove(path: &Path) -> io::Result<()> {
     op::submit(entry, path).await.0.map(drop)
 }
 
-/// Makes the names in the folder `path` durable.
+/// Makes the names in the directory `path` durable.
 pub async fn sync_dir(path: &Path) -> io::Result<()> {
     let folder = File::open_with(path, libc::O_RDONLY | libc::O_DIRECTORY).await?;
     let entry = opcode::Fsync::new(types::Fd(folder.fd.as_raw_fd())).build();
@@ -179,24 +165,19 @@ mod tests {
             let (result, bytes) = file.write_all_at(vec![7; 100_000], 10).await;
             result.expect("write");
             assert_eq!(bytes.len(), 100_000);
-            assert_eq!(file.length().expect("length"), 100_010);
+            assert_eq!(std::fs::metadata(&first).expect("metadata").len(), 100_010);
             file.truncate(12).expect("truncate");
-            file.allocate(1 << 16).await.or_else(no_fallocate).expect("allocate");
             file.sync().await.expect("sync");
             assert_eq!(file.read_at(100, 8).await.expect("read"), [0, 0, 7, 7]);
             file.close();
             rename(&first, &second).await.expect("rename");
             sync_dir(&folder).await.expect("sync folder");
             let file = File::open(&second).await.expect("open");
-            assert_eq!(file.length().expect("length"), 12);
+            assert_eq!(std::fs::metadata(&second).expect("metadata").len(), 12);
             assert!(file.write_all_at(vec![1], 0).await.0.is_err(), "opened for reading");
             remove(&second).await.expect("remove");
             assert!(File::open(&second).await.is_err());
         });
         std::fs::remove_dir_all(&folder).expect("clean");
-    }
-
-    fn no_fallocate(error: io::Error) -> io::Result<()> {
-        if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
     }
 }

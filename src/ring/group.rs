@@ -1,11 +1,11 @@
-//! A group of blocks as the kernel sees it: entries in memory that both read (io_uring_register_buf_ring(3)).
+//! A group of blocks as the kernel sees it: entries in memory that both sides read (io_uring_register_buf_ring(3)).
 //!
-//! Decides: a block is given to the kernel by writing its entry and moving the tail: neither an operation nor a
-//! completion, which would cost a third of what sending a request and receiving 16 KiB does.
-//! Invariants: the entries stay where they are until the kernel is told to forget them; a block is put once until the
-//! kernel has taken it, and there are at least as many entries as blocks, so none is written over.
+//! Decides: a block is given to the kernel by writing its entry and moving the tail. That takes neither an operation
+//! nor a completion, which would cost a third of sending a request and receiving 16 KiB.
+//! Invariants: the entries stay in place until the kernel is told to forget them; a block is put once until the kernel
+//! has taken it, and there are at least as many entries as blocks, so none is overwritten.
 //! Limits: 32,768 entries.
-//! Leaves to others: the blocks' memory, and that it stays while it may be taken (`buffer`).
+//! Leaves to others: the blocks' memory, and keeping it in place while the kernel may take it (`buffer`).
 
 use std::alloc::{self, Layout};
 use std::cell::Cell;
@@ -18,13 +18,13 @@ use io_uring::types::BufRingEntry;
 
 use super::driver::Driver;
 
-/// The most entries that the kernel takes.
+/// Most entries that the kernel accepts.
 pub(super) const ENTRIES_MAX: u16 = 1 << 15;
 
-/// What a block's place must be aligned to: a page, by the largest that Linux has on its machines.
+/// Alignment of the entries: a page, the largest that Linux uses on any machine.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Where the first entry has the tail, in bytes: behind address, length and number (`struct io_uring_buf`).
+/// Offset of the tail in the first entry, in bytes: after address, length and number (`struct io_uring_buf`).
 const TAIL_OFFSET: usize = 14;
 
 /// A registered group. Forgotten by the kernel when dropped.
@@ -63,7 +63,7 @@ impl Group {
         Ok(group)
     }
 
-    /// What a receive names as its group.
+    /// The number by which a receive names the group.
     pub(super) fn number(&self) -> u16 {
         self.number
     }
@@ -78,7 +78,8 @@ impl Group {
     pub(super) fn put(&self, block: &mut [u8], number: u16) {
         let tail = self.tail.get();
         // SAFETY: the entry is within the allocation, as the mask is one less than the number of entries; entries
-        // behind the tail are read by nobody else. Only the three fields are written: the first entry's fourth is the tail.
+        // behind the tail are read by nobody else. Only the three fields are written: the first entry's fourth is the
+        // tail.
         let entry = unsafe { &mut *self.entries.as_ptr().add(usize::from(tail & self.mask)) };
         entry.set_addr(block.as_mut_ptr().expose_provenance() as u64);
         entry.set_len(u32::try_from(block.len()).unwrap_or(u32::MAX));
@@ -94,7 +95,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A ring that is gone has forgotten it. The kernel holds the pages by itself as long as it needs them.
+        // A closed ring has forgotten it. The kernel pins the pages itself for as long as it needs them.
         if let Some(ring) = self.ring.upgrade() {
             let registration = Registration { number: self.number, ..Registration::default() };
             let _ = register(&ring, UNREGISTER_PBUF_RING, &registration);

@@ -1,17 +1,17 @@
 //! The shard's hands on the kernel: runtime, sockets, timers, files. Nothing else makes a system call.
 //!
 //! Decides: one ring and one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
-//! operation that owns the memory it was given; deadlines cancel operations, they never abandon them.
-//! The way of an operation: `socket`, `file`, `wake` make it (`op`, `receive`, `sending`), `driver` submits it, `slots`
-//! has its state, `pump` says when the kernel is entered, and its completion wakes the task.
-//! Why so: a dropped future does not stop the kernel. Memory it still writes to must stay where it is, so
-//! memory lives in the operation and comes back with its completion.
+//! operation that owns the memory it was given; deadlines cancel operations and never abandon them.
+//! The path of an operation: `socket`, `file` and `wake` make it (`op`, `receive`, `sending`), `driver` submits it,
+//! `slots` keeps its state, `pump` says when the kernel is entered, and its completion wakes the task (`task`).
+//! Why so: a dropped future does not stop the kernel. Memory that the kernel still writes to must stay in place, so it
+//! lives in the operation and comes back with the completion.
 //!
-//! Invariants: memory handed to the kernel stays with its operation until the completion, also when a task
-//! is dropped or the runtime ends; a descriptor stays open as long as an operation on it is under way, so
-//! its number cannot be given to another connection meanwhile; `unsafe` occurs in this folder alone.
-//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks); from 6.1 on
-//! completions are deferred.
+//! Invariants: memory handed to the kernel stays with its operation until the completion, even when a task is dropped
+//! or the runtime ends; a descriptor stays open while an operation on it is in flight, so its number cannot be reused
+//! for another connection meanwhile; outside the SIMD kernels, `unsafe` occurs only in this folder.
+//! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks); completions are
+//! deferred from 6.1 on.
 //! Leaves to others: what to connect to and what to say (`fetch`), when to write which file (`store`).
 
 #![allow(unsafe_code)]
@@ -34,6 +34,7 @@ mod sending;
 mod signal;
 mod slots;
 mod socket;
+mod task;
 mod thread;
 mod wake;
 
@@ -47,10 +48,11 @@ pub use perf::SystemCalls;
 pub use process::{cpu_time, raise_file_limit};
 pub use pump::Outside;
 pub use receive::Receive;
-pub use runtime::{RingError, Runtime, spawn, turn};
+pub use runtime::{RingError, Runtime, turn};
 pub use sampler::{Sampled, Sampler};
 pub use sending::Sending;
 pub use signal::Signal;
 pub use socket::{Socket, SocketOptions};
+pub use task::{Panic, caught, panicked, spawn};
 pub use thread::{Thread, process_cpu_time};
 pub use wake::{WakeListener, Waker};

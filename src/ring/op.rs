@@ -1,13 +1,13 @@
 //! One operation on the ring: it owns the memory it was given until the kernel says that it is done.
 //!
-//! Decides: an operation's data (buffer, address, path, descriptor) is moved into it and comes back with
-//! the result. All pointers in a submission entry point into heap memory that this data owns, so moving the
-//! data does not move what the kernel sees.
-//! Invariants: memory handed to the kernel stays with the operation until its completion. A future that is
-//! dropped early leaves its data with the driver, which keeps it until the completion; for descriptors that
-//! could wait for ever (sockets, event counters) a cancel is sent along, so the completion comes soon.
-//! The descriptor is part of the data: it cannot be closed, and its number reused, before that.
-//! Limits: `cancel` works by descriptor and meets every operation on it: sockets have one user at a time.
+//! Decides: an operation's data (buffer, address, path, descriptor) is moved into it and comes back with the result.
+//! All pointers in a submission entry point into heap memory owned by this data, so moving the data does not move what
+//! the kernel sees.
+//! Invariants: memory handed to the kernel stays with the operation until its completion. A future dropped early leaves
+//! its data with the driver, which keeps it until the completion; descriptors that could wait forever (sockets, event
+//! counters) are cancelled as well, so that the completion comes soon. The descriptor is part of the data, so it cannot
+//! be closed and its number reused before that.
+//! Limits: `cancel` works by descriptor and affects every operation on it: a socket has one user at a time.
 
 use std::future::Future;
 use std::io;
@@ -19,19 +19,19 @@ use std::task::{Context, Poll};
 use io_uring::{opcode, squeue, types};
 
 use super::driver::Driver;
-use super::runtime::{current, is_running};
+use super::runtime::{self, is_running};
 use super::slots::{Completion, Leftover, Place};
 
-/// Submits `entry`, whose pointers point into what `data` owns on the heap; both come back together. Only inside of a
-/// runtime.
+/// Submits `entry`, whose pointers point into heap memory owned by `data`; the result comes back together with `data`.
+/// Only inside a runtime.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
-    let driver = current().expect("an operation outside of a runtime");
+    let driver = runtime::driver().expect("an operation outside a runtime");
     Op { place: driver.submit(entry), driver, data: Some(data), is_cancelled: false }
 }
 
-/// Operations that this thread's runtime has submitted so far.
+/// Operations submitted so far by this thread's runtime.
 pub fn operations() -> u64 {
-    current().map_or(0, |driver| driver.submitted())
+    runtime::driver().map_or(0, |driver| driver.submitted())
 }
 
 /// The same for an operation that may wait for a peer: cancelled when its future is dropped.
@@ -41,8 +41,8 @@ pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, data: D) 
     op
 }
 
-/// Asks the kernel to end every operation under way on `fd`; they complete with ECANCELED. Nobody waits for
-/// the answer: what was cancelled has a completion of its own. Nothing happens outside of a runtime.
+/// Asks the kernel to end every operation in flight on `fd`; they complete with ECANCELED. Nobody waits for the
+/// answer: what was cancelled has a completion of its own. Does nothing outside a runtime.
 pub(super) fn cancel(fd: RawFd) {
     if is_running() {
         let builder = types::CancelBuilder::fd(types::Fd(fd)).all();
@@ -50,9 +50,9 @@ pub(super) fn cancel(fd: RawFd) {
     }
 }
 
-/// Ends the connection of `fd` both ways: receives under way see its end, sends and connects fail. A cancel looks at
-/// every operation of the ring, of which connections that are kept have one each; this costs the same however many there
-/// are. `fd` stays open until it is done. Nothing happens outside of a runtime.
+/// Shuts the connection of `fd` down both ways: pending receives see its end, sends and connects fail. A cancel would
+/// search every operation of the ring, one for each idle connection; this costs the same however many there are. `fd`
+/// stays open until it is done. Does nothing outside a runtime.
 pub(super) fn shut(fd: &Rc<OwnedFd>) {
     if is_running() {
         let entry = opcode::Shutdown::new(types::Fd(fd.as_raw_fd()), libc::SHUT_RDWR).build();
@@ -60,14 +60,14 @@ pub(super) fn shut(fd: &Rc<OwnedFd>) {
     }
 }
 
-/// Closes `fd` behind every entry that was submitted before; at once, by system call, outside of a runtime.
+/// Closes `fd` after every entry submitted before; outside a runtime at once, by system call.
 pub(super) fn close(fd: OwnedFd) {
     if is_running() {
         drop(submit(opcode::Close::new(types::Fd(fd.into_raw_fd())).build(), ()));
     }
 }
 
-/// An operation under way, with one completion.
+/// An operation in flight, with one completion.
 pub(super) struct Op<D: Unpin + 'static> {
     driver: Rc<Driver>,
     place: Place,
@@ -100,19 +100,19 @@ impl<D: Unpin + 'static> Drop for Op<D> {
     }
 }
 
-/// What an operation holds that nobody asks for any more.
+/// What an abandoned operation still holds.
 pub(super) struct Kept<D>(pub(super) D);
 
 impl<D> Leftover for Kept<D> {}
 
 impl Completion {
-    /// The number, or the error that it is.
+    /// The number, or the error it stands for.
     pub(super) fn to_result(self) -> io::Result<u32> {
         u32::try_from(self.result).map_err(|_| io::Error::from_raw_os_error(self.result.saturating_neg()))
     }
 }
 
-/// The error of an operation that a deadline ended.
+/// The error of an operation ended by a deadline.
 pub(super) fn cancelled() -> io::Error {
     io::Error::from_raw_os_error(libc::ECANCELED)
 }

@@ -2,7 +2,7 @@
 //!
 //! Decides: a counter on the tracepoint `raw_syscalls:sys_enter`, which every system call passes. Where the kernel, a
 //! missing tracefs or missing rights forbid it, the reason is given instead of a number.
-//! Limits: threads that the kernel makes for the ring's own work are not the thread's: they make no system calls.
+//! Limits: kernel threads that work for the ring do not count as the thread's; they make no system calls.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::os::fd::FromRawFd;
 
 use super::Thread;
 
-/// Counts system calls of one thread from its beginning.
+/// Counts the system calls of one thread from the counter's creation on.
 #[derive(Debug)]
 pub struct SystemCalls {
     counter: File,
@@ -39,7 +39,7 @@ struct EventAttributes {
 const TRACEPOINT: u32 = 2;
 
 impl SystemCalls {
-    /// Begins to count for `thread`; the error says why there is no counting here.
+    /// Starts counting for `thread`; the error says why counting is not possible here.
     pub fn start(thread: &Thread) -> Result<SystemCalls, String> {
         let tid = thread.tid().ok_or("the thread has not begun")?;
         let path = |folder: &&str| format!("{folder}/events/raw_syscalls/sys_enter/id");
@@ -73,7 +73,7 @@ impl SystemCalls {
 mod tests {
     use super::*;
 
-    /// Where counting is forbidden there is nothing but the reason to see.
+    /// Where counting is forbidden, only the reason can be checked.
     #[test]
     fn counts_or_says_why_not() {
         let thread = Thread::default();

@@ -1,8 +1,8 @@
-//! What the system grants this process and what it used.
+//! What the system grants this process, and what it has used.
 
 use std::time::Duration;
 
-/// Raises the soft limit of open files to the hard one; returns what holds now.
+/// Raises the soft limit of open files to the hard limit; returns the limit in force.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes one rlimit to the address given, which is valid for that.

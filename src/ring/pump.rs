@@ -1,31 +1,32 @@
 //! When a shard's thread enters the kernel.
 //!
-//! Decides: one task, the pump, that gives way until no other task has anything to do, and then submits all that they
-//! gathered and waits for completions, in one system call; so a busy shard makes one for many operations. While others
-//! are busy for long it enters all the same, without waiting. It waits in the ring `WAIT` at most and then where the
-//! runtime waits, in its epoll: then the ring says by an event counter that it has news. An idle shard sleeps there, a
-//! busy one does not pay for it.
-//! Why so: sockets of others (the resolver's) and timers are the runtime's, which sees to them when it has a turn of its
-//! own: the pump gives it one every `TURN`, and waits no longer than that while somebody says that he depends on it
-//! (`Outside`).
-//! A timer is told to the pump (`expect`), so that it does not wait beyond it.
+//! Decides: one task, the pump, yields until no other task has anything to do, then submits everything they gathered
+//! and waits for completions, in one system call; so a busy shard makes one call for many operations. While tasks stay
+//! busy for long it enters anyway, without waiting. It waits in the ring for up to `WAIT`, and then where the runtime
+//! waits, in its epoll: there an event counter tells of news from the ring. An idle shard sleeps there; a busy one does
+//! not pay for it.
+//! Why so: foreign sockets (the resolver's) and timers belong to the runtime, which attends to them when it has a turn:
+//! the pump gives it one every `TURN`. While somebody depends on such a socket (`Outside`), the pump waits no longer
+//! than that in the ring, and then in the runtime, where the socket wakes it. Turns by the clock would cost a shard
+//! that waits for a silent name server a thousand wake-ups a second.
+//! Timers are announced to the pump (`expect`), so that it does not wait past them.
 //!
-//! Invariants: before the pump waits every task that was ready has run; how often tasks were polled tells.
-//! Limits: what reaches the runtime from elsewhere without the ring, and its timers of which nobody told, may be seen
-//! `WAIT` later.
+//! Invariants: before the pump waits, every task that was ready has run; the count of polls tells. While nothing
+//! happens, nothing runs, whatever is being waited for.
+//! Limits: what reaches the runtime other than through the ring, and timers that were not announced, may be noticed
+//! `WAIT` late.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -36,20 +37,20 @@ use crate::time::{Duration, Instant};
 
 /// How long the pump waits in the ring before it goes to sleep in the runtime.
 const WAIT: Duration = Duration::from_millis(10);
-/// How often the runtime has a turn at least.
+/// Longest time between two turns of the runtime while the shard is busy.
 const TURN: Duration = Duration::from_millis(1);
-/// After how many polls of tasks the kernel is entered though they are not through.
+/// After this many polls of tasks the kernel is entered although they are not done.
 const POLLS_MAX: u64 = 64;
 
 thread_local! {
     /// How often tasks of this thread were polled.
     static POLLS: Cell<u64> = const { Cell::new(0) };
-    /// Those that depend on the runtime's own sockets.
+    /// How many depend on the runtime's own sockets.
     static OUTSIDE: Cell<usize> = const { Cell::new(0) };
     static EXPECTED: RefCell<BinaryHeap<Reverse<Instant>>> = const { RefCell::new(BinaryHeap::new()) };
 }
 
-/// Says, as long as it lives, that something on this thread waits for more than the ring: for a socket of the runtime.
+/// While it lives, something on this thread waits for more than the ring: for a socket of the runtime.
 #[derive(Debug)]
 pub struct Outside(());
 
@@ -73,20 +74,20 @@ impl Drop for Outside {
     }
 }
 
-/// Says that a timer of the runtime goes off at `at`.
+/// Announces that a timer of the runtime goes off at `at`.
 pub(super) fn expect(at: Instant) {
     EXPECTED.with_borrow_mut(|expected| {
-        // What is beyond the pump's own patience needs no entry; it is seen when the runtime sleeps.
+        // What lies beyond the pump's own patience needs no entry; the sleeping runtime sees it.
         if expected.len() < EXPECTED_MAX {
             expected.push(Reverse(at));
         }
     });
 }
 
-/// More timers than that are only seen to every `WAIT`.
+/// Further timers are attended to only every `WAIT`.
 const EXPECTED_MAX: usize = 4_096;
 
-/// The runtime's timers go off so much late at most.
+/// The runtime's timers go off this late at most.
 const TIMER_TICK: Duration = Duration::from_millis(1);
 
 /// How long the pump may wait for the next timer.
@@ -99,20 +100,12 @@ fn patience(now: Instant) -> Duration {
     })
 }
 
-/// A task whose polls count.
-pub(super) struct Counted<F>(pub(super) F);
-
-impl<F: Future> Future for Counted<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        POLLS.set(POLLS.get().wrapping_add(1));
-        // SAFETY: the field is never moved out of, and nothing else gives a way to it.
-        unsafe { self.map_unchecked_mut(|counted| &mut counted.0) }.poll(context)
-    }
+/// Counts a poll of a task of this thread.
+pub(super) fn count_poll() {
+    POLLS.set(POLLS.get().wrapping_add(1));
 }
 
-/// Whether the future that the runtime itself runs has something to do: it has its turn when the runtime has.
+/// The future that the runtime itself runs, and whether it has something to do: its turn comes with the runtime's.
 pub(super) struct Root {
     due: AtomicBool,
     waker: Waker,
@@ -123,18 +116,26 @@ impl Root {
         Arc::new(Root { due: AtomicBool::new(true), waker: waker.clone() })
     }
 
+    /// Whether it wakes the same as `waker`. The runtime's wakers share one reference-counted value, which this one
+    /// keeps alive, so comparing the data is enough. `Waker::will_wake` compares the vtables too; a program may contain
+    /// several copies of them, and then it is never true. A root replaced at each turn would be due at each turn.
     pub(super) fn wakes(&self, waker: &Waker) -> bool {
-        self.waker.will_wake(waker)
+        self.waker.data() == waker.data()
     }
 
-    /// Its turn has come: a poll that counts if it was asked for, as the runtime polls it at each turn.
+    /// Its turn has come. The poll counts if it was asked for; the runtime polls it at each turn anyway.
     pub(super) fn begin(&self) {
         if self.due.swap(false, Ordering::Relaxed) {
-            POLLS.set(POLLS.get().wrapping_add(1));
+            count_poll();
         }
     }
 
-    fn is_due(&self) -> bool {
+    /// Makes its next turn count although nobody woke it.
+    pub(super) fn is_asked_for(&self) {
+        self.due.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_due(&self) -> bool {
         self.due.load(Ordering::Relaxed)
     }
 }
@@ -150,9 +151,10 @@ impl Wake for Root {
     }
 }
 
-/// Moves operations to the kernel and completions to tasks, for as long as the runtime runs; ends by an error alone.
-pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -> io::Result<Infallible> {
-    // SAFETY: a file of its own, which nobody closes as long as this lives.
+/// Moves operations to the kernel and completions to tasks for as long as the runtime runs; ends only with an error.
+/// `is_root_due` says whether the runtime's own future was woken.
+pub(super) async fn run(driver: Rc<Driver>, is_root_due: impl Fn() -> bool) -> io::Result<Infallible> {
+    // SAFETY: the descriptor is owned here and stays open as long as this lives.
     let news = unsafe { AsyncFd::register_with_interest(eventfd()?, Interest::READABLE) }?;
     let (mut seen, mut entered) = (POLLS.get(), POLLS.get());
     let mut turned = now();
@@ -168,8 +170,7 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
             continue;
         }
         let moment = now();
-        let root_is_due = root.borrow().as_ref().is_some_and(|root| root.is_due());
-        if root_is_due || OUTSIDE.get() > 0 || moment.since(turned) >= TURN {
+        if is_root_due() || OUTSIDE.get() > 0 || moment.since(turned) >= TURN {
             turned = moment;
             tokio::task::yield_now().await;
             if POLLS.get() != polls {
@@ -177,16 +178,17 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
             }
         }
         entered = polls;
-        let wait = if OUTSIDE.get() > 0 { TURN } else { patience(moment) };
+        let patience = patience(moment);
+        let wait = if OUTSIDE.get() > 0 { TURN.min(patience) } else { patience };
         if driver.enter(Some(wait))? > 0 {
             continue;
         }
-        if wait < WAIT {
-            // A timer's time.
+        if wait == patience && wait < WAIT {
+            // A timer is due.
             turned = Instant::ZERO;
             continue;
         }
-        // Nothing for a while: the runtime may sleep, until the ring or anything else has news.
+        // Quiet for a while: the runtime may sleep until the ring or anything else has news.
         driver.tell(Some(news.as_raw_fd()))?;
         while driver.enter(None)? == 0 {
             poll_fn(|context| {
@@ -203,7 +205,7 @@ pub(super) async fn run(driver: Rc<Driver>, root: &RefCell<Option<Arc<Root>>>) -
     }
 }
 
-/// A file that the kernel makes readable.
+/// An event counter that the kernel makes readable.
 fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: eventfd takes two integers and gives a new descriptor or -1; nothing else owns it yet.
     unsafe {
@@ -212,7 +214,7 @@ fn eventfd() -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets those go first that are ready.
+/// Lets the tasks that are ready go first.
 async fn pass() {
     let mut passed = false;
     poll_fn(|context| {
@@ -223,4 +225,77 @@ async fn pass() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{RawWaker, RawWakerVTable};
+
+    use super::super::{Runtime, sleep_until, spawn};
+    use super::*;
+
+    /// Waits until `at`; returns how many turns the runtime had meanwhile, as its own future is polled at each.
+    async fn turns_until(at: Instant) -> u32 {
+        let mut turns = 0;
+        let mut sleep = pin!(sleep_until(at));
+        poll_fn(|context| {
+            turns += 1;
+            sleep.as_mut().poll(context)
+        })
+        .await;
+        turns
+    }
+
+    /// Wakers of one runtime may have different copies of its vtable: the root is the same.
+    #[test]
+    fn a_root_is_known_by_what_it_wakes() {
+        const NOTHING: fn(*const ()) = |_| {};
+        static ONE: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &ONE), NOTHING, NOTHING, |_| {});
+        static OTHER: RawWakerVTable =
+            RawWakerVTable::new(|data| RawWaker::new(data, &OTHER), |_| {}, NOTHING, NOTHING);
+        let data = [0u8; 2];
+        let waker = |place: &u8, functions| {
+            // SAFETY: these vtables do nothing with the data.
+            unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(place).cast(), functions)) }
+        };
+        let [first, second] = &data;
+        let root = Root::new(&waker(first, &ONE));
+        assert!(!waker(first, &ONE).will_wake(&waker(first, &OTHER)), "two copies");
+        assert!(root.wakes(&waker(first, &ONE)) && root.wakes(&waker(first, &OTHER)));
+        assert!(!root.wakes(&waker(second, &ONE)));
+    }
+
+    /// Waiting for a silent name server costs nothing, and an answer that comes in the end is seen.
+    #[test]
+    fn nobody_has_a_turn_while_a_socket_of_others_waits() {
+        for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
+            let driver = Driver::with(1_024, single_issuer, defer).expect("io_uring");
+            Runtime::over(driver).expect("a runtime").block_on(async {
+                let socket = tokio::net::UdpSocket::bind(("127.0.0.1", 0)).await.expect("a socket");
+                let to = socket.local_addr().expect("its address");
+                let waiting = spawn(async move {
+                    let _outside = Outside::new();
+                    socket.recv(&mut [0; 8]).await.expect("a datagram")
+                });
+                let turns = turns_until(now() + Duration::from_millis(500)).await;
+                assert!(turns < 100, "{turns} turns in half a second");
+                assert!(!waiting.is_finished());
+                std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket").send_to(b"abc", to).expect("sent");
+                let length = tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await;
+                assert_eq!(length.expect("it was seen").expect("task"), 3);
+            });
+        }
+    }
+
+    /// The same with only a timer to wait for; and a second future on the same runtime starts at once.
+    #[test]
+    fn an_idle_runtime_has_no_turns() {
+        let runtime = Runtime::new(8).expect("io_uring");
+        for _ in 0..2 {
+            let turns = runtime.block_on(async { turns_until(now() + Duration::from_millis(300)).await });
+            assert!(turns < 60, "{turns} turns in 300 ms");
+        }
+    }
 }

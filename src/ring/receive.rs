@@ -1,18 +1,18 @@
-//! A receive under way, which may last as long as its connection.
+//! A receive in flight, which may last as long as its connection.
 //!
-//! Decides: it goes on until the end of the stream (multishot), so that what comes needs no operation of its own; where
-//! nobody asks for what came, the ring ends it. It holds no memory until something has come, then a block of the pool.
-//! Whether something has come can be looked at without waiting, so a kept connection is known to be quiet without a
-//! system call.
-//! A kernel that goes on receiving may read the last bytes and not see the end that came with them, a reset above all:
-//! it counts what woke it, and forgets the rest when it has read (Linux up to 7.0, of resets 6.18 as well). What comes
-//! later wakes it anew. So who waits for more after something has come looks once whether that was all; then another
-//! receive sees the end. A look costs about as much as an operation, so none is had where what came was whole: should
-//! the end have been missed just there, what is sent next fails, and that is a reason to look.
-//! Ends were missed when a receive that was dropped still shut its connection down. Since it is cancelled instead,
-//! 400,000 aborted fetches ended well without a look, too: it is a guard, and whether it is still needed is not known.
-//! Invariants: the blocks that the kernel took are not lost, also when the receive is dropped before its completion.
-//! Limits: one receive at a time on a socket; before Linux 6.0 it ends with what comes first.
+//! Decides: it goes on until the end of the stream (multishot), so that what arrives needs no operation of its own;
+//! when nobody asks for what arrived, the ring ends it. It holds no memory until something has arrived, then a block of
+//! the pool. Whether anything has arrived can be checked without waiting, so an idle connection is known to be quiet
+//! without a system call.
+//! A kernel that goes on receiving may read the last bytes and miss the end that came with them, especially a reset: it
+//! counts what woke it, and forgets the rest once it has read (Linux up to 7.0; for resets 6.18 as well). Anything
+//! later wakes it again. So whoever waits for more after something has arrived checks once whether that was all; if so,
+//! another receive sees the end. A check costs about as much as an operation, so none is made when what arrived was
+//! complete: should the end have been missed just there, the next send fails, and that is a reason to check.
+//! Ends were missed when a dropped receive still shut its connection down. Since it is cancelled instead, 400,000
+//! aborted fetches ended well without a check, too: it is a safeguard, and whether it is still needed is not known.
+//! Invariants: blocks taken by the kernel are not lost, even when the receive is dropped before its completion.
+//! Limits: one receive at a time on a socket; before Linux 6.0 it ends with the first bytes.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -44,22 +44,22 @@ impl Leftover for Held {
     }
 }
 
-/// A receive under way. Dropped before its end it is cancelled, and is seen to its end all the same: the kernel may have
-/// taken a block already, and only the completion says which.
+/// A receive in flight. Dropped early, it is cancelled but still kept until its end: the kernel may already have taken
+/// a block, and only the completion says which.
 pub struct Receive {
     driver: Rc<Driver>,
     /// `None` once it has ended.
     place: Option<Place>,
-    /// Whether the end is to be looked for.
+    /// Whether to check for the end.
     suspects: bool,
     held: Held,
 }
 
 impl Receive {
-    /// Inside of a runtime alone.
+    /// Only inside a runtime.
     pub(super) fn new(fd: &Rc<OwnedFd>, pool: &BufferPool) -> Receive {
         let target = types::Fd(fd.as_raw_fd());
-        let driver = runtime::current().expect("a receive outside of a runtime");
+        let driver = runtime::driver().expect("a receive outside a runtime");
         let entry = match driver.receives_go_on() {
             true => opcode::RecvMulti::new(target, pool.group()).build(),
             false => {
@@ -71,28 +71,28 @@ impl Receive {
         Receive { driver, place: Some(place), suspects: false, held: Held { pool: pool.clone(), fd: fd.clone() } }
     }
 
-    /// Whether nothing has come yet, and no end. Of a connection that is kept: whether it may be used for another
-    /// request, as bytes that nobody asked for would be taken for the next answer.
+    /// Whether nothing has arrived yet, not even the end. For an idle connection: whether it may be used for another
+    /// request, as unsolicited bytes would be taken for the next answer.
     pub fn is_waiting(&self) -> bool {
         self.place.is_some_and(|place| self.driver.is_waiting(place))
     }
 
-    /// The end may have come unseen.
+    /// The end may have come unnoticed.
     pub(super) fn suspect(&mut self) {
         self.suspects = true;
     }
 
-    /// What came was whole: there is no reason to look for the end.
+    /// What arrived was complete: there is no reason to check for the end.
     pub fn settle(&mut self) {
         self.suspects = false;
     }
 
-    /// Whether nothing will come any more; another may be begun then.
+    /// Whether nothing will come any more; another receive may then be started.
     pub(super) fn has_ended(&self) -> bool {
         self.place.is_none()
     }
 
-    /// What came next; never anything once it has ended.
+    /// What arrived next; never anything once it has ended.
     pub(super) fn poll_next(&mut self, context: &Context<'_>) -> Poll<(io::Result<u32>, Option<Buffer>)> {
         let Some(place) = self.place else { return Poll::Pending };
         let Poll::Ready((completion, last)) = self.driver.poll(place, context) else {
@@ -118,7 +118,7 @@ impl Drop for Receive {
     }
 }
 
-/// Whether the peer has said that nothing more will come, or the connection is gone. It does not wait.
+/// Whether the peer has closed its side, or the connection is gone. Does not wait.
 fn has_ended(fd: &OwnedFd) -> bool {
     let mut target = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: one pollfd, which lives across the call.

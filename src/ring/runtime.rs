@@ -1,9 +1,10 @@
 //! One shard's runtime: tasks, and a ring for what they ask of the kernel.
 //!
-//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets; operations go to a ring of
-//! our own (`driver` says why), which a task moves on (`pump`).
-//! Invariants: a runtime is used by the thread that made it (it is not `Send`); the completion queue has
-//! room for four times the operations that fetches can have under way.
+//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets. Operations go to a ring
+//! of our own (`driver` says why), which a task drives (`pump`). When the pump fails, the root future (the one that the
+//! runtime itself runs) panics: nothing else would end.
+//! Invariants: a runtime is used only by the thread that made it (it is not `Send`); the completion queue has room for
+//! four times the operations that fetches can have in flight.
 //! Limits: Linux 5.19. Where the kernel refuses io_uring, the error says which switch to turn.
 //! Leaves to others: pinning the thread (`boot`).
 
@@ -14,13 +15,14 @@ use std::mem::ManuallyDrop;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use io_uring::opcode;
 
 use super::driver::Driver;
 use super::op;
-use super::pump::{self, Counted, Root};
+use super::pump::{self, Root};
+use super::task::caught;
 
 /// Why there is no ring.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +44,48 @@ pub enum RingError {
 /// One shard's runtime. Made, used and dropped by one thread.
 pub struct Runtime {
     inner: ManuallyDrop<tokio_uring::Runtime>,
-    driver: Rc<Driver>,
-    root: Rc<RefCell<Option<Arc<Root>>>>,
+    shared: Rc<Shared>,
     is_pumped: Cell<bool>,
-    /// Why the pump has stopped, which only a fault of ours can be.
-    failed: Rc<Cell<Option<io::Error>>>,
+}
+
+/// What tasks can reach of their runtime.
+pub(super) struct Shared {
+    driver: Rc<Driver>,
+    root: RefCell<Option<Arc<Root>>>,
+    /// Why the pump has stopped, which only a bug can cause.
+    failed: Cell<Option<String>>,
+    /// The first panic of a task.
+    panicked: RefCell<Option<String>>,
+}
+
+impl Shared {
+    /// The root that wakes the same as `waker`.
+    fn root(&self, waker: &Waker) -> Arc<Root> {
+        let mut root = self.root.borrow_mut();
+        match &*root {
+            Some(root) if root.wakes(waker) => root.clone(),
+            _ => root.insert(Root::new(waker)).clone(),
+        }
+    }
+
+    fn is_root_due(&self) -> bool {
+        self.root.borrow().as_ref().is_some_and(|root| root.is_due())
+    }
+
+    fn wake_root(&self) {
+        let root = self.root.borrow().clone();
+        root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Records that a task panicked; the first message is kept.
+    pub(super) fn task_panicked(&self, text: String) {
+        self.panicked.borrow_mut().get_or_insert(text);
+        self.wake_root();
+    }
+
+    pub(super) fn panicked(&self) -> Option<String> {
+        self.panicked.borrow().clone()
+    }
 }
 
 impl Runtime {
@@ -58,18 +97,18 @@ impl Runtime {
 
     pub(super) fn over(driver: Driver) -> Result<Runtime, RingError> {
         super::process_start();
-        // Its own ring has nothing to do.
+        // Its own ring is not used.
         let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
-        Ok(Runtime {
-            inner: ManuallyDrop::new(inner),
+        let shared = Shared {
             driver: Rc::new(driver),
-            root: Rc::default(),
-            is_pumped: Cell::new(false),
-            failed: Rc::default(),
-        })
+            root: RefCell::default(),
+            failed: Cell::default(),
+            panicked: RefCell::default(),
+        };
+        Ok(Runtime { inner: ManuallyDrop::new(inner), shared: Rc::new(shared), is_pumped: Cell::new(false) })
     }
 
-    /// Runs `future` to its end; tasks spawned by it rest afterwards, and end when the runtime is dropped.
+    /// Runs `future` to its end; tasks spawned by it are suspended afterwards, and end when the runtime is dropped.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         struct Running;
         impl Drop for Running {
@@ -77,89 +116,88 @@ impl Runtime {
                 RUNNING.with(|running| running.take());
             }
         }
-        RUNNING.with(|running| running.replace(Some(self.driver.clone())));
+        RUNNING.with(|running| running.replace(Some(self.shared.clone())));
         let _running = Running;
+        let shared = &self.shared;
         let mut future = pin!(future);
         self.inner.block_on(async {
             if !self.is_pumped.replace(true) {
-                let (driver, root, failed) = (self.driver.clone(), self.root.clone(), self.failed.clone());
-                tokio_uring::spawn(async move {
-                    let ended = pump::run(driver, &root).await;
-                    failed.set(ended.err());
-                    let root = root.borrow().clone();
-                    root.map(Waker::from).iter().for_each(Waker::wake_by_ref);
-                });
+                tokio_uring::spawn(pumped(shared.clone()));
             }
+            // Nobody wakes it for its first turn.
+            let mut is_first = true;
             poll_fn(|context| {
-                if let Some(error) = self.failed.take() {
-                    panic!("io_uring_enter(2): {error}");
+                if let Some(why) = shared.failed.take() {
+                    panic!("the ring has stopped: {why}");
                 }
-                let root = self.root(context.waker());
+                let root = shared.root(context.waker());
+                if std::mem::take(&mut is_first) {
+                    root.is_asked_for();
+                }
                 root.begin();
                 future.as_mut().poll(&mut Context::from_waker(&Waker::from(root)))
             })
             .await
         })
     }
-
-    /// Whether the kernel took SINGLE_ISSUER.
-    pub fn is_single_issuer(&self) -> bool {
-        self.driver.is_single_issuer()
-    }
-
-    fn root(&self, waker: &Waker) -> Arc<Root> {
-        let mut root = self.root.borrow_mut();
-        match &*root {
-            Some(root) if root.wakes(waker) => root.clone(),
-            _ => root.insert(Root::new(waker)).clone(),
-        }
-    }
 }
 
 impl Drop for Runtime {
-    /// Ends what is under way and lets tasks take leave; then tasks are dropped, and after them the ring.
+    /// Ends what is in flight and lets tasks clean up; then the tasks are dropped, and after them the ring.
     fn drop(&mut self) {
-        // Inside of another runtime, or while the thread unwinds, none can be run; the process ends with its fault.
+        // Nothing can be run inside another runtime or while the thread unwinds; the process then ends with its error.
         if !is_running() && !std::thread::panicking() {
             self.block_on(async {
-                // Tasks that an end wakes may begin one thing more, such as to close a file.
+                // Tasks woken by an end may start one more operation, such as closing a file.
                 for _ in 0..3 {
-                    self.driver.cancel_all();
+                    self.shared.driver.cancel_all();
                     turn().await;
                 }
             });
         }
         // SAFETY: taken once, here; nothing uses it afterwards.
         drop(unsafe { ManuallyDrop::take(&mut self.inner) });
-        self.driver.close();
+        self.shared.driver.close();
     }
 }
 
-/// Starts a task on the shard's runtime. Only inside `Runtime::block_on`.
-pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
-    tokio_uring::spawn(Counted(future))
+/// The pump; whatever ends it, the root is told.
+async fn pumped(shared: Rc<Shared>) {
+    let mut pump = pin!(pump::run(shared.driver.clone(), || shared.is_root_due()));
+    let why = poll_fn(|context| match caught(|| pump.as_mut().poll(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Err(error))) => Poll::Ready(format!("io_uring_enter(2): {error}")),
+        Err(panic) => Poll::Ready(panic.to_string()),
+    })
+    .await;
+    shared.failed.set(Some(why));
+    shared.wake_root();
 }
 
-/// Lets all other tasks have a turn, and the kernel too: entries that were submitted reach it when the runtime has
-/// nothing left to do, so a task that merely yields, again and again, would hold them back. Only inside
-/// `Runtime::block_on`.
+/// Lets all other tasks have a turn, and the kernel too: entries reach it when the runtime has nothing left to do, so a
+/// task that merely yields again and again would hold them back. Only inside `Runtime::block_on`.
 pub async fn turn() {
     let _ = op::submit(opcode::Nop::new().build(), ()).await;
 }
 
-/// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the
-/// runtime is dropped outside of it; the driver cancels what is left by itself.
+/// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the runtime is
+/// dropped outside it; the driver itself cancels what is left.
 pub(super) fn is_running() -> bool {
     RUNNING.with_borrow(Option::is_some)
 }
 
-/// The ring of the runtime that this thread is inside of.
-pub(super) fn current() -> Option<Rc<Driver>> {
+/// The runtime that is running on this thread.
+pub(super) fn current() -> Option<Rc<Shared>> {
     RUNNING.with_borrow(Clone::clone)
 }
 
+/// Its ring.
+pub(super) fn driver() -> Option<Rc<Driver>> {
+    RUNNING.with_borrow(|running| running.as_ref().map(|shared| shared.driver.clone()))
+}
+
 thread_local! {
-    static RUNNING: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
 }
 
 fn explain(error: io::Error) -> RingError {
@@ -172,6 +210,7 @@ fn explain(error: io::Error) -> RingError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::task::spawn;
     use super::*;
 
     #[test]
@@ -187,7 +226,7 @@ mod tests {
         assert!(!is_running());
     }
 
-    /// Tasks that are busy all the time: operations of others get on.
+    /// Operations make progress while other tasks are busy all the time.
     #[test]
     fn operations_get_on_while_tasks_are_busy() {
         Runtime::new(16).expect("io_uring").block_on(async {
@@ -211,8 +250,8 @@ mod tests {
         });
     }
 
-    /// Nothing goes on for longer than the pump waits in the ring: it is woken all the same, by the kernel, by another
-    /// thread and by a timer.
+    /// After a pause longer than the pump waits in the ring, it is still woken by the kernel, by another thread and by
+    /// a timer.
     #[test]
     fn a_shard_that_sleeps_is_woken() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {

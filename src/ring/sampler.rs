@@ -1,16 +1,16 @@
-//! Where a thread's CPU time goes: its stage, looked at every millisecond of CPU time.
+//! Where a thread's CPU time goes: its stage, sampled every millisecond of CPU time.
 //!
-//! Decides: a POSIX timer on the thread's CPU clock sends a signal to that thread, whose handler adds what has passed
+//! Decides: a POSIX timer on the thread's CPU clock sends a signal to that thread, whose handler adds the time passed
 //! to the counter of the stage that the thread says it is in. CPU time and not wall time: a thread that sleeps or has
-//! no CPU is not sampled, and the counts add up to what the thread used. The kernel looks at such timers at its own
-//! tick (4 ms at CONFIG_HZ=250), so a sample is several milliseconds at once: the count of expirations says how many.
-//! Kernel or user: a tick in a system call is told when the call returns, and then the instruction before is `syscall`.
+//! no CPU is not sampled, and the counts add up to what the thread used. The kernel checks such timers at its own tick
+//! (4 ms at CONFIG_HZ=250), so a sample covers several milliseconds: the overrun count says how many. Kernel or user: a
+//! tick during a system call is delivered when the call returns, and then the previous instruction is `syscall`.
 //! Invariants: the handler runs on the sampled thread, makes no system call and touches nothing but atomics, the
-//! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. Waits that
-//! the signal could interrupt take EINTR for nothing: the runtime's own, and a thread that waits uses no CPU time, so
-//! the timer does not expire.
-//! Limits: the tick is no finer clock than the kernel's: short runs show few samples. Kernel and user are told apart
-//! on x86-64 alone; page faults and interrupts in user code count as user.
+//! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. The only waits
+//! that the signal could interrupt are the runtime's own, which take EINTR as a spurious wake-up; and a waiting thread
+//! uses no CPU time, so its timer does not expire.
+//! Limits: no finer than the kernel's tick: short runs give few samples. Kernel and user are told apart only on x86-64;
+//! page faults and interrupts in user code count as user.
 
 use std::io;
 use std::mem;
@@ -22,7 +22,7 @@ use super::Thread;
 use crate::stage::{self, STAGES};
 use crate::time::Duration;
 
-/// CPU time between two looks. Finer would tell nothing: the kernel's tick decides.
+/// CPU time between two samples. A finer interval is no use: the kernel's tick decides.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// Samples a thread for as long as it lives.
@@ -50,7 +50,7 @@ pub struct Sampled {
     pub user: [Duration; STAGES],
     /// In system calls.
     pub kernel: [Duration; STAGES],
-    /// How often the thread was looked at.
+    /// How often the thread was sampled.
     pub signals: u64,
 }
 
@@ -58,7 +58,7 @@ impl Sampler {
     /// Whether kernel and user time are told apart here.
     pub const KNOWS_KERNEL: bool = cfg!(target_arch = "x86_64");
 
-    /// Begins to sample `thread`, which must have announced itself and be alive.
+    /// Starts sampling `thread`, which must have announced itself and be alive.
     pub fn start(thread: &Thread) -> io::Result<Sampler> {
         let (Some(tid), Some(clock)) = (thread.tid(), thread.clock()) else {
             return Err(io::Error::other("the thread has not begun"));
@@ -87,7 +87,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// What was seen so far.
+    /// What was sampled so far.
     pub fn sampled(&self) -> Sampled {
         let times = |counts: &[AtomicU64; STAGES]| {
             let time = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed) * INTERVAL_NANOS);
@@ -110,7 +110,7 @@ impl Drop for Sampler {
 
 const INTERVAL_NANOS: u64 = INTERVAL.as_nanos() as u64;
 
-/// Sets the handler, once a process. SIGPROF is what profilers use, and nobody here does.
+/// Installs the handler, once per process. SIGPROF is for profilers, and nothing else here uses it.
 fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     let error = INSTALLED.get_or_init(|| {
@@ -166,7 +166,7 @@ fn was_in_system_call(context: *mut libc::c_void) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     // SAFETY: with SA_SIGINFO the third argument is the interrupted thread's ucontext_t.
     let next = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] } as usize;
-    // At the beginning of a page what lies before may not be mapped.
+    // At the start of a page the bytes before it may not be mapped.
     if next & 0xfff < SYSCALL.len() {
         return false;
     }

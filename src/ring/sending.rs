@@ -1,11 +1,11 @@
-//! A send under way that nobody waits for: who asks waits for the answer.
+//! A send in flight that nobody waits for: whoever sends a request waits for the answer.
 //!
-//! Decides: what is short fits into the socket's buffer: it is sent when it is submitted, and the kernel says nothing of
-//! it, so it costs no completion and ends no wait. Where it does not fit after all, and where it is long, the kernel
-//! sends all of it or fails (MSG_WAITALL). Whether it is through can be looked at.
-//! Invariants: the bytes stay until the completion, also when this is dropped, which cancels it. A short one is sent
-//! whole or not at all, as the kernel has room for it or not; so trying again repeats nothing.
-//! Limits: one at a time on a socket; what else is sent there must wait for it.
+//! Decides: a short message fits into the socket's buffer. It is sent when it is submitted, and the kernel reports
+//! nothing, so it costs no completion and ends no wait. Where it does not fit after all, and where it is long, the
+//! kernel sends all of it or fails (MSG_WAITALL). Whether it is done can be checked.
+//! Invariants: the bytes stay until the completion, even when this is dropped, which cancels it. A short message is
+//! sent whole or not at all, depending on the room in the buffer; so trying again repeats nothing.
+//! Limits: one send at a time on a socket; anything else sent there must wait for it.
 
 use std::future::Future;
 use std::io;
@@ -21,11 +21,11 @@ use super::op::Kept;
 use super::runtime;
 use super::slots::Place;
 
-/// What is short: less than the smallest send buffer that Linux gives (SOCK_MIN_SNDBUF, 4,608 bytes with what the kernel
-/// needs besides).
+/// Limit of a short message: less than the smallest send buffer of Linux (SOCK_MIN_SNDBUF, 4,608 bytes with the
+/// kernel's overhead).
 const SHORT_BYTES: usize = 2 << 10;
 
-/// A send under way.
+/// A send in flight.
 pub struct Sending {
     driver: Rc<Driver>,
     state: State,
@@ -35,18 +35,18 @@ pub struct Sending {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// A short one, on its way.
+    /// A short message that has been submitted.
     Silent(Place),
-    /// One that waits for room.
+    /// Waiting for room in the buffer.
     Waiting(Place),
-    /// Its result, until it is asked for.
+    /// The result, until it is taken.
     Ended(Option<i32>),
 }
 
 impl Sending {
-    /// Inside of a runtime alone.
+    /// Only inside a runtime.
     pub(super) fn new(fd: &Rc<OwnedFd>, bytes: Vec<u8>) -> Sending {
-        let driver = runtime::current().expect("a send outside of a runtime");
+        let driver = runtime::driver().expect("a send outside a runtime");
         let mut sending = Sending { driver, state: State::Ended(None), bytes, fd: fd.clone() };
         sending.submit(sending.bytes.len() <= SHORT_BYTES);
         sending
@@ -62,7 +62,7 @@ impl Sending {
         };
     }
 
-    /// What has come of a short one: its end, or the beginning of one that waits.
+    /// Settles a short message: it has ended, or it becomes one that waits for room.
     fn said(&mut self, result: i32) {
         match result {
             NO_ROOM => self.submit(false),
@@ -70,13 +70,13 @@ impl Sending {
         }
     }
 
-    /// Whether all of it was sent, by now; not when it failed.
+    /// Whether all of it has been sent by now; false when it failed.
     pub fn is_through(&mut self) -> bool {
         let polled = Pin::new(self).poll(&mut Context::from_waker(Waker::noop()));
         matches!(polled, Poll::Ready(Ok(())))
     }
 
-    /// What was to be sent; a copy of it while it is under way.
+    /// The bytes to be sent; a copy while it is in flight.
     pub fn into_bytes(mut self) -> Vec<u8> {
         match self.state {
             State::Ended(_) => std::mem::take(&mut self.bytes),
@@ -84,8 +84,8 @@ impl Sending {
         }
     }
 
-    /// For who waits for the answer, each time he looks for it: sees to what found no room; whether it has failed. A
-    /// success gives him no turn.
+    /// To be called whenever the answer is polled for: resubmits what found no room, and returns whether the send
+    /// failed. Success wakes nobody.
     pub(super) fn attend(&mut self, context: &Context<'_>) -> bool {
         if let State::Silent(place) = self.state
             && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
@@ -104,7 +104,7 @@ impl Sending {
 impl Future for Sending {
     type Output = io::Result<()>;
 
-    /// Once it has ended it says so once, and nothing after that.
+    /// It reports its end once, and nothing after that.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.state {

@@ -1,29 +1,29 @@
-//! Where operations under way have their state: a slot each, used again and again.
+//! The state of operations in flight: a slot for each, reused.
 //!
-//! Invariants: a slot is free, or of one operation: until its last completion has come and has been asked for, or has
-//! come and nobody will ask. Completions are given out in the order in which they came.
-//! Limits: plain data; nothing here knows a kernel. An operation that goes on completing is told of as soon as `UNASKED`
-//! completions wait; the few that come until it has ended are kept as well.
+//! Invariants: a slot is free, or belongs to one operation until its last completion has arrived and been taken, or has
+//! arrived and nobody will take it. Completions are handed out in the order in which they arrived.
+//! Limits: plain data, without a kernel. An operation that goes on completing is reported as soon as `UNASKED`
+//! completions wait; the few that arrive before it ends are kept as well.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What the kernel said of an operation.
+/// What the kernel reported of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Completion {
-    /// Bytes, a descriptor, or an error's number below zero.
+    /// A number of bytes, a descriptor, or a negative error number.
     pub(super) result: i32,
     /// The block that it took from its group.
     pub(super) block: Option<u16>,
 }
 
-/// How many completions of one operation may wait to be asked for.
+/// How many completions of one operation may wait to be taken.
 const UNASKED: usize = 8;
 
-/// What an operation needs until its end though nobody asks for it any more.
+/// What an operation needs until its end although nobody waits for it any more.
 pub(super) trait Leftover {
-    /// A completion nobody asked for.
+    /// A completion that nobody took.
     fn completed(&self, _completion: Completion) {}
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// How the kernel names it.
+    /// The number by which the kernel knows it.
     pub(super) fn user_data(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -54,7 +54,7 @@ impl From<u64> for Place {
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// How many are under way.
+    /// How many are in flight.
     in_flight: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Slots {
 struct Slot {
     generation: u32,
     in_flight: bool,
-    /// Who asks is to be woken by a failure alone.
+    /// Whether to wake the waiting task only on failure.
     failure_alone: bool,
     waker: Option<Waker>,
     first: Option<Completion>,
@@ -72,7 +72,7 @@ struct Slot {
 }
 
 impl Slots {
-    /// A slot for an operation that begins.
+    /// A slot for a new operation.
     pub(super) fn take(&mut self) -> Place {
         self.in_flight += 1;
         let index = self.free.pop().unwrap_or_else(|| {
@@ -88,30 +88,30 @@ impl Slots {
         Place { index, generation }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// Whether the operation at `place` is under way.
+    /// Whether the operation at `place` is in flight.
     pub(super) fn is_in_flight(&self, place: Place) -> bool {
         let slot = self.slots.get(place.index as usize);
         slot.is_some_and(|slot| slot.generation == place.generation && slot.in_flight)
     }
 
-    /// Whether the operation at `place` is under way and has nothing to be asked for.
+    /// Whether the operation at `place` is in flight and has no completion ready.
     pub(super) fn is_waiting(&self, place: Place) -> bool {
         self.is_in_flight(place) && self.slots.get(place.index as usize).is_some_and(|slot| slot.first.is_none())
     }
 
-    /// Where all are that are under way.
+    /// The places of all operations in flight.
     pub(super) fn in_flight(&self) -> Vec<Place> {
         let slots = (0..).zip(&self.slots).filter(|(_, slot)| slot.in_flight);
         slots.map(|(index, slot)| Place { index, generation: slot.generation }).collect()
     }
 
-    /// The next completion, and whether it is the last: the slot is free then. A place that is another's already has
-    /// none, for ever.
+    /// The next completion, and whether it is the last: the slot is then free. A place that has been reused never has
+    /// one.
     pub(super) fn poll(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
         let Some(slot) = self.slot(place) else { return Poll::Pending };
         if let Some(completion) = slot.first.take() {
@@ -130,7 +130,7 @@ impl Slots {
         Poll::Pending
     }
 
-    /// The same for who would be told of a failure, but needs no turn for a success.
+    /// The same for a caller that must learn of a failure but need not be woken on success.
     pub(super) fn poll_failure(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
         let polled = self.poll(place, context);
         if polled.is_pending()
@@ -141,8 +141,8 @@ impl Slots {
         polled
     }
 
-    /// The operation at `place`, of which the kernel says nothing but failures, has had its time: it went well, unless
-    /// something was said.
+    /// The operation at `place`, of which the kernel reports only failures, has been submitted: it succeeded unless a
+    /// failure was reported.
     pub(super) fn assume(&mut self, place: Place, completion: Completion, woken: &mut Vec<Waker>) {
         if !self.is_in_flight(place) {
             return;
@@ -160,7 +160,7 @@ impl Slots {
         }
     }
 
-    /// Leaves `leftover` in the slot until its operation has ended; completions that nobody asked for come back.
+    /// Leaves `leftover` in the slot until its operation has ended; returns the completions that nobody took.
     pub(super) fn leave(&mut self, place: Place, leftover: &Rc<dyn Leftover>) -> Vec<Completion> {
         let Some(slot) = self.slot(place) else { return Vec::new() };
         slot.waker = None;
@@ -173,8 +173,8 @@ impl Slots {
         unasked
     }
 
-    /// A completion has come, with more to come or not. Adds who is to be woken, or what was left for it; whether so many
-    /// wait to be asked for that the operation should end.
+    /// Records a completion, with more to follow or not. Adds whom to wake, or the leftover that it belongs to; returns
+    /// whether so many wait to be taken that the operation should be ended.
     pub(super) fn complete(
         &mut self,
         place: Place,
@@ -237,7 +237,7 @@ mod tests {
         Completion { result, block: None }
     }
 
-    /// Completes, and gives what was left its completions; how many were woken.
+    /// Completes, and hands leftovers their completions; returns how many wakers were called.
     fn complete(slots: &mut Slots, place: Place, result: i32, more: bool) -> usize {
         let (mut woken, mut left) = (Vec::new(), Vec::new());
         assert!(!slots.complete(place, said(result), more, &mut woken, &mut left));
@@ -260,7 +260,7 @@ mod tests {
         let next = slots.take();
         assert_eq!((next.index, slots.slots.len()), (place.index, 1), "used again");
         assert_ne!(next, place);
-        // What comes late for the one before is nobody's.
+        // A late completion for the previous operation belongs to nobody.
         assert_eq!(complete(&mut slots, place, 9, false), 0);
         assert!(slots.poll(next, &context).is_pending() && slots.poll(place, &context).is_pending());
         assert!(!slots.is_idle());
@@ -288,7 +288,7 @@ mod tests {
             assert_eq!(slots.is_waiting(place), round < 2);
         }
         assert_eq!(told, [0, 1, 2].map(|round| (round, 7)), "once each time");
-        // What ends by itself needs no end.
+        // An operation that ends by itself need not be cancelled.
         let place = slots.take();
         let ended = (1..=8).map(|number| slots.complete(place, said(0), number < 8, &mut Vec::new(), &mut Vec::new()));
         assert_eq!(ended.filter(|tell| *tell).count(), 0);
@@ -307,7 +307,7 @@ mod tests {
         complete(&mut slots, place, 3, false);
         assert_eq!(*seen.0.borrow(), [2, 3]);
         assert_eq!((Rc::strong_count(&seen), slots.free.len()), (1, 1));
-        // One that has ended keeps nothing.
+        // An operation that has ended keeps nothing.
         let place = slots.take();
         complete(&mut slots, place, 4, false);
         assert_eq!(slots.leave(place, &(seen.clone() as Rc<dyn Leftover>)), [said(4)]);

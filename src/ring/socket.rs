@@ -1,13 +1,13 @@
 //! A TCP connection whose every step is an operation on the ring.
 //!
-//! Decides: the socket is made by system call (cheap, never waits) with its options set before connect;
-//! connect, receive, send and shutdown are ring operations under a deadline's guard.
-//! The descriptor is left in blocking mode: the ring itself tries without waiting and then polls, while a
-//! nonblocking descriptor may answer EAGAIN to the operation instead.
+//! Decides: the socket is made by system call (cheap, never waits), with its options set before connect; connect,
+//! receive, send and shutdown are ring operations under a deadline's guard. The descriptor is left in blocking mode:
+//! the ring itself tries without waiting and then polls, while a nonblocking descriptor may answer EAGAIN to the
+//! operation instead.
 //! Invariants: the memory of an operation comes back with its completion and never before; a receive holds none until
-//! something has come, so one may be under way for as long as a connection is open; a passed deadline lets no operation
-//! begin, and what ends by it ends with ECANCELED; sends raise no signal.
-//! Limits: one operation a direction at a time: a cancel meets both.
+//! something has arrived, so one may be in flight for as long as the connection is open; once a deadline has passed no
+//! operation may start, and operations that it ends fail with ECANCELED; sends raise no signal.
+//! Limits: one operation per direction at a time, as a cancel affects both.
 //! Leaves to others: which addresses are allowed, what is said.
 
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use io_uring::{opcode, types};
 
 use super::{Buffer, BufferPool, Guard, Receive, Sending, op};
 
-/// What a socket is told before it connects; zero and `None` leave the system's way.
+/// Options set before a socket connects; zero and `None` leave the system's default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketOptions {
     /// SO_RCVBUF, in bytes.
@@ -65,7 +65,7 @@ impl Socket {
             self.set_option(libc::IPPROTO_IP, IP_LOCAL_PORT_RANGE, range.cast_signed())?;
         }
         let Some(from) = from else { return Ok(()) };
-        // The port is left to connect, which may give one to several peers.
+        // The port is chosen at connect, which may share one between several peers.
         self.set_option(libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
         let (address, length) = Address::new(SocketAddr::new(from, 0));
         // SAFETY: the pointer is to a socket address of `length` bytes that lives across the call.
@@ -80,18 +80,18 @@ impl Socket {
         let fd = self.fd.as_raw_fd();
         let entry = opcode::Connect::new(types::Fd(fd), address.as_ptr(), length).build();
         let (result, _) = op::submit_waiting(entry, (address, self.fd.clone())).await;
-        // A connection that came just when its time was over has been ended already, though nobody saw it.
+        // A connection established just as its time ran out has already been shut down, though nobody saw it.
         guard.check()?;
         result.map(drop)
     }
 
-    /// Begins to receive: what is there, or what will come.
+    /// Starts receiving: what is there, or what will arrive.
     pub fn receive(&self, pool: &BufferPool) -> Receive {
         Receive::new(&self.fd, pool)
     }
 
-    /// What came next, in a block of `pool`; `None` at the end. The receive that is `begun`, or else begun here, stays there
-    /// for what comes after that, until the end. What is `sending` gets on meanwhile.
+    /// What arrived next, in a block of `pool`; `None` at the end. The receive in `begun`, started here if there is
+    /// none, stays there for what arrives later, until the end. `sending` makes progress meanwhile.
     pub async fn recv(
         &self,
         begun: &mut Option<Receive>,
@@ -112,14 +112,14 @@ impl Socket {
             if receive.has_ended() {
                 *begun = None;
             }
-            // The deadline ends the connection: that end is not the peer's.
+            // The deadline shuts the connection down: that end is not the peer's.
             guard.check()?;
             match result {
                 Ok(0) => return Ok(None),
                 Ok(_) => return buffer.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENOBUFS) => pool.replenish().await,
-                    // It was ended as too much had come, or the end had: the next one sees.
+                    // It was ended because too much had arrived, or it is the end: the next receive tells.
                     Some(libc::ECANCELED) => {}
                     _ => return Err(error),
                 },
@@ -127,12 +127,12 @@ impl Socket {
         }
     }
 
-    /// Begins to send all of `bytes`, by the socket's deadline. Nothing else may be sent until it is through.
+    /// Starts sending all of `bytes`, within the socket's deadline. Nothing else may be sent until it is done.
     pub fn send(&self, bytes: Vec<u8>) -> Sending {
         Sending::new(&self.fd, bytes)
     }
 
-    /// Sends all of `bytes`, which come back.
+    /// Sends all of `bytes`, and returns them.
     pub async fn send_all(&self, mut bytes: Vec<u8>, guard: &Guard) -> (io::Result<()>, Vec<u8>) {
         let fd = self.fd.as_raw_fd();
         let mut sent = 0;
@@ -156,7 +156,7 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Tells the peer that nothing more will be sent.
     pub async fn shutdown(&self, guard: &Guard) -> io::Result<()> {
         guard.check()?;
         let fd = self.fd.as_raw_fd();
@@ -164,7 +164,7 @@ impl Socket {
         op::submit_waiting(entry, self.fd.clone()).await.0.map(drop)
     }
 
-    /// Closes by the ring, behind what was submitted before.
+    /// Closes through the ring, after what was submitted before.
     pub fn close(self) {
         if let Ok(fd) = Rc::try_unwrap(self.fd) {
             op::close(fd);
@@ -295,7 +295,7 @@ mod tests {
             assert_eq!(pool.lent(), 0);
             let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
             assert_eq!(buffer.filled(), b"unasked");
-            // More than the socket takes at once: it is through when the peer has read, and not before.
+            // More than the socket takes at once: it is done when the peer has read, and not before.
             let mut sending = socket.send(vec![b'x'; 8 << 20]);
             turn().await;
             assert!(!sending.is_through());
@@ -364,7 +364,7 @@ mod tests {
             // The test's and the receive's.
             assert_eq!(pool.holders(), 2);
             drop(receive);
-            // The kernel has not answered yet: the operation is seen to its end.
+            // The kernel has not answered yet: the operation is kept until its end.
             assert_eq!(pool.holders(), 2);
             for _ in 0..200 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -378,7 +378,7 @@ mod tests {
         });
     }
 
-    /// A short send finds no room: it waits for some, whoever attends to it.
+    /// A short send that finds no room waits for it, whoever polls it.
     #[test]
     fn what_is_short_waits_where_there_is_no_room() {
         Runtime::new(8).expect("io_uring").block_on(async {

@@ -1,33 +1,33 @@
-//! A thread as others see it: its number, and what CPU time it has used.
+//! A thread as others see it: its number, and the CPU time it has used.
 //!
-//! Decides: CPU clocks of other threads and processes are read by the clock numbers that the kernel gives them
+//! Decides: CPU clocks of other threads and processes are read by the clock numbers that the kernel assigns them
 //! (include/linux/posix-timers.h), to the nanosecond and without a descriptor.
-//! Limits: a thread that has ended has no clock any more; its number may then be another's.
+//! Limits: a thread that has ended has no clock any more; its number may be reused.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::time::Duration;
 
-/// A thread that told who it is.
+/// A thread that announces its number.
 #[derive(Debug, Default)]
 pub struct Thread {
-    /// Its number for the kernel; 0: it has not told yet.
+    /// Its number for the kernel; 0 until announced.
     tid: AtomicI32,
 }
 
 impl Thread {
-    /// Tells who the calling thread is.
+    /// Announces the calling thread.
     pub fn announce(&self) {
         // SAFETY: gettid takes nothing and cannot fail.
         self.tid.store(unsafe { libc::gettid() }, Ordering::Release);
     }
 
-    /// Its number for the kernel; `None`: it has not told yet.
+    /// Its number for the kernel; `None` until announced.
     pub fn tid(&self) -> Option<i32> {
         Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid > 0)
     }
 
-    /// CPU time that it has used, user and system together; `None` when it has not told yet or has ended.
+    /// CPU time that it has used, user and system together; `None` until announced, and after its end.
     pub fn cpu_time(&self) -> Option<Duration> {
         clock_time(self.clock()?)
     }
@@ -77,7 +77,7 @@ mod tests {
             drop(end);
             worker.join().expect("a thread");
         });
-        // The kernel takes a moment to bury a thread that was joined.
+        // The kernel takes a moment to reap a joined thread.
         for _ in 0..1_000 {
             if thread.cpu_time().is_none() {
                 return;

@@ -1,10 +1,10 @@
 //! Waking a shard from another thread: an event counter with a read pending on the shard's ring.
 //!
-//! Decides: eight bytes written to an eventfd wake the shard's ring; a flag spares the system call while a
-//! wake-up is already on its way.
-//! Invariants: after `wake` returns, a `wait` that had not returned before will return; none is lost: the
-//! flag is taken down before `wait` returns, so before the shard looks at what was posted.
-//! Limits: many wakes may be one; a wake without news may happen.
+//! Decides: writing eight bytes to an eventfd wakes the shard's ring; a flag saves the system call while a wake-up is
+//! already on its way.
+//! Invariants: after `wake` returns, a pending or later `wait` returns; none is lost: the flag is lowered before `wait`
+//! returns, and so before the shard looks at what was posted.
+//! Limits: several wakes may count as one; a spurious wake-up may happen.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -20,16 +20,16 @@ use io_uring::{opcode, types};
 
 use super::op;
 
-/// The side of other threads; made before the shard's thread starts.
+/// The other threads' side; made before the shard's thread starts.
 #[derive(Clone, Debug)]
 pub struct Waker {
     shared: Arc<Shared>,
 }
 
-/// The shard's side: one for each waker, on the shard's own thread.
+/// The shard's side: one per waker, on the shard's own thread.
 pub struct WakeListener {
     shared: Arc<Shared>,
-    /// The read under way. It outlives a `wait` that is dropped: two reads would steal from each other.
+    /// The read in flight. It outlives a dropped `wait`: two reads would steal from each other.
     read: RefCell<Option<op::Op<Read>>>,
 }
 
@@ -55,7 +55,7 @@ impl Waker {
         Ok(Waker { shared: Arc::new(Shared { fd, pending: AtomicBool::new(false) }) })
     }
 
-    /// Wakes the shard; from any thread, without waiting. What was posted before is seen after.
+    /// Wakes the shard, from any thread and without blocking. The shard then sees what was posted before.
     pub fn wake(&self) {
         if self.shared.pending.swap(true, Ordering::SeqCst) {
             return;
@@ -71,7 +71,7 @@ impl Waker {
 }
 
 impl WakeListener {
-    /// The listener of `waker`. A second one would take wakes from the first.
+    /// The listener of `waker`. A second one would steal wake-ups from the first.
     pub fn new(waker: &Waker) -> WakeListener {
         WakeListener { shared: waker.shared.clone(), read: RefCell::new(None) }
     }

@@ -1,6 +1,6 @@
 //! `store cat`: the payload of a page.
 //!
-//! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading in
+//! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
 //! segments that have none. `--headers` prints the HTTP head first, `--record` the whole WARC record.
 //! Limits: an index line of at most 256 KiB.
 
@@ -182,5 +182,5 @@ fn is_capture_of(record: &Record, url: &Url) -> bool {
         && Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
 }
 
-/// Bytes of the longest index line: the longest URL twice, escaped.
+/// Length of the longest index line in bytes: the longest URL twice, escaped.
 const LINE_BYTES_MAX: u64 = 256 << 10;

@@ -1,6 +1,6 @@
 //! `store ls`: one line a capture.
 //!
-//! Decides: columns are separated by a tab; captures are the records of type response, revisit, resource and
+//! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
 //! conversion; `--records` shows all, with the type first and the offset last. Damage goes to stderr and the list
 //! goes on behind it.
 
