@@ -12,9 +12,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::rig::hands::ALONE;
 use ringcrawl::config::{Certificates, Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{Failure, FetchJob, JobKind, Truncated};
@@ -240,11 +241,8 @@ fn held() -> (usize, usize, u64) {
 /// How many fetches ended how, by where their server stops and whether over TLS.
 type Ends = RefCell<BTreeMap<(Stop, bool, String), u64>>;
 
-/// Held by the test that runs.
-static ALONE: Mutex<()> = Mutex::new(());
-
 fn abort(count: u64) {
-    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = ALONE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let places = Rc::new(serve());
     let mut config = Config::default();
     config.fetch.in_flight_max = WORKERS;

@@ -5,9 +5,7 @@
 //! under a name of its own kind; and the servers, not the crawler, say that its manners were good.
 //! Limits: a machine so slow that a healthy server misses a timeout of seconds fails the test.
 
-#[path = "hostile/check.rs"]
 mod check;
-#[path = "hostile/program.rs"]
 mod program;
 
 use std::collections::BTreeMap;

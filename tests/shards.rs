@@ -4,15 +4,8 @@
 //! without a crawler; runs that equal it equal each other. Manners are judged by the servers' own watch.
 //! Leaves to others: what happens when a run is broken off (`operator`).
 
-#[allow(dead_code, reason = "each test program uses a part of it")]
-#[path = "operator/harvest.rs"]
-mod harvest;
-#[allow(dead_code, reason = "each test program uses a part of it")]
-#[path = "operator/rig.rs"]
-mod rig;
-
-use harvest::{Verdict, open_files, stored};
-use rig::{Place, run, web};
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::{Place, run, web};
 use ringcrawl::url::Url;
 use ringcrawl::web::truth::Truth;
 use ringcrawl::web::{Door, Model, ModelConfig, truth};

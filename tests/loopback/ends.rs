@@ -8,8 +8,8 @@ use ringcrawl::outcome::{Failure, Truncated};
 use ringcrawl::ring;
 use ringcrawl::time::Instant;
 
-use super::rig::*;
 use super::secure::secure;
+use crate::rig::hands::*;
 
 #[test]
 fn silence_ends_in_time() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringcrawl::outcome::FetchJob;
 use ringcrawl::ring;
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 #[test]
 fn a_connection_is_used_again() {

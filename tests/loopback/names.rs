@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringcrawl::outcome::{Failure, Outcome};
 use ringcrawl::ring;
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 /// A name server of the test's own.
 fn name_server() -> (SocketAddr, Arc<AtomicUsize>) {

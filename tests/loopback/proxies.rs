@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::outcome::{Failure, Outcome};
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 /// A program that ends with the test.
 struct Running {

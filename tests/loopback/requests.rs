@@ -1,6 +1,6 @@
 //! What requests carry, and to whom.
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 #[test]
 fn credentials_go_to_their_origin_and_nowhere_else() {

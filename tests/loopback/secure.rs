@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringcrawl::config::Certificates;
 use ringcrawl::outcome::{Failure, Truncated};
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 /// A certificate authority of the test's own, and servers that show its certificates.
 struct Authority {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 #[test]
 fn addresses_take_turns_and_ports_keep_to_their_range() {

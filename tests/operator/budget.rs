@@ -6,8 +6,8 @@ use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
 
-use super::harvest::{Verdict, open_files, stored};
-use super::rig::{Place, run, web};
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::{Place, run, web};
 
 #[test]
 fn pages_max_is_kept() {

@@ -9,8 +9,8 @@ use std::process::Command;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
 
-use super::harvest::{Verdict, open_files, stored};
-use super::rig::{Place, Process, RINGCRAWL, is_root, run, web};
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::{Place, Process, RINGCRAWL, is_root, run, web};
 
 /// Crawls into a disk of 2 MiB, verifies, tries again, makes room, goes on. `$0` is the program, `$1` the disk.
 const SCRIPT: &str = r#"

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ringcrawl::web::ModelConfig;
 
-use super::rig::{Ended, Place, Process, RINGCRAWL, exists, is_root, run, start, web};
+use crate::rig::program::{Ended, Place, Process, RINGCRAWL, exists, is_root, run, start, web};
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
 const SEED: &str = "http://127.0.0.1:9/";

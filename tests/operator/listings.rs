@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
-use super::harvest::stored;
-use super::rig::{Place, run};
+use crate::rig::harvest::stored;
+use crate::rig::program::{Place, run};
 
 /// Path, type, further header fields, body.
 const PAGES: [(&str, &str, &str, &str); 12] = [

@@ -1,7 +1,7 @@
 //! Seeds, settings and identities that are wrong: each is named, nothing is begun.
 
-use super::peer::{NameServer, outward_address};
-use super::rig::{Ended, Place, run};
+use crate::rig::peer::{NameServer, outward_address};
+use crate::rig::program::{Ended, Place, run};
 
 const SEED: &str = "http://127.0.0.1:9/";
 
@@ -119,8 +119,18 @@ fn too_few_open_files() {
     let place = Place::new("files");
     let script = "ulimit -n 300; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", script, super::rig::RINGCRAWL, "crawl", SEED, "--shards", "1", "--dir", &place.at("crawl")]);
-    let ended = super::rig::Process::start(&mut command).end().expect(2);
+    command.args([
+        "-c",
+        script,
+        crate::rig::program::RINGCRAWL,
+        "crawl",
+        SEED,
+        "--shards",
+        "1",
+        "--dir",
+        &place.at("crawl"),
+    ]);
+    let ended = crate::rig::program::Process::start(&mut command).end().expect(2);
     ended.says(&["open files", "the limit is 300", "ulimit -n", "fetch.in_flight_max"]);
     assert!(place.content("crawl").is_empty(), "nothing was begun");
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use ringcrawl::web::truth::{Expected, Truth, reachable};
 use ringcrawl::web::{ModelConfig, Running};
 
-use super::harvest::{Verdict, expect_own_ids, open_files, stored};
-use super::peer::{NameServer, SlowServer};
-use super::rig::{Place, run, start, web};
+use crate::rig::harvest::{Verdict, expect_own_ids, open_files, stored};
+use crate::rig::peer::{NameServer, SlowServer};
+use crate::rig::program::{Place, run, start, web};
 
 fn model() -> ModelConfig {
     ModelConfig { sites: 60, pages: 4_000, addresses: 32, ..ModelConfig::default() }

@@ -11,7 +11,7 @@ use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::Failure;
 use ringcrawl::ring::{self, Runtime};
 
-use super::rig::*;
+use crate::rig::hands::*;
 
 #[test]
 fn aborted_fetches_leave_nothing_behind() {
