@@ -12,7 +12,7 @@ use ringcrawl::store::{Capture, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
-use crate::steered;
+use super::steered;
 
 const NAME: &str = "a.warc.zst";
 

@@ -4,7 +4,7 @@ use ringcrawl::http::{Framing, HttpError, Limits, Method, Progress, Response, Re
 use ringcrawl::outcome::Truncated;
 use ringcrawl::store::head::{Undone, write_stored_head};
 
-use crate::{random, steered};
+use super::{random, steered};
 
 const LIMITS: Limits = Limits {
     header_bytes_max: 4_096,
