@@ -6,6 +6,7 @@
 mod bench;
 mod config;
 mod conformance;
+mod fuzz;
 mod hostile;
 mod loopback;
 mod operator;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::rig::hands::*;
+use crate::rig::servers::*;
 
 #[test]
 fn addresses_take_turns_and_ports_keep_to_their_range() {

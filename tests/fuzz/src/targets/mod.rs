@@ -34,11 +34,3 @@ pub const TARGETS: [Target; 14] = [
 fn steered(data: &[u8]) -> (u8, &[u8]) {
     data.split_first().map_or((0, data), |(first, rest)| (*first, rest))
 }
-
-/// A generator of numbers from a seed that is in the data, so that an input repeats itself.
-fn random(state: &mut u64) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    (*state >> 16) as usize
-}
