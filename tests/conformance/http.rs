@@ -80,11 +80,12 @@ fn golden() {
     assert_eq!(wrong, 0);
 }
 
-/// How often we and each client agree on success and body length; no assertion, they disagree themselves.
+/// How often we and each client agree on success and body length. They disagree themselves; but what we once did as
+/// a client does is not to be lost unseen.
 #[test]
 fn agreement() {
     let Some(cases) = cases("response_cases.json") else { return };
-    for client in ["curl", "node", "http.client", "h11"] {
+    for (client, least) in [("curl", 278), ("node", 192), ("http.client", 244), ("h11", 277)] {
         let (mut same, mut all) = (0, 0);
         for case in cases.iter().filter(|case| case["dup_of"].is_null()) {
             let peer = &case["peers"][client];
@@ -96,6 +97,7 @@ fn agreement() {
             });
         }
         eprintln!("{client}: {same} of {all} alike");
+        assert!(same >= least, "{client}: {same}, and {least} once");
     }
 }
 

@@ -96,6 +96,7 @@ fn wpt_vectors_on_the_command_line() {
         }
     }
     println!("urltestdata: {departures} departures in {}, none of them http(s)", cases.len());
+    assert!(departures <= 49, "{departures}");
 }
 
 /// The library's own types give the standard's URL less fragment and credentials.
@@ -228,4 +229,5 @@ fn real_urls() {
         base = Base::new(&url);
     }
     println!("real URLs: {changed} of {count} are written in another way");
+    assert!(count > 600_000 && changed <= 7, "{changed} of {count}");
 }
