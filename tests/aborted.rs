@@ -10,22 +10,24 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringcrawl::config::{Certificates, Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
-use ringcrawl::outcome::{Failure, FetchJob, JobKind, Truncated};
+use ringcrawl::lab::Rng;
+use ringcrawl::outcome::{Failure, FetchJob, Truncated};
 use ringcrawl::ring::{self, Runtime};
 use ringcrawl::time::Instant;
-use ringcrawl::url::Url;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+use crate::rig::certificates::self_signed;
+use crate::rig::hands::{self, ALONE, LOOPBACK};
+
 /// Fetches under way at once.
 const WORKERS: usize = 256;
 /// How often all must be given back on the way.
@@ -33,7 +35,7 @@ const ROUNDS: u64 = 5;
 /// Resident memory may differ by this between the first round and the last: what allocators keep, not what leaks.
 const RSS_SLACK_BYTES: u64 = 24 << 20;
 /// How long a slow machine may take to give everything back.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where a server stops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -84,29 +86,9 @@ impl Stop {
     }
 }
 
-fn xorshift(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
 /// Serves all stops on a thread of its own; (stop, TLS, address) of each.
 fn serve() -> Vec<(Stop, bool, SocketAddr)> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = rcgen::KeyPair::generate().expect("key");
-    let certificate =
-        rcgen::CertificateParams::new(vec!["a.test".to_owned()]).expect("params").self_signed(&key).expect("sign");
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            rustls::pki_types::PrivateKeyDer::Pkcs8(key.serialize_der().into()),
-        )
-        .expect("certificate");
-    let config = Arc::new(config);
+    let config = self_signed("a.test");
     let (ready, started) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -143,9 +125,9 @@ fn serve() -> Vec<(Stop, bool, SocketAddr)> {
 }
 
 async fn accept(listener: TcpListener, stop: Stop, tls: Option<Arc<rustls::ServerConfig>>) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Rng::new(1);
     while let Ok((stream, _)) = listener.accept().await {
-        let (tls, random) = (tls.clone(), xorshift(&mut state));
+        let (tls, random) = (tls.clone(), random.next());
         drop(tokio::spawn(async move {
             match tls {
                 Some(config) if stop == Stop::Handshake => torn_handshake(stream, &config, random).await,
@@ -207,19 +189,7 @@ async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, stop: Stop) {
 
 fn job(number: u64, (_, tls, addr): (Stop, bool, SocketAddr), deadline: Instant) -> FetchJob {
     let scheme = if tls { "https" } else { "http" };
-    FetchJob {
-        id: number,
-        host: 0,
-        kind: JobKind::Page,
-        url: Url::parse(&format!("{scheme}://h{}.a.test:{}/", number % 5, addr.port())).expect("url"),
-        addr: Some(LOOPBACK),
-        others: Vec::new(),
-        both_families: false,
-        depth: 0,
-        attempt: 0,
-        deadline,
-        rest: ringcrawl::time::Duration::ZERO,
-    }
+    FetchJob { id: number, deadline, ..hands::job(&format!("{scheme}://h{}.a.test:{}/", number % 5, addr.port())) }
 }
 
 /// What the process holds: descriptors, operations that its ring waits for, resident bytes.
@@ -240,11 +210,8 @@ fn held() -> (usize, usize, u64) {
 /// How many fetches ended how, by where their server stops and whether over TLS.
 type Ends = RefCell<BTreeMap<(Stop, bool, String), u64>>;
 
-/// Held by the test that runs.
-static ALONE: Mutex<()> = Mutex::new(());
-
 fn abort(count: u64) {
-    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = ALONE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let places = Rc::new(serve());
     let mut config = Config::default();
     config.fetch.in_flight_max = WORKERS;
@@ -272,9 +239,17 @@ fn abort(count: u64) {
                     })
                 })
                 .collect();
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            let now = held();
-            assert!(now.0 > before.0 && now.1 > before.1, "nothing is seen of what is under way: {now:?}, {before:?} before");
+            // Does one see what is under way? Until they are all done.
+            let is_seen = || {
+                let now = held();
+                now.0 > before.0 && now.1 > before.1
+            };
+            let mut seen = is_seen();
+            while !seen && !workers.iter().all(|worker| worker.is_finished()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                seen = is_seen();
+            }
+            assert!(seen, "nothing is seen of what is under way; {before:?} before");
             for worker in workers {
                 worker.await.expect("a worker");
             }
@@ -310,11 +285,11 @@ fn abort(count: u64) {
 
 /// One fetch, with a deadline of milliseconds, or dropped after as many.
 async fn one(hands: &Rc<Hands>, places: &[(Stop, bool, SocketAddr)], number: u64, ends: &Ends) {
-    let mut state = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let place = places[xorshift(&mut state) as usize % places.len()];
+    let mut random = Rng::new(number);
+    let place = *random.pick(places);
     // Half of them end before a handshake can, half of them mostly behind it.
-    let longest = if xorshift(&mut state).is_multiple_of(2) { 60_000 } else { 600_000 };
-    let patience = Duration::from_micros(xorshift(&mut state) % longest);
+    let longest = *random.pick(&[60_000, 600_000]);
+    let patience = Duration::from_micros(random.below(longest));
     let is_dropped = number.is_multiple_of(8);
     let deadline = ring::now() + if is_dropped { PATIENCE } else { patience };
     let (own, job) = (hands.clone(), job(number, place, deadline));

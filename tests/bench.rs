@@ -4,8 +4,6 @@
 //! asserted is what the workload means (a connection for each response, a handshake every so many) and that the parts
 //! add up. No time is judged.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,50 +15,26 @@ use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
 
-/// The program.
-const RINGCRAWL: &str = env!("CARGO_BIN_EXE_ringcrawl");
-
-/// A folder for one run, removed with this value.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let path = std::env::temp_dir().join(format!("ringcrawl-bench-test-{name}-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a folder for the test");
-        Place(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::rig::folder::Folder;
+use crate::rig::program::{Ended, run};
 
 /// Runs it, in a folder of its own; the figures too when it wrote any.
-fn bench(name: &str, arguments: &[&str]) -> (Output, Option<Value>, Place) {
-    let place = Place::new(name);
-    let json = place.0.join("figures.json");
-    let output = Command::new(RINGCRAWL)
-        .args(["bench", "--dir"])
-        .arg(&place.0)
-        .arg("--json")
-        .arg(&json)
-        .args(arguments)
-        .output()
-        .expect("the program runs");
+fn bench(name: &str, arguments: &[&str]) -> (Ended, Option<Value>, Folder) {
+    let folder = Folder::new(name);
+    let json = folder.at("figures.json");
+    let ended = run(&[&["bench", "--dir", &folder.at(""), "--json", &json], arguments].concat());
     let figures = std::fs::read_to_string(&json).ok().map(|text| serde_json::from_str(&text).expect("JSON"));
     let _ = std::fs::remove_file(&json);
-    (output, figures, place)
+    (ended, figures, folder)
 }
 
 /// As `bench`, for a run that must succeed and leave nothing behind.
 #[track_caller]
 fn measured(name: &str, arguments: &[&str]) -> Value {
-    let (output, figures, place) = bench(name, arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{:?}\n{said}", output.status);
-    let left: Vec<_> = std::fs::read_dir(&place.0).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    let (ended, figures, folder) = bench(name, arguments);
+    ended.expect(0);
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).expect("a folder").flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "{left:?}");
     figures.expect("figures")
 }
@@ -222,16 +196,11 @@ fn mistakes_are_named_and_nothing_is_begun() {
         (["--set", "fetch.deadline=never"], "fetch.deadline"),
         (["--set", "nothing"], "--set"),
     ] {
-        let (output, figures, _place) = bench("mistakes", &arguments);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(named), "{arguments:?}: {said}");
-        assert!(figures.is_none());
+        let (ended, figures, _folder) = bench("mistakes", &arguments);
+        ended.expect(2).says(&[named]);
+        assert!(figures.is_none(), "{arguments:?}");
     }
-    let output =
-        Command::new(RINGCRAWL).args(["bench", "--dir", "/nowhere/at/all"]).output().expect("the program runs");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--dir"));
+    run(&["bench", "--dir", "/nowhere/at/all"]).expect(2).says(&["--dir"]);
 }
 
 /// What looking costs: one crawl, looked at and not looked at in turns, so that nothing but the sampler differs.
@@ -239,7 +208,7 @@ fn mistakes_are_named_and_nothing_is_begun() {
 #[ignore = "a minute; it measures and judges nothing"]
 fn the_cost_of_looking() {
     const TURNS: usize = 60;
-    let place = Place::new("looking");
+    let folder = Folder::new("looking");
     let model = ModelConfig {
         sites: 500,
         endless: true,
@@ -255,7 +224,7 @@ fn the_cost_of_looking() {
     config.politeness.host_delay = Duration::ZERO;
     config.politeness.ip_delay = Duration::ZERO;
     config.set("dns.servers", &web.dns.to_string()).expect("a server");
-    let order = Order { config, seeds: web.model().seeds(500), dir: place.0.join("crawl"), new: true };
+    let order = Order { config, seeds: web.model().seeds(500), dir: folder.path().join("crawl"), new: true };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));
     let post = std::sync::Arc::clone(&crawl.control().posts()[0]);

@@ -1,20 +1,18 @@
 //! `check-config` as operators run it, and the shipped example file.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use ringcrawl::config::Config;
 
-fn check_config(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ringcrawl")).arg("check-config").args(arguments).output().expect("the binary runs")
+use crate::rig::folder::Folder;
+use crate::rig::program::{Ended, run};
+
+fn check_config(arguments: &[&str]) -> Ended {
+    run(&[&["check-config"], arguments].concat())
 }
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/ringcrawl.toml")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
@@ -24,17 +22,16 @@ fn the_shipped_example_is_what_the_program_prints() {
         shipped == Config::annotated(),
         "tuning/ringcrawl.toml is stale: ringcrawl check-config --example > tuning/ringcrawl.toml"
     );
-    assert_eq!(text(&check_config(&["--example"]).stdout), shipped);
+    assert_eq!(check_config(&["--example"]).out, shipped);
 }
 
 #[test]
 fn right_files_are_ok_and_print_their_effect() {
     let example = example();
     let example = example.to_str().expect("a path in UTF-8");
-    let output = check_config(&[example]);
-    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "ok\n".to_owned()));
-    let output = check_config(&[example, "--print", "--set", "politeness.host_delay=0s"]);
-    let printed = Config::parse(&text(&output.stdout), "printed").expect("what is printed is a configuration");
+    assert_eq!(check_config(&[example]).expect(0).out, "ok\n");
+    let printed = check_config(&[example, "--print", "--set", "politeness.host_delay=0s"]).out;
+    let printed = Config::parse(&printed, "printed").expect("what is printed is a configuration");
     let mut expected = Config::default();
     expected.politeness.host_delay = std::time::Duration::ZERO;
     assert_eq!(printed, expected);
@@ -42,15 +39,11 @@ fn right_files_are_ok_and_print_their_effect() {
 
 #[test]
 fn wrong_files_tell_everything_and_exit_with_2() {
-    let directory = std::env::temp_dir().join(format!("ringcrawl-check-config-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for the test");
-    let file = directory.join("wrong.toml");
-    std::fs::write(&file, "[fetch]\ndeadline = 10\n[store]\nzstd_levl = 3\n").expect("a file for the test");
-    let name = file.to_str().expect("a path in UTF-8");
-    let output = check_config(&[name, "--set", "store.zstd_level=99"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty());
-    let errors = text(&output.stderr);
+    let folder = Folder::new("check-config");
+    let name = folder.file("wrong.toml", "[fetch]\ndeadline = 10\n[store]\nzstd_levl = 3\n");
+    let ended = check_config(&[&name, "--set", "store.zstd_level=99"]).expect(2);
+    assert!(ended.out.is_empty());
+    let errors = ended.err;
     let starts: Vec<String> =
         errors.lines().map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": ")).collect();
     let expected = [
@@ -59,7 +52,6 @@ fn wrong_files_tell_everything_and_exit_with_2() {
         "--set: store.zstd_level".to_owned(),
     ];
     assert_eq!(starts, expected, "{errors}");
-    std::fs::remove_dir_all(&directory).expect("the test's own directory");
-    assert_eq!(check_config(&[name]).status.code(), Some(2));
-    assert_eq!(check_config(&[]).status.code(), Some(2));
+    check_config(&[&folder.at("missing.toml")]).expect(2);
+    check_config(&[]).expect(2);
 }

@@ -5,19 +5,19 @@
 //! under a name of its own kind; and the servers, not the crawler, say that its manners were good.
 //! Limits: a machine so slow that a healthy server misses a timeout of seconds fails the test.
 
-#[path = "hostile/check.rs"]
 mod check;
-#[path = "hostile/program.rs"]
-mod program;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use program::{Folder, Web};
 use ringcrawl::config::Config;
 use ringcrawl::outcome::Failure;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
+
+use crate::rig::folder::Folder;
+use crate::rig::program::run;
+use crate::rig::web::WebProcess;
 
 const SITES: u32 = 40;
 const PAGES: u64 = 1_200;
@@ -75,20 +75,25 @@ fn shows_as(fault: Fault) -> &'static str {
     }
 }
 
+/// Crawls from `seed` to the end; the summary.
+fn crawl(seed: &str, dir: &str, config: &str) -> serde_json::Value {
+    let ended = run(&["crawl", seed, "--dir", dir, "-c", config, "--shards", "2", "--json", "-"]).expect(0);
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    ended.json()
+}
+
 fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> serde_json::Value {
     println!("rng_seed {rng_seed}");
     let faults: Faults = spec.parse().expect("faults");
-    let folder = Folder::new(rng_seed);
+    let folder = Folder::new("hostile");
     let ca_file = folder.at("ca.pem");
-    let arguments = ["--faults", spec, "--sites", &SITES.to_string(), "--pages", &PAGES.to_string()];
-    let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
-    arguments.extend(["--rng-seed".to_owned(), rng_seed.to_string()]);
-    arguments.extend(["--https-share".to_owned(), https_share.to_string()]);
-    let web = Web::start(&arguments, &ca_file);
-    let config_file = folder.at("config.toml");
+    let numbers = [SITES.to_string(), PAGES.to_string(), rng_seed.to_string(), https_share.to_string()];
+    let names = ["--sites", "--pages", "--rng-seed", "--https-share"];
+    let pairs = names.into_iter().zip(&numbers).flat_map(|(name, number)| [name, number]);
+    let web = WebProcess::start(&["--faults", spec].into_iter().chain(pairs).collect::<Vec<&str>>(), &ca_file);
     let dns = web.ready["dns"].as_str().expect("an address");
-    std::fs::write(&config_file, format!("{CONFIG}dns.servers = [\"{dns}\"]\ntls.ca_files = [{ca_file:?}]\n{more}\n"))
-        .expect("a file");
+    let text = format!("{CONFIG}dns.servers = [\"{dns}\"]\ntls.ca_files = [{ca_file:?}]\n{more}\n");
+    let config_file = folder.file("config.toml", &text);
     let config = Config::load(&config_file).expect("a configuration");
     let model = Model::new(ModelConfig {
         rng_seed,
@@ -105,7 +110,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> s
     let truth = truth::reachable_by(&model, &seeds, &config).expect("a truth");
 
     let dir = folder.at("crawl");
-    let summary = program::crawl(seeds[0].as_str(), &dir, &config_file);
+    let summary = crawl(seeds[0].as_str(), &dir, &config_file);
     let report = web.stop();
     assert_eq!(summary["ended"], "finished", "{summary:#}");
     assert_eq!((&summary["queued"], &summary["in_flight"]), (&0.into(), &0.into()));
@@ -117,7 +122,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> s
     check::spoil(&mut harvest, &truth, &|what, spoiled| {
         assert!(!check::wrongs(spoiled, &truth, &model, depth_max).is_empty(), "nobody notices {what}");
     });
-    program::output(&["store", "verify", &dir]);
+    run(&["store", "verify", &dir]).expect(0);
 
     let mut failures: BTreeMap<&str, u64> = Failure::ALL.iter().map(|failure| (failure.as_str(), 0)).collect();
     let mut again = 0;
@@ -186,14 +191,14 @@ fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
 /// A host that gives each link a new session has one list behind all of them, for a crawl that knows sessions.
 #[test]
 fn session_ids_make_one_page_where_they_are_ignored() {
-    let crawled = |rng_seed: u64, more: &str| -> (Vec<String>, Vec<String>) {
-        let folder = Folder::new(rng_seed);
-        let (ca_file, config_file, dir) = (folder.at("ca.pem"), folder.at("config.toml"), folder.at("crawl"));
+    let crawled = |more: &str| -> (Vec<String>, Vec<String>) {
+        let folder = Folder::new("session-ids");
         let arguments = ["--faults", "session-ids=1", "--sites", "4", "--pages", "40", "--https-share", "0"];
-        let web = Web::start(&arguments.map(str::to_owned), &ca_file);
+        let web = WebProcess::start(&arguments, &folder.at("ca.pem"));
         let dns = web.ready["dns"].as_str().expect("an address");
-        std::fs::write(&config_file, format!("{CONFIG}dns.servers = [\"{dns}\"]\n{more}\n")).expect("a file");
-        let summary = program::crawl(web.ready["seed"].as_str().expect("a seed"), &dir, &config_file);
+        let config_file = folder.file("config.toml", &format!("{CONFIG}dns.servers = [\"{dns}\"]\n{more}\n"));
+        let dir = folder.at("crawl");
+        let summary = crawl(web.ready["seed"].as_str().expect("a seed"), &dir, &config_file);
         assert_eq!(summary["ended"], "finished", "{summary:#}");
         web.stop();
         // Ports differ from web to web.
@@ -203,8 +208,8 @@ fn session_ids_make_one_page_where_they_are_ignored() {
         };
         check::stored(&dir).keys().filter_map(name).partition(|url| url.contains("/list?sid="))
     };
-    let (lists, others) = crawled(21, "");
-    let (lists_by_key, others_by_key) = crawled(22, "visited.session_ids = \"ignore\"");
+    let (lists, others) = crawled("");
+    let (lists_by_key, others_by_key) = crawled("visited.session_ids = \"ignore\"");
     assert_eq!(others, others_by_key);
     assert!(lists.len() >= 4 * 40, "{}", lists.len());
     // The first of each host, under the address that it was found by.

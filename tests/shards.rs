@@ -4,15 +4,10 @@
 //! without a crawler; runs that equal it equal each other. Manners are judged by the servers' own watch.
 //! Leaves to others: what happens when a run is broken off (`operator`).
 
-#[allow(dead_code, reason = "each test program uses a part of it")]
-#[path = "operator/harvest.rs"]
-mod harvest;
-#[allow(dead_code, reason = "each test program uses a part of it")]
-#[path = "operator/rig.rs"]
-mod rig;
-
-use harvest::{Verdict, open_files, stored};
-use rig::{Place, run, web};
+use crate::rig::folder::Folder;
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::run;
+use crate::rig::web::web;
 use ringcrawl::url::Url;
 use ringcrawl::web::truth::Truth;
 use ringcrawl::web::{Door, Model, ModelConfig, truth};
@@ -20,9 +15,9 @@ use ringcrawl::web::{Door, Model, ModelConfig, truth};
 /// Crawls about 3,000 pages with `shards` shards and compares everything; `reach` takes from the truth what such a
 /// crawl is known not to reach.
 fn crawl(name: &str, shards: &str, more: &str, reach: impl FnOnce(&mut Truth, &Model)) {
-    let place = Place::new(name);
+    let folder = Folder::new(name);
     let (web, seed) = web(ModelConfig { sites: 120, pages: 3_000, addresses: 32, ..ModelConfig::default() });
-    let (dir, config) = (place.at("crawl"), place.config(&web, more));
+    let (dir, config) = (folder.at("crawl"), folder.config(&web, more));
     let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--shards", shards, "--json", "-"]).expect(0);
     let json = ended.json();
     assert_eq!(json["ended"], "finished", "{json:#}");
@@ -82,12 +77,12 @@ fn three_shards_by_host() {
 fn delays_are_kept_by_the_servers_clock() {
     let model = ModelConfig { sites: 8, pages: 40, addresses: 4, ..ModelConfig::default() };
     let delay = |name, host_delay, ip_delay| {
-        let place = Place::new(name);
+        let folder = Folder::new(name);
         let (web, seed) = web(model.clone());
-        let config = place.config(&web, "crawl.shards = 2");
+        let config = folder.config(&web, "crawl.shards = 2");
         let host_delay = format!("politeness.host_delay={host_delay}");
         let ip_delay = format!("politeness.ip_delay={ip_delay}");
-        let (dir, set) = (place.at("crawl"), ["--set", &host_delay, "--set", &ip_delay]);
+        let (dir, set) = (folder.at("crawl"), ["--set", &host_delay, "--set", &ip_delay]);
         run(&[&["crawl", &seed, "--dir", &dir, "-c", &config][..], &set].concat()).expect(0);
         let truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
         Verdict::of(&stored(&dir), &truth).expect_perfect();

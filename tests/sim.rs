@@ -1,6 +1,6 @@
 //! Seeded simulations of whole crawls: the real brain, a virtual clock, a fake web with faults.
 //!
-//! A failure prints its seed; `SIM_SEED=17 cargo test --test sim` runs that one alone. `SIM_CRAWLS=100000` runs more.
+//! A failure prints its seed; `SIM_SEED=17 cargo test --test all sim::` runs that one alone. `SIM_CRAWLS=100000` runs more.
 
 use ringcrawl::lab::Simulation;
 

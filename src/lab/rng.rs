@@ -32,4 +32,19 @@ impl Rng {
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
+
+    /// An index into a list of `len`; 0 when it is empty.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// One of a list, which has some.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.index(from.len())]
+    }
+
+    /// So many bytes.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
 }

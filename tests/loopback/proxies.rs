@@ -2,29 +2,28 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::outcome::{Failure, Outcome};
 
-use super::rig::*;
+use crate::rig::folder::Folder;
+use crate::rig::hands::*;
+use crate::rig::servers::*;
+use crate::rig::skip;
 
 /// A program that ends with the test.
 struct Running {
     child: Child,
     addr: SocketAddr,
-    files: Option<PathBuf>,
+    _folder: Folder,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(files) = &self.files {
-            let _ = std::fs::remove_file(files);
-        }
     }
 }
 
@@ -34,13 +33,13 @@ fn free() -> SocketAddr {
 }
 
 /// Starts a proxy and waits until it listens; `None` with a word where it is not installed.
-fn start(program: &str, addr: SocketAddr, arguments: &[&str], files: Option<PathBuf>) -> Option<Running> {
+fn start(program: &str, addr: SocketAddr, arguments: &[&str], folder: Folder) -> Option<Running> {
     let mut command = Command::new(program);
     let Ok(child) = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
-        eprintln!("skipped: no {program}");
+        skip(&format!("no {program}"));
         return None;
     };
-    let running = Running { child, addr, files };
+    let running = Running { child, addr, _folder: folder };
     for _ in 0..500 {
         if TcpStream::connect(addr).is_ok() {
             return Some(running);
@@ -52,18 +51,16 @@ fn start(program: &str, addr: SocketAddr, arguments: &[&str], files: Option<Path
 
 fn tinyproxy(login: &str) -> Option<Running> {
     let addr = free();
-    let path = std::env::temp_dir().join(format!("ringcrawl-tinyproxy-{}-{}.conf", std::process::id(), addr.port()));
-    let port = addr.port();
+    let (folder, port) = (Folder::new("tinyproxy"), addr.port());
     let text = format!("Port {port}\nListen 127.0.0.1\nTimeout 10\nMaxClients 20\nLogLevel Critical\n{login}");
-    std::fs::write(&path, text).expect("write");
-    let name = path.to_str().expect("text").to_owned();
-    start("tinyproxy", addr, &["-d", "-c", &name], Some(path))
+    let name = folder.file("tinyproxy.conf", &text);
+    start("tinyproxy", addr, &["-d", "-c", &name], folder)
 }
 
 fn microsocks(login: &[&str]) -> Option<Running> {
     let addr = free();
     let port = addr.port().to_string();
-    start("microsocks", addr, &[&["-i", "127.0.0.1", "-p", &port], login].concat(), None)
+    start("microsocks", addr, &[&["-i", "127.0.0.1", "-p", &port], login].concat(), Folder::new("microsocks"))
 }
 
 fn through(scheme: &str, login: &str, addr: SocketAddr, more: &str) -> Config {

@@ -1,6 +1,7 @@
 //! What requests carry, and to whom.
 
-use super::rig::*;
+use crate::rig::hands::*;
+use crate::rig::servers::*;
 
 #[test]
 fn credentials_go_to_their_origin_and_nowhere_else() {

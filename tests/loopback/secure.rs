@@ -2,66 +2,28 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ringcrawl::config::Certificates;
 use ringcrawl::outcome::{Failure, Truncated};
 
-use super::rig::*;
+use crate::rig::certificates::Authority;
+use crate::rig::hands::*;
+use crate::rig::servers::{read_request, respond, server};
 
-/// A certificate authority of the test's own, and servers that show its certificates.
-struct Authority {
-    issuer: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
-    file: PathBuf,
-}
-
-impl Authority {
-    fn new(name: &str) -> Authority {
-        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("params");
-        params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let key = rcgen::KeyPair::generate().expect("key");
-        let issuer = rcgen::CertifiedIssuer::self_signed(params, key).expect("authority");
-        let file = std::env::temp_dir().join(format!("ringcrawl-{name}-{}.pem", std::process::id()));
-        std::fs::write(&file, issuer.pem()).expect("write");
-        Authority { issuer, file }
-    }
-
-    /// A TLS server for `name`, whose certificate is valid until the start of `until_year`.
-    fn server(
-        &self,
-        name: &str,
-        until_year: i32,
-        serve: impl Fn(&mut rustls::StreamOwned<rustls::ServerConnection, TcpStream>) + Send + Sync + 'static,
-    ) -> SocketAddr {
-        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("params");
-        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
-        let key = rcgen::KeyPair::generate().expect("key");
-        let certificate = params.signed_by(&key, &self.issuer).expect("sign");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let key = rustls::pki_types::PrivateKeyDer::Pkcs8(key.serialize_der().into());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .expect("certificate");
-        let config = Arc::new(config);
-        let (addr, _) = server(move |stream, _| {
-            let connection = rustls::ServerConnection::new(config.clone()).expect("server");
-            serve(&mut rustls::StreamOwned::new(connection, stream));
-        });
-        addr
-    }
-}
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-    }
+/// A TLS server for `name`, whose certificate is the authority's and valid until the start of `until_year`.
+fn secure_server(
+    authority: &Authority,
+    name: &str,
+    until_year: i32,
+    serve: impl Fn(&mut rustls::StreamOwned<rustls::ServerConnection, TcpStream>) + Send + Sync + 'static,
+) -> SocketAddr {
+    let config = authority.server(name, until_year);
+    let (addr, _) = server(move |stream, _| {
+        let connection = rustls::ServerConnection::new(config.clone()).expect("server");
+        serve(&mut rustls::StreamOwned::new(connection, stream));
+    });
+    addr
 }
 
 pub fn secure(addr: SocketAddr) -> String {
@@ -77,11 +39,11 @@ fn respond_often(stream: &mut rustls::StreamOwned<rustls::ServerConnection, TcpS
 #[test]
 fn tls_verified() {
     let (authority, stranger) = (Authority::new("verify"), Authority::new("verify-stranger"));
-    let good = authority.server("www.example.test", 2099, respond_often);
-    let expired = authority.server("www.example.test", 2021, respond_often);
-    let wrong_name = authority.server("other.example.test", 2099, respond_often);
-    let by_address = authority.server("127.0.0.1", 2099, respond_often);
-    let unknown = stranger.server("www.example.test", 2099, respond_often);
+    let good = secure_server(&authority, "www.example.test", 2099, respond_often);
+    let expired = secure_server(&authority, "www.example.test", 2021, respond_often);
+    let wrong_name = secure_server(&authority, "other.example.test", 2099, respond_often);
+    let by_address = secure_server(&authority, "127.0.0.1", 2099, respond_often);
+    let unknown = secure_server(&stranger, "www.example.test", 2099, respond_often);
     let (plain, _) = server(|mut stream, _| {
         let _ = stream.read(&mut [0; 4_096]);
         respond(&mut stream, "no TLS here");
@@ -89,7 +51,7 @@ fn tls_verified() {
     let (mute, _) = server(|_stream, _| std::thread::sleep(Duration::from_secs(10)));
     let (closing, _) = server(|mut stream, _| drop(stream.read(&mut [0; 4_096])));
     let mut config = config();
-    config.tls.ca_files = vec![authority.file.clone()];
+    config.tls.ca_files = vec![authority.file()];
     config.fetch.tls_timeout = Duration::from_millis(300);
     with_hands(&config, |hands| async move {
         for reused in [false, true] {
@@ -123,12 +85,12 @@ fn tls_recorded() {
         stream.conn.send_close_notify();
         let _ = stream.flush();
     };
-    let good = authority.server("www.example.test", 2099, close_each);
-    let expired = authority.server("www.example.test", 2021, close_each);
-    let wrong_name = authority.server("other.example.test", 2099, close_each);
-    let unknown = stranger.server("www.example.test", 2099, close_each);
+    let good = secure_server(&authority, "www.example.test", 2099, close_each);
+    let expired = secure_server(&authority, "www.example.test", 2021, close_each);
+    let wrong_name = secure_server(&authority, "other.example.test", 2099, close_each);
+    let unknown = secure_server(&stranger, "www.example.test", 2099, close_each);
     let mut config = config();
-    config.tls.ca_files = vec![authority.file.clone()];
+    config.tls.ca_files = vec![authority.file()];
     config.tls.certificates = Certificates::Record;
     with_hands(&config, |hands| async move {
         // The second time the session is resumed: what is wrong is still wrong.
@@ -159,36 +121,36 @@ fn tls_recorded() {
 fn tls_ends() {
     let authority = Authority::new("ends");
     let head = b"HTTP/1.1 200 OK\r\n\r\nall of it";
-    let announced = authority.server("www.example.test", 2099, move |stream| {
+    let announced = secure_server(&authority, "www.example.test", 2099, move |stream| {
         read_request(stream);
         let _ = stream.write_all(head);
         stream.conn.send_close_notify();
         let _ = stream.flush();
     });
-    let torn = authority.server("www.example.test", 2099, move |stream| {
+    let torn = secure_server(&authority, "www.example.test", 2099, move |stream| {
         read_request(stream);
         let _ = stream.write_all(head);
         let _ = stream.flush();
     });
-    let garbled = authority.server("www.example.test", 2099, move |stream| {
+    let garbled = secure_server(&authority, "www.example.test", 2099, move |stream| {
         read_request(stream);
         let _ = stream.write_all(head);
         let _ = stream.flush();
         let _ = stream.sock.write_all(&[23, 3, 3, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         std::thread::sleep(Duration::from_millis(200));
     });
-    let whole_but_torn = authority.server("www.example.test", 2099, |stream| {
+    let whole_but_torn = secure_server(&authority, "www.example.test", 2099, |stream| {
         read_request(stream);
         respond(stream, "all of it");
         let _ = stream.flush();
     });
-    let large = authority.server("www.example.test", 2099, |stream| {
+    let large = secure_server(&authority, "www.example.test", 2099, |stream| {
         while read_request(stream).is_some() {
             respond(stream, &"0123456789".repeat(100_000));
         }
     });
     let mut config = config();
-    config.tls.ca_files = vec![authority.file.clone()];
+    config.tls.ca_files = vec![authority.file()];
     with_hands(&config, |hands| async move {
         for (addr, truncated) in [
             (announced, None),

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::rig::*;
+use crate::rig::hands::*;
+use crate::rig::servers::*;
 
 #[test]
 fn addresses_take_turns_and_ports_keep_to_their_range() {

@@ -9,8 +9,11 @@ use std::process::Command;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
 
-use super::harvest::{Verdict, open_files, stored};
-use super::rig::{Place, Process, RINGCRAWL, is_root, run, web};
+use crate::rig::folder::Folder;
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::{Process, RINGCRAWL, is_root, run};
+use crate::rig::skip;
+use crate::rig::web::web;
 
 /// Crawls into a disk of 2 MiB, verifies, tries again, makes room, goes on. `$0` is the program, `$1` the disk.
 const SCRIPT: &str = r#"
@@ -26,22 +29,22 @@ cp -r "$disk/crawl" "$out/crawl"
 
 fn fill(name: &str, shards: &str) -> Option<Verdict> {
     if !is_root() {
-        eprintln!("skipped: only root can mount a small disk");
+        skip("only root can mount a small disk");
         return None;
     }
-    let place = Place::new(name);
+    let folder = Folder::new(name);
     let (web, seed) = web(ModelConfig { sites: 40, pages: 1_500, addresses: 16, ..ModelConfig::default() });
-    let config = place.config(&web, "store.segment_bytes_max = \"1MiB\"\n");
-    std::fs::create_dir(place.at("disk")).expect("a folder");
+    let config = folder.config(&web, "store.segment_bytes_max = \"1MiB\"\n");
+    std::fs::create_dir(folder.at("disk")).expect("a folder");
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", SCRIPT, RINGCRAWL, &place.at("disk"), &place.at("")]);
+    command.args(["--mount", "sh", "-c", SCRIPT, RINGCRAWL, &folder.at("disk"), &folder.at("")]);
     command.args([&seed, "-c", &config, "--shards", shards]);
     let ended = Process::start(&mut command).end();
     if ended.code == 77 || ended.err.starts_with("unshare: ") {
-        eprintln!("skipped: this root may not mount: {}", ended.err);
+        skip(&format!("this root may not mount: {}", ended.err));
         return None;
     }
-    let said = |name: &str| std::fs::read_to_string(place.at(name)).unwrap_or_default();
+    let said = |name: &str| std::fs::read_to_string(folder.at(name)).unwrap_or_default();
     let codes: Vec<&str> = ended.out.lines().collect();
     assert_eq!(
         codes,
@@ -54,12 +57,12 @@ fn fill(name: &str, shards: &str) -> Option<Verdict> {
         let text = said(name);
         // The file that could not be written, in full, and the system's word for why.
         let line = text.lines().find(|line| line.contains("No space left")).unwrap_or_else(|| panic!("{name}: {text}"));
-        assert!(line.contains(&place.at("disk/crawl/")), "{line}");
+        assert!(line.contains(&folder.at("disk/crawl/")), "{line}");
     }
     assert!(said("first.err").contains("the same command goes on with it"), "{}", said("first.err"));
     let json = |name: &str| serde_json::from_str::<serde_json::Value>(&said(name)).expect("JSON");
     assert_eq!((&json("first.json")["ended"], &json("last.json")["ended"]), (&"failed".into(), &"finished".into()));
-    let dir = place.at("crawl");
+    let dir = folder.at("crawl");
     assert_eq!(open_files(&dir), [""; 0]);
     run(&["store", "verify", &dir]).expect(0);
     let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");

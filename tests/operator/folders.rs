@@ -6,70 +6,73 @@ use std::process::Command;
 
 use ringcrawl::web::ModelConfig;
 
-use super::rig::{Ended, Place, Process, RINGCRAWL, exists, is_root, run, start, web};
+use crate::rig::folder::Folder;
+use crate::rig::program::{Ended, Process, RINGCRAWL, exists, is_root, run, start};
+use crate::rig::skip;
+use crate::rig::web::web;
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
 const SEED: &str = "http://127.0.0.1:9/";
 
-/// Runs `crawl` in the place's `crawl`, which must stay as it is.
+/// Runs `crawl` in the folder's `crawl`, which must stay as it is.
 #[track_caller]
-fn refused(place: &Place, arguments: &[&str], words: &[&str]) -> Ended {
-    let before = place.content("crawl");
-    let dir = place.at("crawl");
+fn refused(folder: &Folder, arguments: &[&str], words: &[&str]) -> Ended {
+    let before = folder.content("crawl");
+    let dir = folder.at("crawl");
     let ended = run(&[&["crawl", SEED, "--dir", &dir], arguments].concat()).expect(2).says(&[&dir]).says(words);
-    assert!(place.content("crawl") == before, "{arguments:?} changed the directory");
+    assert!(folder.content("crawl") == before, "{arguments:?} changed the directory");
     ended
 }
 
 /// A crawl of no page, so that there is a crawl.
-fn begun(place: &Place, arguments: &[&str]) {
+fn begun(folder: &Folder, arguments: &[&str]) {
     let quick = ["--set", "robots.retries_max=0", "--set", "robots.retry_delay=1s"];
-    let dir = place.at("crawl");
+    let dir = folder.at("crawl");
     run(&[&["crawl", SEED, "--dir", &dir], &quick[..], arguments].concat()).expect(0);
 }
 
 #[test]
 fn directories_of_others() {
-    let place = Place::new("foreign");
-    std::fs::create_dir(place.at("crawl")).expect("a folder");
-    place.file("crawl/thesis.tex", "precious");
-    refused(&place, &[], &["is not empty and holds no crawl", "give an empty or a new directory"]);
-    refused(&place, &["--new"], &["is not empty"]);
-    std::fs::remove_file(place.at("crawl/thesis.tex")).expect("a file");
+    let folder = Folder::new("foreign");
+    std::fs::create_dir(folder.at("crawl")).expect("a folder");
+    folder.file("crawl/thesis.tex", "precious");
+    refused(&folder, &[], &["is not empty and holds no crawl", "give an empty or a new directory"]);
+    refused(&folder, &["--new"], &["is not empty"]);
+    std::fs::remove_file(folder.at("crawl/thesis.tex")).expect("a file");
     for (manifest, word) in [
         ("{\"format\": 9, \"engine\": 3}", "the crawl is of format 9, this ringcrawl reads format 1"),
         ("{\"format\": 1}", "damaged manifest"),
         ("{\"jobs\": []}", "names no format"),
         ("", "no manifest of a crawl"),
     ] {
-        place.file("crawl/crawl.json", manifest);
-        refused(&place, &[], &["crawl.json", word]);
+        folder.file("crawl/crawl.json", manifest);
+        refused(&folder, &[], &["crawl.json", word]);
     }
     // A file where a directory is wanted is the system's word, and is left alone.
-    let file = place.file("file", "precious");
+    let file = folder.file("file", "precious");
     run(&["crawl", SEED, "--dir", &file]).expect(1).says(&[&file, "Not a directory"]);
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
 }
 
 #[test]
 fn crawls_begun_with_other_settings() {
-    let place = Place::new("differs");
-    begun(&place, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
-    refused(&place, &["--shards", "3"], &["a crawl with crawl.shards 2, and 3 was asked for"]);
-    refused(&place, &["--set", "partition.key=host"], &["partition.key site, and host was asked for"]);
-    refused(&place, &["--set", "crawl.rng_seed=6"], &["crawl.rng_seed 5, and 6 was asked for"]);
-    refused(&place, &["--new"], &["holds a crawl already, and a new one was asked for"]);
+    let folder = Folder::new("differs");
+    begun(&folder, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
+    refused(&folder, &["--shards", "3"], &["a crawl with crawl.shards 2, and 3 was asked for"]);
+    refused(&folder, &["--set", "partition.key=host"], &["partition.key site, and host was asked for"]);
+    refused(&folder, &["--set", "crawl.rng_seed=6"], &["crawl.rng_seed 5, and 6 was asked for"]);
+    refused(&folder, &["--new"], &["holds a crawl already, and a new one was asked for"]);
     // What was fixed needs not be said again, and may be.
-    let dir = place.at("crawl");
+    let dir = folder.at("crawl");
     run(&["crawl", SEED, "--dir", &dir]).expect(0);
     run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(0);
 }
 
 #[test]
 fn a_directory_that_another_crawl_holds() {
-    let place = Place::new("locked");
+    let folder = Folder::new("locked");
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
-    let (dir, config) = (place.at("crawl"), place.config(&web, "crawl.shards = 1"));
+    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 1"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config];
     let mut first = start(&arguments);
     first.wait_until("the first page", || web.report().requests > 2);
@@ -88,63 +91,63 @@ fn a_directory_that_another_crawl_holds() {
 /// Who forgets the configuration of a crawl of others when going on with it would end every URL as forbidden.
 #[test]
 fn a_crawl_of_others_resumed_without_a_name() {
-    let place = Place::new("nameless-resume");
+    let folder = Folder::new("nameless-resume");
     let identity = "agent.name = \"bot\"\nagent.url = \"https://example.org/bot\"\nagent.email = \"bot@example.org\"\n";
     // No name server answers here: nobody is asked, and the seed waits.
     let waits = format!("{identity}dns.servers = [\"127.0.0.1:9\"]\ncrawl.shards = 1\ncrawl.time_max = \"300ms\"\n");
-    let (dir, config) = (place.at("crawl"), place.file("config.toml", &waits));
+    let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &waits));
     run(&["crawl", "http://a.example/", "--dir", &dir, "-c", &config]).expect(0);
-    let before = place.content("crawl");
+    let before = folder.content("crawl");
     for arguments in [&[SEED][..], &[]] {
         let arguments = [&["crawl", "--dir", &dir], arguments].concat();
         run(&arguments).expect(2).says(&["http://a.example/ is not on this machine", "agent.email"]);
     }
-    assert!(place.content("crawl") == before, "the crawl was touched");
+    assert!(folder.content("crawl") == before, "the crawl was touched");
     run(&["crawl", "--dir", &dir, "-c", &config]).expect(0);
 }
 
 #[test]
 fn directories_without_permission() {
     if !is_root() {
-        eprintln!("skipped: only root can run the program as another user");
+        skip("only root can run the program as another user");
         return;
     }
-    let place = Place::new("permission");
-    // As /tmp's owner sees it, the place is for everybody; what is in it is not.
+    let folder = Folder::new("permission");
+    // As /tmp's owner sees it, the folder is for everybody; what is in it is not.
     let open = |path: &str, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions");
     };
-    open(&place.at(""), 0o755);
+    open(&folder.at(""), 0o755);
     for (name, mode) in [("closed", 0o700), ("read-only", 0o755)] {
-        std::fs::create_dir(place.at(name)).expect("a folder");
-        open(&place.at(name), mode);
+        std::fs::create_dir(folder.at(name)).expect("a folder");
+        open(&folder.at(name), mode);
     }
     // Where it was built other users may have no way to it: below root's home, say.
-    let program = place.at("ringcrawl");
+    let program = folder.at("ringcrawl");
     std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
     open(&program, 0o755);
     let as_nobody = |arguments: &[&str]| {
         Process::start(Command::new(&program).args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/")).end()
     };
     as_nobody(&["--version"]).expect(0);
-    for dir in ["closed", "closed/new", "read-only", "read-only/new"].map(|name| place.at(name)) {
+    for dir in ["closed", "closed/new", "read-only", "read-only/new"].map(|name| folder.at(name)) {
         as_nobody(&["crawl", SEED, "--dir", &dir]).expect(1).says(&[&dir, "Permission denied"]);
     }
-    assert!(!exists(&place.at("closed/new")) && !exists(&place.at("read-only/new")));
-    assert_eq!(place.content("closed").len() + place.content("read-only").len(), 2, "they are still empty");
-    let seeds = place.file("seeds.txt", SEED);
+    assert!(!exists(&folder.at("closed/new")) && !exists(&folder.at("read-only/new")));
+    assert_eq!(folder.content("closed").len() + folder.content("read-only").len(), 2, "they are still empty");
+    let seeds = folder.file("seeds.txt", SEED);
     open(&seeds, 0o600);
     as_nobody(&["crawl", "--seeds", &seeds, "--dir", "/nowhere"]).expect(2).says(&["seeds.txt", "Permission denied"]);
-    let config = place.file("config.toml", "");
+    let config = folder.file("config.toml", "");
     open(&config, 0o600);
     as_nobody(&["crawl", SEED, "-c", &config, "--dir", "/nowhere"])
         .expect(2)
         .says(&["config.toml", "Permission denied"]);
     // A crawl of another user's is not gone on with, and not harmed.
-    begun(&place, &[]);
-    let before = place.content("crawl");
-    as_nobody(&["crawl", "--dir", &place.at("crawl")]).expect(1).says(&[&place.at("crawl"), "Permission denied"]);
-    assert!(place.content("crawl") == before);
+    begun(&folder, &[]);
+    let before = folder.content("crawl");
+    as_nobody(&["crawl", "--dir", &folder.at("crawl")]).expect(1).says(&[&folder.at("crawl"), "Permission denied"]);
+    assert!(folder.content("crawl") == before);
 }
 
 /// "nobody", on every Linux.

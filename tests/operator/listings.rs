@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
-use super::harvest::stored;
-use super::rig::{Place, run};
+use crate::rig::folder::Folder;
+use crate::rig::harvest::stored;
+use crate::rig::program::run;
 
 /// Path, type, further header fields, body.
 const PAGES: [(&str, &str, &str, &str); 12] = [
@@ -70,8 +71,8 @@ fn serve() -> u16 {
 }
 
 /// The paths stored, and the summary.
-fn crawl(place: &Place, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
-    let (dir, seed) = (place.at(name), format!("http://127.0.0.1:{port}/"));
+fn crawl(folder: &Folder, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
+    let (dir, seed) = (folder.at(name), format!("http://127.0.0.1:{port}/"));
     let mut arguments = vec!["crawl", &seed, "--dir", &dir, "--json", "-", "--set", "politeness.host_delay=0s"];
     arguments.extend(["--set", "politeness.ip_delay=0s"]);
     more.iter().for_each(|set| arguments.extend(["--set", set]));
@@ -86,8 +87,8 @@ fn paths(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn links_are_found_in_what_is_no_html() {
-    let (place, port) = (Place::new("listings"), serve());
-    let (found, json) = crawl(&place, "all", port, &["links.sitemaps=robots"]);
+    let (folder, port) = (Folder::new("listings"), serve());
+    let (found, json) = crawl(&folder, "all", port, &["links.sitemaps=robots"]);
     assert_eq!(
         found,
         paths("/ /feed /lie.pdf /by-header /by-feed /by-list /index.xml /map.xml.gz /by-map?a=1&b=2 /by-page")
@@ -95,17 +96,17 @@ fn links_are_found_in_what_is_no_html() {
     let count = |name: &str| json[name].as_u64().expect("a number");
     // The feed, the index, the map and the list; the PDF that says so and the one that does not.
     assert_eq!((count("listings"), count("pdfs"), count("not_stored")), (4, 2, 0), "{json}");
-    let (found, json) = crawl(&place, "html", port, &["links.documents=html", "links.sitemaps=robots"]);
+    let (found, json) = crawl(&folder, "html", port, &["links.documents=html", "links.sitemaps=robots"]);
     assert_eq!(found, paths("/ /feed /lie.pdf /by-header /index.xml"));
     assert_eq!(json["listings"], 0);
-    let (found, _) = crawl(&place, "xml", port, &["links.documents=xml"]);
+    let (found, _) = crawl(&folder, "xml", port, &["links.documents=xml"]);
     assert_eq!(found, paths("/ /feed /lie.pdf /by-header /by-feed"));
 }
 
 #[test]
 fn what_is_stored_goes_by_type() {
-    let (place, port) = (Place::new("types"), serve());
-    let (found, json) = crawl(&place, "crawl", port, &["store.types=application/*, text/plain"]);
+    let (folder, port) = (Folder::new("types"), serve());
+    let (found, json) = crawl(&folder, "crawl", port, &["store.types=application/*, text/plain"]);
     assert_eq!(found, paths("/by-header /by-list"));
     assert_eq!((&json["not_stored"], &json["responses"]), (&4.into(), &7.into()), "{json}");
 }

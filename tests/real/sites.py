@@ -11,6 +11,7 @@ Leaves to others: ports, certificates and configuration files (servers.py); hand
 """
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from html import escape
@@ -89,19 +90,32 @@ def unpack(cache: Path, wanted: list = SITES) -> None:
         return
     debs = cache / "debs"
     debs.mkdir(parents=True, exist_ok=True)
-    for old in debs.glob("*.deb"):
-        old.unlink()
     print(f"downloading {len(missing)} documentation packages", flush=True)
-    download = ["apt-get", "-q", "download", *missing]
-    if subprocess.run(download, cwd=debs, stdout=subprocess.DEVNULL, timeout=600).returncode != 0:
-        # Lists of some days ago name versions that the servers have no more.
-        subprocess.run(["apt-get", "-q", "update"], stdout=subprocess.DEVNULL, timeout=300)
-        subprocess.run(download, cwd=debs, check=True, stdout=subprocess.DEVNULL, timeout=600)
+    download(debs, missing)
     for package in missing:
         (deb,) = debs.glob(package + "_*.deb")
         partial = cache / (package + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
         subprocess.run(["dpkg-deb", "-x", deb, partial], check=True, timeout=120)
         partial.rename(cache / package)
+        deb.unlink()
+
+
+def download(debs: Path, packages: list) -> None:
+    """One file a package in `debs`, which holds nothing else afterwards."""
+    command = ["apt-get", "-q", "download", *packages]
+    clear(debs)
+    if subprocess.run(command, cwd=debs, stdout=subprocess.DEVNULL, timeout=600).returncode != 0:
+        # Lists of some days ago name versions that the servers have no more. Those that they still had have come, and
+        # would lie beside the new ones.
+        clear(debs)
+        subprocess.run(["apt-get", "-q", "update"], stdout=subprocess.DEVNULL, timeout=300)
+        subprocess.run(command, cwd=debs, check=True, stdout=subprocess.DEVNULL, timeout=600)
+
+
+def clear(debs: Path) -> None:
+    """Takes all packages away."""
+    for deb in debs.glob("*.deb"):
         deb.unlink()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks our .warc.zst segments with tools that others wrote (every record of ours carries digests).
+"""Checks our .warc.zst segments with tools that others wrote (every record of ours carries a digest).
 
 For each segment: FastWARC iterates it as it lies and verifies block and payload digests; every record's frame is
 decoded alone at its offset; `zstd -d` decodes it, and `warcio check` passes on the result with the same number of
@@ -33,9 +33,12 @@ def fastwarc_records(path, problems):
         for record in ArchiveIterator(stream, parse_http=False, max_header_len=1 << 20):
             ids.append(record.record_id)
             record.freeze()
-            if not record.verify_block_digest():
+            digests = [record.headers.get(f"WARC-{what}-Digest") is not None for what in ("Block", "Payload")]
+            if not any(digests):
+                problems.append(f"{record.record_id}: no digest")
+            if digests[0] and not record.verify_block_digest():
                 problems.append(f"{record.record_id}: FastWARC: block digest")
-            if record.headers.get("WARC-Payload-Digest") is not None:
+            if digests[1]:
                 record.parse_http(max_header_len=1 << 20)
                 if not record.verify_payload_digest():
                     problems.append(f"{record.record_id}: FastWARC: payload digest")

@@ -1,24 +1,13 @@
 //! The cases of html5lib-tests that bear on tags, attributes, references and encodings, read where they are.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 
 use super::super::block::with_each;
 use super::super::charset;
 use super::super::tokenizer::RawText;
 use super::super::value::{self, Decoder};
+use super::conformance;
 use super::twin::{Attributes, Read, StartOrEnd};
-
-/// The directory `part` of the conformance data next to the project, if it is there.
-fn conformance(part: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance").join(part);
-    if !root.is_dir() {
-        println!("skipped: no conformance data");
-        return None;
-    }
-    Some(root)
-}
 
 fn tokenizer_tests() -> Vec<(String, Value)> {
     let Some(root) = conformance("html/html5lib-tests/tokenizer") else { return Vec::new() };

@@ -256,13 +256,9 @@ fn check_real(rng_seed: u64, rounds: usize, pages: &[String]) {
 
 /// Some real pages, as text, where there are any.
 fn real_pages() -> Vec<String> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance/html/pages");
-    let Ok(dirs) = std::fs::read_dir(root) else {
-        println!("skipped: no conformance data");
-        return Vec::new();
-    };
+    let Some(root) = super::conformance("html/pages") else { return Vec::new() };
     let mut pages = Vec::new();
-    for dir in dirs.flatten() {
+    for dir in std::fs::read_dir(root).unwrap().flatten() {
         for file in std::fs::read_dir(dir.path()).into_iter().flatten().flatten().take(100) {
             let mut bytes = Vec::new();
             let mut gz = flate2::read::MultiGzDecoder::new(std::fs::File::open(file.path()).unwrap());

@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ringcrawl::links::{Kind, Kinds, scan_raw};
 use ringcrawl::url::Absolute;
 use serde_json::Value;
+
+use crate::rig::conformance;
 
 /// Pages where the oracle is behind the standard: its parser still drops all but options from `<select>`, which the
 /// standard stopped doing in 2025.
@@ -156,13 +158,4 @@ fn read_gz(path: &Path) -> Vec<u8> {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes).expect("gzip");
     bytes
-}
-
-fn conformance(part: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance").join(part);
-    if !root.is_dir() {
-        println!("skipped: no conformance data");
-        return None;
-    }
-    Some(root)
 }

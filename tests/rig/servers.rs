@@ -1,89 +1,15 @@
-//! Hands, jobs and servers.
+//! Servers for the hands, and what they were asked.
 //!
-//! Decides: servers are plain threads of the standard library, so that nothing of the crawler's own is on both sides.
+//! Decides: plain threads of the standard library, so that nothing of the crawler's own is on both sides.
 
-use std::future::Future;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::rc::Rc;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringcrawl::config::{Config, PrivateAddresses};
-use ringcrawl::fetch::{Exchange, Hands};
-use ringcrawl::outcome::{Failure, FetchJob, JobKind};
-use ringcrawl::ring::Runtime;
-use ringcrawl::time::Instant;
-use ringcrawl::url::Url;
-
-pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-/// Held for reading by each test, for writing by the one that counts the process's descriptors.
-pub static ALONE: RwLock<()> = RwLock::new(());
-
-/// Short times.
-pub fn config() -> Config {
-    let mut config = Config::default();
-    config.fetch.connect_timeout = Duration::from_secs(2);
-    config.fetch.tls_timeout = Duration::from_secs(2);
-    config.fetch.first_byte_timeout = Duration::from_secs(2);
-    config.fetch.deadline = Duration::from_secs(5);
-    config.fetch.header_bytes_max = 64 << 10;
-    config.fetch.header_count_max = 256;
-    config.fetch.body_wire_bytes_max = 8 << 20;
-    config.fetch.body_bytes_max = 16 << 20;
-    config.fetch.in_flight_max = 256;
-    config.fetch.idle_connections_max = 16;
-    config.fetch.idle_timeout = Duration::from_secs(5);
-    config.fetch.private_addresses = PrivateAddresses::Loopback;
-    config.dns.timeout = Duration::from_secs(1);
-    config.dns.in_flight_max = 8;
-    config.dns.ttl_min = Duration::from_secs(60);
-    config.dns.ttl_max = Duration::from_secs(86_400);
-    config.dns.servers = vec![SocketAddr::new(LOOPBACK, 9)];
-    config
-}
-
-/// The defaults, fit for loopback, and `more`.
-pub fn config_with(more: &str) -> Config {
-    let mut config = Config::parse(more, "test").unwrap_or_else(|errors| panic!("{errors:?}"));
-    config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
-    config.fetch.in_flight_max = 16;
-    config
-}
-
-/// Runs a test that is not the one which counts descriptors.
-pub fn with_hands<F: Future<Output = ()>>(config: &Config, test: impl FnOnce(Rc<Hands>) -> F) {
-    let _shared = ALONE.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let runtime = Runtime::new(256).expect("io_uring");
-    runtime.block_on(async {
-        let hands = Rc::new(Hands::new(config, "testcrawl/1.0".to_owned()).expect("hands"));
-        test(hands.clone()).await;
-        assert_eq!(hands.buffers_lent(), 0, "blocks are still lent");
-        assert_eq!(hands.deadlines().live(), 0, "deadlines are still set");
-    });
-}
-
-pub fn job(url: &str) -> FetchJob {
-    FetchJob {
-        id: 1,
-        host: 0,
-        kind: JobKind::Page,
-        url: Url::parse(url).expect("url"),
-        addr: Some(LOOPBACK),
-        both_families: false,
-        others: Vec::new(),
-        depth: 0,
-        attempt: 0,
-        deadline: Instant::NEVER,
-        rest: Duration::ZERO,
-    }
-}
-
-pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Exchange, Failure> {
-    hands.exchange(&job(url)).await
-}
+use super::certificates;
+use super::hands::LOOPBACK;
 
 /// A server that gives each connection, with its number, to a thread that runs `serve`.
 pub fn server(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -163,18 +89,7 @@ fn answer(stream: &mut (impl Read + Write), peer: SocketAddr, noted: &Asked, fie
 
 /// The same over TLS, with a certificate that nobody signed.
 pub fn secure_server() -> (SocketAddr, Asked) {
-    let key = rcgen::KeyPair::generate().expect("key");
-    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("params");
-    let certificate = params.self_signed(&key).expect("certificate");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .expect("certificate and key");
-    let config = Arc::new(config);
+    let config = certificates::self_signed("localhost");
     let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
     let addr = listener.local_addr().expect("address");
     let asked: Asked = Arc::default();

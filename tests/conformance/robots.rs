@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::PathBuf;
 
 use ringcrawl::robots::{Rules, path_of};
 use serde::Deserialize;
+
+use crate::rig::conformance;
 
 const BODY_BYTES_MAX: usize = 512 * 1024;
 
@@ -53,12 +54,7 @@ impl Case {
 }
 
 fn data(name: &str) -> Option<Vec<u8>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance/robots").join(name);
-    let bytes = std::fs::read(path).ok();
-    if bytes.is_none() {
-        println!("skipped: no conformance data");
-    }
-    bytes
+    Some(std::fs::read(conformance(&format!("robots/{name}"))?).expect("conformance data"))
 }
 
 fn cases(name: &str) -> Option<Vec<Case>> {

@@ -3,19 +3,16 @@
 //! Where the `url` crate departs from the standard the tests print the case and hold the number.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use ringcrawl::url::{Base, Scheme, Url, site_of};
 use serde_json::Value;
 
+use crate::rig::conformance;
+use crate::rig::program::RINGCRAWL;
+
 fn data(name: &str) -> Option<Vec<u8>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance").join(name);
-    let bytes = std::fs::read(path).ok();
-    if bytes.is_none() {
-        println!("skipped: no conformance data");
-    }
-    bytes
+    Some(std::fs::read(conformance(name)?).expect("conformance data"))
 }
 
 /// The objects of a list that has comments, plain texts, between them.
@@ -55,7 +52,7 @@ fn is_crawlable(url: &str) -> bool {
 fn wpt_vectors_on_the_command_line() {
     let Some(cases) = cases("url/urltestdata.json") else { return };
     let questions: String = cases.iter().map(|case| format!("{case}\n")).collect();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ringcrawl"))
+    let mut child = Command::new(RINGCRAWL)
         .args(["inspect", "url", "--jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -99,6 +96,7 @@ fn wpt_vectors_on_the_command_line() {
         }
     }
     println!("urltestdata: {departures} departures in {}, none of them http(s)", cases.len());
+    assert!(departures <= 49, "{departures}");
 }
 
 /// The library's own types give the standard's URL less fragment and credentials.
@@ -231,4 +229,5 @@ fn real_urls() {
         base = Base::new(&url);
     }
     println!("real URLs: {changed} of {count} are written in another way");
+    assert!(count > 600_000 && changed <= 7, "{changed} of {count}");
 }

@@ -12,7 +12,7 @@ use ringcrawl::store::{Capture, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
-use crate::steered;
+use super::steered;
 
 const NAME: &str = "a.warc.zst";
 
@@ -74,7 +74,7 @@ fn round_trip(data: &[u8]) {
         head_bytes: &response.head_bytes,
         body,
         decoded: None,
-        chunked: data.len() % 2 == 0,
+        chunked: data.len().is_multiple_of(2),
         truncated: None,
         metadata: &[("via", &text)],
         status: response.status,

@@ -11,7 +11,7 @@ use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{Failure, Outcome};
 use ringcrawl::ring::Runtime;
 
-use crate::steered;
+use super::steered;
 
 const NAME: &str = "a.example";
 /// NAME as a question of class IN; its type comes between.

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use ringcrawl::http::{CodingProblem, Decoded, Headers, Limits, Method, ResponseReader, decode_content};
 
-use crate::steered;
+use super::steered;
 
 const BYTES_MAX: usize = 256 << 10;
 

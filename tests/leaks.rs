@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringcrawl::fetch::Hands;
+use ringcrawl::lab::Rng;
 use ringcrawl::outcome::Failure;
 use ringcrawl::ring::{self, Runtime};
 
-use super::rig::*;
+use crate::rig::hands::*;
+use crate::rig::servers::*;
 
 #[test]
 fn aborted_fetches_leave_nothing_behind() {
@@ -108,7 +110,7 @@ fn dropped_fetches_leave_nothing_behind() {
     let runtime = Runtime::new(256).expect("io_uring");
     runtime.block_on(async {
         let hands = Rc::new(Hands::new(&config, "testcrawl/1.0".to_owned()).expect("hands"));
-        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = Rng::new(7);
         let mut first = None;
         for _round in 0..20 {
             let tasks: Vec<_> = (0..100)
@@ -120,11 +122,8 @@ fn dropped_fetches_leave_nothing_behind() {
                 })
                 .collect();
             for task in tasks {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                if state.is_multiple_of(5) {
-                    tokio::time::sleep(Duration::from_micros(state >> 10 & 0x7ff)).await;
+                if random.percent(20) {
+                    tokio::time::sleep(Duration::from_micros(random.below(2_048))).await;
                 }
                 task.abort();
                 // Either it was done before, and well, or it was dropped.

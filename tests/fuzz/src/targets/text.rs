@@ -4,7 +4,7 @@ use ringcrawl::links::{self, Document, Kinds, Page, Summary, Xml, scan, scan_raw
 use ringcrawl::robots::Rules;
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 
-use crate::steered;
+use super::steered;
 
 /// Rules need memory in proportion, do not depend on line ends or on what lies behind the limit, and never forbid
 /// robots.txt itself.

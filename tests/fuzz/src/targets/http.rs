@@ -1,10 +1,11 @@
 //! HTTP: heads, the chunked coding against a slow twin, whole responses in pieces.
 
 use ringcrawl::http::{Framing, HttpError, Limits, Method, Progress, Response, ResponseReader, decode_content};
+use ringcrawl::lab::Rng;
 use ringcrawl::outcome::Truncated;
 use ringcrawl::store::head::{Undone, write_stored_head};
 
-use crate::{random, steered};
+use super::steered;
 
 const LIMITS: Limits = Limits {
     header_bytes_max: 4_096,
@@ -183,16 +184,15 @@ pub fn chunked(data: &[u8]) {
             assert_eq!(kept, keep_alive);
         }
     }
-    let mut state = u64::from(steer) << 8 | 1;
+    // From what is in the data, so that an input repeats itself.
+    let mut random = Rng::new(u64::from(steer));
     let mut coded = HEAD.to_vec();
     let mut rest = text;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(1 + random(&mut state) % rest.len());
-        let extension = ["", " ", ";a=b", "\t;x"][random(&mut state) % 4];
-        let line_end = ["\r\n", "\n"][random(&mut state) % 2];
-        coded.extend_from_slice(
-            format!("{:0>1$x}{extension}{line_end}", piece.len(), random(&mut state) % 6).as_bytes(),
-        );
+        let (piece, after) = rest.split_at(1 + random.index(rest.len()));
+        let extension = *random.pick(&["", " ", ";a=b", "\t;x"]);
+        let line_end = *random.pick(&["\r\n", "\n"]);
+        coded.extend_from_slice(format!("{:0>1$x}{extension}{line_end}", piece.len(), random.index(6)).as_bytes());
         coded.extend_from_slice(piece);
         coded.extend_from_slice(line_end.as_bytes());
         rest = after;
@@ -226,9 +226,9 @@ pub fn response(data: &[u8]) {
     let cut = steer & 2 != 0;
     let whole = read(method, std::iter::once(text), cut);
     assert_eq!(whole, read(method, text.chunks(1), cut), "byte by byte");
-    let (mut state, mut rest, mut pieces) = (u64::from(steer) + 1, text, Vec::new());
+    let (mut random, mut rest, mut pieces) = (Rng::new(u64::from(steer)), text, Vec::new());
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(random(&mut state) % (rest.len() + 1));
+        let (piece, after) = rest.split_at(random.index(rest.len() + 1));
         pieces.push(piece);
         rest = after;
     }

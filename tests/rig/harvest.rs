@@ -11,6 +11,7 @@ use ringcrawl::store::digest::Sha256;
 use ringcrawl::store::index::Entry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
+use ringcrawl::time::UnixTime;
 use ringcrawl::web::truth::{Expected, Truth};
 
 /// What was stored: every capture of every page.
@@ -99,6 +100,32 @@ impl Verdict {
         }
         usize::from(applies)
     }
+}
+
+/// When the fetch of each capture of each page began, in order.
+pub fn times(dir: &str) -> BTreeMap<String, Vec<UnixTime>> {
+    let mut times: BTreeMap<String, Vec<UnixTime>> = BTreeMap::new();
+    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
+        let mut reader = SegmentReader::open(&segment).expect("a segment");
+        while let Some(record) = reader.next_record().expect("a record") {
+            let url = record.head.target_uri().to_owned();
+            if record.head.kind() == "response" && !url.ends_with("/robots.txt") {
+                let date = record.head.get("WARC-Date").unwrap_or_default();
+                times.entry(url).or_default().push(parse_date(date).unwrap_or_else(|| panic!("no date: {date}")));
+            }
+        }
+    }
+    times.values_mut().for_each(|times| times.sort_unstable());
+    times
+}
+
+/// `2026-11-21T08:40:32.000001Z`
+fn parse_date(text: &str) -> Option<UnixTime> {
+    let (seconds, micros) = text.strip_suffix('Z')?.split_once('.')?;
+    let mut numbers = seconds.split(['-', 'T', ':']).map(|number| number.parse().ok());
+    let mut next = || numbers.next()?;
+    let time = UnixTime::from_civil(next()?, next()?, next()?, next()?, next()?, next()?)?;
+    Some(UnixTime::from_micros(time.as_micros() + micros.parse::<u64>().ok()?))
 }
 
 /// Files below `dir` whose name ends in `.open`: segments that nobody closed.

@@ -1,0 +1,82 @@
+//! Hands, and jobs for them.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::RwLock;
+use std::time::Duration;
+
+use ringcrawl::config::{Config, PrivateAddresses};
+use ringcrawl::fetch::{Exchange, Hands};
+use ringcrawl::outcome::{Failure, FetchJob, JobKind};
+use ringcrawl::ring::Runtime;
+use ringcrawl::time::Instant;
+use ringcrawl::url::Url;
+
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Held for reading by each test, for writing by the one that counts the process's descriptors.
+pub static ALONE: RwLock<()> = RwLock::new(());
+
+/// Short times.
+pub fn config() -> Config {
+    let mut config = Config::default();
+    config.fetch.connect_timeout = Duration::from_secs(2);
+    config.fetch.tls_timeout = Duration::from_secs(2);
+    config.fetch.first_byte_timeout = Duration::from_secs(2);
+    config.fetch.deadline = Duration::from_secs(5);
+    config.fetch.header_bytes_max = 64 << 10;
+    config.fetch.header_count_max = 256;
+    config.fetch.body_wire_bytes_max = 8 << 20;
+    config.fetch.body_bytes_max = 16 << 20;
+    config.fetch.in_flight_max = 256;
+    config.fetch.idle_connections_max = 16;
+    config.fetch.idle_timeout = Duration::from_secs(5);
+    config.fetch.private_addresses = PrivateAddresses::Loopback;
+    config.dns.timeout = Duration::from_secs(1);
+    config.dns.in_flight_max = 8;
+    config.dns.ttl_min = Duration::from_secs(60);
+    config.dns.ttl_max = Duration::from_secs(86_400);
+    config.dns.servers = vec![SocketAddr::new(LOOPBACK, 9)];
+    config
+}
+
+/// The defaults, fit for loopback, and `more`.
+pub fn config_with(more: &str) -> Config {
+    let mut config = Config::parse(more, "test").unwrap_or_else(|errors| panic!("{errors:?}"));
+    config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
+    config.fetch.in_flight_max = 16;
+    config
+}
+
+/// Runs a test that is not the one which counts descriptors.
+pub fn with_hands<F: Future<Output = ()>>(config: &Config, test: impl FnOnce(Rc<Hands>) -> F) {
+    let _shared = ALONE.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let runtime = Runtime::new(256).expect("io_uring");
+    runtime.block_on(async {
+        let hands = Rc::new(Hands::new(config, "testcrawl/1.0".to_owned()).expect("hands"));
+        test(hands.clone()).await;
+        assert_eq!(hands.buffers_lent(), 0, "blocks are still lent");
+        assert_eq!(hands.deadlines().live(), 0, "deadlines are still set");
+    });
+}
+
+pub fn job(url: &str) -> FetchJob {
+    FetchJob {
+        id: 1,
+        host: 0,
+        kind: JobKind::Page,
+        url: Url::parse(url).expect("url"),
+        addr: Some(LOOPBACK),
+        both_families: false,
+        others: Vec::new(),
+        depth: 0,
+        attempt: 0,
+        deadline: Instant::NEVER,
+        rest: Duration::ZERO,
+    }
+}
+
+pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Exchange, Failure> {
+    hands.exchange(&job(url)).await
+}
