@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use ringcrawl::config::Config;
-use ringcrawl::fetch::{Exchange, Hands};
+use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::Failure;
+use ringcrawl::transaction::Transaction;
 
 use crate::rig::certificates::Authority;
 use crate::rig::hands;
@@ -74,7 +75,7 @@ impl Drop for Server {
     }
 }
 
-async fn get(hands: &Rc<Hands>, host: &str, server: &Server) -> Result<Exchange, Failure> {
+async fn get(hands: &Rc<Hands>, host: &str, server: &Server) -> Result<Transaction, Failure> {
     hands::get(hands, &format!("https://{host}.example.test:{}/", server.port)).await
 }
 

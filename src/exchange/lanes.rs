@@ -30,6 +30,8 @@ pub struct Lanes {
     waiting_bytes: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
+    /// Messages of other kinds that wait.
+    said: u64,
     /// Messages that were sent and not yet acknowledged.
     unacknowledged: u64,
     /// Accepted messages that were not yet acknowledged to their senders.
@@ -90,6 +92,8 @@ struct Lane {
     /// Number of the last message accepted from there, and of the last that we acknowledged.
     accepted: u64,
     told: u64,
+    /// The acknowledgement may not wait for company any longer.
+    must_tell: bool,
 }
 
 #[derive(Debug)]
@@ -130,6 +134,7 @@ impl Lanes {
             ready: VecDeque::new(),
             waiting_bytes: 0,
             urls: 0,
+            said: 0,
             unacknowledged: 0,
             owed: 0,
             tick: None,
@@ -172,8 +177,12 @@ impl Lanes {
 
     /// Adds a message of another kind for shard `to`.
     pub fn say(&mut self, to: u16, kind: Kind, content: Vec<u8>) {
-        self.lanes[usize::from(to)].waiting.push_back((kind, Content::Bytes(content)));
-        self.make_ready(to);
+        self.said += 1;
+        let lane = &mut self.lanes[usize::from(to)];
+        lane.waiting.push_back((kind, Content::Bytes(content)));
+        if lane.refused.is_none() {
+            self.make_ready(to);
+        }
     }
 
     /// The next message that a ring should take at `now`.
@@ -244,7 +253,10 @@ impl Lanes {
         lane.accepted = number;
         self.owed += 1;
         if self.hurry {
-            self.make_ready(from);
+            lane.must_tell = true;
+            if lane.refused.is_none() {
+                self.make_ready(from);
+            }
         } else {
             self.wait_for_tick(now);
         }
@@ -276,7 +288,7 @@ impl Lanes {
 
     /// Whether everything for other shards was sent and is acknowledged, and all they sent is acknowledged to them.
     pub fn is_drained(&self) -> bool {
-        self.urls == 0 && self.unacknowledged == 0 && self.owed == 0 && self.ready.is_empty() && self.again.is_none()
+        self.urls == 0 && self.said == 0 && self.unacknowledged == 0 && self.owed == 0
     }
 
     /// When there is something to do: batches close, a full ring is tried again, or a message may be sent
@@ -293,22 +305,23 @@ impl Lanes {
         let lane = &mut self.lanes[usize::from(to)];
         let owed = lane.accepted - lane.told;
         let Some((kind, content)) = lane.waiting.pop_front() else {
-            if owed == 0 {
+            if owed == 0 || !lane.must_tell {
                 return None;
             }
             let header = Header { kind: Kind::Acknowledgement, number: 0, acknowledged: lane.accepted };
-            lane.told = lane.accepted;
+            (lane.told, lane.must_tell) = (lane.accepted, false);
             self.owed -= owed;
             return Some(Outgoing { to, bytes: header.with(&[]), urls: 0, wake: self.hurry });
         };
         lane.sent += 1;
-        lane.told = lane.accepted;
+        (lane.told, lane.must_tell) = (lane.accepted, false);
         self.owed -= owed;
         self.unacknowledged += 1;
         let urls = content.urls();
         self.urls -= urls;
-        if let Content::Urls(batch) = &content {
-            self.waiting_bytes -= batch.as_bytes().len();
+        match &content {
+            Content::Urls(batch) => self.waiting_bytes -= batch.as_bytes().len(),
+            Content::Bytes(_) => self.said -= 1,
         }
         let header = Header { kind, number: lane.sent, acknowledged: lane.accepted };
         let wake = self.hurry || kind != Kind::Urls || urls >= self.limits.batch_urls_max as u64;
@@ -334,9 +347,12 @@ impl Lanes {
             if !self.lanes[usize::from(to)].open.is_empty() {
                 self.close(to, spool);
             }
-            let lane = &self.lanes[usize::from(to)];
-            if lane.accepted > lane.told && lane.refused.is_none() {
-                self.make_ready(to);
+            let lane = &mut self.lanes[usize::from(to)];
+            if lane.accepted > lane.told {
+                lane.must_tell = true;
+                if lane.refused.is_none() {
+                    self.make_ready(to);
+                }
             }
         }
     }
@@ -473,8 +489,8 @@ mod tests {
             lanes.push(Instant::ZERO, to, 0, "http://a.test/", &mut spool);
             lanes.next_message(at(100), &mut spool).expect("a message").bytes
         };
-        two.receive(at(100), 0, &message(&mut one, 1));
-        one.receive(at(100), 1, &message(&mut two, 0));
+        two.receive(Instant::ZERO, 0, &message(&mut one, 1));
+        one.receive(Instant::ZERO, 1, &message(&mut two, 0));
         assert!((one.unacknowledged, one.owed) == (0, 1) && (two.unacknowledged, two.owed) == (1, 0));
         one.hurry();
         let acknowledgement = one.next_message(at(101), &mut spool).expect("in a hurry it does not wait for a tick");

@@ -210,7 +210,7 @@ mod tests {
                                     }
                                 }
                                 let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
-                                spool.finished_read(block);
+                                assert!(spool.finished_read(block).is_some());
                                 queue.returned(UrlBatch::from_bytes(bytes).unwrap());
                                 queue.pop()
                             }

@@ -10,11 +10,13 @@ mod fake_dns;
 mod fake_http;
 mod fake_server;
 mod fake_web;
+mod resolver;
 mod rng;
 mod simulation;
 
 pub use fake_disk::FakeDisk;
 pub use fake_server::FakeServers;
 pub use fake_web::FakeWeb;
+pub use resolver::Resolver;
 pub use rng::Rng;
 pub use simulation::{Report, Simulation};

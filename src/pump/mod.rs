@@ -50,9 +50,13 @@ pub struct Task {
 pub fn run(task: Task) -> Result<(), String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
     control.posts()[usize::from(index)].thread.announce();
-    let result = ring::Runtime::new(task.setup.config.fetch.in_flight_max)
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(Pump::start(task)));
+    let run = || {
+        ring::Runtime::new(task.setup.config.fetch.in_flight_max)
+            .map_err(|error| error.to_string())
+            .and_then(|runtime| runtime.block_on(Pump::start(task)))
+    };
+    // A panic in the shard's own turn is told as one of a task is.
+    let result = ring::caught(run).unwrap_or_else(|panic| Err(format!("a bug of ringcrawl: {panic}")));
     result.map_err(|error| {
         let error = format!("shard {index}: {error}");
         control.fail(error.clone());
@@ -103,6 +107,9 @@ impl Pump {
 
     async fn run(&mut self) -> Result<(), String> {
         loop {
+            if let Some(panic) = ring::panicked() {
+                return Err(format!("a bug of ringcrawl: {panic}"));
+            }
             let stage = stage::enter(Stage::Other);
             self.take_in();
             let carried = self.carry_out();

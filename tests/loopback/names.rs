@@ -1,9 +1,11 @@
 //! Names, from a server of the test's own.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RData, Record, RecordType, rdata};
+use ringcrawl::lab::Resolver;
 use ringcrawl::outcome::{Failure, Outcome};
 use ringcrawl::ring;
 
@@ -46,43 +48,44 @@ fn names_resolve() {
     let mut config = config();
     config.dns.servers = vec![names.addr];
     config.dns.hosts.insert("Table.Test".to_owned(), vec!["127.0.0.7".parse().expect("address")]);
-    with_hands(&config, |hands| async move {
+    with_hands(&config.clone(), |hands| async move {
+        let resolver = Rc::new(Resolver::new(&config, hands, 1));
         let resolved = |addrs: &[&str], seconds| Outcome::Resolved {
             addrs: addrs.iter().map(|addr| addr.parse().expect("address")).collect(),
             ttl: Duration::from_secs(seconds),
         };
         // Without asking.
-        assert_eq!(hands.resolve("table.test", false).await, resolved(&["127.0.0.7"], 86_400));
-        assert_eq!(hands.resolve("192.0.2.1", false).await, resolved(&["192.0.2.1"], 86_400));
-        assert_eq!(hands.resolve("[2001:db8::5]", false).await, resolved(&["2001:db8::5"], 86_400));
+        assert_eq!(resolver.resolve("table.test", false).await, resolved(&["127.0.0.7"], 86_400));
+        assert_eq!(resolver.resolve("192.0.2.1", false).await, resolved(&["192.0.2.1"], 86_400));
+        assert_eq!(resolver.resolve("[2001:db8::5]", false).await, resolved(&["2001:db8::5"], 86_400));
         let no_address = |seconds| Outcome::NoAddress { ttl: Duration::from_secs(seconds) };
         for no_name in ["", ".", "a..b", &"x".repeat(64), &"abc.".repeat(80)] {
-            assert_eq!(hands.resolve(no_name, false).await, no_address(3 * 3_600), "{no_name}");
+            assert_eq!(resolver.resolve(no_name, false).await, no_address(3 * 3_600), "{no_name}");
         }
         assert_eq!(names.asked(), 0);
 
-        assert_eq!(hands.resolve("short.test", false).await, resolved(&["127.0.0.2", "127.0.0.3"], 60));
+        assert_eq!(resolver.resolve("short.test", false).await, resolved(&["127.0.0.2", "127.0.0.3"], 60));
         assert_eq!(names.asked(), 1, "one query, no search list, no AAAA");
-        assert_eq!(hands.resolve("short.test.", false).await, resolved(&["127.0.0.2", "127.0.0.3"], 60));
+        assert_eq!(resolver.resolve("short.test.", false).await, resolved(&["127.0.0.2", "127.0.0.3"], 60));
         assert_eq!(names.asked(), 2, "nothing is kept here");
-        assert_eq!(hands.resolve("long.test", false).await, resolved(&["127.0.0.2"], 86_400));
-        assert_eq!(hands.resolve("an_hour.test", false).await, resolved(&["127.0.0.2"], 3_600));
-        assert_eq!(hands.resolve("alias.test", false).await, resolved(&["127.0.0.9"], 300));
-        assert_eq!(hands.resolve("six.test", false).await, resolved(&["2001:db8::1"], 900));
+        assert_eq!(resolver.resolve("long.test", false).await, resolved(&["127.0.0.2"], 86_400));
+        assert_eq!(resolver.resolve("an_hour.test", false).await, resolved(&["127.0.0.2"], 3_600));
+        assert_eq!(resolver.resolve("alias.test", false).await, resolved(&["127.0.0.9"], 300));
+        assert_eq!(resolver.resolve("six.test", false).await, resolved(&["2001:db8::1"], 900));
         for name in ["nx.test", "empty.test"] {
-            assert_eq!(hands.resolve(name, false).await, no_address(60), "{name}");
+            assert_eq!(resolver.resolve(name, false).await, no_address(60), "{name}");
         }
         for name in ["servfail.test", "refused.test"] {
-            assert_eq!(hands.resolve(name, false).await, Outcome::Failed(Failure::DnsFailed), "{name}");
+            assert_eq!(resolver.resolve(name, false).await, Outcome::Failed(Failure::DnsFailed), "{name}");
         }
         for name in ["silent.test", "junk.test"] {
-            assert_eq!(hands.resolve(name, false).await, Outcome::Failed(Failure::DnsTimeout), "{name}");
+            assert_eq!(resolver.resolve(name, false).await, Outcome::Failed(Failure::DnsTimeout), "{name}");
         }
         // More than may be asked for at once: all are answered all the same.
         let tasks: Vec<_> = (0..100)
             .map(|_| {
-                let hands = hands.clone();
-                ring::spawn(async move { hands.resolve("an_hour.test", false).await })
+                let resolver = Rc::clone(&resolver);
+                ring::spawn(async move { resolver.resolve("an_hour.test", false).await })
             })
             .collect();
         for task in tasks {

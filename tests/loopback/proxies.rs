@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
+use ringcrawl::lab::Resolver;
 use ringcrawl::outcome::{Failure, Outcome};
 
 use crate::rig::folder::Folder;
@@ -155,9 +156,10 @@ fn a_proxy_may_look_names_up() {
     config.fetch.private_addresses = PrivateAddresses::Deny;
     // Nobody answers there: who asks it does not get far.
     config.dns.servers = vec![free()];
-    with_hands(&config, |hands| async move {
-        let Outcome::Resolved { addrs, .. } = hands.resolve("localhost", false).await else { panic!("a stand-in") };
-        assert_eq!(hands.queries(), 0);
+    with_hands(&config.clone(), |hands| async move {
+        let resolver = Resolver::new(&config, hands.clone(), 1);
+        let Outcome::Resolved { addrs, .. } = resolver.resolve("localhost", false).await else { panic!("a stand-in") };
+        assert_eq!(resolver.queries(), 0);
         let mut named = job(&by_name);
         named.addr = addrs.first().copied();
         let exchange = hands.exchange(&named).await.expect("the proxy knows it");

@@ -7,10 +7,11 @@ use std::sync::RwLock;
 use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
-use ringcrawl::fetch::{Exchange, Hands};
+use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{Failure, FetchJob, JobKind};
 use ringcrawl::ring::Runtime;
 use ringcrawl::time::Instant;
+use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -77,6 +78,6 @@ pub fn job(url: &str) -> FetchJob {
     }
 }
 
-pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Exchange, Failure> {
+pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Transaction, Failure> {
     hands.exchange(&job(url)).await
 }

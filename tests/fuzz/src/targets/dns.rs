@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ringcrawl::config::Config;
 use ringcrawl::fetch::Hands;
+use ringcrawl::lab::Resolver;
 use ringcrawl::outcome::{Failure, Outcome};
 use ringcrawl::ring::Runtime;
 
@@ -19,7 +20,7 @@ const QUESTION: &[u8] = b"\x01a\x07example\0";
 
 struct Rig {
     runtime: Runtime,
-    hands: Rc<Hands>,
+    resolver: Resolver,
     config: Config,
     says: Arc<Mutex<Vec<u8>>>,
 }
@@ -40,7 +41,8 @@ impl Rig {
         std::thread::spawn(move || serve(&socket, &said));
         let runtime = Runtime::new(8).expect("io_uring");
         let hands = runtime.block_on(async { Rc::new(Hands::new(&config, "test/1.0".to_owned()).expect("hands")) });
-        Rig { runtime, hands, config, says }
+        let resolver = Resolver::new(&config, hands, 1);
+        Rig { runtime, resolver, config, says }
     }
 }
 
@@ -80,10 +82,10 @@ pub fn dns(data: &[u8]) {
         _ => packet = [&[0, 0], body].concat(),
     }
     RIG.with(|rig| {
-        let Rig { runtime, hands, config, says } = rig.get_or_init(|| Box::leak(Box::new(Rig::new())));
+        let Rig { runtime, resolver, config, says } = rig.get_or_init(|| Box::leak(Box::new(Rig::new())));
         *says.lock().unwrap_or_else(PoisonError::into_inner) = packet;
         let dns = &config.dns;
-        match runtime.block_on(hands.resolve(NAME, steer & 0x20 != 0)) {
+        match runtime.block_on(resolver.resolve(NAME, steer & 0x20 != 0)) {
             Outcome::Resolved { addrs, ttl } => {
                 assert!((1..=32).contains(&addrs.len()) && (dns.ttl_min..=dns.ttl_max).contains(&ttl), "{ttl:?}");
             }
