@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 
 use crate::stats::Counter;
 use crate::time::Duration;
+use crate::transaction::Transaction;
 
 /// Buckets for each power of two: the error is at most 1 part in so many.
 const STEPS: usize = 32;
@@ -47,6 +48,21 @@ parts! {
     first_byte,
     /// From the beginning, connect included, to the last byte.
     exchange,
+}
+
+impl Latencies {
+    /// Counts the parts of a transaction. For the owning thread alone.
+    pub fn record(&self, transaction: &Transaction) {
+        let timings = &transaction.timings;
+        if !transaction.reused {
+            self.connect.record(timings.connect);
+            if transaction.secure {
+                self.tls.record(timings.tls);
+            }
+        }
+        self.first_byte.record(timings.first_byte);
+        self.exchange.record(timings.total);
+    }
 }
 
 /// Times of one kind, counted by one thread.

@@ -22,6 +22,7 @@
 // What everything speaks.
 pub mod config;
 pub mod budget;
+pub mod fault_injection;
 pub mod latency;
 pub mod outcome;
 pub mod stage;

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn arguments_and_files_in_order_each_once() {
         let file = std::env::temp_dir().join(format!("ringcrawl-seeds-{}", std::process::id()));
-        std::fs::write(&file, "\u{feff}example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
+        std::fs::write(&file, "\u{feff}http://example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
         let arguments = ["example.org", "https://example.org/a#b"].map(str::to_owned);
         let seeds = read_seeds(&arguments, &[&file]).unwrap();
         let texts: Vec<&str> = seeds.iter().map(Url::as_str).collect();

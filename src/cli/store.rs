@@ -112,7 +112,7 @@ mod tests {
         for word in [&*other.to_string_lossy(), "crawl.json", "*.warc.zst"] {
             assert!(error.contains(word), "{error}");
         }
-        assert_eq!(segments(&[root.join("crawl")]).unwrap(), [PathBuf::new(); 0]);
+        assert!(segments(&[root.join("crawl")]).unwrap().is_empty());
         std::fs::write(other.join("deep/a.warc.gz"), "").unwrap();
         assert_eq!(segments(&[root.join("crawl"), other.clone()]).unwrap(), [other.join("deep/a.warc.gz")]);
         std::fs::remove_dir_all(&root).unwrap();

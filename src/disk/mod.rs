@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::fault_injection;
 use crate::ring::{self, File, Signal};
 use crate::shard::{DiskEnd, DiskOp};
 use crate::spool::SpoolOp;
@@ -68,6 +69,7 @@ impl Disk {
                 }
                 continue;
             }
+            fault_injection::panic_at("disk");
             let end = files.carry_out(op).await;
             self.end(end, &done);
         }

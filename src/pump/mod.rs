@@ -13,15 +13,19 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use crate::config::Config;
 use crate::control::{Control, Post};
 use crate::disk::{self, Disk};
 use crate::exchange::Outgoing;
+use crate::fault_injection;
 use crate::exchange::spsc::{Consumer, Producer};
 use crate::fetch::Hands;
 use crate::ring::{self, Alarm, Signal, WakeListener};
@@ -56,7 +60,7 @@ pub fn run(task: Task) -> Result<(), String> {
             .and_then(|runtime| runtime.block_on(Pump::start(task)))
     };
     // A panic in the shard's own turn is told as one of a task is.
-    let result = ring::caught(run).unwrap_or_else(|panic| Err(format!("a bug of ringcrawl: {panic}")));
+    let result = ring::caught(run).unwrap_or_else(|panic| Err(bug(&panic)));
     result.map_err(|error| {
         let error = format!("shard {index}: {error}");
         control.fail(error.clone());
@@ -107,14 +111,15 @@ impl Pump {
 
     async fn run(&mut self) -> Result<(), String> {
         loop {
-            if let Some(panic) = ring::panicked() {
-                return Err(format!("a bug of ringcrawl: {panic}"));
-            }
             let stage = stage::enter(Stage::Other);
+            fault_injection::panic_at("turn");
             self.take_in();
             let carried = self.carry_out();
             self.publish();
             drop(stage);
+            if let Some(panic) = ring::panicked() {
+                return Err(bug(&panic));
+            }
             if let Some(result) = carried.end {
                 return result;
             }
@@ -127,8 +132,14 @@ impl Pump {
             if let Some(due) = due {
                 self.alarm.set(due.max(ring::now() + PAUSE_MIN));
             }
-            self.signal.wait().await;
+            self.wait().await;
         }
+    }
+
+    /// Sleeps until something happens, a task's panic included.
+    async fn wait(&self) {
+        let mut signal = pin!(self.signal.wait());
+        poll_fn(|context| if ring::panicked().is_some() { Poll::Ready(()) } else { signal.as_mut().poll(context) }).await;
     }
 
     /// Everything that has happened.
@@ -139,6 +150,9 @@ impl Pump {
         loop {
             let end = self.ends.borrow_mut().pop_front();
             let Some(end) = end else { break };
+            if let Input::Fetched { result: Ok(transaction), .. } = &end {
+                self.post.latencies.record(transaction);
+            }
             self.brain.handle(ring::now(), end);
         }
         let phase = self.control.phase();
@@ -191,6 +205,7 @@ impl Pump {
                     self.post.quiet.store(false, Ordering::Release);
                     let hands = Rc::clone(&self.hands);
                     self.task(async move {
+                        fault_injection::panic_at("fetch");
                         let result = hands.exchange(&job).await.map(Box::new);
                         Input::Fetched { job: job.id, result }
                     });
@@ -275,6 +290,11 @@ impl Pump {
         self.post.stats.publish(&stats);
         self.post.quiet.store(quiet, Ordering::Release);
     }
+}
+
+/// What is said of a panic, which names its place.
+fn bug(panic: &impl std::fmt::Display) -> String {
+    format!("a bug of ringcrawl, please report it: {panic}")
 }
 
 /// What came of carrying out effects.

@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn caught_work_gives_its_result_or_says_where_it_ended() {
         assert_eq!(caught(|| 3).expect("no panic"), 3);
-        let panic = caught(|| Option::<u8>::None.expect("a value")).expect_err("a panic");
+        let panic = caught(|| panic!("a value")).expect_err("a panic");
         assert_eq!(panic.to_string(), shown("a value", line!() - 1));
         // An earlier panic is not mistaken for this one.
         let resumed = caught(|| panic::resume_unwind(Box::new("no hook heard of it"))).expect_err("a panic");
