@@ -8,4 +8,5 @@ mod disk;
 mod folders;
 mod listings;
 mod mistakes;
+mod panics;
 mod stop;
