@@ -20,8 +20,8 @@
 //! docs/ARCHITECTURE.md has the whole picture. The modules below stand in the order in which a page meets them.
 
 // What everything speaks.
-pub mod config;
 pub mod budget;
+pub mod config;
 pub mod fault_injection;
 pub mod latency;
 pub mod outcome;

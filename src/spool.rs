@@ -73,7 +73,15 @@ pub struct Spool {
 impl Spool {
     /// An empty spool of files of `file_bytes_max` bytes and one block more.
     pub fn new(file_bytes_max: u64) -> Spool {
-        Spool { ops: VecDeque::new(), file: 0, offset: 0, live: BTreeMap::new(), file_bytes_max, reads: HashMap::new(), bytes: 0 }
+        Spool {
+            ops: VecDeque::new(),
+            file: 0,
+            offset: 0,
+            live: BTreeMap::new(),
+            file_bytes_max,
+            reads: HashMap::new(),
+            bytes: 0,
+        }
     }
 
     /// Sends `bytes`, which hold `urls` URLs, to disk.

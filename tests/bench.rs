@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ringcrawl::boot::{Crawl, Order};
 use ringcrawl::config::Config;
-use ringcrawl::shard::Phase;
 use ringcrawl::ring::{Sampler, Thread};
+use ringcrawl::shard::Phase;
 use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;

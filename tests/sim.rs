@@ -42,8 +42,12 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
     println!("{further} requests at a further address");
     let [drained, aborted, killed, full, limited] = interrupted;
-    println!("{runs} runs: {drained} drained, {aborted} aborted, {killed} killed, {full} with a full disk, {limited} limited");
-    println!("{left_behind} fetches in flight then, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside");
+    println!(
+        "{runs} runs: {drained} drained, {aborted} aborted, {killed} killed, {full} with a full disk, {limited} limited"
+    );
+    println!(
+        "{left_behind} fetches in flight then, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
+    );
     println!("{forgotten} hosts forgotten");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.

@@ -7,16 +7,20 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::process::Command;
+use std::process;
 use std::sync::Arc;
 
+use ringcrawl::budget::PageBudget;
 use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
-use ringcrawl::outcome::{FetchJob, Fetched, JobKind, Outcome};
+use ringcrawl::http::{Limits, Method, ResponseReader};
+use ringcrawl::names::Answer;
+use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::route::Partition;
-use ringcrawl::shard::{Scope, Shard};
+use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Scope, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Duration, Instant};
+use ringcrawl::time::{Duration, Instant, UnixTime};
+use ringcrawl::transaction::{Timings, Transaction};
 use ringcrawl::url::Url;
 
 #[global_allocator]
@@ -32,7 +36,7 @@ fn main() {
     println!("{:<8} {:>10} {:>16} {:>16} {:>12}", "robots", "hosts", "B/host queued", "B/host idle", "peak MiB");
     for which in ["none", "rules"] {
         let program = std::env::current_exe().expect("a path");
-        let ended = Command::new(program).args(std::env::args_os().skip(1)).env("ROBOTS", which).status();
+        let ended = process::Command::new(program).args(std::env::args_os().skip(1)).env("ROBOTS", which).status();
         assert!(ended.expect("a process").success());
     }
 }
@@ -52,63 +56,106 @@ fn measure(which: &str, hosts: u64) {
     if let Some(bytes) = number("RULES_BYTES") {
         config.robots.ram_bytes_max = bytes;
     }
-    let partition = Partition { key: PartitionKey::Site, shards: 1 };
-    let scope = Scope::new(&config.scope, []);
     let before = memory("VmRSS");
-    let mut shard = Shard::new(0, partition, scope, 1, &config, Arc::new(Ledger::new(16)));
+    let scope = Scope::new(&config.scope, []);
+    let shard = Shard::new(Setup {
+        index: 0,
+        partition: Partition { key: PartitionKey::Site, shards: 1 },
+        scope,
+        rng_seed: 1,
+        budget: Arc::new(PageBudget::new(0)),
+        config: Arc::new(config),
+        user_agent: "bench/1".to_owned(),
+        ledger: Arc::new(Ledger::new(16)),
+        name_servers: 1,
+        next_segment: 0,
+    });
+    let mut rig = Rig { shard: shard.expect("a shard"), disk: HashMap::new(), pages: 0, which: which.to_owned() };
     let mut now = Instant::ZERO;
-    let mut disk = HashMap::new();
+    rig.run(now);
     for host in 0..hosts {
         let url = Url::parse(&format!("http://www.host-number-{host}.test/index.html")).expect("a URL");
-        shard.found(now, &url, 0);
-        settle(&mut shard, now, &mut disk);
+        rig.shard.handle(now, Input::Command(Command::Seeds(vec![url])));
     }
-    let on_disk = |disk: &HashMap<_, Vec<u8>>| disk.values().map(|bytes| bytes.capacity() as u64).sum::<u64>();
-    let queued = memory("VmRSS").saturating_sub(before + on_disk(&disk));
-    let mut pages = 0;
-    while !shard.is_idle() {
-        while let Some(job) = shard.next_job(now) {
-            pages += u64::from(job.kind == JobKind::Page);
-            let outcome = answer(which, &job);
-            shard.finish(now, &job, &outcome);
-        }
-        settle(&mut shard, now, &mut disk);
-        if let Some(due) = shard.next_due() {
+    let queued = memory("VmRSS").saturating_sub(before + rig.on_disk());
+    while !rig.shard.report().quiet {
+        rig.run(now);
+        if let Some(due) = rig.shard.next_due() {
             now = due.max(now + Duration::from_micros(1));
         }
     }
-    assert_eq!((pages, shard.hosts()), (hosts, hosts as _));
-    let idle = memory("VmRSS").saturating_sub(before + on_disk(&disk));
+    assert_eq!((rig.pages, rig.shard.stats().hosts), (hosts, hosts));
+    let idle = memory("VmRSS").saturating_sub(before + rig.on_disk());
     println!("{which:<8} {hosts:>10} {:>16} {:>16} {:>12}", queued / hosts, idle / hosts, memory("VmHWM") >> 20);
 }
 
-/// What goes to disk goes to a map, and comes back from it; the journal goes nowhere.
-fn settle(shard: &mut Shard, now: Instant, disk: &mut HashMap<(u32, u32), Vec<u8>>) {
-    while let Some(op) = shard.next_spool_op() {
-        match op {
-            SpoolOp::Write { block, bytes } => {
-                disk.insert((block.file, block.offset), bytes);
-            }
-            SpoolOp::Read { block, purpose } => {
-                let bytes = disk.remove(&(block.file, block.offset)).expect("a block");
-                assert!(shard.spool_read(now, block, purpose, bytes));
-            }
-            SpoolOp::Delete { .. } => {}
-        }
-    }
-    while shard.journal_block(now, true).is_some() {}
+/// A shard, a web that answers at once, and a disk that keeps blocks of the spool and nothing else.
+struct Rig {
+    shard: Shard,
+    disk: HashMap<(u32, u32), Vec<u8>>,
+    pages: u64,
+    which: String,
 }
 
-fn answer(which: &str, job: &FetchJob) -> Outcome {
-    match job.kind {
-        JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::from_secs(300) }
+impl Rig {
+    /// Carries out what is to be done now.
+    fn run(&mut self, now: Instant) {
+        while let Some(effect) = self.shard.poll(now) {
+            let input = match effect {
+                Effect::Fetch(job) => self.fetch(&job),
+                Effect::Ask(query) => {
+                    let addrs = vec![IpAddr::from([192, 0, 2, 1])];
+                    Input::Answered { lookup: query.lookup, answer: Answer::Addrs(addrs, Duration::from_secs(300)) }
+                }
+                Effect::Disk(op) => Input::Disk(self.disk(op)),
+                effect => panic!("{effect:?}"),
+            };
+            self.shard.handle(now, input);
         }
-        JobKind::Robots if which == "rules" => {
-            Outcome::Fetched(Fetched { status: 200, robots_body: Some(ROBOTS.to_vec()), ..Fetched::default() })
+    }
+
+    fn disk(&mut self, op: DiskOp) -> DiskEnd {
+        let bytes = op.bytes();
+        match op {
+            DiskOp::ReadLog { .. } => return DiskEnd::LogRead { bytes: Vec::new() },
+            DiskOp::Spool(SpoolOp::Write { block, bytes }) => drop(self.disk.insert((block.file, block.offset), bytes)),
+            DiskOp::Spool(SpoolOp::Read { block }) => {
+                let bytes = self.disk.remove(&(block.file, block.offset)).expect("a block");
+                return DiskEnd::BlockRead { block, bytes };
+            }
+            _ => {}
         }
-        JobKind::Robots => Outcome::Fetched(Fetched { status: 404, ..Fetched::default() }),
-        JobKind::Page => Outcome::Fetched(Fetched { status: 200, ..Fetched::default() }),
+        DiskEnd::Done { spare: None, bytes }
+    }
+
+    fn on_disk(&self) -> u64 {
+        self.disk.values().map(|bytes| bytes.capacity() as u64).sum()
+    }
+
+    fn fetch(&mut self, job: &FetchJob) -> Input {
+        let bytes: &[u8] = match job.kind {
+            JobKind::Robots if self.which == "rules" => ROBOTS,
+            JobKind::Robots => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            _ => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        };
+        self.pages += u64::from(job.kind == JobKind::Page);
+        let mut reader = ResponseReader::new(Method::Get, Limits::from(&Config::default().fetch));
+        reader.feed(bytes).expect("HTTP");
+        reader.end_of_stream().expect("a head");
+        let transaction = Transaction {
+            response: reader.into_response().expect("a response"),
+            request_bytes: Vec::new(),
+            ip: job.addr,
+            started: UnixTime::from_micros(0),
+            timings: Timings::default(),
+            reused: false,
+            tls: None,
+            secure: false,
+            reset: false,
+            slow: false,
+            excess: false,
+        };
+        Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
     }
 }
 
@@ -119,5 +166,5 @@ fn memory(line: &str) -> u64 {
     kib.expect("a number of KiB") * 1024
 }
 
-const ROBOTS: &[u8] = b"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nDisallow: /search\n\
+const ROBOTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nDisallow: /search\n\
     Disallow: /*?sort=\nDisallow: /cart/\nSitemap: https://www.example.com/sitemap_index.xml\n";

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, key_name};
 use super::{cpus, loopback};
-use crate::config::{Config, PartitionKey};
 use crate::budget::PageBudget;
+use crate::config::{Config, PartitionKey};
 use crate::control::{Control, Look, Supervisor};
 use crate::disk;
 use crate::exchange::spsc;
@@ -231,7 +231,8 @@ impl Crawl {
         }
         for shard in 0..self.dir.manifest().shards {
             let path = self.dir.shard(shard);
-            disk::append_log(&path, &log::handed_over_block()).map_err(|error| format!("{}: {error}", path.display()))?;
+            disk::append_log(&path, &log::handed_over_block())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())
     }

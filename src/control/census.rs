@@ -21,7 +21,8 @@ impl Census {
             self.last = None;
             return false;
         }
-        let look = reports.iter().fold((0, 0), |(sent, received), report| (sent + report.sent, received + report.received));
+        let look =
+            reports.iter().fold((0, 0), |(sent, received), report| (sent + report.sent, received + report.received));
         let over = look.0 == look.1 && self.last == Some(look);
         self.last = Some(look);
         over

@@ -82,7 +82,10 @@ mod tests {
         let mut supervisor = Supervisor::new(10, Duration::from_secs(20));
         assert_eq!(supervisor.look(look(&BUSY, 9, Phase::Run)), Phase::Run);
         assert_eq!(supervisor.look(look(&BUSY, 10, Phase::Run)), Phase::Drain);
-        assert_eq!((supervisor.look(look(&BUSY, 30, Phase::Drain)), supervisor.ended()), (Phase::Drain, "pages_max reached"));
+        assert_eq!(
+            (supervisor.look(look(&BUSY, 30, Phase::Drain)), supervisor.ended()),
+            (Phase::Drain, "pages_max reached")
+        );
         assert_eq!(supervisor.look(look(&BUSY, 30, Phase::Abort)), Phase::Abort);
         assert_eq!(supervisor.ended(), "stopped at once by signal");
         assert_eq!(supervisor.look(look(&QUIET, 30, Phase::Run)), Phase::Abort, "one look is not enough");

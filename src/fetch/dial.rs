@@ -24,8 +24,8 @@ use std::task::Poll;
 
 use super::{Hands, add, address};
 use crate::config::PrivateAddresses;
-use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::outcome::Failure;
+use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::ring::{self, Guard, Socket};
 use crate::time::{Duration, Instant};
 

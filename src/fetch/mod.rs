@@ -33,9 +33,9 @@ use std::sync::Arc;
 
 use crate::config::{self, Config, Cookies};
 use crate::http;
-use crate::politeness::Ledger;
 use crate::names::{Answer, Query};
 use crate::outcome::{Failure, FetchJob};
+use crate::politeness::Ledger;
 use crate::ring::{BufferPool, Deadlines};
 use crate::transaction::Transaction;
 

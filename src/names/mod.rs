@@ -116,7 +116,9 @@ impl Lookups {
 
     /// A query came back. The outcome when the lookup is over.
     pub fn answered(&mut self, now: Instant, id: u64, answer: Answer) -> Option<Outcome> {
-        let Some(lookup) = self.lookups.get_mut(&id) else { panic!("an answer to lookup {id}, which is not in flight") };
+        let Some(lookup) = self.lookups.get_mut(&id) else {
+            panic!("an answer to lookup {id}, which is not in flight")
+        };
         if !matches!(answer, Answer::Silent | Answer::Refused) {
             self.silent_since = None;
         }
@@ -193,9 +195,7 @@ fn canonical(host: &str) -> String {
 /// Whether `host` can be looked up: labels of 1 to 63 bytes, 253 in all (RFC 1035 section 2.3.4). What a URL takes for a
 /// host need not be one.
 fn is_name(host: &str) -> bool {
-    host.is_ascii()
-        && (1..=253).contains(&host.len())
-        && host.split('.').all(|label| (1..=63).contains(&label.len()))
+    host.is_ascii() && (1..=253).contains(&host.len()) && host.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
 /// How often a question is asked of servers that are silent: they are waited for an eighth, a quarter and a half of

@@ -10,12 +10,13 @@ pub struct Recent {
     slots: Box<[u64]>,
 }
 
-impl Recent {
-    /// Nothing yet.
-    pub fn new() -> Recent {
+impl Default for Recent {
+    fn default() -> Recent {
         Recent { slots: vec![0; SLOTS].into() }
     }
+}
 
+impl Recent {
     /// Takes a body's digest; whether the same body was stored not long ago.
     pub fn is_again(&mut self, digest: u64) -> bool {
         let index = digest as usize % SLOTS;
@@ -32,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_body_is_known_until_another_takes_its_slot() {
-        let mut recent = Recent::new();
+        let mut recent = Recent::default();
         let (first, same_slot) = (7, 7 + SLOTS as u64);
         assert_eq!([first, first, same_slot, first].map(|digest| recent.is_again(digest)), [false, true, false, false]);
     }

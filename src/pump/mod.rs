@@ -25,8 +25,8 @@ use crate::config::Config;
 use crate::control::{Control, Post};
 use crate::disk::{self, Disk};
 use crate::exchange::Outgoing;
-use crate::fault_injection;
 use crate::exchange::spsc::{Consumer, Producer};
+use crate::fault_injection;
 use crate::fetch::Hands;
 use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
@@ -139,7 +139,8 @@ impl Pump {
     /// Sleeps until something happens, a task's panic included.
     async fn wait(&self) {
         let mut signal = pin!(self.signal.wait());
-        poll_fn(|context| if ring::panicked().is_some() { Poll::Ready(()) } else { signal.as_mut().poll(context) }).await;
+        poll_fn(|context| if ring::panicked().is_some() { Poll::Ready(()) } else { signal.as_mut().poll(context) })
+            .await;
     }
 
     /// Everything that has happened.

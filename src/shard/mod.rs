@@ -142,7 +142,7 @@ impl Shard {
             segments: Segments::new(settings, index, setup.next_segment)?,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
-            recent: Recent::new(),
+            recent: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
             journal_bytes: 0,

@@ -176,7 +176,8 @@ fn what_was_not_handed_over_is_read_back_however_much_it_is() {
     // The next run sends them once more, and does not note them as handed over.
     let mut next = Rig::new(config(|_| {}), rig.journal);
     next.enter(Phase::Drain);
-    let sent: usize = next.sent.iter().map(|bytes| UrlBatch::from_bytes(bytes[Header::BYTES..].to_vec()).unwrap().len()).sum();
+    let sent: usize =
+        next.sent.iter().map(|bytes| UrlBatch::from_bytes(bytes[Header::BYTES..].to_vec()).unwrap().len()).sum();
     assert_eq!(sent, urls);
 }
 

@@ -132,7 +132,9 @@ impl Shard {
     /// A block of the spool is back. One that is not what was written ends the run: its URLs are lost to it, and those
     /// for other shards are counted and would be waited for. They are in the journal.
     fn block_read(&mut self, now: Instant, block: Block, bytes: Vec<u8>) {
-        let Some(purpose) = self.spool.finished_read(block) else { panic!("{block:?} came back and was not asked for") };
+        let Some(purpose) = self.spool.finished_read(block) else {
+            panic!("{block:?} came back and was not asked for")
+        };
         let batch = UrlBatch::from_bytes(bytes).filter(|batch| batch.len() == block.urls as usize);
         let Some(batch) = batch else {
             return self.fail(format!("spool/{}: a block is not what was written", block.file));

@@ -121,7 +121,10 @@ impl Segments {
 
 impl std::fmt::Debug for Segments {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segments").field("shard", &self.shard).field("next_number", &self.next_number).finish_non_exhaustive()
+        f.debug_struct("Segments")
+            .field("shard", &self.shard)
+            .field("next_number", &self.next_number)
+            .finish_non_exhaustive()
     }
 }
 

@@ -48,7 +48,9 @@ impl Interruption {
     /// When it comes; one that comes with a page has come already.
     pub(super) fn at(&self) -> Instant {
         match self {
-            Interruption::Drain(at) | Interruption::Abort(at, _) | Interruption::Kill(at) | Interruption::Full(at) => *at,
+            Interruption::Drain(at) | Interruption::Abort(at, _) | Interruption::Kill(at) | Interruption::Full(at) => {
+                *at
+            }
             Interruption::PagesMax(_) => Instant::NEVER,
         }
     }
@@ -149,7 +151,9 @@ impl Simulation {
         let (pause, now) = (RESTART_PAUSE, self.now);
         for next in &mut self.interruptions {
             match next {
-                Interruption::Drain(at) | Interruption::Kill(at) | Interruption::Full(at) => *at = (*at + pause).max(now),
+                Interruption::Drain(at) | Interruption::Kill(at) | Interruption::Full(at) => {
+                    *at = (*at + pause).max(now)
+                }
                 Interruption::Abort(at, then) => (*at, *then) = ((*at + pause).max(now), (*then + pause).max(now)),
                 Interruption::PagesMax(_) => {}
             }

@@ -19,18 +19,18 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::Rng;
 use super::fake_disk::FakeDisk;
 use super::fake_dns::FakeNameServers;
 use super::fake_http::transaction;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
-use super::Rng;
 use crate::config::PartitionKey;
 use crate::control::{Look, Supervisor};
 use crate::http::Limits;
-use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::names::{Answer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::shard::{Command, DiskEnd, Effect, Input, Phase, Shard, ShardReport};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
@@ -345,7 +345,8 @@ impl Simulation {
         let event = self.run.events.peek().map(|Reverse((at, _))| *at);
         let interruption = self.interruptions.front().map(Interruption::at).filter(|at| *at > self.now);
         // A look changes something when all are quiet, when a shard has ended, or when something is wanted.
-        let is_watched = (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
+        let is_watched = (0..self.run.shards.len())
+            .all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
             || self.run.ended.iter().any(Option::is_some)
             || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
         let look = is_watched.then_some(self.run.next_look.max(self.now + TICK));
