@@ -24,6 +24,8 @@ const WINDOW: Duration = Duration::from_secs(5);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Samples nearer than this to the last are not kept.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
+/// Name servers that do not answer for so long are told of: longer than a lookup should take.
+const SILENT_MIN: Duration = Duration::from_secs(2);
 /// Samples of a window and a few more.
 const SAMPLES_MAX: usize = 32;
 /// Seconds of the history chart: fits a terminal of 80 columns.
@@ -44,6 +46,9 @@ pub struct Progress {
     /// Second and pages when the history was last written.
     history_mark: (u64, u64),
     next_line: Duration,
+    /// Answers of name servers, and since when there have been no more although lookups are in flight.
+    dns_answers: u64,
+    silent_since: Duration,
 }
 
 struct Sample {
@@ -62,7 +67,17 @@ impl Progress {
 
     fn with_live(shards: usize, budget: Option<u64>, live: Option<Live>) -> Progress {
         let (samples, history) = (VecDeque::new(), VecDeque::new());
-        Progress { shards: shards.max(1), budget, live, samples, history, history_mark: (0, 0), next_line: LINE_EVERY }
+        Progress {
+            shards: shards.max(1),
+            budget,
+            live,
+            samples,
+            history,
+            history_mark: (0, 0),
+            next_line: LINE_EVERY,
+            dns_answers: 0,
+            silent_since: Duration::ZERO,
+        }
     }
 
     /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards.
@@ -90,6 +105,9 @@ impl Progress {
     /// Draws when there is a terminal; else the line that is due, if any.
     fn step(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) -> Option<String> {
         self.sample(totals, per_shard, elapsed);
+        if totals.lookups == 0 || totals.dns_answers != self.dns_answers {
+            (self.dns_answers, self.silent_since) = (totals.dns_answers, elapsed);
+        }
         let rates = self.rates(totals, per_shard, elapsed);
         if let Some(live) = &self.live {
             live.draw(self, totals, per_shard, &rates, elapsed);
@@ -167,7 +185,17 @@ impl Progress {
             parts.push(format!("{} %", percent(totals.pages, budget)));
             parts.push(format!("ETA {}", eta(totals.pages, budget, rates.pages)));
         }
+        parts.extend(self.waits_for(totals, elapsed));
         parts.join("  ")
+    }
+
+    /// What holds the crawl up, when it can be told.
+    fn waits_for(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
+        let silent = elapsed.saturating_sub(self.silent_since);
+        (silent >= SILENT_MIN).then(|| {
+            let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
+            format!("no name server has answered for {seconds} s ({lookups} lookups in flight)")
+        })
     }
 }
 
@@ -227,8 +255,9 @@ impl Live {
         self.chart.set_prefix("pages/s");
         let history: Vec<f64> = progress.history.iter().map(|pages| *pages as f64).collect();
         self.chart.set_message(format!("{}  peak {}", chart(&history), grouped(peak)));
+        let waits_for = progress.waits_for(totals, elapsed).map_or(String::new(), |what| format!("  {what}"));
         self.state.set_message(format!(
-            "queue {}  in flight {}  hosts {}  seen {}  stored {}",
+            "queue {}  in flight {}  hosts {}  seen {}  stored {}{waits_for}",
             grouped(totals.queued),
             grouped(totals.in_flight),
             grouped(totals.hosts),
@@ -355,6 +384,19 @@ mod tests {
         assert!(late.starts_with("01:00  22,000 pages  0.0/s"), "{late}");
         assert!(late.ends_with("55 %  ETA –"), "{late}");
         assert_eq!(progress.step(&totals(22_000), &[], Duration::from_secs(64)), None);
+    }
+
+    #[test]
+    fn silent_name_servers_are_told_of() {
+        let mut progress = Progress::new(1, None, false);
+        let waiting = |dns_answers| Totals { lookups: 1_200, dns_answers, ..totals(0) };
+        let mut step = |seconds, totals: &Totals| progress.step(totals, &[], Duration::from_secs(seconds));
+        step(0, &totals(0));
+        assert!(step(5, &waiting(7)).is_some_and(|line| !line.contains("name server")), "they answered just now");
+        let line = step(10, &waiting(7)).expect("a line");
+        assert!(line.ends_with("no name server has answered for 5 s (1,200 lookups in flight)"), "{line}");
+        assert!(step(15, &waiting(8)).is_some_and(|line| !line.contains("name server")));
+        assert!(step(20, &totals(0)).is_some_and(|line| !line.contains("name server")), "nobody is asked");
     }
 
     #[test]

@@ -142,6 +142,7 @@ impl Summary {
         for (name, count) in [
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
+            ("links dropped", totals.links_dropped),
             ("redirects too many", totals.redirects_too_many),
             ("sitemaps, feeds, lists", totals.listings),
             ("PDFs not looked into", totals.pdfs),
@@ -393,7 +394,7 @@ ended after 00:00
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
             bytes_wire bytes_decoded bytes_stored records coded links listings pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied \
             dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-            redirects_too_many queued in_flight connections_open disk_backlog_bytes idle statuses failures blemishes \
+            redirects_too_many links_dropped links_out_of_scope set_aside dns_answers queued in_flight lookups connections_open disk_backlog_bytes idle statuses failures blemishes \
             stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
