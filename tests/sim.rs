@@ -16,7 +16,7 @@ fn crawls() -> std::ops::Range<u64> {
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut resumed, mut killed, mut twice) = (0, 0, 0, 0);
-    let (mut forgotten, mut outside) = (0, 0);
+    let (mut forgotten, mut outside, mut robots_messages) = (0, 0, 0);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -37,14 +37,16 @@ fn every_crawl_covers_everything_once_and_politely() {
         twice += report.twice;
         forgotten += report.forgotten;
         outside += report.outside;
+        robots_messages += report.robots_messages;
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} batches refused");
-    println!("{further} requests at a further address");
+    println!("{further} requests at a further address, {robots_messages} messages about robots.txt");
     println!("{resumed} crawls resumed, {killed} killed: {twice} pages fetched twice; {aside} URLs set aside");
     println!("{forgotten} hosts forgotten, {outside} blocks came back to hosts that were not in memory");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
+        assert!(robots_messages > 1_000);
         assert!(resumed > 20 && killed > 20 && twice > 0 && aside > 100 && forgotten > 1_000 && outside > 100);
     }
 }

@@ -5,6 +5,7 @@
 //! measure it, nothing asked that robots.txt forbids, memory within its bound. The same seed gives the same
 //! trace.
 
+mod fake_robots;
 mod fake_server;
 mod fake_web;
 mod rng;

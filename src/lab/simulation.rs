@@ -21,6 +21,7 @@ use super::fake_web::FakeWeb;
 use crate::config::{Config, PartitionKey};
 use crate::ledger::{HOLD_SLACK, Ledger};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
 use crate::shard::{Scope, Shard};
 use crate::spool::{Block, ReadFor, SpoolOp};
@@ -71,6 +72,8 @@ pub struct Simulation {
     refused: u64,
     /// Requests at a further address because the first was dead.
     further: u64,
+    /// What shards asked and told each other about robots.txt.
+    robots_messages: u64,
 }
 
 /// What all shards are made of.
@@ -99,13 +102,16 @@ enum Event {
     Finish(usize, FetchJob, Option<IpAddr>),
     SpoolRead(usize, Block, ReadFor),
     Deliver(u16, u16),
+    /// What one shard asks or tells another about a robots.txt.
+    RobotsRequest(u16, u16, Vec<u8>),
+    RobotsAnswer(u16, Vec<u8>),
 }
 
 impl Simulation {
     /// The crawl of `rng_seed`.
     pub fn new(rng_seed: u64) -> Simulation {
         let mut rng = Rng::new(rng_seed);
-        let mut web = FakeWeb::new(rng_seed);
+        let web = FakeWeb::new(rng_seed);
         let mut config = Config::default();
         config.politeness.host_delay = millis(pick(&mut rng, &[0, 50, 1_000]));
         config.politeness.ip_delay = millis(pick(&mut rng, &[0, 20, 200]));
@@ -137,8 +143,6 @@ impl Simulation {
         config.dns.in_flight_max = 1 + rng.below(4) as usize;
         config.agent.name = "simulated".to_owned();
         config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
-        // With hosts of a site in different shards, a robots.txt on another host is out of reach.
-        web.moved_robots = config.partition.key == PartitionKey::Site;
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
         let scope = Scope::new(&config.scope, &web.seeds());
         let make = Make { config, partition, scope, rng_seed };
@@ -184,6 +188,7 @@ impl Simulation {
             spilled: 0,
             refused: 0,
             further: 0,
+            robots_messages: 0,
         }
     }
 
@@ -269,6 +274,16 @@ impl Simulation {
                 let batch = bytes.and_then(UrlBatch::from_bytes).unwrap_or_default();
                 self.shards[usize::from(to)].receive(self.now, &batch);
             }
+            Event::RobotsRequest(from, to, bytes) => {
+                self.awake[usize::from(to)] = true;
+                let request = RobotsRequest::from_bytes(&bytes).expect("a request");
+                self.shards[usize::from(to)].robots_requested(self.now, from, &request);
+            }
+            Event::RobotsAnswer(to, bytes) => {
+                self.awake[usize::from(to)] = true;
+                let answer = RobotsAnswer::from_bytes(&bytes).expect("an answer");
+                self.shards[usize::from(to)].robots_answered(self.now, answer);
+            }
         }
     }
 
@@ -319,6 +334,7 @@ impl Simulation {
                 let way = millis(self.rng.below(1_000));
                 self.later(way, Event::Deliver(index as u16, to));
             }
+            self.carry_robots(index);
             while let Some(op) = self.shards[index].next_spool_op() {
                 match op {
                     SpoolOp::Write { block, bytes } => {
@@ -339,6 +355,23 @@ impl Simulation {
             while let Some(block) = self.shards[index].journal_block(self.now, false) {
                 self.last_blocks[index] = (self.journals[index].len(), self.now);
                 self.journals[index].extend(block);
+            }
+        }
+    }
+
+    /// Carries what shard `index` asks and tells others about robots.txt. One message in twenty is lost.
+    fn carry_robots(&mut self, index: usize) {
+        let from = index as u16;
+        let requests = self.shards[index].take_robots_requests().into_iter();
+        let requests = requests.map(|(to, request)| Event::RobotsRequest(from, to, request.to_bytes()));
+        let mut messages: Vec<Event> = requests.collect();
+        let answers = self.shards[index].take_robots_answers().into_iter();
+        messages.extend(answers.map(|(to, answer)| Event::RobotsAnswer(to, answer.to_bytes())));
+        for message in messages {
+            self.robots_messages += 1;
+            if !self.rng.percent(5) {
+                let way = millis(self.rng.below(1_000));
+                self.later(way, message);
             }
         }
     }

@@ -38,13 +38,8 @@ impl Rules {
         for head in heads.chunks_exact(3) {
             let [low, high, flags] = *head else { return None };
             let bytes = u16::from_le_bytes([low, high]);
-            let rule = Rule {
-                start,
-                bytes,
-                allows: flags & 1 != 0,
-                anchored: flags & 2 != 0,
-                has_query: flags & 4 != 0,
-            };
+            let rule =
+                Rule { start, bytes, allows: flags & 1 != 0, anchored: flags & 2 != 0, has_query: flags & 4 != 0 };
             if flags > 7 || rules.last().is_some_and(|before: &Rule| before.rank() < rule.rank()) {
                 return None;
             }

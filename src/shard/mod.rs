@@ -23,6 +23,7 @@ use crate::exchange::Outbox;
 use crate::frontier::{End, Frontier, Ledger, Settings};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
 use crate::spool::{Block, ReadFor, Spool, SpoolOp};
 use crate::stage::{self, Stage};
@@ -92,7 +93,7 @@ impl Shard {
             key_rules: config.visited.key_rules(),
             key_text: String::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards.max(1)))),
-            frontier: Frontier::new(Settings::new(config, partition.shards), ledger),
+            frontier: Frontier::new(Settings::new(config, partition, index), ledger),
             outbox: Outbox::new(partition.shards, &config.exchange, config.scope.url_bytes_max),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
@@ -225,6 +226,26 @@ impl Shard {
     /// Hands batches over: `send` puts one into the ring to a shard and says whether there was room.
     pub fn flush_exchange(&mut self, now: Instant, send: &mut dyn FnMut(u16, &UrlBatch) -> bool) {
         self.counts.exchanged_out += self.outbox.flush(now, &mut self.spool, send);
+    }
+
+    /// What other shards are to be asked about robots.txt on their hosts, with the shard that each is for.
+    pub fn take_robots_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
+        self.frontier.take_robots_requests()
+    }
+
+    /// Another shard asks about a robots.txt on a host of ours.
+    pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
+        self.frontier.robots_requested(now, from, request);
+    }
+
+    /// What other shards are to be told about robots.txt on our hosts, with the shard that each is for.
+    pub fn take_robots_answers(&mut self) -> Vec<(u16, RobotsAnswer)> {
+        self.frontier.take_robots_answers()
+    }
+
+    /// Another shard tells about a robots.txt on a host of its own.
+    pub fn robots_answered(&mut self, now: Instant, answer: RobotsAnswer) {
+        self.frontier.robots_answered(now, answer);
     }
 
     /// What to do on disk next, in this order.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::Simulation;
+use super::{Event, Simulation};
 use crate::ledger::Ledger;
 use crate::shard::journal;
 use crate::time::Duration;
@@ -35,7 +35,10 @@ impl Simulation {
 
     /// All shards end, and others begin from their journals.
     pub(super) fn restart(&mut self) {
-        assert!(self.events.is_empty() && self.in_flight.iter().all(|count| *count == 0), "something is under way");
+        // Questions about robots.txt have no ends that are waited for; a new run asks again.
+        self.pending.retain(|_, event| !matches!(event, Event::RobotsRequest(..) | Event::RobotsAnswer(..)));
+        assert!(self.pending.is_empty() && self.in_flight.iter().all(|count| *count == 0), "something is under way");
+        self.events.clear();
         self.stop_at = None;
         for (shard, journal) in self.shards.iter_mut().zip(&mut self.journals) {
             while let Some(block) = shard.journal_block(self.now, true) {

@@ -27,6 +27,8 @@ pub struct Report {
     pub refused: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
+    /// What shards asked and told each other about robots.txt.
+    pub robots_messages: u64,
     /// URLs exchanged.
     pub exchanged: u64,
     /// URLs that a full visited set had no room for; what is behind them is not asked for.
@@ -90,6 +92,7 @@ impl Simulation {
             spilled: self.spilled,
             refused: self.refused,
             further: self.further,
+            robots_messages: self.robots_messages,
             exchanged: out + self.exchanged_before,
             aside,
             resumed: self.over_before.iter().any(|over| *over > 0),
