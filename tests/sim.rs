@@ -16,7 +16,7 @@ fn crawls() -> std::ops::Range<u64> {
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
-    let (mut forgotten, mut left_behind, mut interrupted) = (0, 0, [0; 5]);
+    let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 5]);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -36,11 +36,12 @@ fn every_crawl_covers_everything_once_and_politely() {
         twice += report.twice;
         stored += report.stored;
         forgotten += report.forgotten;
+        robots_messages += report.robots_messages;
         left_behind += report.left_behind;
         interrupted.iter_mut().zip(report.interrupted).for_each(|(sum, count)| *sum += count);
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
-    println!("{further} requests at a further address");
+    println!("{further} requests at a further address, {robots_messages} messages about robots.txt");
     let [drained, aborted, killed, full, limited] = interrupted;
     println!(
         "{runs} runs: {drained} drained, {aborted} aborted, {killed} killed, {full} with a full disk, {limited} limited"
@@ -53,6 +54,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
+        assert!(robots_messages > 1_000);
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);
     }
 }

@@ -58,13 +58,6 @@ pub struct Outgoing {
     pub wake: bool,
 }
 
-impl Outgoing {
-    /// Whether it is one that the end of a crawl waits for: all but bare acknowledgements.
-    pub fn is_counted(&self) -> bool {
-        Header::read(&self.bytes).is_some_and(|(header, _)| header.kind != Kind::Acknowledgement)
-    }
-}
-
 /// What a message from another shard says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incoming {
@@ -92,6 +85,8 @@ struct Lane {
     /// Number of the last message accepted from there, and of the last that we acknowledged.
     accepted: u64,
     told: u64,
+    /// What came of something that is told in pieces.
+    pieces: Vec<u8>,
     /// The acknowledgement may not wait for company any longer.
     must_tell: bool,
 }
@@ -175,11 +170,16 @@ impl Lanes {
         }
     }
 
-    /// Adds a message of another kind for shard `to`.
-    pub fn say(&mut self, to: u16, kind: Kind, content: Vec<u8>) {
-        self.said += 1;
+    /// Adds something of another kind than URLs for shard `to`: as several messages when it is long. The first byte of
+    /// each says whether another piece follows.
+    pub fn say(&mut self, to: u16, kind: Kind, content: &[u8]) {
         let lane = &mut self.lanes[usize::from(to)];
-        lane.waiting.push_back((kind, Content::Bytes(content)));
+        let mut pieces = content.chunks(self.limits.batch_bytes_max).peekable();
+        while let Some(piece) = pieces.next() {
+            self.said += 1;
+            let piece = [&[u8::from(pieces.peek().is_some())], piece].concat();
+            lane.waiting.push_back((kind, Content::Bytes(piece)));
+        }
         if lane.refused.is_none() {
             self.make_ready(to);
         }
@@ -265,7 +265,15 @@ impl Lanes {
                 Some(batch) => Incoming::Urls(batch),
                 None => panic!("shard {from} sent a batch that is none"),
             },
-            kind => Incoming::Robots(kind, content.to_vec()),
+            kind => {
+                let Some((more, piece)) = content.split_first() else { panic!("shard {from} sent an empty {kind:?}") };
+                let lane = &mut self.lanes[usize::from(from)];
+                lane.pieces.extend_from_slice(piece);
+                match more {
+                    0 => Incoming::Robots(kind, std::mem::take(&mut lane.pieces)),
+                    _ => Incoming::Nothing,
+                }
+            }
         }
     }
 
@@ -497,6 +505,25 @@ mod tests {
         assert!(acknowledgement.wake);
         two.receive(at(101), 0, &acknowledgement.bytes);
         assert!(one.is_drained() && two.is_drained());
+    }
+
+    #[test]
+    fn what_is_long_goes_in_pieces() {
+        let mut spool = Spool::new(1 << 20);
+        let small = || config::Exchange { ring_bytes: 4_096, ..small() };
+        let (mut one, mut two) = (Lanes::new(2, &small(), 900), Lanes::new(2, &small(), 900));
+        let long: Vec<u8> = (0..10_000).map(|number| number as u8).collect();
+        one.say(1, Kind::RobotsAnswer, &long);
+        one.say(1, Kind::RobotsRequest, b"short");
+        let mut heard = Vec::new();
+        while let Some(message) = one.next_message(Instant::ZERO, &mut spool) {
+            assert!(message.bytes.len() <= 1_024 && message.wake && message.urls == 0);
+            match two.receive(Instant::ZERO, 0, &message.bytes) {
+                Incoming::Robots(kind, bytes) => heard.push((kind, bytes)),
+                incoming => assert_eq!(incoming, Incoming::Nothing),
+            }
+        }
+        assert_eq!(heard, [(Kind::RobotsAnswer, long), (Kind::RobotsRequest, b"short".to_vec())]);
     }
 
     /// What cannot have been sent is our own fault, and is seen.

@@ -68,6 +68,11 @@ impl Header {
     }
 }
 
+/// Whether a message is one that the end of a crawl waits for: all but bare acknowledgements.
+pub fn is_counted(bytes: &[u8]) -> bool {
+    Header::read(bytes).is_some_and(|(header, _)| header.kind != Kind::Acknowledgement)
+}
+
 const VERSION: u8 = 1;
 
 #[cfg(test)]

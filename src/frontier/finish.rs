@@ -2,9 +2,10 @@
 //!
 //! Decides: transient failures are tried again, each time after twice the wait. An address that no connection comes
 //! about to is no try of the URL while there are others. What an outcome means for the host's pace is
-//! [`crate::politeness`]'s to say, what robots.txt says [`super::redirected_robots`]'s.
+//! [`crate::politeness`]'s to say, what robots.txt says [`super::robots_fetch`]'s.
 
 use super::Frontier;
+use super::addresses::NextAddress;
 use super::backlog::Entry;
 use super::host::State;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
@@ -38,13 +39,17 @@ impl Frontier {
                 End::Preparation
             }
             JobKind::Robots => {
-                if self.paused(now, id, outcome) == Try::Counts {
+                let (counts, left) = self.paused(now, id, outcome);
+                // A host that fetches a file for others may be forgotten before the next try, and with it which address
+                // is dead: the other family is part of this one.
+                let goes_on = left == NextAddress::OtherFamily && self.hosts[id].robots_wanted.contains(&job.url);
+                if counts == Try::Counts && !goes_on {
                     self.robots_fetched(now, job, outcome);
                 }
                 End::Preparation
             }
             JobKind::Page => {
-                let counts = self.paused(now, id, outcome);
+                let (counts, _) = self.paused(now, id, outcome);
                 self.page_fetched(now, job, outcome, counts)
             }
         };
@@ -70,19 +75,20 @@ impl Frontier {
     }
 
     /// Sets the instant of the next request, and gives a host up that fails too often in a row.
-    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> Try {
+    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> (Try, NextAddress) {
         let host = &mut self.hosts[id];
-        let mut has_another_address = false;
+        let mut left = NextAddress::None;
         match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
                     host.lookup.answered(addr);
                 }
             }
-            Outcome::Failed(failure) if is_of_host(*failure) => has_another_address = host.lookup.failed(*failure),
+            Outcome::Failed(failure) if is_of_host(*failure) => left = host.lookup.failed(*failure),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
-        host.pace.ended(now, outcome, has_another_address, &self.settings.politeness)
+        let has_another_address = left == NextAddress::Another;
+        (host.pace.ended(now, outcome, has_another_address, &self.settings.politeness), left)
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {

@@ -8,7 +8,7 @@
 
 use super::backlog::Backlog;
 use super::lookup::Lookup;
-use super::origin::{Origin, Robots};
+use super::origin::Origin;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
@@ -27,6 +27,10 @@ pub struct Host {
     pub pace: HostPace,
     /// What its robots.txt say.
     pub origins: Vec<Origin>,
+    /// Files that it is to fetch because others' robots.txt redirect to them; the first of them next.
+    pub robots_wanted: Vec<Url>,
+    /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
+    pub is_own_turn: bool,
     state: State,
     /// Its place in the row of idle hosts.
     idle_number: u64,
@@ -58,6 +62,8 @@ impl Host {
             lookup: Lookup::new(name),
             pace: HostPace::new(),
             origins: Vec::new(),
+            robots_wanted: Vec::new(),
+            is_own_turn: false,
             state: State::Idle,
             idle_number: 0,
         }
@@ -116,33 +122,10 @@ impl Host {
         self.origins.iter_mut().for_each(Origin::forget);
     }
 
-    /// Whether another host waits for the robots.txt of one of its origins.
-    pub fn is_awaited(&self) -> bool {
-        self.origins.iter().any(|origin| !origin.waiters.is_empty())
-    }
-
-    /// An origin whose robots.txt another one waits for and that may be asked for it now.
-    pub fn wanted_robots(&self, now: Instant) -> Option<usize> {
-        self.origins.iter().position(|origin| match origin.robots {
-            Robots::Unknown => !origin.waiters.is_empty(),
-            Robots::Unreachable { again } => !origin.waiters.is_empty() && again <= now,
-            _ => false,
-        })
-    }
-
-    /// When an origin may be asked again for the robots.txt that another one waits for.
-    pub fn wanted_again(&self) -> Option<Instant> {
-        let again = self.origins.iter().filter_map(|origin| match origin.robots {
-            Robots::Unreachable { again } if !origin.waiters.is_empty() => Some(again),
-            _ => None,
-        });
-        again.min()
-    }
-
     /// Whether no URL waits for just these rules, or they have served one.
     pub fn can_do_without_rules(&self, index: usize) -> bool {
         let Some(origin) = self.origins.get(index) else { return false };
-        let is_waited_for = origin.parked.len() > 0 || self.backlog.considered().any(|url| origin.is_of(url));
+        let is_waited_for = origin.parked_bytes() > 0 || self.backlog.considered().any(|url| origin.is_of(url));
         origin.has_served() || !is_waited_for
     }
 }

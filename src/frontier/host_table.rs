@@ -5,8 +5,8 @@
 //! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
 //! failed something stays known ([`super::failure_history`]).
 //! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
-//! it; none that another one waits for.
-//! Limits: [`HostTable::admit_beyond_bound`] takes a host in although there is no room.
+//! it; none that has a file to fetch for others.
+//! Limits: `frontier.hosts_max`, and a little more ([`HostTable::admit_beyond_bound`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut};
@@ -115,15 +115,18 @@ impl HostTable {
         id
     }
 
-    /// The slot of a host that must be in memory, whether there is room or not.
-    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str) -> HostId {
+    /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes
+    /// in although there is none, but for a bound.
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str) -> Option<HostId> {
         if let Some(id) = self.find(name) {
-            return id;
+            return Some(id);
         }
-        self.make_room(now);
+        if !self.make_room(now) && self.len() >= self.hosts_max + self.hosts_max / HOSTS_PER_BEYOND + BEYOND_MIN {
+            return None;
+        }
         let id = self.admit(name);
         self.note_idle(id);
-        id
+        Some(id)
     }
 
     /// Whether there is room for another host, when need be that of one that is forgotten.
@@ -138,7 +141,7 @@ impl HostTable {
                 continue;
             }
             // Hosts sleep out their delay in the calendar, and an awaited one has something to do.
-            let may_go = host.pace.not_before() <= now && !host.is_awaited();
+            let may_go = host.pace.not_before() <= now && host.robots_wanted.is_empty();
             debug_assert!(may_go, "{} is idle and cannot be forgotten", host.name);
             if !may_go {
                 self.idle.push_back((number, id));
@@ -209,3 +212,6 @@ impl IndexMut<HostId> for HostTable {
 /// What is kept of a failed host is a small part of a host, and few have failed when they are forgotten.
 const HOSTS_PER_REMEMBERED: usize = 4;
 const REMEMBERED_MIN: usize = 1_024;
+/// Of so many hosts one more may come in beyond the bound, and a few in any case.
+const HOSTS_PER_BEYOND: usize = 64;
+const BEYOND_MIN: usize = 4;

@@ -122,8 +122,8 @@ impl Lookup {
         }
     }
 
-    /// A request failed. Whether no connection came about to its address, and another one is left.
-    pub fn failed(&mut self, failure: Failure) -> bool {
+    /// A request failed: what is left to try, where no connection came about to its address.
+    pub fn failed(&mut self, failure: Failure) -> NextAddress {
         let left = match self.addrs() {
             Some(known) if failure.is_of_connect() => known.unconnected(),
             Some(known) => {
@@ -133,7 +133,7 @@ impl Lookup {
             None => NextAddress::None,
         };
         self.wants_both_families |= left == NextAddress::OtherFamily;
-        left == NextAddress::Another
+        left
     }
 
     /// Earlier failures do not count any more.

@@ -25,7 +25,8 @@ mod memory;
 mod origin;
 mod overflow;
 mod queue;
-mod redirected_robots;
+mod robots_fetch;
+mod robots_files;
 mod rules_cache;
 mod settings;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use host_table::HostTable;
 use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
 use overflow::Overflow;
+use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
 
 /// The waiting URLs of one shard.
@@ -59,6 +61,7 @@ pub struct Frontier {
     hosts: HostTable,
     overflow: Overflow,
     rules_cache: RulesCache,
+    robots_files: RobotsFiles,
     ready: VecDeque<HostId>,
     calendar: Calendar,
     address_queues: AddressQueues,
@@ -87,6 +90,7 @@ impl Frontier {
             hosts: HostTable::new(settings.hosts_max),
             overflow: Overflow::default(),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
+            robots_files: RobotsFiles::default(),
             ready: VecDeque::new(),
             calendar: Calendar::default(),
             address_queues: AddressQueues::default(),

@@ -1,56 +1,84 @@
 //! One origin of a host, and what its robots.txt says.
 //!
-//! Decides: URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for
-//! `https`.
+//! Decides: what is known of robots.txt is one state; on the way of its redirects an origin knows where it looks now and
+//! how many hops that took. Tries are counted for each hop, and a hop is never taken back, so the way ends.
+//! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
+//! Invariants: rules were fetched before anything is allowed.
 //! Limits: parked URLs are bounded by the constants below; what exceeds them waits in place.
 
 use std::rc::Rc;
 
+use super::Settings;
 use super::queue::Fifo;
+use super::robots_files::Finding;
 use super::rules_cache::CachedRules;
-use crate::outcome::{Failure, HostId};
+use crate::outcome::Failure;
+use crate::robots::RobotsResult;
 use crate::time::{Duration, Instant};
-use crate::url::{Scheme, Url};
+use crate::url::{Scheme, Url, UrlBatch};
 
 /// Scheme and port of a host.
 #[derive(Debug)]
 pub struct Origin {
     scheme: Scheme,
     port: u16,
-    pub(super) robots: Robots,
-    /// Where robots.txt is looked for, when a redirect within the origin moved it.
-    pub(super) moved: Option<Url>,
-    /// Redirects followed to where it is looked for now.
-    pub(super) redirects: u8,
-    pub(super) attempts: u8,
-    /// Other origins that wait for this robots.txt, because theirs redirects to it. One that itself waits has none.
-    pub(super) waiters: Vec<(HostId, u8)>,
+    robots: Robots,
+    /// Where its robots.txt redirects to; `None` while it was not sent anywhere.
+    way: Option<Box<Way>>,
+    /// Tries that failed, at the file where it looks now.
+    attempts: u8,
     /// URLs that wait for robots.txt.
-    pub(super) parked: Fifo,
+    parked: Fifo,
 }
 
 /// What an origin's robots.txt says.
-#[derive(Clone, Debug)]
-pub enum Robots {
+#[derive(Debug)]
+enum Robots {
     /// Not fetched.
     Unknown,
     /// Fetched; `used` once a page was judged by it.
     Known { rules: Rc<CachedRules>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
-    Unreachable { again: Instant },
+    Unreachable { again: Instant, why: Failure },
     /// Not to be had after all tries; URLs end as `why`.
     Refused { until: Instant, why: Failure },
-    /// Another host's: this host, this origin of it.
-    Elsewhere { host: HostId, origin: u8 },
+    /// Another file was asked for; who answers wakes the host. `is_noted` says whether anybody will.
+    Asked { again: Instant, is_noted: bool },
+}
+
+/// A way of redirects.
+#[derive(Debug)]
+struct Way {
+    /// Where it leads, as far as is known.
+    target: Url,
+    /// Redirects to there.
+    hops: u8,
+    /// Until when all of these hold.
+    until: Instant,
 }
 
 /// What robots.txt says of a URL.
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
+    /// It may be fetched.
     Allowed,
+    /// It ends like this.
     Settle(Failure),
+    /// The origin's own robots.txt is to be fetched.
     Fetch,
-    Wait(Option<Instant>),
+    /// The file is to be asked for where robots.txt redirects to.
+    Ask,
+    /// Nothing is known before this instant.
+    Wait(Instant),
+}
+
+/// What an origin does about something it learned.
+#[derive(Debug)]
+pub enum Next {
+    /// Nothing more.
+    Settled,
+    /// It asks for this file.
+    Ask(Url),
 }
 
 impl Origin {
@@ -60,10 +88,8 @@ impl Origin {
             scheme: url.scheme(),
             port: url.port(),
             robots: Robots::Unknown,
-            moved: None,
-            redirects: 0,
+            way: None,
             attempts: 0,
-            waiters: Vec::new(),
             parked: Fifo::default(),
         }
     }
@@ -75,9 +101,6 @@ impl Origin {
 
     /// The address of this origin's robots.txt; `host` is its host's name.
     pub fn robots_url(&self, host: &str) -> Option<Url> {
-        if let Some(moved) = &self.moved {
-            return Some(moved.clone());
-        }
         let scheme = match self.scheme {
             Scheme::Http => "http",
             Scheme::Https => "https",
@@ -87,7 +110,12 @@ impl Origin {
 
     /// The Crawl-delay that its robots.txt asks for.
     pub fn crawl_delay(&self) -> Option<Duration> {
-        if let Robots::Known { rules, .. } = &self.robots { rules.crawl_delay() } else { None }
+        self.rules().and_then(|rules| rules.crawl_delay())
+    }
+
+    /// The rules that it holds.
+    pub fn rules(&self) -> Option<&CachedRules> {
+        if let Robots::Known { rules, .. } = &self.robots { Some(rules) } else { None }
     }
 
     /// What robots.txt says of `url`.
@@ -101,29 +129,101 @@ impl Origin {
             }
             Robots::Refused { why, .. } => Verdict::Settle(*why),
             Robots::Unknown => Verdict::Fetch,
-            Robots::Unreachable { again } if *again <= now => Verdict::Fetch,
-            Robots::Unreachable { again } => Verdict::Wait(Some(*again)),
-            Robots::Elsewhere { .. } => Verdict::Wait(None),
+            Robots::Unreachable { again, .. } | Robots::Asked { again, .. } if *again > now => Verdict::Wait(*again),
+            Robots::Unreachable { .. } if self.way.is_none() => Verdict::Fetch,
+            Robots::Unreachable { .. } | Robots::Asked { .. } => Verdict::Ask,
         }
     }
 
-    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer: where a
-    /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
-    pub fn expire(&mut self, now: Instant) {
-        let is_old = match self.robots {
-            Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
-            Robots::Refused { until, .. } => until <= now,
-            _ => false,
-        };
-        if is_old {
-            self.forget();
+    /// Takes what the file says that the rules are looked for in now. `own` is the origin's own robots.txt, and `may_act`
+    /// the instant at which its host may be asked again: verdicts that forbid hold for longer.
+    pub fn learn(
+        &mut self,
+        now: Instant,
+        may_act: Instant,
+        (result, until): Finding,
+        own: Option<&Url>,
+        allow_all: &Rc<CachedRules>,
+        settings: &Settings,
+    ) -> Next {
+        let hops = self.way.as_ref().map_or(0, |way| way.hops);
+        let until_all = self.way.as_ref().map_or(until, |way| way.until.min(until));
+        match result {
+            RobotsResult::Rules(rules) => self.know(rules, until_all),
+            RobotsResult::Redirect(target) => {
+                let hops = hops.saturating_add(1);
+                if hops > settings.robots.redirects_max || own == Some(&target) {
+                    // Too many, or in a circle: as if there were no robots.txt.
+                    self.know(Rc::clone(allow_all), until_all);
+                    return Next::Settled;
+                }
+                self.attempts = 0;
+                self.way = Some(Box::new(Way { target: target.clone(), hops, until: until_all }));
+                return Next::Ask(target);
+            }
+            RobotsResult::Unreachable(why) if self.attempts < settings.robots.retries_max => {
+                self.attempts += 1;
+                self.robots = Robots::Unreachable { again: until.max(now + settings.robots.retry_delay), why };
+            }
+            RobotsResult::Unreachable(why) => self.refuse(may_act + settings.robots.ttl, why),
+            RobotsResult::Refused(why) if hops == 0 => self.refuse(until, why),
+            RobotsResult::Refused(why) => {
+                // Another host's TLS is not what is wrong with this one.
+                let why = if why.is_of_tls() { Failure::RobotsUnreachable } else { why };
+                self.refuse(until.max(may_act + settings.robots.retry_delay), why);
+            }
         }
+        Next::Settled
+    }
+
+    /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.
+    pub fn wait(&mut self, again: Instant, is_noted: bool) {
+        self.robots = Robots::Asked { again, is_noted };
+    }
+
+    /// Whether it waits for what `url` says.
+    pub fn waits_for(&self, url: &Url) -> bool {
+        matches!(self.robots, Robots::Asked { is_noted: true, .. })
+            && self.way.as_ref().is_some_and(|way| way.target == *url)
+    }
+
+    /// The file to ask for, and whether somebody has promised to tell what it says.
+    pub fn asks_for(&self) -> Option<(Url, bool)> {
+        let is_noted = matches!(self.robots, Robots::Asked { is_noted: true, .. });
+        self.way.as_ref().map(|way| (way.target.clone(), is_noted))
+    }
+
+    /// Whether its own robots.txt is to be fetched.
+    pub fn wants_own(&self, now: Instant) -> bool {
+        match &self.robots {
+            Robots::Unknown => true,
+            Robots::Unreachable { again, .. } => self.way.is_none() && *again <= now,
+            _ => false,
+        }
+    }
+
+    /// What its own robots.txt said, if that is still known.
+    pub fn own_finding(&self, now: Instant) -> Option<Finding> {
+        if self.way.is_some() {
+            return None;
+        }
+        let (result, until) = match &self.robots {
+            Robots::Known { rules, until, .. } => (RobotsResult::Rules(Rc::clone(rules)), *until),
+            Robots::Unreachable { again, why } => (RobotsResult::Unreachable(*why), *again),
+            Robots::Refused { until, why } => (RobotsResult::Refused(*why), *until),
+            Robots::Unknown | Robots::Asked { .. } => return None,
+        };
+        (until > now).then_some((result, until))
+    }
+
+    /// Everything is forbidden until `until`, and ends as `why`.
+    pub fn refuse(&mut self, until: Instant, why: Failure) {
+        self.robots = Robots::Refused { until, why };
     }
 
     /// robots.txt is to be asked for anew.
     pub fn forget(&mut self) {
-        (self.moved, self.redirects, self.attempts) = (None, 0, 0);
-        self.robots = Robots::Unknown;
+        (self.robots, self.way, self.attempts) = (Robots::Unknown, None, 0);
     }
 
     /// A URL was judged by the rules.
@@ -141,24 +241,52 @@ impl Origin {
     /// Until when nothing of this origin can be fetched; `None` when something can be tried now.
     pub fn waits_until(&self, now: Instant) -> Option<Instant> {
         match &self.robots {
-            Robots::Unreachable { again } if *again > now => Some(*again),
-            // The other host wakes this one; the pause is a second string.
-            Robots::Elsewhere { .. } => Some(now + ELSEWHERE_PAUSE),
+            Robots::Unreachable { again, .. } | Robots::Asked { again, .. } if *again > now => Some(*again),
             _ => None,
         }
     }
 
-    /// Whether this origin's robots.txt is the one of `place`.
-    pub fn waits_for(&self, place: (HostId, usize)) -> bool {
-        matches!(self.robots, Robots::Elsewhere { host, origin } if (host, usize::from(origin)) == place)
+    /// Parks a URL until robots.txt is known, if there is room; says how many bytes that takes.
+    pub fn park(&mut self, depth: u16, url: &Url, has_room: bool) -> Option<u64> {
+        let bytes_max = if has_room { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
+        (self.parked.bytes_left() < bytes_max).then(|| {
+            self.parked.push(depth, url.as_str());
+            UrlBatch::entry_bytes(url.as_str()) as u64
+        })
+    }
+
+    /// Takes the oldest of the parked URLs.
+    pub fn unpark(&mut self) -> Option<(u16, String)> {
+        self.parked.pop()
+    }
+
+    /// Bytes of parked URLs.
+    pub fn parked_bytes(&self) -> usize {
+        self.parked.bytes_left()
+    }
+
+    fn know(&mut self, rules: Rc<CachedRules>, until: Instant) {
+        self.robots = Robots::Known { rules, until, used: false };
+        self.attempts = 0;
+    }
+
+    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer: where a
+    /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
+    fn expire(&mut self, now: Instant) {
+        let is_old = match self.robots {
+            Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
+            Robots::Refused { until, .. } => until <= now,
+            _ => false,
+        };
+        if is_old {
+            self.forget();
+        }
     }
 }
 
 /// How long rules that were not used yet outlast their time: the longest delay that can be configured.
 const UNUSED_FOR: Duration = Duration::from_secs(86_400);
-/// How long a host rests whose robots.txt another host is fetching.
-pub const ELSEWHERE_PAUSE: Duration = Duration::from_secs(1);
 /// Bytes of URLs that wait apart for an origin's robots.txt.
-pub const PARKED_BYTES_MAX: usize = 64 * 1024;
+const PARKED_BYTES_MAX: usize = 64 * 1024;
 /// The same while the frontier's memory is over its bound.
-pub const PARKED_BYTES_MIN: usize = 4 * 1024;
+const PARKED_BYTES_MIN: usize = 4 * 1024;

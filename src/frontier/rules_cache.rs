@@ -1,7 +1,7 @@
 //! The rules of robots.txt in memory, all hosts of a shard together, and which of them leave it.
 //!
-//! Decides: above `robots.ram_bytes_max` rules are dropped: first those of hosts that have nothing to do, then those
-//! that a page was judged by, in both the oldest first. A host whose rules were dropped asks for robots.txt again
+//! Decides: above `robots.ram_bytes_max` rules are dropped: first files that others were sent to, then rules of hosts that
+//! have nothing to do, then those that a page was judged by, each the oldest first. A host whose rules were dropped asks for robots.txt again
 //! before its next page, so dropping costs a request and never a verdict.
 //! Invariants: rules are counted as long as somebody holds them, and once however many do; rules that a URL waits for
 //! and that none was judged by yet stay, so that every robots.txt serves a page at least.
@@ -13,7 +13,6 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use super::host::{Host, State};
-use super::origin::Robots;
 use super::{Frontier, ROW_ROOM};
 use crate::outcome::HostId;
 use crate::robots::Rules;
@@ -24,8 +23,7 @@ pub struct CachedRules {
     rules: Rules,
     /// Which they are, in the order of their coming; 0 for those that everybody shares.
     number: u64,
-    bytes: u64,
-    total: Rc<Cell<u64>>,
+    _charge: Charge,
 }
 
 impl Deref for CachedRules {
@@ -36,7 +34,14 @@ impl Deref for CachedRules {
     }
 }
 
-impl Drop for CachedRules {
+/// Bytes that count as memory for rules until this is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    bytes: u64,
+    total: Rc<Cell<u64>>,
+}
+
+impl Drop for Charge {
     fn drop(&mut self) {
         self.total.set(self.total.get().saturating_sub(self.bytes));
     }
@@ -60,7 +65,8 @@ impl RulesCache {
     /// No rules, and room for `bytes_max` bytes of them.
     pub fn new(bytes_max: u64) -> RulesCache {
         let total = Rc::new(Cell::new(0));
-        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, bytes: 0, total: Rc::clone(&total) };
+        let charge = Charge { bytes: 0, total: Rc::clone(&total) };
+        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, _charge: charge };
         RulesCache {
             bytes_max,
             total,
@@ -76,10 +82,20 @@ impl RulesCache {
         if rules == self.allow_all.rules {
             return Rc::clone(&self.allow_all);
         }
-        let bytes = (size_of::<CachedRules>() + rules.ram_bytes()) as u64;
-        self.total.set(self.total.get() + bytes);
+        let charge = self.charge((size_of::<CachedRules>() + rules.ram_bytes()) as u64);
         self.numbers += 1;
-        Rc::new(CachedRules { rules, number: self.numbers, bytes, total: Rc::clone(&self.total) })
+        Rc::new(CachedRules { rules, number: self.numbers, _charge: charge })
+    }
+
+    /// The rules of who has none.
+    pub fn allow_all(&self) -> Rc<CachedRules> {
+        Rc::clone(&self.allow_all)
+    }
+
+    /// Counts `bytes` as memory for rules.
+    pub fn charge(&self, bytes: u64) -> Charge {
+        self.total.set(self.total.get() + bytes);
+        Charge { bytes, total: Rc::clone(&self.total) }
     }
 
     /// Bytes of all rules.
@@ -106,6 +122,7 @@ impl Frontier {
 
     /// Drops rules until they are within their bound, or a good many were looked at.
     pub(super) fn trim_rules(&mut self) {
+        while self.rules_cache.is_over() && self.robots_files.drop_oldest() {}
         for idle_alone in [true, false] {
             for _ in 0..LOOKS_MAX.min(self.rules_cache.row.len()) {
                 if !self.rules_cache.is_over() {
@@ -129,10 +146,7 @@ impl Frontier {
 
 impl Host {
     fn rules_number(&self, index: usize) -> Option<u64> {
-        match &self.origins.get(index)?.robots {
-            Robots::Known { rules, .. } => Some(rules.number),
-            _ => None,
-        }
+        Some(self.origins.get(index)?.rules()?.number)
     }
 
     fn has_rules(&self, number: u64, index: u8) -> bool {

@@ -1,6 +1,7 @@
 //! The parts of the configuration that the frontier of one shard follows.
 
 use crate::config::{self, Config};
+use crate::route::Partition;
 use crate::time::Duration;
 
 /// What is configured, as one shard's share.
@@ -8,7 +9,9 @@ use crate::time::Duration;
 pub struct Settings {
     pub(super) politeness: config::Politeness,
     pub(super) robots: config::Robots,
-    pub(super) partition_key: config::PartitionKey,
+    pub(super) partition: Partition,
+    /// Which of the partition's shards this is.
+    pub(super) shard: u16,
     pub(super) agent: String,
     pub(super) deadline: Duration,
     pub(super) ram_bytes_max: u64,
@@ -24,13 +27,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of one shard of `shards`.
-    pub fn new(config: &Config, shards: u16) -> Settings {
-        let shards = u64::from(shards.max(1));
+    /// The settings of shard `shard` of `partition`.
+    pub fn new(config: &Config, partition: Partition, shard: u16) -> Settings {
+        let shards = u64::from(partition.shards.max(1));
         Settings {
             politeness: config.politeness.clone(),
             robots: config.robots.clone(),
-            partition_key: config.partition.key,
+            partition,
+            shard,
             agent: config.agent.token().to_owned(),
             deadline: config.fetch.deadline,
             ram_bytes_max: config.frontier.ram_bytes_max / shards,

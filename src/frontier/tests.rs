@@ -3,13 +3,17 @@
 mod blame;
 mod bounds;
 mod names;
+mod redirects;
 
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, PartitionKey};
 use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
+use crate::route::Partition;
 use crate::spool::SpoolOp;
+
+const ONE_SHARD: Partition = Partition { key: PartitionKey::Site, shards: 1 };
 
 /// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each.
 struct Bed {
@@ -27,7 +31,7 @@ impl Bed {
         config.agent.name = "bed".to_owned();
         change(&mut config);
         Bed {
-            frontier: Frontier::new(Settings::new(&config, 1), Arc::new(Ledger::new(16))),
+            frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0), Arc::new(Ledger::new(16))),
             spool: Spool::new(1 << 20),
             disk: BTreeMap::new(),
             now: Instant::ZERO,
@@ -362,13 +366,8 @@ fn parked_urls_count_as_memory() {
     let mut answer = |job: &FetchJob| if job.kind == JobKind::Robots { status(500) } else { well(job) };
     for _ in 0..100 {
         bed.run(20, 10, &mut answer);
-        let parked: u64 = bed
-            .frontier
-            .hosts
-            .iter()
-            .flat_map(|host| &host.origins)
-            .map(|origin| origin.parked.bytes_left() as u64)
-            .sum();
+        let parked: u64 =
+            bed.frontier.hosts.iter().flat_map(|host| &host.origins).map(|origin| origin.parked_bytes() as u64).sum();
         assert!(parked <= bed.frontier.ram_bytes(), "{parked} bytes parked of {}", bed.frontier.ram_bytes());
         assert!(bed.frontier.ram_bytes() <= ram_bytes_max + 50 * 40_000, "{}", bed.frontier.ram_bytes());
     }

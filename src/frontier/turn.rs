@@ -5,11 +5,12 @@
 
 use super::backlog::{Entry, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::host::State;
-use super::origin::{ELSEWHERE_PAUSE, PARKED_BYTES_MAX, PARKED_BYTES_MIN, Robots, Verdict};
+use super::origin::Verdict;
 use super::{Frontier, STEPS_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::GivenUp;
 use crate::politeness::ledger::HOLD_SLACK;
+use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
@@ -39,12 +40,13 @@ impl Frontier {
                     return None;
                 }
             }
-            // Before the host's own URLs: a long queue must not hold others up.
-            if let Some(origin) = self.hosts[id].wanted_robots(now) {
-                return self.robots_job(id, origin, now);
+            // Before the host's own URLs, as others wait for it, but in turns with them.
+            if !self.hosts[id].is_own_turn && self.wants_robots(id) {
+                return self.wanted_robots_job(id, now);
             }
             match self.choose_url(id, now) {
                 Next::Current => {}
+                Next::Wait(_) | Next::Idle if self.wants_robots(id) => return self.wanted_robots_job(id, now),
                 Next::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
@@ -66,8 +68,7 @@ impl Frontier {
             };
             match host.origins[origin].verdict(&entry.url, now) {
                 Verdict::Settle(failure) => self.settle(entry.url, failure),
-                Verdict::Wait(again) => {
-                    let at = again.unwrap_or(now + ELSEWHERE_PAUSE);
+                Verdict::Wait(at) => {
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
                     if entry.attempt > 0 {
                         let before = host.backlog.ram_bytes();
@@ -75,20 +76,29 @@ impl Frontier {
                         self.memory.changed(before, host.backlog.ram_bytes());
                         continue;
                     }
-                    let bytes_max = if self.memory.has_room() { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
-                    if host.origins[origin].parked.bytes_left() < bytes_max {
-                        host.origins[origin].parked.push(entry.depth, entry.url.as_str());
-                        self.memory.grew(UrlBatch::entry_bytes(entry.url.as_str()) as u64);
+                    if let Some(bytes) = host.origins[origin].park(entry.depth, &entry.url, self.memory.has_room()) {
+                        self.memory.grew(bytes);
                         continue;
                     }
                     host.backlog.set_current(entry);
-                    let at = host.wanted_again().map_or(at, |wanted| wanted.min(at));
+                    if self.wants_robots(id) {
+                        return self.wanted_robots_job(id, now);
+                    }
                     self.schedule(id, now, at);
                     return None;
                 }
+                Verdict::Ask => {
+                    host.backlog.set_current(entry);
+                    self.ask_again(now, id, origin);
+                }
                 Verdict::Fetch => {
                     host.backlog.set_current(entry);
-                    return self.robots_job(id, origin, now);
+                    let own = host.origins[origin].robots_url(&host.name);
+                    // Others may have been sent there before.
+                    match own.as_ref().and_then(|own| self.robots_files.known(own, now)) {
+                        Some(finding) => self.learn(now, id, origin, finding),
+                        None => return self.robots_job(id, own, now),
+                    }
                 }
                 Verdict::Allowed => return self.page_job(id, entry, now),
             }
@@ -111,18 +121,18 @@ impl Frontier {
             return Next::Current;
         }
         let (retries, next_retry) = host.backlog.retries();
-        let mut wait = next_retry.into_iter().chain(host.wanted_again()).min();
+        let mut wait = next_retry;
         if let (Some(at), true) = (wait, retries >= retries_max) {
             return Next::Wait(at);
         }
         for origin in &mut host.origins {
-            if origin.parked.len() == 0 {
+            if origin.parked_bytes() == 0 {
                 continue;
             }
             match origin.waits_until(now) {
                 Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
                 None => {
-                    if let Some((depth, text)) = origin.parked.pop() {
+                    if let Some((depth, text)) = origin.unpark() {
                         self.memory.shrank(UrlBatch::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
                             host.backlog.set_current(Entry { url, depth, attempt: 0 });
@@ -149,9 +159,11 @@ impl Frontier {
         let host = &mut self.hosts[id];
         host.backlog.retry_all(now);
         for origin in &mut host.origins {
-            origin.robots = Robots::Refused { until: given_up.until, why: Failure::RobotsUnreachable };
+            origin.refuse(given_up.until, Failure::RobotsUnreachable);
         }
-        self.release_waiters(id, now);
+        for url in std::mem::take(&mut host.robots_wanted) {
+            self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
+        }
         match self.choose_url(id, now) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
@@ -186,6 +198,7 @@ impl Frontier {
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
             host.backlog.take_current();
+            host.is_own_turn = false;
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();
             }
@@ -194,15 +207,29 @@ impl Frontier {
         Some(job)
     }
 
-    fn robots_job(&mut self, id: HostId, origin: usize, now: Instant) -> Option<FetchJob> {
-        let host = &mut self.hosts[id];
-        let name = host.name.clone();
-        let Some(url) = host.origins.get(origin).and_then(|origin| origin.robots_url(&name)) else {
-            host.pace.give_up(Failure::RobotsUnreachable, Instant::NEVER);
+    /// The host's own robots.txt, which lies at `url`.
+    fn robots_job(&mut self, id: HostId, url: Option<Url>, now: Instant) -> Option<FetchJob> {
+        let Some(url) = url else {
+            self.hosts[id].pace.give_up(Failure::RobotsUnreachable, Instant::NEVER);
             self.schedule(id, now, now);
             return None;
         };
-        self.request(id, JobKind::Robots, url, now)
+        let job = self.request(id, JobKind::Robots, url, now);
+        self.hosts[id].is_own_turn &= !is_request(&job);
+        job
+    }
+
+    /// Whether a file waits that others were sent to.
+    fn wants_robots(&self, id: HostId) -> bool {
+        !self.hosts[id].robots_wanted.is_empty()
+    }
+
+    /// The first of the files that others were sent to.
+    fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
+        let url = self.hosts[id].robots_wanted.first()?.clone();
+        let job = self.request(id, JobKind::Robots, url, now);
+        self.hosts[id].is_own_turn |= is_request(&job);
+        job
     }
 
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
@@ -261,4 +288,9 @@ impl Frontier {
             rest,
         }
     }
+}
+
+/// Whether the host itself is asked, and not a name server for its address.
+fn is_request(job: &Option<FetchJob>) -> bool {
+    job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }

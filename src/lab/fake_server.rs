@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use super::fake_web::{FakeWeb, PageKind, RobotsKind};
+use super::fake_robots::RobotsKind;
+use super::fake_web::{FakeWeb, PageKind};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::time::{Duration, Instant};
-use crate::url::{Scheme, Url, UrlBatch};
+use crate::url::{Url, UrlBatch};
 
 /// All servers of a [`FakeWeb`].
 #[derive(Debug)]
@@ -21,8 +22,10 @@ pub struct FakeServers {
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<IpAddr, Meter>,
-    /// Whether the last request for an origin's robots.txt brought something that allows anything.
-    robots: BTreeMap<String, bool>,
+    /// Whether the last request for a file as a robots.txt brought something, and whether any has.
+    robots: BTreeMap<String, (bool, bool)>,
+    /// Until when a flaky robots.txt is well.
+    well_until: BTreeMap<String, Instant>,
     /// What the name servers said last, and until when it holds.
     answers: BTreeMap<(String, bool), (Vec<IpAddr>, Instant)>,
     /// Requests that a host that dies has answered.
@@ -53,6 +56,7 @@ impl FakeServers {
             hosts: BTreeMap::new(),
             addrs: BTreeMap::new(),
             robots: BTreeMap::new(),
+            well_until: BTreeMap::new(),
             answers: BTreeMap::new(),
             lives: BTreeMap::new(),
             pages: BTreeMap::new(),
@@ -75,8 +79,8 @@ impl FakeServers {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
         let mut host_delay = self.host_delay;
-        if let (JobKind::Page, Some(RobotsKind::Rules { crawl_delay_s })) = (job.kind, self.web.effective_robots(host))
-        {
+        if job.kind == JobKind::Page {
+            let crawl_delay_s = self.web.effective_robots(&job.url).kind.crawl_delay_s();
             host_delay = host_delay.max(Duration::from_secs(crawl_delay_s));
         }
         check(self.hosts.entry(host.to_owned()).or_default(), at, host_delay, host, &mut self.complaints);
@@ -122,7 +126,7 @@ impl FakeServers {
                 }
                 Outcome::Resolved { addrs, ttl }
             }
-            JobKind::Robots => Outcome::Fetched(Fetched { addr: job.addr, ..self.robots(&job.url, tries) }),
+            JobKind::Robots => Outcome::Fetched(Fetched { addr: job.addr, ..self.robots(at, &job.url) }),
             JobKind::Page => Outcome::Fetched(Fetched { addr: job.addr, ..self.page(job) }),
         }
     }
@@ -132,7 +136,8 @@ impl FakeServers {
             return Outcome::Failed([Failure::DnsTimeout, Failure::DnsFailed][tries as usize % 2]);
         }
         if job.kind == JobKind::Robots {
-            self.robots.insert(job.url.origin().to_owned(), false);
+            self.note_robots(&job.url, false);
+            self.well_until.insert(job.url.as_str().to_owned(), at + WELL_FOR);
         }
         let retry_after = self.web.retry_after(job.url.host());
         match (tries + job.url.as_str().len() as u64) % 5 {
@@ -149,30 +154,32 @@ impl FakeServers {
         }
     }
 
-    fn robots(&mut self, url: &Url, tries: u64) -> Fetched {
-        let host = url.host();
-        let rules = |crawl_delay_s| Fetched {
-            status: 200,
-            robots_body: Some(FakeWeb::robots_text(crawl_delay_s).into_bytes()),
-            ..Fetched::default()
+    fn robots(&mut self, at: Instant, url: &Url) -> Fetched {
+        let status = |status| Fetched { status, ..Fetched::default() };
+        let answer = match self.web.robots(url) {
+            RobotsKind::Missing => status(404),
+            RobotsKind::Broken => status(500),
+            RobotsKind::Flaky if self.is_broken(at, url) => status(500),
+            RobotsKind::Moved(to) => Fetched { redirect: Url::parse(&to).ok(), ..status(301) },
+            kind => Fetched { robots_body: Some(kind.text().into_bytes()), ..status(200) },
         };
-        let moved = |to: String| Fetched { status: 301, redirect: Url::parse(&to).ok(), ..Fetched::default() };
-        let answer = match self.web.robots(host) {
-            RobotsKind::Rules { crawl_delay_s } => rules(crawl_delay_s),
-            RobotsKind::Flaky if tries.is_multiple_of(2) => rules(0),
-            RobotsKind::Missing => Fetched { status: 404, ..Fetched::default() },
-            RobotsKind::Broken | RobotsKind::Flaky => Fetched { status: 500, ..Fetched::default() },
-            RobotsKind::Moved => {
-                let first = self.web.first_host(host);
-                moved(format!("{}://{first}/robots.txt", self.web.scheme(&first, 0)))
-            }
-            RobotsKind::Circle => {
-                let other = if url.scheme() == Scheme::Http { "https" } else { "http" };
-                moved(format!("{other}://{host}/robots.txt"))
-            }
-        };
-        self.robots.insert(url.origin().to_owned(), answer.status < 500);
+        self.note_robots(url, answer.status < 500);
         answer
+    }
+
+    /// Whether a flaky file is broken now: once, and not again before everyone could have asked a second time.
+    fn is_broken(&mut self, at: Instant, url: &Url) -> bool {
+        let well_until = self.well_until.entry(url.as_str().to_owned()).or_default();
+        let is_broken = at >= *well_until;
+        if is_broken {
+            *well_until = at + WELL_FOR;
+        }
+        is_broken
+    }
+
+    fn note_robots(&mut self, url: &Url, brought: bool) {
+        let (last, ever) = self.robots.entry(url.as_str().to_owned()).or_default();
+        (*last, *ever) = (brought, *ever || brought);
     }
 
     /// The crawler begins anew, a while later: it knows no robots.txt and no address any more.
@@ -201,15 +208,17 @@ impl FakeServers {
         }
     }
 
+    /// Every file on the way was read. Where there is no redirect, the last time brought something, too: what others
+    /// are sent to may be read for them while this host still has what it read before.
     fn check_robots(&mut self, at: Instant, url: &Url) {
-        let served = self.robots.get(url.origin()) == Some(&true);
-        let allowed = match self.web.effective_robots(url.host()) {
-            None => false,
-            Some(RobotsKind::Rules { .. }) => !url.path_and_query().starts_with("/private/"),
-            Some(_) => true,
-        };
+        let robots = self.web.effective_robots(url);
+        let is_own = robots.way.len() == 1;
+        let mut brought = robots.way.iter().map(|url| self.robots.get(url.as_str()).copied().unwrap_or_default());
+        let served = brought.all(|(last, ever)| if is_own { last } else { ever });
+        let allowed = !robots.kind.forbids(url.path_and_query());
         if !served || !allowed {
-            self.complaints.push(format!("{at:?} {} asked: robots.txt had {served}, allowed {allowed}", url.as_str()));
+            let way: Vec<&str> = robots.way.iter().map(Url::as_str).collect();
+            self.complaints.push(format!("{at:?} {url} asked: served {served}, allowed {allowed}, {way:?}"));
         }
     }
 }
@@ -229,6 +238,8 @@ fn check(meter: &mut Meter, at: Instant, delay: Duration, name: &str, complaints
     meter.under_way += 1;
 }
 
+/// Longer than any Retry-After.
+const WELL_FOR: Duration = Duration::from_secs(3 * 3_600);
 /// Requests that a host answers before it dies.
 const LIVES: u32 = 5;
 /// From the start of a request to its arrival.

@@ -1,4 +1,5 @@
-//! A small web that is a pure function of one seed: pages, links, robots.txt, names, faults, and the truth.
+//! A small web that is a pure function of one seed: pages, links, names, faults, and the truth; robots.txt is in
+//! [`super::fake_robots`].
 //!
 //! Decides: which pages exist, who links to whom, what fails and how often before it heals. Faults are of two
 //! kinds: those that pass (the first tries fail) and those that stay (a name that does not exist, a robots.txt
@@ -26,25 +27,6 @@ pub struct FakeWeb {
     pub faults_percent: u64,
     /// Tries that a passing fault lasts at most.
     pub fault_tries_max: u64,
-    /// Whether some robots.txt redirect to the site's first host.
-    pub moved_robots: bool,
-}
-
-/// What a host's robots.txt does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RobotsKind {
-    /// 200 with a rule against `/private/`, and a Crawl-delay of this many seconds when not 0.
-    Rules { crawl_delay_s: u64 },
-    /// 404: everything is allowed.
-    Missing,
-    /// 301 to the site's first host.
-    Moved,
-    /// 500 for ever: everything is forbidden.
-    Broken,
-    /// 500 and the rules in turns.
-    Flaky,
-    /// 301 to the same of the other scheme, and back: as if there were none.
-    Circle,
 }
 
 /// What a page is.
@@ -69,7 +51,6 @@ impl FakeWeb {
             addrs: 1 + rng.below(20),
             faults_percent: [0, 5, 30][rng.below(3) as usize],
             fault_tries_max: 1 + rng.below(3),
-            moved_robots: true,
         }
     }
 
@@ -132,31 +113,6 @@ impl FakeWeb {
         Duration::from_secs(if self.hash(&["retry", host]).is_multiple_of(8) { 7_200 } else { 3 })
     }
 
-    /// What robots.txt does at `host`.
-    pub fn robots(&self, host: &str) -> RobotsKind {
-        let first = self.place(host).is_some_and(|(_, number)| number == 0);
-        match self.hash(&["robots", host]) % 10 {
-            0..=3 => RobotsKind::Rules { crawl_delay_s: 0 },
-            4 => RobotsKind::Flaky,
-            5 => RobotsKind::Rules { crawl_delay_s: 2 },
-            6 if !first && self.moved_robots => RobotsKind::Moved,
-            7 if !first => RobotsKind::Broken,
-            8 => RobotsKind::Circle,
-            _ => RobotsKind::Missing,
-        }
-    }
-
-    /// The rules that hold for `host` in the end: `None` when everything is forbidden.
-    pub fn effective_robots(&self, host: &str) -> Option<RobotsKind> {
-        match self.robots(host) {
-            RobotsKind::Broken => None,
-            RobotsKind::Moved => self.effective_robots(&self.first_host(host)),
-            RobotsKind::Flaky => Some(RobotsKind::Rules { crawl_delay_s: 0 }),
-            RobotsKind::Circle => Some(RobotsKind::Missing),
-            kind => Some(kind),
-        }
-    }
-
     /// The site's first host.
     pub fn first_host(&self, host: &str) -> String {
         self.place(host).map_or_else(|| host.to_owned(), |(site, _)| host_name(site, 0))
@@ -166,12 +122,6 @@ impl FakeWeb {
     pub fn scheme(&self, host: &str, number: u64) -> &'static str {
         let site = self.place(host).map_or(0, |(site, _)| site);
         if site % 3 == 1 || site % 3 == 2 && number % 2 == 1 { "https" } else { "http" }
-    }
-
-    /// The text of a robots.txt with rules.
-    pub fn robots_text(crawl_delay_s: u64) -> String {
-        let delay = if crawl_delay_s > 0 { format!("Crawl-delay: {crawl_delay_s}\n") } else { String::new() };
-        format!("User-agent: *\nDisallow: /private/\n{delay}")
     }
 
     /// What lies at `url`.
@@ -218,9 +168,7 @@ impl FakeWeb {
             if !self.exists(url.host()) || self.dies(url.host()) {
                 continue;
             }
-            let Some(robots) = self.effective_robots(url.host()) else { continue };
-            let ruled = matches!(robots, RobotsKind::Rules { .. });
-            if ruled && url.path_and_query().starts_with("/private/") {
+            if self.effective_robots(&url).kind.forbids(url.path_and_query()) {
                 continue;
             }
             let links = match self.page(&url) {
@@ -267,7 +215,7 @@ impl FakeWeb {
         Some((site, first.strip_prefix('h')?.parse().ok()?))
     }
 
-    fn hash(&self, parts: &[&str]) -> u64 {
+    pub(super) fn hash(&self, parts: &[&str]) -> u64 {
         xxhash_rust::xxh3::xxh3_64_with_seed(parts.join(" ").as_bytes(), self.rng_seed)
     }
 }

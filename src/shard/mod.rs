@@ -32,11 +32,13 @@ use std::sync::Arc;
 
 use crate::budget::PageBudget;
 use crate::config::Config;
+use crate::exchange::message::{self, Kind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
 use crate::log::{Journal, Replay};
 use crate::names::Lookups;
 use crate::page::{PageReader, Recent};
+use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
 use crate::spool::Spool;
 use crate::stage::{self, Stage};
@@ -134,7 +136,7 @@ impl Shard {
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
-            frontier: Frontier::new(frontier::Settings::new(&config, shards), ledger),
+            frontier: Frontier::new(frontier::Settings::new(&config, partition, index), ledger),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             budget,
@@ -170,7 +172,7 @@ impl Shard {
             }
             Input::Received { from, bytes } => self.receive(now, from, &bytes),
             Input::Refused(message) => {
-                self.report.sent -= u64::from(message.is_counted());
+                self.report.sent -= u64::from(message::is_counted(&message.bytes));
                 self.stats.exchanged_out -= message.urls;
                 self.lanes.refused(now, message);
             }
@@ -203,9 +205,10 @@ impl Shard {
         if let Some(job) = self.next_fetch(now) {
             return Some(Effect::Fetch(job));
         }
-        // Hosts that were looked at on the way may want blocks from the spool, and URLs may be over.
+        // Hosts that were looked at on the way may want blocks from the spool or another shard's word, and URLs may be
+        // over.
         self.write(now);
-        self.effects.pop_front()
+        self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send))
     }
 
     /// When to ask again although nothing came in; a time in the past for now.
@@ -297,17 +300,35 @@ impl Shard {
 
     fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) {
         match self.lanes.receive(now, from, bytes) {
-            Incoming::Nothing => return,
+            Incoming::Nothing => {}
             Incoming::Urls(batch) => self.receive_urls(now, &batch),
-            Incoming::Robots(..) => {}
+            Incoming::Robots(kind, bytes) => self.receive_robots(now, from, kind, &bytes),
         }
-        self.report.received += 1;
+        self.report.received += u64::from(message::is_counted(bytes));
+    }
+
+    /// A robots.txt redirects to a host of another shard: that fetches it, under its host's delays, and tells what came.
+    fn receive_robots(&mut self, now: Instant, from: u16, kind: Kind, bytes: &[u8]) {
+        let _stage = stage::enter(Stage::Frontier);
+        let is_read = match kind {
+            Kind::RobotsRequest => {
+                RobotsRequest::from_bytes(bytes).map(|request| self.frontier.robots_requested(now, from, &request))
+            }
+            _ => RobotsAnswer::from_bytes(bytes).map(|answer| self.frontier.robots_answered(now, answer)),
+        };
+        assert!(is_read.is_some(), "shard {from} sent a {kind:?} that is none");
     }
 
     fn next_message(&mut self, now: Instant) -> Option<Outgoing> {
         let _stage = stage::enter(Stage::Exchange);
+        for (to, request) in self.frontier.take_robots_requests() {
+            self.lanes.say(to, Kind::RobotsRequest, &request.to_bytes());
+        }
+        for (to, answer) in self.frontier.take_robots_answers() {
+            self.lanes.say(to, Kind::RobotsAnswer, &answer.to_bytes());
+        }
         let message = self.lanes.next_message(now, &mut self.spool)?;
-        self.report.sent += u64::from(message.is_counted());
+        self.report.sent += u64::from(message::is_counted(&message.bytes));
         self.stats.exchanged_out += message.urls;
         Some(message)
     }

@@ -34,6 +34,8 @@ pub struct Report {
     pub refused: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
+    /// What shards asked and told each other about robots.txt.
+    pub robots_messages: u64,
     /// URLs exchanged.
     pub exchanged: u64,
     /// Queries to name servers.
@@ -105,6 +107,7 @@ impl Simulation {
             spilled: self.disks.iter().map(|disk| disk.spilled).sum(),
             refused: self.tally.refused,
             further: self.tally.further,
+            robots_messages: self.tally.robots_messages,
             exchanged: totals.exchanged_out + self.tally.exchanged,
             dns_queries: self.tally.dns_queries,
             aside,

@@ -25,8 +25,8 @@ use super::fake_dns::FakeNameServers;
 use super::fake_http::transaction;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
-use crate::config::PartitionKey;
 use crate::control::{Look, Supervisor};
+use crate::exchange::message::{Header, Kind};
 use crate::http::Limits;
 use crate::names::{Answer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
@@ -85,6 +85,7 @@ struct Tally {
     runs: u64,
     numbered: u64,
     refused: u64,
+    robots_messages: u64,
     further: u64,
     exchanged: u64,
     forgotten: u64,
@@ -112,10 +113,8 @@ impl Simulation {
     /// The crawl of `rng_seed`.
     pub fn new(rng_seed: u64) -> Simulation {
         let mut rng = Rng::new(rng_seed);
-        let mut web = FakeWeb::new(rng_seed);
+        let web = FakeWeb::new(rng_seed);
         let plan = Plan::new(&mut rng, &web, rng_seed);
-        // With hosts of a site in different shards, a robots.txt on another host is out of reach.
-        web.moved_robots = plan.partition.key == PartitionKey::Site;
         let name_servers = FakeNameServers::new(web.clone(), &mut rng);
         let interruptions = Interruption::some(&mut rng);
         let politeness = &plan.config.politeness;
@@ -198,6 +197,8 @@ impl Simulation {
                 self.later(took, Event::Answered(index, query.lookup, answer));
             }
             Effect::Send(message) => {
+                let kind = Header::read(&message.bytes).map(|(header, _)| header.kind);
+                self.tally.robots_messages += u64::from(matches!(kind, Some(Kind::RobotsRequest | Kind::RobotsAnswer)));
                 let lane = self.run.lanes.entry((index as u16, message.to)).or_default();
                 if lane.len() >= self.plan.lane_messages_max {
                     self.tally.refused += 1;
