@@ -9,4 +9,5 @@ mod folders;
 mod listings;
 mod mistakes;
 mod panics;
+mod robots;
 mod stop;
