@@ -94,8 +94,10 @@ impl Frontier {
                 Verdict::Fetch => {
                     host.backlog.set_current(entry);
                     let own = host.origins[origin].robots_url(&host.name);
-                    // Others may have been sent there before.
-                    match own.as_ref().and_then(|own| self.robots_files.known(own, now)) {
+                    // Others may have been sent there before. A host that was forgotten since is asked all the same: from
+                    // when on its Crawl-delay counts is forgotten, too.
+                    let own_known = own.as_ref().filter(|_| host.pace.was_asked());
+                    match own_known.and_then(|own| self.robots_files.known(own, now)) {
                         Some(finding) => self.learn(now, id, origin, finding),
                         None => return self.robots_job(id, own, now),
                     }

@@ -80,6 +80,11 @@ impl HostPace {
         self.not_before
     }
 
+    /// Whether it was asked since it is in memory: only then is it known from when on a Crawl-delay counts.
+    pub fn was_asked(&self) -> bool {
+        self.last_end > Instant::ZERO
+    }
+
     /// The delay after a request: the configured one or robots.txt's Crawl-delay, whichever is longer.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
         self.crawl_delay.max(politeness.host_delay)
@@ -132,7 +137,7 @@ impl HostPace {
     /// there are new ones.
     pub fn obey_crawl_delay(&mut self, asked: Duration, politeness: &Politeness) {
         self.crawl_delay = asked.min(politeness.crawl_delay_max);
-        if self.last_end > Instant::ZERO {
+        if self.was_asked() {
             self.not_before = self.not_before.max(self.last_end + self.delay(politeness));
         }
     }

@@ -94,6 +94,36 @@ fn a_host_shares_its_own_robots_txt() {
     }
 }
 
+/// A host is asked for a file, forgotten, and met again: that file does not spare it the delay that it asks for.
+#[test]
+fn a_crawl_delay_counts_from_requests_that_are_forgotten() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.hosts_max = 2;
+    });
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
+        (JobKind::Robots, "own.test") => robots("User-agent: *\nDisallow: /private\nCrawl-delay: 10\n"),
+        (JobKind::Robots, "moved.test") => moved("http://own.test/robots.txt"),
+        _ => well(job),
+    };
+    // The last of the four is the file; then the other host takes its host's place, and gives it back.
+    for (host, jobs) in [("moved.test", 4), ("other.test", 3), ("own.test", 1)] {
+        bed.offer(&format!("http://{host}/"));
+        bed.run(HOUR, jobs, &mut answer);
+    }
+    assert!(bed.now.since(Instant::ZERO) < Duration::from_secs(1) && bed.frontier.hosts() == 4);
+    bed.run(HOUR, 10, &mut answer);
+    assert_eq!(bed.count(JobKind::Page), 3);
+    let of_own: Vec<Instant> = bed
+        .jobs
+        .iter()
+        .filter(|(_, job)| job.addr.is_some() && job.url.host() == "own.test")
+        .map(|(at, _)| *at)
+        .collect();
+    let gap = of_own.windows(2).last().map(|pair| pair[1].since(pair[0]));
+    assert!(gap >= Some(Duration::from_secs(10)), "{gap:?}");
+}
+
 #[test]
 fn what_cannot_be_had_at_the_end_forbids() {
     let mut bed = Bed::new(|config| config.robots.retries_max = 2);
