@@ -229,6 +229,11 @@ impl Crawl {
         if let Some(failure) = self.control.failure().or(failure) {
             return Err(failure);
         }
+        // First what the others say they have, then the word that they have it.
+        for shard in 0..self.dir.manifest().shards {
+            let path = self.dir.shard(shard);
+            disk::sync_log(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         for shard in 0..self.dir.manifest().shards {
             let path = self.dir.shard(shard);
             disk::append_log(&path, &log::handed_over_block())

@@ -59,7 +59,9 @@ impl Disk {
                 continue;
             }
             if let DiskOp::Segment(SegmentOp::Close { index }) = op {
-                if let Some((name, file)) = files.segment.take() {
+                let open = files.segment.take();
+                assert!(open.is_some(), "a segment is closed and none is open");
+                if let Some((name, file)) = open {
                     let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
                     ring::spawn(async move {
                         let bytes = index.len() as u64;
@@ -220,6 +222,12 @@ pub fn append_log(dir: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = std::fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Waits until the journal in a shard's directory, and its name there, are on the disk.
+pub fn sync_log(dir: &Path) -> io::Result<()> {
+    std::fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?.sync_all()?;
+    std::fs::File::open(dir)?.sync_all()
 }
 
 /// The journal's name in the shard's directory.

@@ -337,7 +337,7 @@ impl Lanes {
     }
 
     fn wait_for_tick(&mut self, now: Instant) {
-        let age = self.limits.batch_age_max;
+        let age = if self.hurry { Duration::ZERO } else { self.limits.batch_age_max };
         self.tick.get_or_insert_with(|| next_tick(now, age));
     }
 

@@ -160,7 +160,7 @@ impl Pump {
         let closes = phase > self.phase && phase == Phase::Close;
         if phase > self.phase {
             self.phase = phase;
-            if closes {
+            if closes && !self.brain.is_replaying() {
                 // What was sent before that word is taken in before it.
                 self.receive(usize::MAX);
             }
@@ -248,7 +248,10 @@ impl Pump {
         self.post.sent.store(self.brain.report().sent, Ordering::Release);
         let (to, wake) = (usize::from(message.to), message.wake);
         let ring = self.to.get_mut(to).and_then(Option::as_mut);
-        let room = ring.is_some_and(|ring| ring.push(&message.bytes));
+        let room = match ring {
+            Some(ring) => ring.push(&message.bytes),
+            None => panic!("a message for shard {to}, to which no ring leads"),
+        };
         let other = &self.control.posts()[to];
         if room {
             other.mail.store(true, Ordering::Release);

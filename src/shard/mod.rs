@@ -205,10 +205,11 @@ impl Shard {
         if let Some(job) = self.next_fetch(now) {
             return Some(Effect::Fetch(job));
         }
-        // Hosts that were looked at on the way may want blocks from the spool or another shard's word, and URLs may be
-        // over.
+        // Hosts that were looked at on the way may want blocks from the spool, another shard's word or a name looked up,
+        // and URLs may be over.
         self.write(now);
-        self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send))
+        let effect = self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send));
+        effect.or_else(|| self.next_query(now).map(Effect::Ask))
     }
 
     /// When to ask again although nothing came in; a time in the past for now.
@@ -222,7 +223,7 @@ impl Shard {
             Some(look) => Some(look),
             None => self.frontier.next_due(),
         };
-        let lookups = self.lookups.next_due();
+        let lookups = self.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let written = [self.segments.next_due(), self.journal.next_due()];
         [fetches, lookups, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
@@ -231,6 +232,12 @@ impl Shard {
     /// a disk, too; at the end everything is taken in: the rings bound what there is.
     pub fn accepts_messages(&self) -> bool {
         self.replay.is_none() && (self.phase == Phase::Close || !self.backlog.is_long())
+    }
+
+    /// Whether an earlier run is still being taken up: until then no message may be taken in, and it stays with its
+    /// sender, in whose journal it is.
+    pub fn is_replaying(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// What the housekeeping thread asks the shard for.

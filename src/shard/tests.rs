@@ -173,8 +173,14 @@ fn what_was_not_handed_over_is_read_back_however_much_it_is() {
     assert_eq!(rig.end, Some(Ok(())));
     let read: usize = blocks(&rig.journal).map(|(entries, _)| entries.outgoing.len()).sum();
     assert_eq!(read, urls);
-    // The next run sends them once more, and does not note them as handed over.
+    // The next runs send them once more, and note them no second time.
     let mut next = Rig::new(config(|_| {}), rig.journal);
+    for _ in 0..2 {
+        next.enter(Phase::Close);
+        let noted: usize = blocks(&next.journal).map(|(entries, _)| entries.outgoing.len()).sum();
+        assert_eq!(noted, urls, "the journal grows with what happens, not with restarts");
+        next = Rig::new(config(|_| {}), next.journal);
+    }
     next.enter(Phase::Drain);
     let sent: usize =
         next.sent.iter().map(|bytes| UrlBatch::from_bytes(bytes[Header::BYTES..].to_vec()).unwrap().len()).sum();
@@ -322,6 +328,24 @@ fn what_was_not_asked_for_is_a_fault() {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rig.shard.handle(Instant::ZERO, input)));
         assert!(result.is_err(), "{what} that was not asked for was taken");
     }
+}
+
+/// While the disk is busy with the end of a run, a lookup that wants another query is nobody's business.
+#[test]
+fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
+    let mut rig = Rig::new(config(|_| {}), Vec::new());
+    let name = names(0).next().unwrap_or_default();
+    rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+    let asked = std::iter::from_fn(|| rig.shard.poll(Instant::ZERO)).find_map(|effect| match effect {
+        Effect::Ask(query) => Some(query.lookup),
+        _ => None,
+    });
+    let lookup = asked.expect("a query");
+    rig.shard.handle(Instant::ZERO, Input::Command(Command::Enter(Phase::Close)));
+    rig.shard.handle(Instant::ZERO, Input::Answered { lookup, answer: Answer::Silent });
+    while rig.shard.poll(Instant::ZERO).is_some() {}
+    assert_eq!(rig.end, None, "the disk has not answered");
+    assert_eq!(rig.shard.next_due(), None);
 }
 
 #[test]

@@ -119,8 +119,11 @@ impl Shard {
             }
         }
         for (depth, text) in entries.outgoing.iter().filter(|_| resend) {
-            if let Ok(url) = Url::from_canonical(text) {
-                self.found(now, &url, depth);
+            let Ok(url) = Url::from_canonical(text) else { continue };
+            let owner = self.partition.shard_of(&url);
+            if owner != self.index && self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_ok() {
+                // It stands in the journal already; each restart would double the list.
+                self.lanes.push(now, owner, depth, text, &mut self.spool);
             }
         }
     }

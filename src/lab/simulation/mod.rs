@@ -313,7 +313,7 @@ impl Simulation {
         if phase > self.run.phase {
             self.run.phase = phase;
             for shard in 0..self.run.shards.len() {
-                if phase == Phase::Close {
+                if phase == Phase::Close && !self.run.shards[shard].is_replaying() {
                     self.empty_rings_to(shard);
                 }
                 self.tell(shard, Input::Command(Command::Enter(phase)));
