@@ -40,9 +40,9 @@ impl Frontier {
             }
             JobKind::Robots => {
                 let (counts, left) = self.paused(now, id, outcome);
-                // A host that fetches a file for others may be forgotten before the next try, and with it which address
-                // is dead: the other family is part of this one.
-                let goes_on = left == NextAddress::OtherFamily && self.hosts[id].robots_wanted.contains(&job.url);
+                // The other family is part of this try: a host that has nothing else to do may be forgotten before the
+                // next one, and with it which address is dead.
+                let goes_on = left == NextAddress::OtherFamily;
                 if counts == Try::Counts && !goes_on {
                     self.robots_fetched(now, job, outcome);
                 }
