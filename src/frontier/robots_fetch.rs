@@ -112,7 +112,8 @@ impl Frontier {
     /// Tells all who wait for a file what it says, and keeps that for those who come later.
     pub(super) fn file_came(&mut self, now: Instant, url: &Url, finding: Finding) {
         let askers = self.robots_files.answered(url);
-        if askers.is_empty() {
+        // What came last holds, also where nobody waited for it.
+        if askers.is_empty() && !self.robots_files.holds(url) {
             return;
         }
         self.robots_files.keep(url, finding.clone(), &self.rules_cache);

@@ -76,6 +76,11 @@ impl RobotsFiles {
         }
     }
 
+    /// Whether there is anything about a file.
+    pub fn holds(&self, url: &Url) -> bool {
+        self.files.contains_key(url)
+    }
+
     /// Asks for a file.
     pub fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
         if let Some(finding) = self.known(url, now) {

@@ -23,7 +23,7 @@ pub enum RobotsKind {
     Moved(String),
     /// 500 for ever: everything is forbidden.
     Broken,
-    /// 500 now and then, and rules for some hours after that.
+    /// 500 now and then, and rules for two days after that.
     Flaky,
 }
 

@@ -238,8 +238,8 @@ fn check(meter: &mut Meter, at: Instant, delay: Duration, name: &str, complaints
     meter.under_way += 1;
 }
 
-/// Longer than any Retry-After.
-const WELL_FOR: Duration = Duration::from_secs(3 * 3_600);
+/// Longer than a host can be kept waiting by Retry-After, its own and that of others at its address.
+const WELL_FOR: Duration = Duration::from_secs(2 * 86_400);
 /// Requests that a host answers before it dies.
 const LIVES: u32 = 5;
 /// From the start of a request to its arrival.

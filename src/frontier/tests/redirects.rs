@@ -124,6 +124,29 @@ fn a_crawl_delay_counts_from_requests_that_are_forgotten() {
     assert!(gap >= Some(Duration::from_secs(10)), "{gap:?}");
 }
 
+/// A host that was forgotten fetches its robots.txt again, in vain: what others had from there before allows nothing.
+#[test]
+fn what_came_last_holds() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.frontier.hosts_max = 1;
+        config.robots.retries_max = 1;
+    });
+    let mut is_broken = false;
+    for host in ["moved.test", "other.test", "own.test"] {
+        bed.offer(&format!("http://{host}/"));
+        bed.run(HOUR, 100, &mut |job| match (job.kind, job.url.host()) {
+            (JobKind::Robots, "own.test") if is_broken => status(500),
+            (JobKind::Robots, "own.test") => robots(PRIVATE),
+            (JobKind::Robots, "moved.test") => moved("http://own.test/robots.txt"),
+            _ => well(job),
+        });
+        is_broken = true;
+    }
+    assert_eq!(bed.pages(), ["http://moved.test/", "http://other.test/"]);
+    assert_eq!(bed.settled.iter().map(|settled| settled.failure).collect::<Vec<_>>(), [Failure::RobotsServerError]);
+}
+
 #[test]
 fn what_cannot_be_had_at_the_end_forbids() {
     let mut bed = Bed::new(|config| config.robots.retries_max = 2);
