@@ -152,7 +152,9 @@ fn a_handshake_every_so_many_responses_resumed_or_not() {
         assert!((least..=most).contains(&resumed), "{resumption}: {resumed}");
         let full = number(&figures, "/counters/handshakes") - number(&figures, "/counters/resumed");
         let known = number(&figures, "/counters/chains_recognized");
-        assert!((0.0..=full).contains(&known), "{known} of {full}");
+        // A chain counts when it is checked, its handshake when it is over: some are in flight where the figures end.
+        let in_flight = number(&figures, "/memory/connections_open");
+        assert!((0.0..=full + in_flight).contains(&known), "{known} of {full}, {in_flight} open");
         if resumption == "off" {
             // All hosts of a site have one certificate, and come again and again.
             assert!(number(&figures, "/seen/chains_recognized_share") > 0.5);
