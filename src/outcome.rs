@@ -7,6 +7,7 @@
 
 use std::net::IpAddr;
 
+use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
 
@@ -86,8 +87,8 @@ pub struct Fetched {
     pub links: UrlBatch,
     /// Where a 3xx points to, canonical, when it has a usable Location.
     pub redirect: Option<Url>,
-    /// The decoded body, for robots.txt alone.
-    pub robots_body: Option<Vec<u8>>,
+    /// What a robots.txt says, where the response is a 2xx to [`JobKind::Robots`].
+    pub rules: Option<Rules>,
     /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
     pub retry_after: Option<Duration>,
     /// Bytes of the message on the wire.

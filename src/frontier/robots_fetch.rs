@@ -81,10 +81,10 @@ impl Frontier {
                 robots::Meaning::Parse if is_torn(fetched, settings.robots.body_bytes_max) => {
                     RobotsResult::Unreachable(Failure::RobotsUnreachable)
                 }
-                robots::Meaning::Parse => {
-                    let body = fetched.robots_body.as_deref().unwrap_or_default();
-                    RobotsResult::Rules(Rules::parse(body, &settings.agent, settings.robots.body_bytes_max))
-                }
+                robots::Meaning::Parse => match &fetched.rules {
+                    Some(rules) => RobotsResult::Rules(rules.clone()),
+                    None => RobotsResult::Unreachable(Failure::RobotsUnreachable),
+                },
                 robots::Meaning::AllowAll => RobotsResult::Rules(Rules::allow_all()),
                 robots::Meaning::Unreachable => {
                     retry_after = fetched.retry_after;
@@ -227,7 +227,7 @@ impl Frontier {
 fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
     match fetched.truncated {
         None => false,
-        Some(Truncated::Length) => fetched.robots_body.as_ref().is_none_or(|body| body.len() < bytes_max),
+        Some(Truncated::Length) => fetched.body_bytes < bytes_max as u64,
         Some(Truncated::Time | Truncated::Disconnect | Truncated::Unspecified) => true,
     }
 }

@@ -12,7 +12,6 @@ pub struct Settings {
     pub(super) partition: Partition,
     /// Which of the partition's shards this is.
     pub(super) shard: u16,
-    pub(super) agent: String,
     pub(super) deadline: Duration,
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
@@ -35,7 +34,6 @@ impl Settings {
             robots: config.robots.clone(),
             partition,
             shard,
-            agent: config.agent.token().to_owned(),
             deadline: config.fetch.deadline,
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::config::{Config, PartitionKey};
 use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
+use crate::robots::Rules;
 use crate::route::Partition;
 use crate::spool::SpoolOp;
 
@@ -108,7 +109,7 @@ fn status(status: u16) -> Outcome {
 }
 
 fn robots(text: &str) -> Outcome {
-    Outcome::Fetched(Fetched { status: 200, robots_body: Some(text.as_bytes().to_vec()), ..Fetched::default() })
+    Outcome::Fetched(Fetched { status: 200, rules: Some(Rules::parse(text.as_bytes(), "bed", 1 << 20)), ..Fetched::default() })
 }
 
 fn moved(to: &str) -> Outcome {
@@ -276,7 +277,7 @@ fn a_torn_robots_txt_allows_nothing() {
     for truncated in [Truncated::Time, Truncated::Disconnect, Truncated::Unspecified, Truncated::Length] {
         let mut bed = Bed::new(|_| ());
         bed.offer("http://a.test/");
-        bed.run(24 * HOUR, 1_000, &mut |job| match (job.kind, robots("User-agent: *\nDisa")) {
+        bed.run(24 * HOUR, 1_000, &mut |job| match (job.kind, robots("User-agent: *\nDisallow: /x")) {
             (JobKind::Robots, Outcome::Fetched(fetched)) => {
                 Outcome::Fetched(Fetched { truncated: Some(truncated), ..fetched })
             }
@@ -292,7 +293,8 @@ fn a_torn_robots_txt_allows_nothing() {
         JobKind::Robots => Outcome::Fetched(Fetched {
             status: 200,
             truncated: Some(Truncated::Length),
-            robots_body: Some(vec![b'\n'; 512 << 10]),
+            rules: Some(Rules::default()),
+            body_bytes: 512 << 10,
             ..Fetched::default()
         }),
         _ => well(job),

@@ -4,14 +4,15 @@
 //! the URL, the body comes with its length, in chunks, or until the connection closes.
 
 use super::Rng;
+use super::fake_web::FakeWeb;
 use crate::http::{Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::{Timings, Transaction};
 
 /// The transaction that fetches what `fetched` says, seen at `now`.
-pub fn transaction(now: Instant, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {
-    let bytes = response(job, fetched);
+pub fn transaction(now: Instant, web: &FakeWeb, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {
+    let bytes = response(web, job, fetched);
     let mut reader = ResponseReader::new(Method::Get, limits);
     reader.feed(&bytes).expect("the fake servers speak HTTP");
     reader.end_of_stream().expect("a whole head");
@@ -30,11 +31,11 @@ pub fn transaction(now: Instant, job: &FetchJob, fetched: &Fetched, limits: Limi
     }
 }
 
-fn response(job: &FetchJob, fetched: &Fetched) -> Vec<u8> {
+fn response(web: &FakeWeb, job: &FetchJob, fetched: &Fetched) -> Vec<u8> {
     let is_page = job.kind == JobKind::Page;
     let mut body = Vec::new();
-    if let Some(rules) = &fetched.robots_body {
-        body.extend_from_slice(rules);
+    if fetched.rules.is_some() {
+        body.extend_from_slice(web.robots(&job.url).text().as_bytes());
     } else if is_page && fetched.status == 200 {
         body.extend_from_slice(format!("<!doctype html><title>{}</title>", job.url.as_str()).as_bytes());
         for (_, link) in fetched.links.iter() {

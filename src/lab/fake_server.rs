@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use super::fake_robots::RobotsKind;
 use super::fake_web::{FakeWeb, PageKind};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
 
@@ -161,7 +162,7 @@ impl FakeServers {
             RobotsKind::Broken => status(500),
             RobotsKind::Flaky if self.is_broken(at, url) => status(500),
             RobotsKind::Moved(to) => Fetched { redirect: Url::parse(&to).ok(), ..status(301) },
-            kind => Fetched { robots_body: Some(kind.text().into_bytes()), ..status(200) },
+            _ => Fetched { rules: Some(Rules::default()), ..status(200) },
         };
         self.note_robots(url, answer.status < 500);
         answer

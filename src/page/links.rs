@@ -11,7 +11,6 @@ use crate::config::{Config, Documents, Sitemaps};
 use crate::http;
 use crate::links::{self, Document, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
-use crate::robots::Rules;
 use crate::stats::Totals;
 
 /// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no
@@ -86,8 +85,8 @@ pub fn page(
 }
 
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
-pub fn sitemaps(job: &FetchJob, rules: &Rules, config: &Config, out: &mut dyn FnMut(&str)) {
+pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mut dyn FnMut(&str)) {
     if config.links.sitemaps == Sitemaps::Robots {
-        rules.sitemaps().iter().filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
+        sitemaps.iter().filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
     }
 }

@@ -115,10 +115,9 @@ impl PageReader {
             if job.kind == JobKind::Page {
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
             } else {
-                let body_bytes_max = self.config.robots.body_bytes_max;
-                let rules = Rules::parse(body, self.config.agent.token(), body_bytes_max);
-                links::sitemaps(job, &rules, &self.config, &mut out);
-                fetched.robots_body = Some(body[..body.len().min(body_bytes_max)].to_vec());
+                let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
+                links::sitemaps(job, &rules.take_sitemaps(), &self.config, &mut out);
+                fetched.rules = Some(rules);
             }
         }
         stats.links_too_long += too_long;

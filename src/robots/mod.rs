@@ -93,6 +93,11 @@ impl Rules {
         &self.sitemaps
     }
 
+    /// Takes the sitemaps out: they are wanted once, the rules for long.
+    pub fn take_sitemaps(&mut self) -> Box<[Box<str>]> {
+        std::mem::take(&mut self.sitemaps)
+    }
+
     /// Memory that the rules hold.
     pub fn ram_bytes(&self) -> usize {
         let sitemaps: usize = self.sitemaps.iter().map(|sitemap| size_of::<Box<str>>() + sitemap.len()).sum();

@@ -237,7 +237,7 @@ impl Simulation {
                                 self.answered.entry(job.url.as_str().to_owned()).or_default().push(self.now);
                             }
                             let limits = Limits::from(&self.plan.config.fetch);
-                            Ok(Box::new(transaction(self.now, &job, &fetched, limits)))
+                            Ok(Box::new(transaction(self.now, &self.web, &job, &fetched, limits)))
                         }
                         Outcome::Failed(failure) => Err(failure),
                         outcome => panic!("a server answered {outcome:?}"),
