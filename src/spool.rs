@@ -10,6 +10,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 /// Where a block lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Block {
@@ -21,6 +23,15 @@ pub struct Block {
     pub bytes: u32,
     /// URLs in it.
     pub urls: u32,
+    /// xxh3-64 of its bytes.
+    pub sum: u64,
+}
+
+impl Block {
+    /// Whether `bytes` are what was written.
+    pub fn is_whole(&self, bytes: &[u8]) -> bool {
+        bytes.len() == self.bytes as usize && xxh3_64(bytes) == self.sum
+    }
 }
 
 /// For whom a block is read back.
@@ -92,7 +103,8 @@ impl Spool {
             self.offset = 0;
             self.delete_if_empty(closed);
         }
-        let block = Block { file: self.file, offset: self.offset as u32, bytes: bytes.len() as u32, urls };
+        let block =
+            Block { file: self.file, offset: self.offset as u32, bytes: bytes.len() as u32, urls, sum: xxh3_64(bytes) };
         self.offset += bytes.len() as u64;
         self.bytes += bytes.len() as u64;
         *self.live.entry(self.file).or_default() += 1;
@@ -166,5 +178,14 @@ mod tests {
         assert_eq!(spool.next_op(), None, "the open file stays");
         assert!(spool.is_quiet() && spool.bytes() == 0);
         assert_eq!(spool.finished_read(blocks[3]), None, "it came back already");
+    }
+
+    #[test]
+    fn a_block_is_whole_when_it_is_what_was_written() {
+        let block = Spool::new(10).write(b"http://a.test/", 1);
+        assert!(block.is_whole(b"http://a.test/"));
+        for damaged in [&b"http://b.test/"[..], b"http://a.test", b"http://a.test//", b""] {
+            assert!(!block.is_whole(damaged), "{damaged:?}");
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::log;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
-use crate::shard::{Phase, Scope, Setup};
+use crate::shard::{Ending, Phase, Scope, Setup};
 use crate::stats::Totals;
 use crate::time::Duration;
 use crate::url::Url;
@@ -69,7 +69,7 @@ impl BootError {
 pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
-    threads: Vec<JoinHandle<Result<(), String>>>,
+    threads: Vec<JoinHandle<Result<Ending, String>>>,
     dir: CrawlDir,
 }
 
@@ -218,16 +218,22 @@ impl Crawl {
 
     /// Joins the threads; what went wrong, if anything did.
     pub fn finish(self) -> Result<(), String> {
-        let mut failure = None;
+        let (mut failure, mut is_handed_over) = (None, true);
         for thread in self.threads {
             let ended =
                 thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
-            if let Err(error) = ended {
-                failure.get_or_insert(error);
+            match ended {
+                Ok(ending) => is_handed_over &= ending == Ending::HandedOver,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
             }
         }
         if let Some(failure) = self.control.failure().or(failure) {
             return Err(failure);
+        }
+        if !is_handed_over {
+            return Ok(());
         }
         // First what the others say they have, then the word that they have it.
         for shard in 0..self.dir.manifest().shards {

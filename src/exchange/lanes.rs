@@ -9,7 +9,7 @@
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //!
 //! Invariants: numbers have no gap, and nobody acknowledges what was not sent: either is our own fault and asserts;
-//! `waiting_bytes` is the sum of the closed batches in memory; between two ticks no lane is looked at that has nothing
+//! `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
 //! to send; a message always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
 
@@ -117,6 +117,7 @@ impl Content {
 struct Limits {
     batch_urls_max: usize,
     batch_bytes_max: usize,
+    piece_bytes_max: usize,
     batch_age_max: Duration,
     waiting_bytes_max: usize,
 }
@@ -141,6 +142,7 @@ impl Lanes {
                 batch_bytes_max: (config.ring_bytes / 4)
                     .saturating_sub(url_bytes_max + ENTRY_HEAD_BYTES + Header::BYTES)
                     .max(1),
+                piece_bytes_max: (config.ring_bytes / 4).saturating_sub(Header::BYTES + 1).max(1),
                 batch_age_max: config.batch_age_max,
                 waiting_bytes_max: config.waiting_bytes_max,
             },
@@ -174,10 +176,11 @@ impl Lanes {
     /// each says whether another piece follows.
     pub fn say(&mut self, to: u16, kind: Kind, content: &[u8]) {
         let lane = &mut self.lanes[usize::from(to)];
-        let mut pieces = content.chunks(self.limits.batch_bytes_max).peekable();
+        let mut pieces = content.chunks(self.limits.piece_bytes_max).peekable();
         while let Some(piece) = pieces.next() {
             self.said += 1;
             let piece = [&[u8::from(pieces.peek().is_some())], piece].concat();
+            self.waiting_bytes += piece.len();
             lane.waiting.push_back((kind, Content::Bytes(piece)));
         }
         if lane.refused.is_none() {
@@ -289,6 +292,11 @@ impl Lanes {
         }
     }
 
+    /// Whether there is room in memory for something long to be said.
+    pub fn has_room(&self) -> bool {
+        self.waiting_bytes <= self.limits.waiting_bytes_max
+    }
+
     /// URLs not sent yet.
     pub fn urls(&self) -> u64 {
         self.urls
@@ -327,10 +335,8 @@ impl Lanes {
         self.unacknowledged += 1;
         let urls = content.urls();
         self.urls -= urls;
-        match &content {
-            Content::Urls(batch) => self.waiting_bytes -= batch.as_bytes().len(),
-            Content::Bytes(_) => self.said -= 1,
-        }
+        self.waiting_bytes -= content.as_bytes().len();
+        self.said -= u64::from(matches!(content, Content::Bytes(_)));
         let header = Header { kind, number: lane.sent, acknowledged: lane.accepted };
         let wake = self.hurry || kind != Kind::Urls || urls >= self.limits.batch_urls_max as u64;
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn failed(times: u32) -> FailureRecord {
-        FailureRecord { failures_in_row: times, given_up: None }
+        FailureRecord { failures_in_row: times, uncounted: 0, given_up: None }
     }
 
     #[test]

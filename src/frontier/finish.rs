@@ -1,7 +1,7 @@
 //! How a job's end moves its host on.
 //!
 //! Decides: transient failures are tried again, each time after twice the wait. An address that no connection comes
-//! about to is no try of the URL while there are others. What an outcome means for the host's pace is
+//! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
 //! [`crate::politeness`]'s to say, what robots.txt says [`super::robots_fetch`]'s.
 
 use super::Frontier;
@@ -39,17 +39,13 @@ impl Frontier {
                 End::Preparation
             }
             JobKind::Robots => {
-                let (counts, left) = self.paused(now, id, outcome);
-                // The other family is part of this try: a host that has nothing else to do may be forgotten before the
-                // next one, and with it which address is dead.
-                let goes_on = left == NextAddress::OtherFamily;
-                if counts == Try::Counts && !goes_on {
+                if self.paused(now, id, outcome) == Try::Counts {
                     self.robots_fetched(now, job, outcome);
                 }
                 End::Preparation
             }
             JobKind::Page => {
-                let (counts, _) = self.paused(now, id, outcome);
+                let counts = self.paused(now, id, outcome);
                 self.page_fetched(now, job, outcome, counts)
             }
         };
@@ -75,7 +71,7 @@ impl Frontier {
     }
 
     /// Sets the instant of the next request, and gives a host up that fails too often in a row.
-    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> (Try, NextAddress) {
+    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> Try {
         let host = &mut self.hosts[id];
         let mut left = NextAddress::None;
         match outcome {
@@ -87,8 +83,10 @@ impl Frontier {
             Outcome::Failed(failure) if is_of_host(*failure) => left = host.lookup.failed(*failure),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
-        let has_another_address = left == NextAddress::Another;
-        (host.pace.ended(now, outcome, has_another_address, &self.settings.politeness), left)
+        // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
+        // one, and with it which address is dead.
+        let has_another_address = left != NextAddress::None;
+        host.pace.ended(now, outcome, has_another_address, &self.settings.politeness)
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {

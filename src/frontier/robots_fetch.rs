@@ -32,13 +32,18 @@ impl Frontier {
             return;
         }
         if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
-            self.tell_shard(now, from, &request.url, finding);
+            self.robots_files.tell(from, &request.url, finding);
         }
     }
 
-    /// Answers to other shards, with the shard that each is for.
-    pub fn take_robots_answers(&mut self) -> Vec<(u16, RobotsAnswer)> {
-        self.robots_files.take_answers()
+    /// The next answer to another shard, with the shard that it is for.
+    pub fn next_robots_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
+        self.robots_files.next_answer(now)
+    }
+
+    /// Whether another shard waits for an answer that is there.
+    pub fn has_robots_answers(&self) -> bool {
+        self.robots_files.has_answers()
     }
 
     /// Another shard answers. What nobody waits for, or was not asked of another shard, is ignored.
@@ -119,7 +124,7 @@ impl Frontier {
         self.robots_files.keep(url, finding.clone(), &self.rules_cache);
         for asker in askers {
             match asker {
-                Asker::Shard(shard) => self.tell_shard(now, shard, url, finding.clone()),
+                Asker::Shard(shard) => self.robots_files.tell(shard, url, finding.clone()),
                 Asker::Origin(id, index) => {
                     // It may have been given up meanwhile, and asked again by itself, or forgotten.
                     let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get(usize::from(index)));
@@ -129,11 +134,6 @@ impl Frontier {
                 }
             }
         }
-    }
-
-    fn tell_shard(&mut self, now: Instant, shard: u16, url: &Url, (result, until): Finding) {
-        let result = result.map(|rules| Rules::clone(&rules));
-        self.robots_files.tell(shard, RobotsAnswer { url: url.clone(), result, holds: until.since(now) });
     }
 
     /// What the file says that an origin looks for its rules in, now: follows redirects as far as they are known.

@@ -4,15 +4,17 @@
 //! holds. The shard that owns its host fetches it; other shards ask that one and keep its answer in the same way. An
 //! answer may be lost with a message: whoever still waits has the request sent again.
 //! Invariants: an entry is either waited for or known; who waits is told once.
-//! Limits: [`PENDING_MAX`] files are waited for, and who asks for one more has to ask again later. What is known counts as
+//! Limits: an answer to another shard waits, as a reference to what it says, until the lanes have room for its bytes;
+//! [`PENDING_MAX`] files are waited for, and who asks for one more has to ask again later. What is known counts as
 //! memory for rules, and goes before the rules that origins hold ([`super::rules_cache`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use super::ROW_ROOM;
 use super::rules_cache::{CachedRules, Charge, RulesCache};
 use crate::outcome::HostId;
-use crate::robots::{RobotsAnswer, RobotsRequest, RobotsResult};
+use crate::robots::{RobotsAnswer, RobotsRequest, RobotsResult, Rules};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
@@ -29,8 +31,11 @@ pub struct RobotsFiles {
     numbers: u64,
     /// Known files, the oldest first; an entry that is not there any more is ignored.
     row: VecDeque<(u64, Rc<Url>)>,
+    /// Length of `row` at which such entries are thrown out.
+    row_max: usize,
     requests: Vec<(u16, RobotsRequest)>,
-    answers: Vec<(u16, RobotsAnswer)>,
+    /// Answers to other shards: rules that many wait for are held once.
+    answers: VecDeque<(u16, Url, Finding)>,
 }
 
 #[derive(Debug)]
@@ -151,6 +156,11 @@ impl RobotsFiles {
     pub fn keep(&mut self, url: &Url, finding: Finding, memory: &RulesCache) {
         let url = Rc::new(url.clone());
         self.numbers += 1;
+        if self.row.len() >= self.row_max {
+            let files = &self.files;
+            self.row.retain(|(number, url)| is_known_as(files, url, *number));
+            self.row_max = 2 * self.row.len() + ROW_ROOM;
+        }
         self.row.push_back((self.numbers, Rc::clone(&url)));
         let bytes =
             url.as_str().len() + if let RobotsResult::Redirect(to) = &finding.0 { to.as_str().len() } else { 0 };
@@ -161,7 +171,7 @@ impl RobotsFiles {
     /// Drops the oldest of the known files; whether there was any.
     pub fn drop_oldest(&mut self) -> bool {
         while let Some((number, url)) = self.row.pop_front() {
-            if matches!(self.files.get(&url), Some(File::Known { number: at, .. }) if *at == number) {
+            if is_known_as(&self.files, &url, number) {
                 self.files.remove(&url);
                 return true;
             }
@@ -169,9 +179,9 @@ impl RobotsFiles {
         false
     }
 
-    /// Tells another shard.
-    pub fn tell(&mut self, to: u16, answer: RobotsAnswer) {
-        self.answers.push((to, answer));
+    /// Another shard is to be told what a file said.
+    pub fn tell(&mut self, to: u16, url: &Url, finding: Finding) {
+        self.answers.push_back((to, url.clone(), finding));
     }
 
     /// Takes the requests to other shards since the last call.
@@ -179,9 +189,16 @@ impl RobotsFiles {
         std::mem::take(&mut self.requests)
     }
 
-    /// Takes the answers to other shards since the last call.
-    pub fn take_answers(&mut self) -> Vec<(u16, RobotsAnswer)> {
-        std::mem::take(&mut self.answers)
+    /// The next answer to another shard, as it is at `now`.
+    pub fn next_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
+        let (to, url, (result, until)) = self.answers.pop_front()?;
+        let result = result.map(|rules| Rules::clone(&rules));
+        Some((to, RobotsAnswer { url, result, holds: until.since(now) }))
+    }
+
+    /// Whether another shard is to be told something.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
     }
 
     /// Lets go of entries that another shard owes an answer to and that nobody asks about any more.
@@ -196,6 +213,10 @@ impl RobotsFiles {
         );
         self.pending -= before - self.files.len();
     }
+}
+
+fn is_known_as(files: &HashMap<Rc<Url>, File>, url: &Url, number: u64) -> bool {
+    matches!(files.get(url), Some(File::Known { number: at, .. }) if *at == number)
 }
 
 /// Files that are waited for at once, in a shard.

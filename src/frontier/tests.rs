@@ -109,7 +109,11 @@ fn status(status: u16) -> Outcome {
 }
 
 fn robots(text: &str) -> Outcome {
-    Outcome::Fetched(Fetched { status: 200, rules: Some(Rules::parse(text.as_bytes(), "bed", 1 << 20)), ..Fetched::default() })
+    Outcome::Fetched(Fetched {
+        status: 200,
+        rules: Some(Rules::parse(text.as_bytes(), "bed", 1 << 20)),
+        ..Fetched::default()
+    })
 }
 
 fn moved(to: &str) -> Outcome {

@@ -21,6 +21,10 @@ pub struct FakeDisk {
     queue: VecDeque<DiskOp>,
     journal: FakeFile,
     open: Option<(String, FakeFile)>,
+    /// Segments that are being closed, beside the queue, with the bytes of their indexes.
+    closing: Vec<(String, FakeFile, u64)>,
+    /// Segments that a run left open.
+    left_open: Vec<(String, FakeFile)>,
     closed: BTreeMap<String, Vec<u8>>,
     spool: BTreeMap<(u32, u32), Vec<u8>>,
     /// Whether writes fail for want of space.
@@ -60,7 +64,27 @@ impl FakeDisk {
         !self.queue.is_empty()
     }
 
-    /// Does the next operation.
+    /// Segments that are being closed.
+    pub fn closing(&self) -> usize {
+        self.closing.len()
+    }
+
+    /// One of the segments that are being closed is closed, whichever.
+    pub fn finish_closing(&mut self, rng: &mut Rng) -> Option<DiskEnd> {
+        if self.closing.is_empty() {
+            return None;
+        }
+        let (name, file, bytes) = self.closing.swap_remove(rng.below(self.closing.len() as u64) as usize);
+        if self.is_full {
+            self.queue.clear();
+            self.left_open.push((name, file));
+            return Some(DiskEnd::Failed("No space left on device".to_owned()));
+        }
+        self.closed.insert(name, file.bytes);
+        Some(DiskEnd::Done { spare: None, bytes })
+    }
+
+    /// Does the next operation; a segment that is to be closed has not ended by that.
     pub fn work(&mut self) -> Option<DiskEnd> {
         let op = self.queue.pop_front()?;
         let bytes = op.bytes();
@@ -81,7 +105,8 @@ impl FakeDisk {
             }
             DiskOp::Segment(SegmentOp::Close { .. }) => {
                 let (name, file) = self.open.take().expect("a segment is open");
-                self.closed.insert(name, file.bytes);
+                self.closing.push((name, file, bytes));
+                return None;
             }
             DiskOp::Append { position, bytes } => self.journal.write(position, &bytes),
             DiskOp::ReadLog { position } => {
@@ -120,13 +145,14 @@ impl FakeDisk {
             _ => {}
         }
         self.queue.clear();
+        self.left_open.extend(self.closing.drain(..).map(|(name, file, _)| (name, file)));
     }
 
     /// The power goes: besides what [`FakeDisk::kill`] does, what was not synced may be lost.
     pub fn cut_power(&mut self, rng: &mut Rng) {
         self.kill(rng);
         self.journal.lose_unsynced(rng);
-        if let Some((_, file)) = &mut self.open {
+        for (_, file) in self.open.iter_mut().chain(&mut self.left_open) {
             file.lose_unsynced(rng);
         }
     }
@@ -147,8 +173,12 @@ impl FakeDisk {
     /// A new run begins: the spool is emptied, and a segment that was left open is closed, as `disk` does it. A number
     /// that no segment has.
     pub fn begin_run(&mut self) -> u32 {
+        // What a run does not wait for that ends while it reads an earlier one.
+        self.queue.clear();
         self.spool.clear();
-        if let Some((name, mut file)) = self.open.take() {
+        let closing = self.closing.drain(..).map(|(name, file, _)| (name, file));
+        self.left_open.extend(closing.chain(self.open.take()));
+        for (name, mut file) in std::mem::take(&mut self.left_open) {
             let recovered = recover(Cursor::new(&file.bytes), &name).expect("memory is readable");
             file.bytes.truncate(recovered.valid_bytes as usize);
             if recovered.records > 0 {
@@ -175,7 +205,7 @@ impl FakeDisk {
 
     /// Whether a segment is open.
     pub fn has_open_segment(&self) -> bool {
-        self.open.is_some()
+        self.open.is_some() || !self.closing.is_empty()
     }
 }
 
@@ -239,7 +269,7 @@ mod tests {
     #[test]
     fn a_bit_flips() {
         let mut disk = FakeDisk::default();
-        let block = Block { file: 0, offset: 0, bytes: 3, urls: 1 };
+        let block = Block { file: 0, offset: 0, bytes: 3, urls: 1, sum: 0 };
         disk.push(DiskOp::Spool(SpoolOp::Write { block, bytes: vec![0; 3] }));
         disk.work();
         disk.flip_bit(&mut Rng::new(1));

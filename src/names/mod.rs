@@ -98,20 +98,14 @@ impl Lookups {
 
     /// The next query that may be sent at `now`.
     pub fn next_query(&mut self, now: Instant) -> Option<Query> {
-        while let Some((at, id)) = self.row.front().copied() {
-            if at > now {
-                return None;
-            }
-            self.row.pop_front();
-            if let Some(lookup) = self.lookups.get_mut(&id)
-                && let Some(query) = lookup.query(now, id, &mut self.servers)
-            {
-                self.queries += 1;
-                self.silent_since.get_or_insert(now);
-                return Some(query);
-            }
-        }
-        None
+        let (_, id) = self.row.front().copied().filter(|(at, _)| *at <= now)?;
+        self.row.pop_front();
+        // One that has nobody to ask is over.
+        let query = self.lookups.get_mut(&id).and_then(|lookup| lookup.query(now, id, &mut self.servers));
+        assert!(query.is_some(), "lookup {id} has its turn and asks nobody");
+        self.queries += 1;
+        self.silent_since.get_or_insert(now);
+        query
     }
 
     /// A query came back. The outcome when the lookup is over.

@@ -38,6 +38,8 @@ pub struct GivenUp {
 pub struct FailureRecord {
     /// Failed requests since the last success.
     pub failures_in_row: u32,
+    /// Tries in a row that were an address's fault while others were left.
+    pub uncounted: u8,
     /// Whether it was given up.
     pub given_up: Option<GivenUp>,
 }
@@ -66,13 +68,15 @@ impl HostPace {
 
     /// A host that was forgotten and is met again.
     pub fn with_record(record: FailureRecord) -> HostPace {
-        HostPace { failures_in_row: record.failures_in_row, given_up: record.given_up, ..HostPace::new() }
+        let FailureRecord { failures_in_row, uncounted, given_up } = record;
+        HostPace { failures_in_row, uncounted, given_up, ..HostPace::new() }
     }
 
     /// What must outlive the host; `None` when it has not failed.
     pub fn record(&self) -> Option<FailureRecord> {
-        let record = FailureRecord { failures_in_row: self.failures_in_row, given_up: self.given_up };
-        (record.failures_in_row > 0 || record.given_up.is_some()).then_some(record)
+        let HostPace { failures_in_row, uncounted, given_up, .. } = *self;
+        let has_failed = failures_in_row > 0 || uncounted > 0 || given_up.is_some();
+        has_failed.then_some(FailureRecord { failures_in_row, uncounted, given_up })
     }
 
     /// No request before this.
@@ -90,7 +94,8 @@ impl HostPace {
         self.crawl_delay.max(politeness.host_delay)
     }
 
-    /// A request ended. `has_another_address` says whether no connection came about while another address is left.
+    /// A request ended. `has_another_address` says whether no connection came about while another address is left, or
+    /// may be: that of a family which was not asked for.
     pub fn ended(
         &mut self,
         now: Instant,

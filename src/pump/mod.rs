@@ -29,7 +29,7 @@ use crate::exchange::spsc::{Consumer, Producer};
 use crate::fault_injection;
 use crate::fetch::Hands;
 use crate::ring::{self, Alarm, Signal, WakeListener};
-use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
+use crate::shard::{Command, Effect, Ending, Input, Phase, Setup, Shard};
 use crate::stage::{self, Stage};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
@@ -51,7 +51,7 @@ pub struct Task {
 }
 
 /// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
-pub fn run(task: Task) -> Result<(), String> {
+pub fn run(task: Task) -> Result<Ending, String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
     control.posts()[usize::from(index)].thread.announce();
     let run = || {
@@ -85,7 +85,7 @@ struct Pump {
 }
 
 impl Pump {
-    async fn start(task: Task) -> Result<(), String> {
+    async fn start(task: Task) -> Result<Ending, String> {
         let Task { mut setup, dir, to, from, seeds, control } = task;
         let index = setup.index;
         let left = disk::close_left_open(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -109,7 +109,7 @@ impl Pump {
         pump.run().await
     }
 
-    async fn run(&mut self) -> Result<(), String> {
+    async fn run(&mut self) -> Result<Ending, String> {
         loop {
             let stage = stage::enter(Stage::Other);
             fault_injection::panic_at("turn");
@@ -274,10 +274,10 @@ impl Pump {
 
     fn publish(&mut self) {
         let report = self.brain.report();
-        // The rings last: a busy shard need not look at them.
-        let quiet = report.quiet
-            && self.ends.borrow().is_empty()
-            && self.from.iter_mut().flatten().all(|ring| !ring.has_message());
+        // A busy shard need not look at the rings.
+        let waits = report.quiet
+            && (!self.ends.borrow().is_empty() || self.from.iter_mut().flatten().any(Consumer::has_message));
+        let quiet = report.with_waiting(waits).quiet;
         for time in self.brain.take_lookup_times() {
             self.post.latencies.dns.record(time);
         }
@@ -306,7 +306,7 @@ struct Carried {
     /// There may be more at once.
     more: bool,
     /// The shard has ended.
-    end: Option<Result<(), String>>,
+    end: Option<Result<Ending, String>>,
 }
 
 /// Turns alarms into the pump's signal.

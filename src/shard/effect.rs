@@ -25,8 +25,17 @@ pub enum Effect {
     Disk(DiskOp),
     /// Tell the operator.
     Note(String),
-    /// The shard has ended: everything is written, or the disk failed as is said.
-    End(Result<(), String>),
+    /// The shard has ended: what it has is written, or the disk failed as is said.
+    End(Result<Ending, String>),
+}
+
+/// How a shard ended that has written what it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Other shards have accepted everything that was found for them.
+    HandedOver,
+    /// Some of it they have not: it is sent again by the next run.
+    Unsent,
 }
 
 /// An operation on the shard's files.

@@ -21,7 +21,7 @@ mod scope;
 mod urls;
 mod writing;
 
-pub use effect::{DiskOp, Effect};
+pub use effect::{DiskOp, Effect, Ending};
 pub use input::{Command, DiskEnd, Input};
 pub use phase::{Phase, ShardReport};
 pub use scope::{Outside, Scope};
@@ -164,6 +164,9 @@ impl Shard {
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        if self.is_over {
+            return;
+        }
         match input {
             Input::Command(Command::Enter(phase)) => self.enter(now, phase),
             Input::Command(Command::Seeds(seeds)) => {
@@ -287,21 +290,18 @@ impl Shard {
     fn enter(&mut self, now: Instant, phase: Phase) {
         assert!(phase >= self.phase, "{phase:?} after {:?}: phases go forward only", self.phase);
         self.phase = phase;
+        if phase >= Phase::Abort && self.replay.is_some() {
+            // Nothing is lost: the next run takes it up.
+            self.end(Ending::Unsent);
+            let note = format!("shard {}: stopped while it took up an earlier run, which is as it was", self.index);
+            return self.effects.push_front(Effect::Note(note));
+        }
         if phase > Phase::Run {
             self.lanes.hurry();
             self.abort_lookups(now);
         }
-        if phase == Phase::Close && self.replay.is_none() {
+        if phase == Phase::Close {
             self.begin_closing(now);
-        }
-    }
-
-    /// Seeds are found as links are, once it is known what earlier runs knew.
-    fn sow(&mut self, now: Instant) {
-        if self.replay.is_none() {
-            for seed in std::mem::take(&mut self.seeds) {
-                self.found(now, &seed, 0);
-            }
         }
     }
 
@@ -331,7 +331,9 @@ impl Shard {
         for (to, request) in self.frontier.take_robots_requests() {
             self.lanes.say(to, Kind::RobotsRequest, &request.to_bytes());
         }
-        for (to, answer) in self.frontier.take_robots_answers() {
+        while self.lanes.has_room()
+            && let Some((to, answer)) = self.frontier.next_robots_answer(now)
+        {
             self.lanes.say(to, Kind::RobotsAnswer, &answer.to_bytes());
         }
         let message = self.lanes.next_message(now, &mut self.spool)?;
@@ -342,7 +344,7 @@ impl Shard {
 
     /// Whether everything found for other shards is theirs, and no block is on its way back.
     fn is_drained(&self) -> bool {
-        self.lanes.is_drained() && self.spool.is_quiet()
+        self.lanes.is_drained() && self.spool.is_quiet() && !self.frontier.has_robots_answers()
     }
 }
 

@@ -37,3 +37,11 @@ pub struct ShardReport {
     /// Messages received from other shards and worked off.
     pub received: u64,
 }
+
+impl ShardReport {
+    /// The report of a shard that something waits for: it is not quiet before it has taken that in.
+    #[must_use]
+    pub fn with_waiting(self, waits: bool) -> ShardReport {
+        ShardReport { quiet: self.quiet && !waits, ..self }
+    }
+}

@@ -22,7 +22,7 @@ struct Rig {
     has_room: bool,
     sent: Vec<Vec<u8>>,
     fetches: Vec<FetchJob>,
-    end: Option<Result<(), String>>,
+    end: Option<Result<Ending, String>>,
 }
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {
@@ -35,6 +35,13 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
 
 impl Rig {
     fn new(config: Config, journal: Vec<u8>) -> Rig {
+        let mut rig = Rig::reading(config, journal);
+        rig.run(Instant::ZERO);
+        rig
+    }
+
+    /// A shard that has not read its journal yet.
+    fn reading(config: Config, journal: Vec<u8>) -> Rig {
         let scope = Scope::new(&config.scope, []);
         let setup = Setup {
             index: 0,
@@ -49,7 +56,7 @@ impl Rig {
             next_segment: 0,
         };
         let shard = Shard::new(setup).expect("a shard");
-        let mut rig = Rig {
+        Rig {
             shard,
             journal,
             blocks: Vec::new(),
@@ -58,9 +65,7 @@ impl Rig {
             sent: Vec::new(),
             fetches: Vec::new(),
             end: None,
-        };
-        rig.run(Instant::ZERO);
-        rig
+        }
     }
 
     /// Carries out everything until nothing is left; lookups are never answered.
@@ -170,7 +175,7 @@ fn what_was_not_handed_over_is_read_back_however_much_it_is() {
     }
     rig.run(Instant::ZERO);
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!(rig.end, Some(Ok(Ending::Unsent)));
     let read: usize = blocks(&rig.journal).map(|(entries, _)| entries.outgoing.len()).sum();
     assert_eq!(read, urls);
     // The next runs send them once more, and note them no second time.
@@ -212,6 +217,9 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     let full = || config(|config| config.visited.urls_max = 20);
     let mut first = Rig::new(full(), Vec::new());
     let own: Vec<Url> = names(0).take(100).map(|name| Url::parse(&format!("http://{name}/")).expect("a URL")).collect();
+    let texts: Vec<&str> = own.iter().map(Url::as_str).collect();
+    first.receive(1, &texts);
+    // Seeds are given to every run and need no note.
     own.iter().for_each(|url| first.seed(url));
     first.enter(Phase::Close);
     let noted = |journal: &[u8]| {
@@ -222,6 +230,7 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     assert_eq!(noted(&first.journal), (10, own.len() - 10));
     let mut resumed = Rig::new(full(), first.journal.clone());
     assert_eq!(resumed.counts(), (10, 10));
+    own.iter().for_each(|url| resumed.seed(url));
     resumed.enter(Phase::Close);
     assert_eq!(resumed.journal, first.journal);
     // With a lower limit than before, too.
@@ -299,7 +308,7 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     rig.run(later);
     assert!(rig.shard.report().quiet && rig.sent.is_empty());
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!(rig.end, Some(Ok(Ending::HandedOver)));
     let entries: Vec<_> = blocks(&rig.journal).map(|(entries, _)| entries).collect();
     assert!(entries.iter().all(|entries| entries.over.is_empty() && entries.outgoing.is_empty()));
     assert_eq!(Rig::new(config(|_| {}), rig.journal).counts(), (1, 1), "the next run fetches it again");
@@ -308,7 +317,7 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
 /// An input that nobody asked for is a fault of ours, told with its place.
 #[test]
 fn what_was_not_asked_for_is_a_fault() {
-    let block = crate::spool::Block { file: 0, offset: 0, bytes: 1, urls: 1 };
+    let block = crate::spool::Block { file: 0, offset: 0, bytes: 1, urls: 1, sum: 0 };
     let inputs: [(&str, Input); 6] = [
         ("a fetch", Input::Fetched { job: 7, result: Err(Failure::Reset) }),
         ("an answer", Input::Answered { lookup: 7, answer: Answer::Silent }),
@@ -348,6 +357,28 @@ fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
     assert_eq!(rig.shard.next_due(), None);
 }
 
+/// A journal may take minutes to read; who wants an end at once does not wait for that, and the next run has it all.
+#[test]
+fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
+    let mut first = Rig::new(config(|_| {}), Vec::new());
+    first.seed(&foreign(0));
+    first.enter(Phase::Close);
+    let mut journal = first.journal;
+    journal.extend(b"torn");
+    for (phase, is_over) in [(Phase::Drain, false), (Phase::Abort, true), (Phase::Close, true)] {
+        let mut rig = Rig::reading(config(|_| {}), journal.clone());
+        let Some(Effect::Disk(DiskOp::ReadLog { position: 0 })) = rig.shard.poll(Instant::ZERO) else {
+            panic!("a shard that does not begin with its journal")
+        };
+        rig.enter(phase);
+        assert_eq!(rig.end, is_over.then_some(Ok(Ending::Unsent)), "{phase:?}");
+        // What comes after its end is nobody's business.
+        rig.shard.handle(Instant::ZERO, Input::Disk(DiskEnd::LogRead { bytes: journal.clone() }));
+        rig.run(Instant::ZERO);
+        assert_eq!((rig.journal == journal, rig.sent.len()), (is_over, usize::from(!is_over)), "{phase:?}");
+    }
+}
+
 #[test]
 fn what_came_with_the_word_to_close_is_written() {
     let mut rig = Rig::new(config(|_| {}), Vec::new());
@@ -356,7 +387,7 @@ fn what_came_with_the_word_to_close_is_written() {
     rig.enter(Phase::Drain);
     rig.receive(2, &[&format!("http://{name}/two")]);
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!(rig.end, Some(Ok(Ending::HandedOver)));
     assert_eq!(blocks(&rig.journal).map(|(entries, _)| entries.accepted.len()).sum::<usize>(), 2);
     assert_eq!(rig.shard.report(), ShardReport { quiet: true, sent: 0, received: 2 });
 }

@@ -13,8 +13,27 @@ use crate::url::{Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
-    /// A link or seed was found; `depth` are the bits of its `Hops`.
+    /// A link was found; `depth` are the bits of its `Hops`.
     pub(super) fn found(&mut self, now: Instant, url: &Url, depth: u16) {
+        if let Some(key) = self.key_if_ours(now, url, depth) {
+            self.accept_or_note(now, key, url, depth);
+        }
+    }
+
+    /// Seeds are found as links are, once it is known what earlier runs knew. One that finds no room is not noted: it is
+    /// given to the next run, too.
+    pub(super) fn sow(&mut self, now: Instant) {
+        if self.replay.is_none() {
+            for seed in std::mem::take(&mut self.seeds) {
+                if let Some(key) = self.key_if_ours(now, &seed, 0) {
+                    self.accept(now, key, &seed, 0);
+                }
+            }
+        }
+    }
+
+    /// The key of what was found, if it is in scope and ours; what is another shard's is sent there.
+    fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
         if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
@@ -23,16 +42,15 @@ impl Shard {
                 Outside::Depth => &mut self.stats.links_too_deep,
                 Outside::Redirects => &mut self.stats.redirects_too_many,
             } += 1;
-            return;
+            return None;
         }
         let owner = self.partition.shard_of_known(url, site);
         if owner == self.index {
-            let key = self.keys.key(url);
-            self.accept(now, key, url, depth);
-        } else {
-            self.journal.entries(now).outgoing.push(depth, url.as_str());
-            self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
+            return Some(self.keys.key(url));
         }
+        self.journal.entries(now).outgoing.push(depth, url.as_str());
+        self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
+        None
     }
 
     /// Another shard sent URLs.
@@ -42,7 +60,7 @@ impl Shard {
         batch.for_each_url(|depth, url| {
             debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
             let key = self.keys.key(url);
-            self.accept(now, key, url, depth);
+            self.accept_or_note(now, key, url, depth);
         });
     }
 
@@ -58,7 +76,7 @@ impl Shard {
             return;
         }
         let lone_key = self.keys.lone_key(target);
-        self.accept(now, lone_key, target, depth.bits());
+        self.accept_or_note(now, lone_key, target, depth.bits());
     }
 
     /// A page's URL is over, for good.
@@ -128,7 +146,16 @@ impl Shard {
         }
     }
 
-    fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
+    /// Accepts a URL, or notes that there is no room for it.
+    fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
+        if self.accept(now, key, url, depth) == Seen::Full {
+            let _stage = stage::enter(Stage::Journal);
+            self.journal.entries(now).aside.push(depth, url.as_str());
+        }
+    }
+
+    /// Takes a URL in, if it was not seen before and the visited set has room.
+    fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
         let seen = {
             let _stage = stage::enter(Stage::Visited);
             self.visited.insert(key)
@@ -143,11 +170,8 @@ impl Shard {
                 self.frontier.offer(now, url, depth, &mut self.spool);
             }
             Seen::Before => {}
-            Seen::Full => {
-                let _stage = stage::enter(Stage::Journal);
-                self.journal.entries(now).aside.push(depth, url.as_str());
-                self.stats.set_aside += 1;
-            }
+            Seen::Full => self.stats.set_aside += 1,
         }
+        seen
     }
 }

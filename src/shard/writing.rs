@@ -3,7 +3,7 @@
 //! Invariants: before a block of the journal goes out, all records that were made before it have gone out; nothing is
 //! written after the first failure.
 
-use super::{DiskEnd, DiskOp, Effect, Phase, Shard};
+use super::{DiskEnd, DiskOp, Effect, Ending, Shard};
 use crate::spool::{Block, ReadFor};
 use crate::stage::{self, Stage};
 use crate::time::Instant;
@@ -73,17 +73,22 @@ impl Shard {
         if self.backlog.ops > 0 {
             return None;
         }
+        self.end(if self.is_drained() { Ending::HandedOver } else { Ending::Unsent });
+        self.effects.pop_front()
+    }
+
+    /// The end, with what is on disk by now.
+    pub(super) fn end(&mut self, ending: Ending) {
         self.is_over = true;
-        Some(Effect::End(Ok(())))
+        self.effects.clear();
+        self.effects.push_back(Effect::End(Ok(ending)));
     }
 
     /// The shard cannot go on: what is on disk is all there will be.
     pub(super) fn fail(&mut self, why: String) {
-        if !self.is_over {
-            self.is_over = true;
-            self.effects.clear();
-            self.effects.push_back(Effect::End(Err(format!("the store stopped: {why}"))));
-        }
+        self.is_over = true;
+        self.effects.clear();
+        self.effects.push_back(Effect::End(Err(format!("the store stopped: {why}"))));
     }
 
     /// An operation on files ended.
@@ -135,7 +140,7 @@ impl Shard {
         let Some(purpose) = self.spool.finished_read(block) else {
             panic!("{block:?} came back and was not asked for")
         };
-        let batch = UrlBatch::from_bytes(bytes).filter(|batch| batch.len() == block.urls as usize);
+        let batch = block.is_whole(&bytes).then(|| UrlBatch::from_bytes(bytes)).flatten();
         let Some(batch) = batch else {
             return self.fail(format!("spool/{}: a block is not what was written", block.file));
         };
@@ -167,9 +172,6 @@ impl Shard {
             self.disk(DiskOp::CutLog { bytes: replay.whole_bytes() });
         }
         self.sow(now);
-        if self.phase == Phase::Close {
-            self.begin_closing(now);
-        }
     }
 }
 

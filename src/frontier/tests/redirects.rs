@@ -269,9 +269,9 @@ impl Pair {
         let mut carried = false;
         for from in 0..2_u16 {
             let [requests, answers] = {
-                let frontier = &mut self.beds[usize::from(from)].frontier;
+                let Bed { frontier, now, .. } = &mut self.beds[usize::from(from)];
                 let requests = frontier.take_robots_requests().into_iter();
-                let answers = frontier.take_robots_answers().into_iter();
+                let answers = std::iter::from_fn(|| frontier.next_robots_answer(*now));
                 [
                     requests.map(|(to, request)| (to, request.to_bytes())).collect::<Vec<_>>(),
                     answers.map(|(to, answer)| (to, answer.to_bytes())).collect(),
@@ -367,11 +367,11 @@ fn what_nobody_asked_for_is_ignored() {
     // Our own file is not another shard's to tell, while it is asked for.
     bed.frontier.robots_requested(bed.now, 1, &RobotsRequest { url: url(&ours) });
     bed.frontier.robots_answered(bed.now, answer(&ours, Rules::allow_all()));
-    assert!(bed.frontier.take_robots_answers().is_empty());
+    assert!(!bed.frontier.has_robots_answers());
     bed.run(HOUR, 10, &mut |job| if job.kind == JobKind::Robots { robots(CLOSED) } else { well(job) });
-    let answers = bed.frontier.take_robots_answers();
-    assert_eq!(answers.len(), 1);
+    let answer = bed.frontier.next_robots_answer(bed.now).expect("an answer");
     let rules = Rules::parse(CLOSED.as_bytes(), "bed", 1 << 20);
-    assert_eq!((answers[0].0, &answers[0].1.result), (1, &RobotsResult::Rules(rules)));
+    assert_eq!((answer.0, &answer.1.result), (1, &RobotsResult::Rules(rules)));
+    assert!(!bed.frontier.has_robots_answers());
     assert!(bed.frontier.is_idle());
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::super::Rng;
 use super::{Run, Simulation, millis};
 use crate::log::handed_over_block;
-use crate::shard::{Command, Input, Phase};
+use crate::shard::{Command, Ending, Input, Phase};
 use crate::time::{Duration, Instant};
 
 /// What comes between a crawl and its end.
@@ -112,8 +112,11 @@ impl Simulation {
             return true;
         }
         if !has_failed {
-            for disk in &mut self.disks {
-                disk.append_log(&handed_over_block());
+            let is_handed_over = self.run.ended.iter().all(|ended| *ended == Some(Ok(Ending::HandedOver)));
+            if is_handed_over {
+                for disk in &mut self.disks {
+                    disk.append_log(&handed_over_block());
+                }
             }
             let ended = self.run.supervisor.ended();
             let pages = self.totals().pages;
@@ -125,8 +128,12 @@ impl Simulation {
                 self.complaints.push(format!("shard {disk} ended well and left a segment open"));
             }
             if ended == "finished" {
+                if !is_handed_over {
+                    self.complaints.push("a crawl finished and something was not handed over".to_owned());
+                }
                 return true;
             }
+            self.tally.unsent += u64::from(!is_handed_over);
         }
         self.begin_again();
         false

@@ -50,6 +50,8 @@ pub struct Report {
     pub interrupted: [u64; 5],
     /// Fetches in flight when a run was broken off.
     pub left_behind: u64,
+    /// Runs that ended before everything was handed over.
+    pub unsent: u64,
     /// Pages fetched more than once, because the first time was in no journal when a run was broken off.
     pub twice: usize,
     /// Records of pages in segments.
@@ -115,6 +117,7 @@ impl Simulation {
             runs: self.tally.runs,
             interrupted: self.tally.by_interruption,
             left_behind: self.tally.left_behind,
+            unsent: self.tally.unsent,
             twice,
             stored: stored.values().sum::<u64>() as usize,
         }

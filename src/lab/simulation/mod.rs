@@ -31,7 +31,7 @@ use crate::http::Limits;
 use crate::names::{Answer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::politeness::{HOLD_SLACK, Ledger};
-use crate::shard::{Command, DiskEnd, Effect, Input, Phase, Shard, ShardReport};
+use crate::shard::{Command, DiskEnd, Effect, Ending, Input, Phase, Shard, ShardReport};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
 use interruption::Interruption;
@@ -66,9 +66,11 @@ struct Run {
     ledger: Arc<Ledger>,
     supervisor: Supervisor,
     begun: Instant,
+    /// The crawl's phase, and how far each shard has heard of it.
     phase: Phase,
+    heard: Vec<Phase>,
     /// How each shard ended.
-    ended: Vec<Option<Result<(), String>>>,
+    ended: Vec<Option<Result<Ending, String>>>,
     next_look: Instant,
     /// Messages in the rings, by (from, to).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
@@ -92,6 +94,7 @@ struct Tally {
     dns_queries: u64,
     lookups_aborted: u64,
     left_behind: u64,
+    unsent: u64,
     by_interruption: [u64; Interruption::KINDS],
 }
 
@@ -103,10 +106,14 @@ enum Event {
     Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
     /// A name server's answer is back.
     Answered(usize, u64, Answer),
+    /// A shard looks what phase it is.
+    Look(usize),
     /// The receiver looks into the ring.
     Deliver(u16, u16),
     /// The disk of a shard has done something.
     Disk(usize),
+    /// A segment of a shard is synced and closed.
+    Closed(usize),
 }
 
 impl Simulation {
@@ -255,6 +262,7 @@ impl Simulation {
                 self.note(&format!("{shard} {lookup} {answer:?}"));
                 self.tell(shard, Input::Answered { lookup, answer });
             }
+            Event::Look(shard) => self.look(shard),
             Event::Deliver(from, to) => {
                 let receiver = usize::from(to);
                 if !self.run.shards[receiver].accepts_messages() {
@@ -269,14 +277,28 @@ impl Simulation {
             }
             Event::Disk(shard) => {
                 self.run.is_disk_busy[shard] = false;
-                if let Some(end) = self.disks[shard].work() {
-                    let has_failed = matches!(end, DiskEnd::Failed(_));
-                    self.tell(shard, Input::Disk(end));
-                    if !has_failed {
-                        self.start_disk(shard);
-                    }
+                let closing = self.disks[shard].closing();
+                let end = self.disks[shard].work();
+                if self.disks[shard].closing() > closing {
+                    let syncs = millis(self.rng.below(1_000));
+                    self.later(syncs, Event::Closed(shard));
                 }
+                self.disk_ended(shard, end);
             }
+            Event::Closed(shard) => {
+                let end = self.disks[shard].finish_closing(&mut self.rng);
+                self.disk_ended(shard, end);
+            }
+        }
+    }
+
+    fn disk_ended(&mut self, shard: usize, end: Option<DiskEnd>) {
+        let has_failed = matches!(end, Some(DiskEnd::Failed(_)));
+        if let Some(end) = end {
+            self.tell(shard, Input::Disk(end));
+        }
+        if !has_failed {
+            self.start_disk(shard);
         }
     }
 
@@ -313,11 +335,21 @@ impl Simulation {
         if phase > self.run.phase {
             self.run.phase = phase;
             for shard in 0..self.run.shards.len() {
-                if phase == Phase::Close && !self.run.shards[shard].is_replaying() {
-                    self.empty_rings_to(shard);
-                }
-                self.tell(shard, Input::Command(Command::Enter(phase)));
+                let hears = millis(self.rng.below(150));
+                self.later(hears, Event::Look(shard));
             }
+        }
+    }
+
+    /// A shard hears what phase it is; others may have heard of it before or not yet.
+    fn look(&mut self, shard: usize) {
+        let phase = self.run.phase;
+        if phase > self.run.heard[shard] && self.run.ended[shard].is_none() {
+            self.run.heard[shard] = phase;
+            if phase == Phase::Close && !self.run.shards[shard].is_replaying() {
+                self.empty_rings_to(shard);
+            }
+            self.tell(shard, Input::Command(Command::Enter(phase)));
         }
     }
 
@@ -335,7 +367,7 @@ impl Simulation {
         let report = self.run.shards[index].report();
         let to = index as u16;
         let has_message = self.run.lanes.iter().any(|((_, receiver), lane)| *receiver == to && !lane.is_empty());
-        ShardReport { quiet: report.quiet && !has_message, ..report }
+        report.with_waiting(has_message)
     }
 
     /// The clock jumps to what happens next; `false` when that is nothing.
@@ -418,13 +450,21 @@ impl Simulation {
         let shard = &mut self.run.shards[index];
         let (_, queue_bytes, rules_bytes) = shard.ram_bytes();
         let ram_bytes_max = config.frontier.ram_bytes_max;
-        debug_assert!(ram_bytes_max >= 1 << 30 || queue_bytes < ram_bytes_max + RAM_SLACK);
-        debug_assert!(rules_bytes <= config.robots.ram_bytes_max + RULES_SLACK, "{rules_bytes} bytes of rules");
-        let hosts_max = config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK;
-        debug_assert!(shard.hosts_in_memory() as u64 <= hosts_max, "{} hosts", shard.hosts_in_memory());
+        // Above a gibibyte there is no bound to be tested.
+        let queue_bytes_max = if ram_bytes_max >= 1 << 30 { u64::MAX } else { ram_bytes_max + RAM_SLACK };
+        let hosts = shard.hosts_in_memory() as u64;
         let stats = shard.stats();
-        debug_assert!(stats.lookups <= config.dns.in_flight_max as u64, "{} lookups", stats.lookups);
-        debug_assert!(stats.in_flight <= config.fetch.in_flight_max as u64, "{} fetches", stats.in_flight);
+        for (what, count, max) in [
+            ("bytes of queues", queue_bytes, queue_bytes_max),
+            ("bytes of rules", rules_bytes, config.robots.ram_bytes_max + RULES_SLACK),
+            ("hosts in memory", hosts, config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK),
+            ("lookups", stats.lookups, config.dns.in_flight_max as u64),
+            ("fetches", stats.in_flight, config.fetch.in_flight_max as u64),
+        ] {
+            if count > max {
+                self.complaints.push(format!("{:?} shard {index}: {count} {what}, {max} may be", self.now));
+            }
+        }
     }
 }
 

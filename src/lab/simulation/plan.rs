@@ -75,6 +75,7 @@ impl Run {
             supervisor: Supervisor::new(pages_max, Duration::ZERO),
             begun: now,
             phase: Phase::Run,
+            heard: vec![Phase::Run; usize::from(plan.partition.shards)],
             ended: vec![None; count],
             next_look: now,
             lanes: Default::default(),
