@@ -202,7 +202,7 @@ counters! {
         links_out_of_scope,
         /// URLs set aside because the visited set is full (`visited.urls_max`).
         set_aside,
-        /// Answers of name servers, errors included.
+        /// Answers of name servers, errors included, but for those that answer nobody.
         dns_answers,
     }
     gauges {

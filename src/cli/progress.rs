@@ -46,9 +46,11 @@ pub struct Progress {
     /// Second and pages when the history was last written.
     history_mark: (u64, u64),
     next_line: Duration,
-    /// Answers of name servers, and since when there have been no more although lookups are in flight.
+    /// Answers of name servers, and the queries until the last of them.
     dns_answers: u64,
-    silent_since: Duration,
+    dns_queries: u64,
+    /// Since when there have been no more although names were asked for.
+    silent_since: Option<Duration>,
 }
 
 struct Sample {
@@ -76,7 +78,8 @@ impl Progress {
             history_mark: (0, 0),
             next_line: LINE_EVERY,
             dns_answers: 0,
-            silent_since: Duration::ZERO,
+            dns_queries: 0,
+            silent_since: None,
         }
     }
 
@@ -105,8 +108,13 @@ impl Progress {
     /// Draws when there is a terminal; else the line that is due, if any.
     fn step(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) -> Option<String> {
         self.sample(totals, per_shard, elapsed);
-        if totals.lookups == 0 || totals.dns_answers != self.dns_answers {
-            (self.dns_answers, self.silent_since) = (totals.dns_answers, elapsed);
+        if totals.dns_answers != self.dns_answers {
+            (self.dns_answers, self.dns_queries) = (totals.dns_answers, totals.dns_queries);
+            self.silent_since = None;
+        }
+        // Between two tries of the only name there is no lookup, and still no answer.
+        if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
+            self.silent_since.get_or_insert(elapsed);
         }
         let rates = self.rates(totals, per_shard, elapsed);
         if let Some(live) = &self.live {
@@ -191,7 +199,7 @@ impl Progress {
 
     /// What holds the crawl up, when it can be told.
     fn waits_for(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
-        let silent = elapsed.saturating_sub(self.silent_since);
+        let silent = elapsed.saturating_sub(self.silent_since?);
         (silent >= SILENT_MIN).then(|| {
             let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
             format!("no name server has answered for {seconds} s ({lookups} lookups in flight)")
@@ -389,14 +397,18 @@ mod tests {
     #[test]
     fn silent_name_servers_are_told_of() {
         let mut progress = Progress::new(1, None, false);
-        let waiting = |dns_answers| Totals { lookups: 1_200, dns_answers, ..totals(0) };
+        let waiting = |dns_answers| Totals { lookups: 1_200, dns_answers, dns_queries: 5_000, ..totals(0) };
         let mut step = |seconds, totals: &Totals| progress.step(totals, &[], Duration::from_secs(seconds));
         step(0, &totals(0));
         assert!(step(5, &waiting(7)).is_some_and(|line| !line.contains("name server")), "they answered just now");
         let line = step(10, &waiting(7)).expect("a line");
         assert!(line.ends_with("no name server has answered for 5 s (1,200 lookups in flight)"), "{line}");
         assert!(step(15, &waiting(8)).is_some_and(|line| !line.contains("name server")));
-        assert!(step(20, &totals(0)).is_some_and(|line| !line.contains("name server")), "nobody is asked");
+        // The name is asked for again in a while; no lookup is in flight, and nobody has answered.
+        let between = Totals { lookups: 0, dns_queries: 5_003, ..waiting(8) };
+        let line = step(20, &between).expect("a line");
+        assert!(line.ends_with("no name server has answered for 5 s (0 lookups in flight)"), "{line}");
+        assert!(step(25, &totals(0)).is_some_and(|line| !line.contains("name server")), "nobody is asked");
     }
 
     #[test]

@@ -17,8 +17,8 @@
 //! process, and a link that is in no journal would be lost with it. After a restart they are sent once more.
 //!
 //! Invariants: a block counts whole or not at all.
-//! Limits: a payload is at most 64 MiB decoded; a longer one would be taken for a torn one, so a block is closed long
-//! before.
+//! Limits: a payload is at most 1 MiB, stored and decoded; a longer one would be taken for a damaged one, so a block is
+//! closed long before.
 
 use zstd::zstd_safe::{CCtx, compress_bound};
 
@@ -71,14 +71,7 @@ impl Entries {
 
     /// Reads the block at the start of `bytes` and says how long it is; `None` when it is not whole.
     pub fn from_block(bytes: &[u8]) -> Option<(Entries, usize)> {
-        let rest = bytes.strip_prefix(MAGIC)?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (sum, rest) = rest.split_first_chunk::<8>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let stored = rest.get(..length)?;
-        if xxhash_rust::xxh3::xxh3_64(stored) != u64::from_le_bytes(*sum) {
-            return None;
-        }
+        let stored = stored(bytes)?;
         let payload = zstd::bulk::decompress(stored, PAYLOAD_BYTES_MAX).ok()?;
         let mut rest = payload.as_slice();
         let accepted = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
@@ -86,8 +79,32 @@ impl Entries {
         let over = section(&mut rest)?.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect();
         let outgoing = UrlBatch::from_bytes(section(&mut rest)?.to_vec())?;
         let handed_over = !section(&mut rest)?.is_empty();
-        Some((Entries { accepted, aside, over, outgoing, handed_over }, HEAD_BYTES + length))
+        Some((Entries { accepted, aside, over, outgoing, handed_over }, HEAD_BYTES + stored.len()))
     }
+}
+
+/// The payload, as stored, of the block at the start of `bytes`, when all of it is there and is what was written.
+fn stored(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<4>()?;
+    let (sum, rest) = rest.split_first_chunk::<8>()?;
+    let stored = rest.get(..u32::from_le_bytes(*length) as usize)?;
+    (xxhash_rust::xxh3::xxh3_64(stored) == u64::from_le_bytes(*sum)).then_some(stored)
+}
+
+/// Whether `bytes` are the beginning of a block, as far as they go, and more of it is missing.
+pub fn is_torn(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(MAGIC) else { return MAGIC.starts_with(bytes) };
+    let Some((length, rest)) = rest.split_first_chunk::<4>() else { return true };
+    let length = u32::from_le_bytes(*length) as usize;
+    length <= PAYLOAD_BYTES_MAX && rest.len() < 8 + length
+}
+
+/// Where in `bytes`, behind the first, a block may begin: at its magic number, or at the part of it that they end with.
+pub fn next_start(bytes: &[u8]) -> usize {
+    let behind = bytes.get(1..).unwrap_or_default();
+    let whole = memchr::memmem::find(behind, MAGIC);
+    let ends_with = |count: &usize| behind.ends_with(&MAGIC[..*count]);
+    1 + whole.unwrap_or_else(|| behind.len() - (1..MAGIC.len()).rev().find(ends_with).unwrap_or(0))
 }
 
 impl Packer {
@@ -140,7 +157,7 @@ const MAGIC: &[u8; 4] = b"RCJ1";
 /// Bytes before the payload.
 pub const HEAD_BYTES: usize = 16;
 /// Longest payload that is read, decoded or as stored.
-pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 const ZSTD_LEVEL: i32 = 1;
 
 #[cfg(test)]

@@ -117,7 +117,9 @@ impl PageReader {
             } else {
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
                 links::sitemaps(job, &rules.take_sitemaps(), &self.config, &mut out);
-                fetched.rules = Some(rules);
+                // Bytes in a coding that nobody could undo are no rules, and say nothing of what is allowed.
+                let is_text = decoded.problem.is_none() || std::str::from_utf8(body).is_ok();
+                fetched.rules = is_text.then_some(rules);
             }
         }
         stats.links_too_long += too_long;

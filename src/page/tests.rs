@@ -85,6 +85,17 @@ fn what_is_not_wanted_is_read_and_not_stored() {
     assert_eq!((is_stored, stats.not_stored, stats.pages), (true, 0, 0));
 }
 
+/// A robots.txt in a coding that it is not in: rules when it is text after all, and nothing when it is not.
+#[test]
+fn rules_are_read_from_text_alone() {
+    let robots = job(JobKind::Robots, "http://a.test/robots.txt");
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".as_bytes();
+    let (fetched, ..) = read(&robots, &[head, b"User-agent: *\nDisallow: /x\n"].concat(), |_| {});
+    assert!(fetched.rules.is_some_and(|rules| !rules.allows("/x") && rules.allows("/y")));
+    let (fetched, ..) = read(&robots, &[head, b"\x1f\x8b\xff\xff broken from the start"].concat(), |_| {});
+    assert_eq!(fetched.rules, None);
+}
+
 #[test]
 fn what_was_cut_is_told_once() {
     let page = job(JobKind::Page, "http://a.test/");

@@ -95,7 +95,7 @@ impl Shard {
     /// A name server answered, or did not.
     pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: Answer) {
         let _stage = stage::enter(Stage::Dns);
-        self.stats.dns_answers += u64::from(answer != Answer::Silent);
+        self.stats.dns_answers += u64::from(!matches!(answer, Answer::Silent | Answer::Refused));
         if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
             self.looked_up(now, lookup, &outcome);
         }

@@ -364,7 +364,7 @@ fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
     first.seed(&foreign(0));
     first.enter(Phase::Close);
     let mut journal = first.journal;
-    journal.extend(b"torn");
+    journal.extend(b"RCJ1");
     for (phase, is_over) in [(Phase::Drain, false), (Phase::Abort, true), (Phase::Close, true)] {
         let mut rig = Rig::reading(config(|_| {}), journal.clone());
         let Some(Effect::Disk(DiskOp::ReadLog { position: 0 })) = rig.shard.poll(Instant::ZERO) else {

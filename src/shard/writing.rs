@@ -160,7 +160,7 @@ impl Shard {
             self.replay = Some(replay);
             return;
         }
-        self.journal_bytes = replay.whole_bytes();
+        self.journal_bytes = replay.end();
         let index = self.index;
         if self.known > 0 {
             let (known, waiting) = (self.known, self.known_waiting);
@@ -169,7 +169,14 @@ impl Shard {
         if replay.torn_bytes() > 0 {
             let torn = replay.torn_bytes();
             self.effects.push_back(Effect::Note(format!("shard {index}: {torn} bytes of a torn journal cut")));
-            self.disk(DiskOp::CutLog { bytes: replay.whole_bytes() });
+            self.disk(DiskOp::CutLog { bytes: replay.end() });
+        }
+        if replay.damaged_bytes() > 0 {
+            let damaged = replay.damaged_bytes();
+            self.effects.push_back(Effect::Note(format!(
+                "shard {index}: {damaged} bytes of its journal are damaged and left as they are: URLs that stand there \
+                 alone are lost to this crawl"
+            )));
         }
         self.sow(now);
     }
