@@ -1,6 +1,8 @@
 //! The lanes of a shard, and those at their other end.
 
 use super::*;
+use crate::lab::Rng;
+use crate::ring::caught;
 use crate::spool::SpoolOp;
 
 fn small() -> config::Exchange {
@@ -113,42 +115,112 @@ fn batches_bring_acknowledgements_along() {
     assert!(one.is_drained() && two.is_drained());
 }
 
+/// Long and short answers and batches, through a ring that is full again and again: all arrive whole, in the order in
+/// which they were said.
 #[test]
 fn what_is_long_goes_in_pieces() {
     let mut spool = Spool::new(1 << 20);
-    let small = || config::Exchange { ring_bytes: 4_096, ..small() };
+    let small = || config::Exchange { ring_bytes: 4_096, waiting_bytes_max: 1 << 20, ..small() };
     let (mut one, mut two) = (Lanes::new(2, &small(), 900), Lanes::new(2, &small(), 900));
-    let long: Vec<u8> = (0..10_000).map(|number| number as u8).collect();
-    one.say(1, Kind::RobotsAnswer, &long);
-    one.say(1, Kind::RobotsRequest, b"short");
-    let mut heard = Vec::new();
-    while let Some(message) = one.next_message(Instant::ZERO, &mut spool) {
-        assert!(message.bytes.len() <= 1_024 && message.wake && message.urls == 0);
-        match two.receive(Instant::ZERO, 0, &message.bytes) {
-            Incoming::Robots(kind, bytes) => heard.push((kind, bytes)),
-            incoming => assert_eq!(incoming, Incoming::Nothing),
+    let (mut rng, mut now, mut expected, mut heard) = (Rng::new(1), Instant::ZERO, Vec::new(), Vec::new());
+    let mut say = |lanes: &mut Lanes, rng: &mut Rng, expected: &mut Vec<Incoming>| {
+        let mut batch = UrlBatch::new();
+        for _ in 0..3 {
+            let url = format!("http://a.test/{}", rng.below(1 << 40));
+            lanes.push(Instant::ZERO, 1, 0, &url, &mut spool);
+            batch.push(0, &url);
+        }
+        let (kind, bytes_max) = *rng.pick(&[(Kind::RobotsAnswer, 5_000), (Kind::RobotsRequest, 300)]);
+        let count = 1 + rng.index(bytes_max);
+        let content = rng.bytes(count);
+        lanes.say(1, kind, &content);
+        expected.extend([Incoming::Urls(batch), Incoming::Robots(kind, content)]);
+    };
+    say(&mut one, &mut rng, &mut expected);
+    let (mut sent, mut refused) = (0, 0);
+    loop {
+        let Some(message) = one.next_message(now, &mut Spool::new(1)) else {
+            let Some(due) = one.next_due() else { break };
+            now = due;
+            continue;
+        };
+        if rng.percent(30) {
+            refused += 1;
+            one.refused(now, message.clone());
+            // What is said meanwhile waits behind it, and behind the pieces that are still to come.
+            if expected.len() < 60 {
+                say(&mut one, &mut rng, &mut expected);
+            }
+            assert_eq!(one.next_message(now, &mut Spool::new(1)), None, "the ring is full");
+            now = one.next_due().expect("it is tried again");
+            assert_eq!(one.next_message(now, &mut Spool::new(1)).as_ref(), Some(&message), "as it was, number and all");
+        }
+        sent += 1;
+        assert!(message.bytes.len() <= 1_024 && message.wake);
+        match two.receive(now, 0, &message.bytes) {
+            Incoming::Nothing => {}
+            incoming => heard.push(incoming),
         }
     }
-    assert_eq!(heard, [(Kind::RobotsAnswer, long), (Kind::RobotsRequest, b"short".to_vec())]);
+    assert_eq!(heard, expected);
+    assert!(sent > 300 && refused > 100, "{sent} messages, {refused} refused");
+    assert_eq!((one.urls(), one.said, one.waiting_bytes), (0, 0, 0));
+}
+
+/// The pieces of one answer are put together whatever comes between them.
+#[test]
+fn other_messages_may_come_between_pieces() {
+    let mut lanes = Lanes::new(2, &small(), 100);
+    let mut batch = UrlBatch::new();
+    batch.push(3, "http://a.test/");
+    let messages: [(Kind, u64, &[u8]); 4] = [
+        (Kind::RobotsAnswer, 1, b"\x01one "),
+        (Kind::Urls, 2, batch.as_bytes()),
+        (Kind::Acknowledgement, 0, b""),
+        (Kind::RobotsAnswer, 3, b"\0two"),
+    ];
+    let heard = messages.map(|(kind, number, content)| {
+        lanes.receive(Instant::ZERO, 1, &Header { kind, number, acknowledged: 0 }.with(content))
+    });
+    let whole = Incoming::Robots(Kind::RobotsAnswer, b"one two".to_vec());
+    assert_eq!(heard, [Incoming::Nothing, Incoming::Urls(batch), Incoming::Nothing, whole]);
 }
 
 /// What cannot have been sent is our own fault, and is seen.
 #[test]
 fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
-    let received = |messages: &[(Kind, u64, u64)]| {
-        let mut lanes = Lanes::new(2, &small(), 100);
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for (kind, number, acknowledged) in messages {
-                let header = Header { kind: *kind, number: *number, acknowledged: *acknowledged };
-                lanes.receive(Instant::ZERO, 1, &header.with(&[]));
-            }
-        }));
-        result.is_ok()
+    let urls = |number, acknowledged| Header { kind: Kind::Urls, number, acknowledged }.with(&[]);
+    let told = |acknowledged| Header { kind: Kind::Acknowledgement, number: 0, acknowledged }.with(&[]);
+    // From shard 1, to which two messages were sent.
+    let fault = |messages: &[Vec<u8>]| {
+        let (mut lanes, mut spool) = (Lanes::new(2, &small(), 100), Spool::new(1));
+        for _ in 0..2 {
+            lanes.say(1, Kind::RobotsRequest, b"what?");
+            lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
+        }
+        let received = caught(|| messages.iter().for_each(|bytes| drop(lanes.receive(Instant::ZERO, 1, bytes))));
+        received.err().map(|panic| panic.to_string())
     };
-    assert!(received(&[(Kind::Urls, 1, 0), (Kind::Urls, 2, 0), (Kind::Acknowledgement, 0, 0)]));
-    assert!(!received(&[(Kind::Urls, 1, 0), (Kind::Urls, 3, 0)]), "a gap");
-    assert!(!received(&[(Kind::Urls, 1, 0), (Kind::Urls, 1, 0)]), "a repeat");
-    assert!(!received(&[(Kind::Acknowledgement, 0, 1)]), "from the future");
+    assert_eq!(fault(&[urls(1, 0), urls(2, 1), told(1), told(2)]), None);
+    for (what, messages) in [
+        ("shard 1 sent message 3 after 1", [urls(1, 0), urls(3, 0)]),
+        ("shard 1 sent message 1 after 1", [urls(1, 0), urls(1, 0)]),
+        ("shard 1 sent message 0 after 1", [urls(1, 0), urls(0, 0)]),
+        ("shard 1 acknowledged message 3; 2 were sent, 1 acknowledged", [urls(1, 1), told(3)]),
+        ("shard 1 acknowledged message 0; 2 were sent, 1 acknowledged", [told(1), told(0)]),
+        ("shard 1 sent what is no message", [urls(1, 0), vec![0; Header::BYTES]]),
+        (
+            "shard 1 sent a batch that is none",
+            [urls(1, 0), Header { kind: Kind::Urls, number: 2, acknowledged: 0 }.with(b"?")],
+        ),
+        (
+            "shard 1 sent an empty RobotsAnswer",
+            [urls(1, 0), Header { kind: Kind::RobotsAnswer, number: 2, acknowledged: 0 }.with(b"")],
+        ),
+    ] {
+        let message = fault(&messages).unwrap_or_else(|| panic!("{what}: it was taken"));
+        assert!(message.contains(what), "{message}; expected: {what}");
+    }
 }
 
 /// The smallest ring that the configuration takes, and the longest URL that it takes with it.
