@@ -1,12 +1,14 @@
 //! The brain of one shard of two, where disk and rings fail it.
 
+mod faults;
+
 use super::*;
 use crate::config::{Difference, PartitionKey};
 use crate::exchange::message::{Header, Kind};
 use crate::http::Method;
 use crate::log::block::blocks;
 use crate::names::Answer;
-use crate::outcome::{Failure, FetchJob, JobKind};
+use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
 use crate::transaction::{Timings, Transaction};
 use crate::url::UrlBatch;
@@ -303,31 +305,6 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     let entries: Vec<_> = blocks(&rig.journal).map(|(entries, _)| entries).collect();
     assert!(entries.iter().all(|entries| entries.over.is_empty() && entries.outgoing.is_empty()));
     assert_eq!(Rig::new(config(|_| {}), rig.journal).counts(), (1, 1), "the next run fetches it again");
-}
-
-/// An input that nobody asked for is a fault of ours, told with its place.
-#[test]
-fn what_was_not_asked_for_is_a_fault() {
-    let block = crate::spool::Block { file: 0, offset: 0, bytes: 1, urls: 1 };
-    let inputs: [(&str, Input); 6] = [
-        ("a fetch", Input::Fetched { job: 7, result: Err(Failure::Reset) }),
-        ("an answer", Input::Answered { lookup: 7, answer: Answer::Silent }),
-        ("a block", Input::Disk(DiskEnd::BlockRead { block, bytes: vec![0] })),
-        ("a write", Input::Disk(DiskEnd::Done { spare: None, bytes: 0 })),
-        ("a journal", Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })),
-        (
-            "an acknowledgement",
-            Input::Received {
-                from: 1,
-                bytes: Header { kind: Kind::Acknowledgement, number: 0, acknowledged: 1 }.with(&[]),
-            },
-        ),
-    ];
-    for (what, input) in inputs {
-        let mut rig = Rig::new(config(|_| {}), Vec::new());
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rig.shard.handle(Instant::ZERO, input)));
-        assert!(result.is_err(), "{what} that was not asked for was taken");
-    }
 }
 
 /// While the disk is busy with the end of a run, a lookup that wants another query is nobody's business.
