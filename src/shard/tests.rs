@@ -5,12 +5,13 @@ mod faults;
 use super::*;
 use crate::config::{Difference, PartitionKey};
 use crate::exchange::message::{Header, Kind};
-use crate::http::Method;
+use crate::http::Limits;
+use crate::lab::plain_transaction;
 use crate::log::block::blocks;
 use crate::names::Answer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
-use crate::transaction::{Timings, Transaction};
+use crate::transaction::Transaction;
 use crate::url::UrlBatch;
 
 /// A shard with what its disk holds.
@@ -140,25 +141,11 @@ fn foreign(number: usize) -> Url {
     Url::parse(&format!("http://{name}/{number}/{}", "x".repeat(1_000))).expect("a URL")
 }
 
-/// Jobs of a shard whose robots.txt is missing everywhere and whose pages are these.
+/// The end of `job` with this response.
 fn response(job: &FetchJob, status: u16, head: &str, body: &str) -> Input {
-    let mut reader = crate::http::ResponseReader::new(Method::Get, crate::http::Limits::from(&Config::default().fetch));
     let bytes = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{head}\r\n{body}");
-    reader.feed(bytes.as_bytes()).expect("HTTP");
-    reader.end_of_stream().expect("a head");
-    let transaction = Transaction {
-        response: reader.into_response().expect("a response"),
-        request_bytes: Vec::new(),
-        ip: job.addr,
-        started: crate::time::UnixTime::from_micros(0),
-        timings: Timings::default(),
-        reused: false,
-        tls: None,
-        secure: false,
-        reset: false,
-        slow: false,
-        excess: false,
-    };
+    let limits = Limits::from(&Config::default().fetch);
+    let transaction = Transaction { ip: job.addr, ..plain_transaction(bytes.as_bytes(), limits) };
     Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
 }
 
