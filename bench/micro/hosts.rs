@@ -13,14 +13,15 @@ use std::sync::Arc;
 use ringcrawl::budget::PageBudget;
 use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
-use ringcrawl::http::{Limits, Method, ResponseReader};
+use ringcrawl::http::Limits;
+use ringcrawl::lab::plain_transaction;
 use ringcrawl::names::Answer;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::route::Partition;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Scope, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Duration, Instant, UnixTime};
-use ringcrawl::transaction::{Timings, Transaction};
+use ringcrawl::time::{Duration, Instant};
+use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
 
 #[global_allocator]
@@ -139,22 +140,8 @@ impl Rig {
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
         };
         self.pages += u64::from(job.kind == JobKind::Page);
-        let mut reader = ResponseReader::new(Method::Get, Limits::from(&Config::default().fetch));
-        reader.feed(bytes).expect("HTTP");
-        reader.end_of_stream().expect("a head");
-        let transaction = Transaction {
-            response: reader.into_response().expect("a response"),
-            request_bytes: Vec::new(),
-            ip: job.addr,
-            started: UnixTime::from_micros(0),
-            timings: Timings::default(),
-            reused: false,
-            tls: None,
-            secure: false,
-            reset: false,
-            slow: false,
-            excess: false,
-        };
+        let limits = Limits::from(&Config::default().fetch);
+        let transaction = Transaction { ip: job.addr, ..plain_transaction(bytes, limits) };
         Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
     }
 }

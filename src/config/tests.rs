@@ -3,6 +3,7 @@
 use super::keys::TABLES;
 use super::kind::Kind;
 use super::*;
+use crate::lab::Rng;
 use crate::time::Duration;
 
 fn errors(text: &str) -> Vec<String> {
@@ -300,22 +301,16 @@ fn hostile_text_is_refused_or_read_but_never_panics() {
             let _ = Config::parse(text, "");
         }
     }
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below.max(1) as u64) as usize
-    };
+    let mut rng = Rng::new(1);
     let alphabet: Vec<char> = "[]{}=\"'\n\\#.,0 -_eT:aß\u{0}\r\t".chars().collect();
     for _ in 0..1_500 {
         let mut text: Vec<char> = example.chars().collect();
-        for _ in 0..=random(6) {
-            let at = random(text.len());
-            match (random(3), alphabet.get(random(alphabet.len()))) {
-                (0, Some(character)) => text.insert(at, *character),
-                (1, Some(character)) => text.splice(at..=at, [*character]).for_each(drop),
-                _ => text.truncate(text.len() - random(20)),
+        for _ in 0..=rng.index(6) {
+            let at = rng.index(text.len());
+            match (rng.index(3), *rng.pick(&alphabet)) {
+                (0, character) => text.insert(at, character),
+                (1, character) => text.splice(at..=at, [character]).for_each(drop),
+                _ => text.truncate(text.len() - rng.index(20)),
             }
         }
         let text: String = text.into_iter().collect();

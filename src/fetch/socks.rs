@@ -146,6 +146,7 @@ fn failure_of(code: u8) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn addr(text: &str) -> Destination<'static> {
         Destination::Address(text.parse().expect("address"))
@@ -218,15 +219,12 @@ mod tests {
 
     #[test]
     fn whatever_it_says_it_is_bounded() {
-        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut rng = Rng::new(1);
         for _ in 0..20_000 {
             let (mut socks, _) = Socks::new(Some(&("a".to_owned(), "b".to_owned())), addr("1.2.3.4:5"));
             for _ in 0..200 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let bytes = [[5, 0, 1, 2, 3, 4, random as u8, 255][(random >> 20) as usize % 8]; 300];
-                if !matches!(socks.hear(&bytes[..(random >> 32) as usize % 3]), Ok(Next::Listen | Next::Say(_))) {
+                let bytes = [[5, 0, 1, 2, 3, 4, rng.next() as u8, 255][rng.index(8)]; 300];
+                if !matches!(socks.hear(&bytes[..rng.index(3)]), Ok(Next::Listen | Next::Say(_))) {
                     break;
                 }
                 assert!(socks.heard.len() <= HEARD_BYTES_MAX);

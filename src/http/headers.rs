@@ -204,6 +204,7 @@ fn value_of(bytes: &[u8]) -> std::borrow::Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn parse(text: &str) -> Result<Headers, HttpError> {
         Headers::parse(text.as_bytes(), 100)
@@ -258,13 +259,7 @@ mod tests {
 
     #[test]
     fn the_lenient_reader_agrees_with_httparse() {
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = |bound: usize| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random % bound as u64) as usize
-        };
+        let mut rng = Rng::new(1);
         let pieces: [&[u8]; 14] = [
             b"A",
             b"b-C",
@@ -284,8 +279,8 @@ mod tests {
         let mut accepted = 0;
         for _ in 0..20_000 {
             let mut text = Vec::new();
-            for _ in 0..next(12) {
-                text.extend_from_slice(pieces[next(pieces.len())]);
+            for _ in 0..rng.index(12) {
+                text.extend(*rng.pick(&pieces));
             }
             text.extend_from_slice(b"\r\n\r\n");
             let fields = cut(&text);

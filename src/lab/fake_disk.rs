@@ -46,10 +46,20 @@ impl FakeFile {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// What was not synced may be gone from any byte on.
+    fn truncate(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.synced = self.synced.min(bytes);
+    }
+
+    fn sync(&mut self) {
+        self.synced = self.bytes.len();
+    }
+
+    /// What was not synced may be gone from any byte on. What is left is on the disk.
     fn lose_unsynced(&mut self, rng: &mut Rng) {
         let unsynced = (self.bytes.len() - self.synced) as u64;
         self.bytes.truncate(self.synced + rng.below(unsynced + 1) as usize);
+        self.sync();
     }
 }
 
@@ -114,7 +124,7 @@ impl FakeDisk {
                 let until = self.journal.bytes.len().min(from + LOG_PIECE_BYTES);
                 return Some(DiskEnd::LogRead { bytes: self.journal.bytes[from..until].to_vec() });
             }
-            DiskOp::CutLog { bytes } => self.journal.bytes.truncate(bytes as usize),
+            DiskOp::CutLog { bytes } => self.journal.truncate(bytes as usize),
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => {
                 self.spilled += 1;
                 self.spool.insert((block.file, block.offset), bytes);
@@ -188,9 +198,10 @@ impl FakeDisk {
         self.closed.keys().filter_map(|name| segment_number(name)).max().map_or(0, |number| number + 1)
     }
 
-    /// All shards ended well, which is noted as `boot` does it.
+    /// All shards ended well, which is noted as `boot` does it: written and synced, with all before it.
     pub fn append_log(&mut self, bytes: &[u8]) {
         self.journal.bytes.extend_from_slice(bytes);
+        self.journal.sync();
     }
 
     /// The journal as it lies there.
@@ -214,8 +225,13 @@ const LOG_PIECE_BYTES: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::log::block::blocks;
+    use crate::log::{Entries, Packer, handed_over_block};
     use crate::spool::Block;
+    use crate::store::frame::FrameWriter;
 
     fn append(disk: &mut FakeDisk, bytes: &[u8]) {
         let position = disk.journal().len() as u64;
@@ -224,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_kill_tears_what_is_being_done_and_loses_what_waits() {
-        let mut lengths = std::collections::BTreeSet::new();
+        let mut lengths = BTreeSet::new();
         for seed in 0..100 {
             let (mut rng, mut disk) = (Rng::new(seed), FakeDisk::default());
             append(&mut disk, b"written");
@@ -238,21 +254,127 @@ mod tests {
         assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [7, 8, 9, 10]);
     }
 
+    fn block(number: u64) -> Vec<u8> {
+        Packer::default().block(&Entries { over: vec![number], ..Entries::default() })
+    }
+
+    /// What the blocks of the journal say, up to the first that is not whole.
+    fn over(disk: &FakeDisk) -> Vec<u64> {
+        blocks(disk.journal()).flat_map(|(entries, _)| entries.over).collect()
+    }
+
+    /// A journal of a run that ended well and of one that did not: two blocks written and one being written.
+    fn journal() -> FakeDisk {
+        let mut disk = FakeDisk::default();
+        append(&mut disk, &block(1));
+        disk.work();
+        disk.append_log(&handed_over_block());
+        for number in [2, 3] {
+            append(&mut disk, &block(number));
+            disk.work();
+        }
+        append(&mut disk, &block(4));
+        disk
+    }
+
     #[test]
     fn a_power_cut_loses_what_was_not_synced() {
-        let mut lengths = std::collections::BTreeSet::new();
+        let written = [block(1), handed_over_block(), block(2), block(3), block(4)].concat();
+        let (mut left, mut torn) = (BTreeSet::new(), 0);
+        for seed in 0..500 {
+            let (mut rng, mut disk) = (Rng::new(seed), journal());
+            disk.cut_power(&mut rng);
+            assert!(written.starts_with(disk.journal()) && disk.work().is_none());
+            assert!(blocks(disk.journal()).nth(1).is_some_and(|(entries, _)| entries.handed_over), "it was synced");
+            let whole_bytes = blocks(disk.journal()).last().map_or(0, |(_, end)| end);
+            torn += u64::from(disk.journal().len() > whole_bytes);
+            left.insert(over(&disk));
+            // What one power cut has left is on the disk, and no other takes it.
+            let length = disk.journal().len();
+            disk.cut_power(&mut rng);
+            assert_eq!(disk.journal().len(), length);
+        }
+        assert_eq!(
+            left.into_iter().collect::<Vec<_>>(),
+            [vec![1], vec![1, 2], vec![1, 2, 3]],
+            "never the one in flight"
+        );
+        assert!(torn > 300, "{torn} of 500 end within a block");
+    }
+
+    #[test]
+    fn a_torn_journal_is_cut_and_written_on() {
         for seed in 0..100 {
-            let (mut rng, mut disk) = (Rng::new(seed), FakeDisk::default());
-            append(&mut disk, b"safe");
-            disk.work();
-            disk.journal.synced = 4;
-            append(&mut disk, b"not");
+            let (mut rng, mut disk) = (Rng::new(seed), journal());
+            disk.cut_power(&mut rng);
+            let (kept, whole) = (over(&disk), blocks(disk.journal()).last().map_or(0, |(_, end)| end));
+            disk.push(DiskOp::CutLog { bytes: whole as u64 });
             disk.work();
             disk.cut_power(&mut rng);
-            assert!(disk.journal().starts_with(b"safe"));
-            lengths.insert(disk.journal().len());
+            assert_eq!(disk.journal().len(), whole);
+            append(&mut disk, &block(5));
+            disk.work();
+            disk.append_log(&handed_over_block());
+            disk.cut_power(&mut rng);
+            assert_eq!(over(&disk), [&kept[..], &[5]].concat());
         }
-        assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [4, 5, 6, 7]);
+    }
+
+    /// A block with another bit, and what is behind it, is not taken for what was written, synced or not.
+    #[test]
+    fn a_flipped_bit_ends_the_journal_before_its_block() {
+        let mut left = BTreeSet::new();
+        for seed in 0..500 {
+            let (mut rng, mut disk) = (Rng::new(seed), journal());
+            disk.cut_power(&mut rng);
+            let (before, kept) = (disk.journal().to_vec(), over(&disk));
+            disk.flip_bit(&mut rng);
+            let differs = before.iter().zip(disk.journal()).map(|(one, other)| (one ^ other).count_ones()).sum::<u32>();
+            assert_eq!((differs, disk.journal().len()), (1, before.len()));
+            let at = before.iter().zip(disk.journal()).position(|(one, other)| one != other).expect("a flipped bit");
+            let sound = blocks(&before).take_while(|(_, end)| *end <= at).flat_map(|(entries, _)| entries.over);
+            assert_eq!(over(&disk), sound.collect::<Vec<_>>(), "flipped at {at}");
+            left.insert(kept.len() - over(&disk).len());
+        }
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    fn record(number: u64) -> Vec<u8> {
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{number}>\r\nWARC-Date: 2026-01-01T00:00:00Z\r\n\
+            WARC-Target-URI: http://a.test/{number}\r\nContent-Length: 4\r\n\r\nbody\r\n\r\n"
+        );
+        let mut frame = Vec::new();
+        FrameWriter::new(1).expect("a context").compress(&[head.as_bytes()], &mut frame).expect("a frame");
+        frame
+    }
+
+    /// A segment is synced when it is closed; one that is open keeps whole records from its beginning.
+    #[test]
+    fn a_power_cut_leaves_closed_segments_and_the_beginning_of_the_open_one() {
+        let (closed, open) = ([record(1), record(2)].concat(), [record(3), record(4)]);
+        let mut left = BTreeSet::new();
+        for seed in 0..300 {
+            let (mut rng, mut disk) = (Rng::new(seed), FakeDisk::default());
+            let begin = |number: u64| SegmentOp::Begin(format!("rc-20260101000000-00-{number:05}.warc.zst"));
+            let write = |bytes: &[u8], offset: usize| SegmentOp::Write { bytes: bytes.to_vec(), offset: offset as u64 };
+            let ops =
+                [begin(0), write(&closed, 0), SegmentOp::Close { index: Vec::new() }, begin(1), write(&open[0], 0)];
+            for op in ops {
+                disk.push(DiskOp::Segment(op));
+                assert!(matches!(disk.work(), Some(DiskEnd::Done { .. })));
+            }
+            disk.push(DiskOp::Segment(write(&open[1], open[0].len())));
+            disk.cut_power(&mut rng);
+            assert!(disk.has_open_segment());
+            let next = disk.begin_run();
+            let segments: Vec<&[u8]> = disk.segments().collect();
+            assert_eq!(segments[0], closed);
+            assert_eq!(next as usize, segments.len(), "no number is given out twice");
+            left.insert(segments.get(1).map(|bytes| bytes.to_vec()));
+        }
+        let [whole, _] = open;
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), [None, Some(whole)], "never the record in flight");
     }
 
     #[test]

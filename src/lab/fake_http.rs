@@ -1,7 +1,8 @@
 //! Answers of the fake servers as bytes on a wire, so that the simulated shard reads responses as a real one does.
 //!
 //! Decides: the head and body that say what a [`Fetched`] says: links as HTML, rules as text, a redirect as Location; by
-//! the URL, the body comes with its length, in chunks, or until the connection closes.
+//! the URL, the body comes with its length, in chunks, or until the connection closes. Tests that have bytes of their own
+//! read them with [`plain_transaction`].
 
 use super::Rng;
 use super::fake_web::FakeWeb;
@@ -12,16 +13,30 @@ use crate::transaction::{Timings, Transaction};
 
 /// The transaction that fetches what `fetched` says, seen at `now`.
 pub fn transaction(now: Instant, web: &FakeWeb, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {
-    let bytes = response(web, job, fetched);
-    let mut reader = ResponseReader::new(Method::Get, limits);
-    reader.feed(&bytes).expect("the fake servers speak HTTP");
-    reader.end_of_stream().expect("a whole head");
     Transaction {
-        response: reader.into_response().expect("a head"),
         request_bytes: format!("GET {} HTTP/1.1\r\n\r\n", job.url.path_and_query()).into_bytes(),
         ip: fetched.addr,
         started: UnixTime::from_micros(now.as_nanos() / 1_000),
         timings: Timings { total: Duration::from_millis(1), ..Timings::default() },
+        ..plain_transaction(&response(web, job, fetched), limits)
+    }
+}
+
+/// The transaction in which `bytes` came as a whole response, over a connection without TLS that then closed.
+///
+/// # Panics
+///
+/// Panics where `bytes` are no HTTP.
+pub fn plain_transaction(bytes: &[u8], limits: Limits) -> Transaction {
+    let mut reader = ResponseReader::new(Method::Get, limits);
+    reader.feed(bytes).expect("HTTP");
+    reader.end_of_stream().expect("a whole head");
+    Transaction {
+        response: reader.into_response().expect("a response"),
+        request_bytes: Vec::new(),
+        ip: None,
+        started: UnixTime::from_micros(0),
+        timings: Timings::default(),
         reused: false,
         tls: None,
         secure: false,

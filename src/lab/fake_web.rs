@@ -161,11 +161,16 @@ impl FakeWeb {
 
     /// The pages that a right crawl fetches with 200, but for those of hosts that die.
     pub fn reachable(&self) -> BTreeSet<String> {
+        self.reachable_without(&BTreeSet::new())
+    }
+
+    /// Those of them to which there is a way that leads through none of `aside`.
+    pub fn reachable_without(&self, aside: &BTreeSet<String>) -> BTreeSet<String> {
         let mut seen: BTreeSet<String> = self.seeds().iter().map(|url| url.as_str().to_owned()).collect();
         let mut todo: Vec<Url> = self.seeds();
         let mut pages = BTreeSet::new();
         while let Some(url) = todo.pop() {
-            if !self.exists(url.host()) || self.dies(url.host()) {
+            if !self.exists(url.host()) || self.dies(url.host()) || aside.contains(url.as_str()) {
                 continue;
             }
             if self.effective_robots(&url).kind.forbids(url.path_and_query()) {

@@ -16,6 +16,7 @@ mod rng;
 mod simulation;
 
 pub use fake_disk::FakeDisk;
+pub use fake_http::plain_transaction;
 pub use fake_server::FakeServers;
 pub use fake_web::FakeWeb;
 pub use resolver::Resolver;

@@ -182,8 +182,8 @@ pub(super) fn is_space_char(one: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Noise;
     use super::*;
+    use crate::lab::Rng;
 
     #[test]
     fn refreshes() {
@@ -233,11 +233,11 @@ mod tests {
 
     #[test]
     fn spaces_by_eights_as_one_by_one() {
-        let mut noise = Noise(0x5eed_0014);
+        let mut rng = Rng::new(0x5eed_0014);
         for round in 0..20_000 {
             let others: &[u8] = if round % 2 == 0 { b"a\x7f\x80\xff/!" } else { b"a\x00\x0b\x1f!\x21\xa0" };
             let bytes: Vec<u8> = (0..round % 40)
-                .map(|_| if noise.below(20) == 0 { noise.pick(b" \t\n\x0c\r") } else { noise.pick(others) })
+                .map(|_| if rng.index(20) == 0 { *rng.pick(b" \t\n\x0c\r") } else { *rng.pick(others) })
                 .collect();
             let expected = bytes.iter().position(|byte| is_space(*byte)).unwrap_or(bytes.len());
             assert_eq!(space_at(&bytes), expected, "{}", bytes.escape_ascii());

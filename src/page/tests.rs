@@ -1,10 +1,10 @@
 //! Responses, read.
 
 use super::*;
-use crate::http::{Limits, Method, ResponseReader};
+use crate::http::Limits;
+use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
-use crate::time::{Duration, Instant, UnixTime};
-use crate::transaction::Timings;
+use crate::time::{Duration, Instant};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {
@@ -24,22 +24,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
 
 /// The transaction in which `bytes` came, over a connection that then closed.
 fn transaction(bytes: &[u8]) -> Transaction {
-    let mut reader = ResponseReader::new(Method::Get, Limits::from(&Config::default().fetch));
-    reader.feed(bytes).expect("HTTP");
-    reader.end_of_stream().expect("a whole head");
-    Transaction {
-        response: reader.into_response().expect("a response"),
-        request_bytes: Vec::new(),
-        ip: None,
-        started: UnixTime::from_micros(0),
-        timings: Timings::default(),
-        reused: false,
-        tls: None,
-        secure: false,
-        reset: false,
-        slow: false,
-        excess: false,
-    }
+    plain_transaction(bytes, Limits::from(&Config::default().fetch))
 }
 
 fn read(job: &FetchJob, bytes: &[u8], change: impl FnOnce(&mut Config)) -> (Fetched, Totals, bool) {

@@ -234,26 +234,19 @@ impl Due {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
     use std::collections::BTreeMap;
-
-    fn xorshift(state: &mut u64) -> u64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        *state
-    }
 
     #[test]
     fn agrees_with_a_slow_twin() {
-        let mut state = 0x2545_f491_4f6c_dd1d;
+        let mut rng = Rng::new(1);
         for _ in 0..50 {
             let (mut due, mut twin) = (Due::default(), BTreeMap::<usize, Instant>::new());
             let mut time = Instant::ZERO;
             for _ in 0..2_000 {
-                let random = xorshift(&mut state);
-                let at = time + Duration::from_millis(random >> 20 & 0x3ff);
-                let some = twin.keys().nth((random >> 40) as usize % twin.len().max(1)).copied();
-                match (random % 5, some) {
+                let at = time + Duration::from_millis(rng.below(1 << 10));
+                let some = twin.keys().nth(rng.index(twin.len())).copied();
+                match (rng.below(5), some) {
                     (0 | 1, _) if twin.len() < 200 => {
                         let slot = due.add(at);
                         assert!(twin.insert(slot, at).is_none(), "slot {slot} given twice");
@@ -267,7 +260,7 @@ mod tests {
                         twin.remove(&slot);
                     }
                     _ => {
-                        time = time + Duration::from_millis(random >> 30 & 0x3f);
+                        time = time + Duration::from_millis(rng.below(1 << 6));
                         let mut expired = Vec::new();
                         due.expire(time, &mut expired);
                         expired.sort_unstable();

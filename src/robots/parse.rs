@@ -247,6 +247,7 @@ fn seconds(value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     const LIMIT: usize = 512 * 1024;
 
@@ -343,15 +344,12 @@ mod tests {
             Rules::parse(&sample[..cut], "ExampleBot", LIMIT).allows("/a?b");
             Rules::parse(sample, "ExampleBot", cut).allows("/a?b");
         }
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         for round in 0..20_000 {
             let mut bytes = sample.to_vec();
             for _ in 0..1 + round % 8 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let at = (random >> 32) as usize % bytes.len();
-                bytes[at] = random as u8;
+                let at = rng.index(bytes.len());
+                bytes[at] = rng.next() as u8;
             }
             let rules = Rules::parse(&bytes, "ExampleBot", LIMIT);
             assert!(rules.allows("/robots.txt") && rules.len() <= 4);

@@ -169,6 +169,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn is_match(value: &str, path: &str) -> bool {
         let path = normalize(path.as_bytes());
@@ -238,18 +239,12 @@ mod tests {
 
     #[test]
     fn against_the_slow_twin() {
-        let mut random = 0x2545_F491_4F6C_DD1Du64;
-        let mut draw = |below: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            ((random >> 20) % below) as usize
-        };
+        let mut rng = Rng::new(1);
         let mut matched = 0;
         for _ in 0..200_000 {
-            let pattern: Vec<u8> = (0..draw(9)).map(|_| b"**aab/"[draw(6)]).collect();
-            let path: Vec<u8> = (0..draw(12)).map(|_| b"aab/"[draw(4)]).collect();
-            let anchored = draw(2) == 0;
+            let pattern: Vec<u8> = (0..rng.below(9)).map(|_| *rng.pick(b"**aab/")).collect();
+            let path: Vec<u8> = (0..rng.below(12)).map(|_| *rng.pick(b"aab/")).collect();
+            let anchored = rng.percent(50);
             let expected = matches_slowly(&pattern, anchored, &path);
             assert_eq!(matches(&pattern, anchored, &path), expected, "{pattern:?} {anchored} {path:?}");
             matched += usize::from(expected);
@@ -260,16 +255,13 @@ mod tests {
     /// Escaping a character that is equal to its escape changes nothing, on either side.
     #[test]
     fn spellings_do_not_show() {
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         for _ in 0..20_000 {
             let (mut raw, mut escaped) = (vec![b'/'], vec![b'/']);
             for _ in 0..10 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let byte = b"aZ9-_~$,:@!'()[]"[(random >> 20) as usize % 16];
+                let byte = *rng.pick(b"aZ9-_~$,:@!'()[]");
                 raw.push(byte);
-                match random % 3 {
+                match rng.below(3) {
                     0 => escaped.extend(format!("%{byte:02x}").bytes()),
                     1 => escaped.extend(format!("%{byte:02X}").bytes()),
                     _ => escaped.push(byte),

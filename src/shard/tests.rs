@@ -1,14 +1,17 @@
 //! The brain of one shard of two, where disk and rings fail it.
 
+mod faults;
+
 use super::*;
 use crate::config::{Difference, PartitionKey};
 use crate::exchange::message::{Header, Kind};
-use crate::http::Method;
+use crate::http::Limits;
+use crate::lab::plain_transaction;
 use crate::log::block::blocks;
 use crate::names::Answer;
-use crate::outcome::{Failure, FetchJob, JobKind};
+use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
-use crate::transaction::{Timings, Transaction};
+use crate::transaction::Transaction;
 use crate::url::UrlBatch;
 
 /// A shard with what its disk holds.
@@ -143,25 +146,11 @@ fn foreign(number: usize) -> Url {
     Url::parse(&format!("http://{name}/{number}/{}", "x".repeat(1_000))).expect("a URL")
 }
 
-/// Jobs of a shard whose robots.txt is missing everywhere and whose pages are these.
+/// The end of `job` with this response.
 fn response(job: &FetchJob, status: u16, head: &str, body: &str) -> Input {
-    let mut reader = crate::http::ResponseReader::new(Method::Get, crate::http::Limits::from(&Config::default().fetch));
     let bytes = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{head}\r\n{body}");
-    reader.feed(bytes.as_bytes()).expect("HTTP");
-    reader.end_of_stream().expect("a head");
-    let transaction = Transaction {
-        response: reader.into_response().expect("a response"),
-        request_bytes: Vec::new(),
-        ip: job.addr,
-        started: crate::time::UnixTime::from_micros(0),
-        timings: Timings::default(),
-        reused: false,
-        tls: None,
-        secure: false,
-        reset: false,
-        slow: false,
-        excess: false,
-    };
+    let limits = Limits::from(&Config::default().fetch);
+    let transaction = Transaction { ip: job.addr, ..plain_transaction(bytes.as_bytes(), limits) };
     Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
 }
 
@@ -312,31 +301,6 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     let entries: Vec<_> = blocks(&rig.journal).map(|(entries, _)| entries).collect();
     assert!(entries.iter().all(|entries| entries.over.is_empty() && entries.outgoing.is_empty()));
     assert_eq!(Rig::new(config(|_| {}), rig.journal).counts(), (1, 1), "the next run fetches it again");
-}
-
-/// An input that nobody asked for is a fault of ours, told with its place.
-#[test]
-fn what_was_not_asked_for_is_a_fault() {
-    let block = crate::spool::Block { file: 0, offset: 0, bytes: 1, urls: 1, sum: 0 };
-    let inputs: [(&str, Input); 6] = [
-        ("a fetch", Input::Fetched { job: 7, result: Err(Failure::Reset) }),
-        ("an answer", Input::Answered { lookup: 7, answer: Answer::Silent }),
-        ("a block", Input::Disk(DiskEnd::BlockRead { block, bytes: vec![0] })),
-        ("a write", Input::Disk(DiskEnd::Done { spare: None, bytes: 0 })),
-        ("a journal", Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })),
-        (
-            "an acknowledgement",
-            Input::Received {
-                from: 1,
-                bytes: Header { kind: Kind::Acknowledgement, number: 0, acknowledged: 1 }.with(&[]),
-            },
-        ),
-    ];
-    for (what, input) in inputs {
-        let mut rig = Rig::new(config(|_| {}), Vec::new());
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rig.shard.handle(Instant::ZERO, input)));
-        assert!(result.is_err(), "{what} that was not asked for was taken");
-    }
 }
 
 /// While the disk is busy with the end of a run, a lookup that wants another query is nobody's business.

@@ -107,13 +107,14 @@ fn named(code: zstd_safe::ErrorCode) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     #[test]
     fn a_frame_holds_its_parts_its_size_and_its_checksum() {
         for level in [-7, 1, 3, 19] {
             let mut writer = FrameWriter::new(level).expect("a context");
             for length in [300_000u32, 5, 2_038, 2_039] {
-                let body = (0..length).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>();
+                let body = Rng::new(1).bytes(length as usize);
                 let mut out = b"before".to_vec();
                 let bytes = writer.compress(&[b"head\r\n", &body, b"", b"\r\n\r\n"], &mut out).expect("a frame");
                 let frame = &out[6..];

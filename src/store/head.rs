@@ -74,6 +74,7 @@ fn renamed(line: &[u8], undone: Undone) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn stored(head: &[u8], body_bytes: usize, transfer: bool, content: bool) -> String {
         let mut out = Vec::new();
@@ -123,19 +124,12 @@ mod tests {
 
     #[test]
     fn every_head_ends_once() {
-        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        let mut rng = Rng::new(1);
         let alphabet = b"\r\n: aA\0\x80-";
         for _ in 0..20_000 {
-            let mut head = Vec::new();
-            for _ in 0..random % 24 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                head.push(alphabet[(random % alphabet.len() as u64) as usize]);
-            }
-            random = random.wrapping_add(1);
+            let head: Vec<u8> = (0..rng.below(24)).map(|_| *rng.pick(alphabet)).collect();
             let mut out = Vec::new();
-            write_stored_head(&mut out, &head, 12, Undone { transfer: random & 1 == 0, content: random & 2 == 0 });
+            write_stored_head(&mut out, &head, 12, Undone { transfer: rng.percent(50), content: rng.percent(50) });
             let end = memchr::memmem::find(&out, b"\r\n\r\n").map_or(2, |at| at + 4);
             assert_eq!(end, out.len(), "{:?}", String::from_utf8_lossy(&out));
             assert!(out.len() <= head.len() * 10 + 64);

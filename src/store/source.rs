@@ -327,6 +327,7 @@ const GZIP_WINDOW_BITS: u8 = 15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
     use std::io::Cursor;
 
     fn frame(bytes: &[u8]) -> Vec<u8> {
@@ -393,14 +394,7 @@ mod tests {
     fn a_frame_within_a_damaged_frame_is_not_taken_for_one_of_the_file() {
         let inner = frame(b"WARC/1.1 within");
         // Random bytes round it keep zstd from coding them, so the inner frame lies in the file as it is.
-        let mut state = 1u64;
-        let noise = std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 40) as u8
-        });
-        let noise = noise.take(8192).collect::<Vec<u8>>();
+        let noise = Rng::new(1).bytes(8192);
         let outer = frame(&[b"WARC/1.1 ", &noise[..4096], &inner, &noise[4096..]].concat());
         assert!(memchr::memmem::find(&outer, &inner).is_some());
         let mut file = [&outer[..], &frame(b"WARC/1.1 next")].concat();

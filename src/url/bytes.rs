@@ -210,21 +210,16 @@ fn push_escaped(text: &str, table: &[u8; 256], to: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     #[test]
     fn scans_as_byte_by_byte() {
         let alphabet = b"abcxyz0/.%2e?#'&=\\ \xc3\xa9{}\t";
-        let mut random = 0x2545_F491_4F6C_DD1Du64;
+        let mut rng = Rng::new(1);
         for round in 0..100_000_usize {
             let text: Vec<u8> = (0..round % 70)
-                .map(|_| {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    // Mostly what is plain, so that scans get past the first block.
-                    let at = (random >> 20) as usize % (3 * alphabet.len());
-                    alphabet.get(at).copied().unwrap_or(b'a')
-                })
+                // Mostly what is plain, so that scans get past the first block.
+                .map(|_| alphabet.get(rng.index(3 * alphabet.len())).copied().unwrap_or(b'a'))
                 .collect();
             for (table, slash_before) in [(&PATH, 0), (&PATH, 1), (&QUERY, 0)] {
                 let end = text.iter().position(|byte| table[usize::from(*byte)] & END != 0).unwrap_or(text.len());

@@ -82,6 +82,7 @@ fn is_host_byte(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     const SAMPLES: [&str; 9] = [
         "http://example.com/",
@@ -139,19 +140,16 @@ mod tests {
     /// What is read from damaged text has sound parts: no accessor panics, the parts make the whole.
     #[test]
     fn damage() {
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         let mut read_some = 0;
         for round in 0..40_000 {
             let mut bytes = SAMPLES[round % SAMPLES.len()].as_bytes().to_vec();
             for _ in 0..1 + round % 3 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let at = (random >> 16) as usize % bytes.len();
-                match random % 3 {
-                    0 => bytes[at] = (random >> 40) as u8 & 0x7F,
+                let at = rng.index(bytes.len());
+                match rng.below(3) {
+                    0 => bytes[at] = rng.below(0x80) as u8,
                     1 => bytes.truncate(at.max(1)),
-                    _ => bytes.insert(at, b":/[]@.0"[(random >> 40) as usize % 7]),
+                    _ => bytes.insert(at, *rng.pick(b":/[]@.0")),
                 }
             }
             let Ok(text) = String::from_utf8(bytes) else { continue };

@@ -178,6 +178,7 @@ const SESSION_BYTES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn key(rules: &KeyRules, url: &str) -> String {
         let mut key = "what was there".to_owned();
@@ -291,18 +292,15 @@ mod tests {
             "&&",
         ];
         let all_rules = [sessions(), tracking(), order(), index_page(), all(), KeyRules::default()];
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         let mut changed = 0;
         for round in 0..60_000_usize {
             let mut text = "https://u@www.a.test:8443/".to_owned();
             for _ in 0..round % 12 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                text.push_str(parts[(random >> 24) as usize % parts.len()]);
+                text += *rng.pick(&parts);
             }
             let Ok(url) = Url::parse(&text) else { continue };
-            let rules = &all_rules[(random >> 40) as usize % all_rules.len()];
+            let rules = rng.pick(&all_rules);
             let mut first = String::new();
             rules.write(&url, &mut first);
             assert!(first.starts_with(url.origin()) && first.len() <= url.as_str().len(), "{url} {first}");

@@ -195,6 +195,7 @@ const REFERENCE_BYTES_MAX: usize = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     #[test]
     fn parts() {
@@ -256,19 +257,16 @@ mod tests {
         let page = Base::new(&Url::parse("http://www.example.com/dir/page?q").unwrap());
         let encodings =
             [encoding_rs::UTF_8, encoding_rs::SHIFT_JIS, encoding_rs::ISO_2022_JP, encoding_rs::WINDOWS_1252];
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         let mut resolved = 0;
         for round in 0..40_000 {
             let mut chars: Vec<char> = samples[round % samples.len()].chars().collect();
             for _ in 0..1 + round % 4 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let at = (random >> 16) as usize % chars.len();
-                match random % 3 {
-                    0 => chars[at] = char::from_u32((random >> 32) as u32 % 0x300).unwrap_or('x'),
+                let at = rng.index(chars.len());
+                match rng.below(3) {
+                    0 => chars[at] = char::from_u32(rng.below(0x300) as u32).unwrap_or('x'),
                     1 => chars.truncate(at.max(1)),
-                    _ => chars.insert(at, b"/\\:@?#%.[] x-"[(random >> 40) as usize % 13].into()),
+                    _ => chars.insert(at, (*rng.pick(b"/\\:@?#%.[] x-")).into()),
                 }
             }
             let reference: String = chars.into_iter().collect();

@@ -74,17 +74,15 @@ const PROBES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
     use std::collections::HashSet;
 
     #[test]
     fn agrees_with_a_hash_set() {
         let (mut repeats, mut twin) = (Repeats::default(), HashSet::new());
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut rng = Rng::new(1);
         for _ in 0..50_000 {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let text = format!("/{}", (random >> 20) % 20_000);
+            let text = format!("/{}", rng.below(20_000));
             assert_eq!(repeats.is_new(&text), twin.insert(text));
         }
         assert!(twin.len() > 10_000 && repeats.is_new("") && !repeats.is_new(""));

@@ -174,17 +174,7 @@ const PLACES: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers below a bound, always the same ones.
-    fn draws() -> impl FnMut(u64) -> u64 {
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
-        move |bound| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random >> 24) % bound
-        }
-    }
+    use crate::lab::Rng;
 
     #[test]
     fn public_suffixes() {
@@ -222,10 +212,10 @@ mod tests {
             "com", "uk", "co", "io", "github", "ck", "www", "jp", "kawasaki", "city", "1", "", "x", "xn--p1ai",
             "a-b_c", "%2e",
         ];
-        let mut draw = draws();
+        let mut rng = Rng::new(1);
         for _ in 0..100_000 {
-            let mut labels: Vec<String> = (0..draw(6)).map(|_| LABELS[draw(16) as usize].to_owned()).collect();
-            labels.insert(0, "l".repeat(draw(70) as usize / (1 + draw(9) as usize)));
+            let mut labels: Vec<String> = (0..rng.index(6)).map(|_| (*rng.pick(&LABELS)).to_owned()).collect();
+            labels.insert(0, "l".repeat(rng.index(70) / (1 + rng.index(9))));
             let host = labels.join(".");
             let expected = psl::domain(host.as_bytes()).map(|domain| host.len() - domain.as_bytes().len());
             assert_eq!(domain_start(host.as_bytes()), expected, "{host:?}");
@@ -235,13 +225,12 @@ mod tests {
     #[test]
     fn remembered_sites_are_the_same() {
         let mut sites = Sites::new();
-        let mut draw = draws();
+        let mut rng = Rng::new(1);
         let suffixes = ["com", "co.uk", "github.io", "unlisted", "1", "com.", "", "."];
         for _ in 0..60_000 {
-            let name = "n".repeat(draw(60) as usize);
-            let host = format!("{name}.{}.{}", draw(40), suffixes[draw(8) as usize]);
-            let host =
-                [&host, &host[host.len() / 2..], "192.0.2.1", "[::1]", suffixes[draw(8) as usize]][draw(5) as usize];
+            let name = "n".repeat(rng.index(60));
+            let host = format!("{name}.{}.{}", rng.below(40), rng.pick(&suffixes));
+            let host = [&host, &host[host.len() / 2..], "192.0.2.1", "[::1]", *rng.pick(&suffixes)][rng.index(5)];
             assert_eq!(sites.of(host), Site::of(host), "{host:?}");
             assert_eq!(sites.of(host), Site::of(host), "{host:?} again");
         }

@@ -279,6 +279,7 @@ fn drain_parameter(query: &mut Vec<u8>, parameter: std::ops::Range<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     fn key(url: &str) -> String {
         surt(&Url::parse(url).unwrap())
@@ -334,15 +335,9 @@ mod tests {
             }
             if once == bytes { once } else { slow(&once) }
         }
-        let mut random = 0x2545_F491_4F6C_DD1Du64;
+        let mut rng = Rng::new(1);
         for _ in 0..20_000 {
-            let mut text = Vec::new();
-            for _ in 0..24 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                text.push(b"%%%2345fFa"[(random >> 20) as usize % 10]);
-            }
+            let text: Vec<u8> = (0..24).map(|_| *rng.pick(b"%%%2345fFa")).collect();
             assert_eq!(unescape(&text), slow(&text), "{}", text.escape_ascii());
         }
     }

@@ -79,6 +79,7 @@ impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Rng;
 
     #[test]
     fn what_is_used_stays() {
@@ -104,10 +105,9 @@ mod tests {
     fn no_more_than_the_bound_and_nothing_with_none() {
         for max in [0, 1, 2, 7, 100] {
             let mut map = SecondChance::new(max);
-            let mut state = 0x2545_f491_4f6c_dd1d_u64;
+            let mut rng = Rng::new(1);
             for _ in 0..5_000 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let key = (state >> 33) % 150;
+                let key = rng.below(150);
                 match map.get(&key) {
                     Some(value) => assert_eq!(*value, key),
                     None => map.insert(key, key),

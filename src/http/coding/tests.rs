@@ -7,6 +7,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
 use super::super::head::Head;
 use super::*;
+use crate::lab::Rng;
 
 fn headers(coding: &str) -> Headers {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n");
@@ -25,7 +26,8 @@ fn limits(body_bytes_max: usize) -> Limits {
 
 /// Text that compresses, but not to nothing: longer than two pieces.
 fn text() -> Vec<u8> {
-    (0..6_000_u32).flat_map(|i| format!("{} ", i.wrapping_mul(2_654_435_761) % 1_000).into_bytes()).collect()
+    let mut rng = Rng::new(1);
+    (0..6_000).flat_map(|_| format!("{} ", rng.below(1_000)).into_bytes()).collect()
 }
 
 fn encode(coding: &str, content: &[u8]) -> Vec<u8> {
@@ -218,24 +220,18 @@ fn every_truncation_keeps_a_prefix() {
 
 #[test]
 fn damage_never_panics_nor_exceeds_the_limit() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random % bound as u64) as usize
-    };
+    let mut rng = Rng::new(1);
     let text = &text()[..3_000];
     for (made, named) in ALL {
         let sound = encode(made, text);
         for _ in 0..1_000 {
             let mut body = sound.clone();
-            for _ in 0..1 + next(4) {
-                let at = next(body.len());
-                body[at] = next(256) as u8;
+            for _ in 0..1 + rng.index(4) {
+                let at = rng.index(body.len());
+                body[at] = rng.next() as u8;
             }
-            body.truncate(1 + next(body.len()));
-            let bytes_max = next(4_000);
+            body.truncate(1 + rng.index(body.len()));
+            let bytes_max = rng.index(4_000);
             let decoded = decode_content(&headers(named), &body, &limits(bytes_max));
             match decoded.coding {
                 Some(_) => assert!(decoded.bytes.len() <= bytes_max),

@@ -180,6 +180,7 @@ fn site_bytes(site: &str) -> usize {
 mod tests {
     use super::*;
     use crate::http::{Limits, Method, ResponseReader};
+    use crate::lab::Rng;
 
     const LIMITS: CookieLimits = CookieLimits { site_count_max: 3, bytes_max: 100, ram_bytes_max: 10_000 };
 
@@ -274,18 +275,13 @@ mod tests {
 
     #[test]
     fn random_sites_keep_the_sums_right() {
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = |bound: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % bound
-        };
+        let mut rng = Rng::new(1);
         let mut jar = Jar::new(CookieLimits { ram_bytes_max: 3_000, ..LIMITS });
         for second in 0..20_000 {
-            let (host, site) = (next(3), next(20));
-            let age = if next(3) == 0 { 0 } else { next(1_000) };
-            let cookie = format!("c{}={}; Max-Age={age}; Domain=s{site}.test", next(6), "v".repeat(next(120) as usize));
+            let (host, site) = (rng.below(3), rng.below(20));
+            let age = if rng.below(3) == 0 { 0 } else { rng.below(1_000) };
+            let cookie =
+                format!("c{}={}; Max-Age={age}; Domain=s{site}.test", rng.below(6), "v".repeat(rng.index(120)));
             set(&mut jar, &format!("http://h{host}.s{site}.test/"), &[&cookie], second);
         }
         assert!(!jar.sites.is_empty());

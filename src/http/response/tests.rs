@@ -1,6 +1,7 @@
 //! Every response read whole is the slow twin of the same response read in pieces.
 
 use super::*;
+use crate::lab::Rng;
 
 const LIMITS: Limits = Limits {
     header_bytes_max: 300,
@@ -252,28 +253,22 @@ const PIECES: [&[u8]; 30] = [
 
 #[test]
 fn splits_do_not_matter_and_nothing_panics() {
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random % bound as u64) as usize
-    };
+    let mut rng = Rng::new(1);
     let mut readable = 0;
     for round in 0..30_000 {
         // A sound start, most of the time: else few would get past the status line.
-        let mut text = if round % 8 == 0 { Vec::new() } else { PIECES[next(2)].to_vec() };
-        for _ in 0..next(6) {
-            text.extend_from_slice(PIECES[next(PIECES.len())]);
+        let mut text = if round % 8 == 0 { Vec::new() } else { PIECES[rng.index(2)].to_vec() };
+        for _ in 0..rng.index(6) {
+            text.extend(*rng.pick(&PIECES));
         }
-        text.extend_from_slice(PIECES[4 + next(3)]);
-        for _ in 0..next(5) {
-            text.extend_from_slice(PIECES[17 + next(PIECES.len() - 17)]);
+        text.extend_from_slice(PIECES[4 + rng.index(3)]);
+        for _ in 0..rng.index(5) {
+            text.extend(*rng.pick(&PIECES[17..]));
         }
         if round % 3 == 0 && !text.is_empty() {
-            for _ in 0..1 + next(3) {
-                let at = next(text.len());
-                text[at] = next(256) as u8;
+            for _ in 0..1 + rng.index(3) {
+                let at = rng.index(text.len());
+                text[at] = rng.next() as u8;
             }
         }
         let method = if round % 16 == 1 { Method::Head } else { Method::Get };
@@ -288,7 +283,7 @@ fn splits_do_not_matter_and_nothing_panics() {
         }
         let bytes = read(method, text.chunks(1));
         assert_eq!(whole, bytes, "{}", text.escape_ascii());
-        let at = next(text.len() + 1);
+        let at = rng.index(text.len() + 1);
         let (first, second) = text.split_at(at);
         assert_eq!(whole, read(method, [first, second]), "{} at {at}", text.escape_ascii());
     }

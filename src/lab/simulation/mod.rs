@@ -149,6 +149,11 @@ impl Simulation {
 
     /// Crawls to the end and judges.
     pub fn run(mut self) -> Report {
+        self.crawl();
+        self.judge()
+    }
+
+    fn crawl(&mut self) {
         self.sow();
         loop {
             if self.interruptions.front().is_some_and(|next| next.at() <= self.now) && self.interrupt() {
@@ -166,7 +171,6 @@ impl Simulation {
                 break;
             }
         }
-        self.judge()
     }
 
     /// Every shard that is awake gets its turn, in an order that the seed chooses. The others sleep, as their pumps do:
@@ -182,6 +186,7 @@ impl Simulation {
             while let Some(effect) = self.run.shards[index].poll(self.now) {
                 self.carry_out(index, effect);
             }
+            self.check_bounds(index);
         }
     }
 
@@ -256,7 +261,6 @@ impl Simulation {
                 }
                 self.note(&format!("{shard} {job:?} {result:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result });
-                self.check_bounds(shard);
             }
             Event::Answered(shard, lookup, answer) => {
                 self.note(&format!("{shard} {lookup} {answer:?}"));
@@ -445,24 +449,22 @@ impl Simulation {
         self.trace = xxhash_rust::xxh3::xxh3_64_with_seed(line.as_bytes(), self.trace);
     }
 
+    /// What a shard holds after its turn, when it holds most, is within its bounds.
     fn check_bounds(&mut self, index: usize) {
         let (config, shards) = (&self.plan.config, self.run.shards.len() as u64);
         let shard = &mut self.run.shards[index];
         let (_, queue_bytes, rules_bytes) = shard.ram_bytes();
-        let ram_bytes_max = config.frontier.ram_bytes_max;
-        // Above a gibibyte there is no bound to be tested.
-        let queue_bytes_max = if ram_bytes_max >= 1 << 30 { u64::MAX } else { ram_bytes_max + RAM_SLACK };
         let hosts = shard.hosts_in_memory() as u64;
         let stats = shard.stats();
         for (what, count, max) in [
-            ("bytes of queues", queue_bytes, queue_bytes_max),
-            ("bytes of rules", rules_bytes, config.robots.ram_bytes_max + RULES_SLACK),
-            ("hosts in memory", hosts, config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK),
+            ("bytes of queues", queue_bytes, config.frontier.ram_bytes_max / shards + RAM_SLACK),
+            ("bytes of rules", rules_bytes, config.robots.ram_bytes_max / shards + RULES_SLACK),
+            ("hosts", hosts, config.frontier.hosts_max.div_ceil(shards) + HOSTS_SLACK),
             ("lookups", stats.lookups, config.dns.in_flight_max as u64),
             ("fetches", stats.in_flight, config.fetch.in_flight_max as u64),
         ] {
             if count > max {
-                self.complaints.push(format!("{:?} shard {index}: {count} {what}, {max} may be", self.now));
+                self.complaints.push(format!("{:?} shard {index} holds {count} {what}, {max} at most", self.now));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Every kernel compared with plain code, and that with the definitions.
 
-use super::super::tests::Noise;
 use super::super::tokenizer::ends_name;
 use super::super::wanted::{Wanted, bits as names};
 use super::{BLOCK, Kernel, Task, WINDOW, plain_text, with_each};
+use crate::lab::Rng;
 
 /// Bytes that are asked for. An interpreter, which has kernels that this processor lacks, has time for few.
 const ASKED: std::ops::RangeInclusive<u8> = if cfg!(miri) { b'<'..=b'>' } else { 0..=255 };
@@ -58,11 +58,11 @@ fn every_byte_in_every_place() {
 
 #[test]
 fn noise() {
-    let mut noise = Noise(0x5eed_0011);
+    let mut rng = Rng::new(0x5eed_0011);
     for _ in 0..rounds(2_000) {
-        let bytes: [u8; 16] = std::array::from_fn(|_| noise.below(256) as u8);
-        check(std::array::from_fn(|_| noise.pick(&bytes)));
-        check(std::array::from_fn(|_| noise.pick(b"<>\"'=/ \t\n\x0b\x0c\r\0&a-")));
+        let bytes: [u8; 16] = std::array::from_fn(|_| rng.next() as u8);
+        check(std::array::from_fn(|_| *rng.pick(&bytes)));
+        check(std::array::from_fn(|_| *rng.pick(b"<>\"'=/ \t\n\x0b\x0c\r\0&a-")));
     }
 }
 
@@ -81,15 +81,15 @@ impl Task for Begins {
 
 #[test]
 fn begins_by_letters() {
-    let mut noise = Noise(0x5eed_0012);
+    let mut rng = Rng::new(0x5eed_0012);
     let sets = [names(&[b"a", b"link", b"script", b"title"]), names(&[b"img", b"svg", b"frame"]), u32::MAX];
     let mut seen = 0;
     for round in 0..rounds(9_000) {
         let all = round % 2 == 0;
-        let window = [0; WINDOW].map(|_| match noise.below(3) {
+        let window = [0; WINDOW].map(|_| match rng.index(3) {
             0 => b'<',
-            _ if all => noise.below(256) as u8,
-            _ => noise.pick(b"aAsStTcCiIeErRlLgG!/>-[ \t\xe9"),
+            _ if all => rng.next() as u8,
+            _ => *rng.pick(b"aAsStTcCiIeErRlLgG!/>-[ \t\xe9"),
         });
         let wanted = Wanted::new(sets[round % sets.len()]);
         let expected: u64 = (0..BLOCK)
@@ -122,9 +122,9 @@ impl Task for Marks {
 
 #[test]
 fn marks_of_two() {
-    let mut noise = Noise(0x5eed_0013);
+    let mut rng = Rng::new(0x5eed_0013);
     for round in 0..rounds(1_000) {
-        let blocks = [0; 2].map(|_| [0; BLOCK].map(|_| if noise.below(1 + round % 100) == 0 { b'x' } else { b'-' }));
+        let blocks = [0; 2].map(|_| [0; BLOCK].map(|_| if rng.index(1 + round % 100) == 0 { b'x' } else { b'-' }));
         let [one, other] = blocks.map(|block| bits(&block, |byte| byte == b'x'));
         let expected = [one & other, one | other].map(|bits| (bits != 0, bits));
         for (kernel, found) in with_each(&Marks(blocks)) {

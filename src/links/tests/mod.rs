@@ -10,6 +10,7 @@ mod twin;
 use std::path::{Path, PathBuf};
 
 use super::{Kind, Kinds, Page, Summary, scan, scan_raw};
+use crate::lab::Rng;
 use crate::url::{Absolute, Url};
 
 /// A folder of the conformance data beside the project, if it is there; where CI is set, it has to be.
@@ -262,22 +263,6 @@ fn encodings() {
     assert_eq!(scanned(b"<a href=1>", Some("text/html; charset=hz-gb-2312"), 9).0, [""; 0]);
 }
 
-/// Xorshift64: noise from a printed seed.
-pub(super) struct Noise(pub u64);
-
-impl Noise {
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
-
 const HOSTILE: &str = "\u{feff}<?xml encoding='utf-8'?><!DOCTYPE html PUBLIC \"-//\"><!-- --!><html><meta http-equiv=refresh \
     content='0;url=\"x\"'><meta name=robots content=none><link rel='next Prev' href='a&amp;b&#x20AC;&notin;'><script>\
     <!--<script></script>--></script><a href=\"é\0\r\n?ж\"><svg><desc><p><a href=1></svg><math><mi><a href=2></math>\
@@ -295,24 +280,24 @@ fn a_cut_page_has_the_first_links_of_the_whole() {
 
 #[test]
 fn noise_causes_no_panic() {
-    let mut noise = Noise(0x5eed_0001);
+    let mut rng = Rng::new(0x5eed_0001);
     let types =
         [None, Some("text/html;charset=gb18030"), Some("text/html;charset=utf-16"), Some("a;charset=iso-2022-jp")];
     for _ in 0..3_000 {
         let mut bytes = HOSTILE.as_bytes().to_vec();
-        for _ in 0..1 + noise.below(12) {
-            let at = noise.below(bytes.len());
-            match noise.below(3) {
-                0 => bytes[at] = noise.below(256) as u8,
+        for _ in 0..1 + rng.index(12) {
+            let at = rng.index(bytes.len());
+            match rng.index(3) {
+                0 => bytes[at] = rng.next() as u8,
                 1 => bytes.truncate(at.max(10)),
                 _ => {
-                    let from = noise.below(bytes.len());
-                    let piece: Vec<u8> = bytes[from..].iter().take(noise.below(30)).copied().collect();
+                    let from = rng.index(bytes.len());
+                    let piece: Vec<u8> = bytes[from..].iter().take(rng.index(30)).copied().collect();
                     bytes.splice(at..at, piece);
                 }
             }
         }
-        let (found, summary) = scanned(&bytes, noise.pick(&types), 20);
+        let (found, summary) = scanned(&bytes, *rng.pick(&types), 20);
         assert!(found.len() == summary.links && summary.links <= 20);
     }
 }

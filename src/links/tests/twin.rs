@@ -12,7 +12,8 @@ use super::super::foreign;
 use super::super::tokenizer::{RawText, TagName, Tokenizer};
 use super::super::value::{Decoder, Value};
 use super::super::wanted::{self, Wanted};
-use super::{Noise, skim, slow};
+use super::{skim, slow};
+use crate::lab::Rng;
 
 pub(super) type Attributes = BTreeMap<String, String>;
 
@@ -167,14 +168,14 @@ const CHARACTERS: [char; 23] = [
 ];
 
 /// A page of pieces, some of its characters changed.
-fn page(noise: &mut Noise, pieces: usize) -> String {
-    let pieces: String = (0..1 + noise.below(pieces)).map(|_| noise.pick(&PIECES)).collect();
+fn page(rng: &mut Rng, pieces: usize) -> String {
+    let pieces: String = (0..1 + rng.index(pieces)).map(|_| *rng.pick(&PIECES)).collect();
     let mut page: Vec<char> = pieces.chars().collect();
-    for _ in 0..noise.below(6) {
-        let at = noise.below(page.len());
-        match noise.below(3) {
-            0 if !page.is_empty() => page[at] = noise.pick(&CHARACTERS),
-            1 => page.insert(at, noise.pick(&CHARACTERS)),
+    for _ in 0..rng.index(6) {
+        let at = rng.index(page.len());
+        match rng.index(3) {
+            0 if !page.is_empty() => page[at] = *rng.pick(&CHARACTERS),
+            1 => page.insert(at, *rng.pick(&CHARACTERS)),
             _ => page.truncate(at.max(4)),
         }
     }
@@ -188,10 +189,10 @@ fn without_end_attributes(mut tags: Vec<StartOrEnd>) -> Vec<StartOrEnd> {
 
 /// Compares `rounds` pages with html5ever.
 fn check_standard(rng_seed: u64, rounds: usize) {
-    let mut noise = Noise(rng_seed);
+    let mut rng = Rng::new(rng_seed);
     let mut tags = 0;
     for round in 0..rounds {
-        let page = page(&mut noise, 14);
+        let page = page(&mut rng, 14);
         let found = without_end_attributes(with_best(Read::page(page.as_bytes(), &[])));
         let expected = standard(&page);
         assert_eq!(found, expected, "seed {rng_seed:#x}, round {round}: {page:?}");
@@ -233,16 +234,16 @@ fn same_tags_as_html5ever_for_long() {
 
 /// Compares changed pieces of real pages with html5ever and with the byte-wise twin.
 fn check_real(rng_seed: u64, rounds: usize, pages: &[String]) {
-    let mut noise = Noise(rng_seed);
+    let mut rng = Rng::new(rng_seed);
     for round in 0..if pages.is_empty() { 0 } else { rounds } {
-        let page = &pages[noise.below(pages.len())];
-        let start = page.floor_char_boundary(noise.below(page.len()));
-        let mut piece: Vec<char> = page[start..].chars().take(200 + noise.below(2_000)).collect();
-        for _ in 0..noise.below(8) {
-            let at = noise.below(piece.len());
-            match noise.below(3) {
-                0 if !piece.is_empty() => piece[at] = noise.pick(&CHARACTERS),
-                1 => piece.insert(at, noise.pick(&CHARACTERS)),
+        let page = &pages[rng.index(pages.len())];
+        let start = page.floor_char_boundary(rng.index(page.len()));
+        let mut piece: Vec<char> = page[start..].chars().take(200 + rng.index(2_000)).collect();
+        for _ in 0..rng.index(8) {
+            let at = rng.index(piece.len());
+            match rng.index(3) {
+                0 if !piece.is_empty() => piece[at] = *rng.pick(&CHARACTERS),
+                1 => piece.insert(at, *rng.pick(&CHARACTERS)),
                 _ if !piece.is_empty() => drop(piece.remove(at)),
                 _ => {}
             }
@@ -306,10 +307,10 @@ fn check(page: &[u8], what: impl Fn() -> String) {
 /// The same under every kernel, whether tags are passed or read, wherever in a block a page begins.
 #[test]
 fn same_tags_as_byte_by_byte() {
-    let mut noise = Noise(0x5eed_0012);
+    let mut rng = Rng::new(0x5eed_0012);
     for round in 0..6_000 {
-        let text = page(&mut noise, 60);
-        let before = noise.pick(&["x", " ", "<p>", "<b class=\"c\">"]).repeat(noise.below(70));
+        let text = page(&mut rng, 60);
+        let before = rng.pick(&["x", " ", "<p>", "<b class=\"c\">"]).repeat(rng.index(70));
         let text = format!("{before}{text}");
         check(text.as_bytes(), || format!("round {round}: {text:?}"));
     }

@@ -1,0 +1,246 @@
+//! The lanes of a shard, and those at their other end.
+
+use super::*;
+use crate::lab::Rng;
+use crate::ring::caught;
+use crate::spool::SpoolOp;
+
+fn small() -> config::Exchange {
+    config::Exchange {
+        ring_bytes: 1 << 20,
+        rings_bytes_max: 1 << 24,
+        batch_urls_max: 3,
+        batch_age_max: Duration::from_millis(100),
+        waiting_bytes_max: 100,
+    }
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// All messages that are due: how many URLs each has.
+fn sent(lanes: &mut Lanes, now: Instant, spool: &mut Spool) -> Vec<(u16, u64)> {
+    std::iter::from_fn(|| lanes.next_message(now, spool)).map(|message| (message.to, message.urls)).collect()
+}
+
+#[test]
+fn batches_close_by_count_and_by_age() {
+    let mut spool = Spool::new(1 << 20);
+    let mut lanes = Lanes::new(2, &small(), 100);
+    for number in 0..4 {
+        lanes.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+    }
+    assert_eq!(sent(&mut lanes, Instant::ZERO, &mut spool), [(1, 3)]);
+    assert_eq!(lanes.next_due(), Some(at(100)));
+    assert_eq!(sent(&mut lanes, at(100), &mut spool), [(1, 1)]);
+    assert_eq!((lanes.urls(), lanes.waiting_bytes, lanes.next_due()), (0, 0, None));
+    assert!(!lanes.is_drained(), "nothing is acknowledged yet");
+}
+
+#[test]
+fn all_lanes_of_all_shards_close_at_the_same_ticks() {
+    let mut spool = Spool::new(1 << 20);
+    for first in [1, 40, 99] {
+        let mut lanes = Lanes::new(9, &small(), 100);
+        for to in 1..9 {
+            lanes.push(at(first), to, 0, "http://a.test/", &mut spool);
+        }
+        assert_eq!(lanes.next_due(), Some(at(100)));
+        assert_eq!(sent(&mut lanes, at(99), &mut spool), []);
+        assert_eq!(sent(&mut lanes, at(100), &mut spool).len(), 8);
+    }
+    assert_eq!(next_tick(at(100), Duration::from_millis(100)), at(200));
+    assert_eq!(next_tick(at(100), Duration::ZERO), at(100));
+}
+
+#[test]
+fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
+    let mut spool = Spool::new(1 << 20);
+    let mut lanes = Lanes::new(2, &small(), 100);
+    for number in 0..300 {
+        lanes.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+    }
+    let message = lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
+    lanes.refused(Instant::ZERO, message);
+    assert_eq!(lanes.next_message(Instant::ZERO, &mut spool), None);
+    assert!(lanes.waiting_bytes <= 200, "{} bytes held in memory", lanes.waiting_bytes);
+    // Nothing else may happen in this shard ever again, and nobody tells it that there is room.
+    assert_eq!(lanes.next_due(), Some(Instant::ZERO + FULL_RING_PAUSE));
+    let mut other = Lanes::new(2, &small(), 100);
+    let (mut disk, mut got) = (Vec::new(), 0);
+    for _ in 0..1_000 {
+        while let Some(op) = spool.next_op() {
+            match op {
+                SpoolOp::Write { block, bytes } => disk.push((block, bytes)),
+                SpoolOp::Read { block } => {
+                    let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
+                    assert_eq!(spool.finished_read(block), Some(ReadFor::Lane(1)));
+                    lanes.returned(1, UrlBatch::from_bytes(bytes).unwrap());
+                }
+                SpoolOp::Delete { .. } => {}
+            }
+        }
+        while let Some(message) = lanes.next_message(at(1_000), &mut spool) {
+            let Incoming::Urls(batch) = other.receive(at(1_000), 0, &message.bytes) else { panic!("no URLs") };
+            got += batch.len();
+        }
+    }
+    assert_eq!((got, lanes.urls(), lanes.waiting_bytes), (300, 0, 0));
+    assert!(!disk.is_empty());
+    // One acknowledgement for all of them, at the tick.
+    assert_eq!((lanes.is_drained(), other.is_drained()), (false, false));
+    let mut unused = Spool::new(1);
+    let message = other.next_message(at(1_100), &mut unused).expect("an acknowledgement");
+    assert_eq!(lanes.receive(at(1_100), 1, &message.bytes), Incoming::Nothing);
+    assert!(lanes.is_drained() && other.is_drained());
+    assert_eq!(other.next_message(at(1_200), &mut unused), None);
+}
+
+#[test]
+fn batches_bring_acknowledgements_along() {
+    let mut spool = Spool::new(1 << 20);
+    let (mut one, mut two) = (Lanes::new(2, &small(), 100), Lanes::new(2, &small(), 100));
+    let mut message = |lanes: &mut Lanes, to: u16| {
+        lanes.push(Instant::ZERO, to, 0, "http://a.test/", &mut spool);
+        lanes.next_message(at(100), &mut spool).expect("a message").bytes
+    };
+    two.receive(Instant::ZERO, 0, &message(&mut one, 1));
+    one.receive(Instant::ZERO, 1, &message(&mut two, 0));
+    assert!((one.unacknowledged, one.owed) == (0, 1) && (two.unacknowledged, two.owed) == (1, 0));
+    one.hurry();
+    let acknowledgement = one.next_message(at(101), &mut spool).expect("in a hurry it does not wait for a tick");
+    assert!(acknowledgement.wake);
+    two.receive(at(101), 0, &acknowledgement.bytes);
+    assert!(one.is_drained() && two.is_drained());
+}
+
+/// Long and short answers and batches, through a ring that is full again and again: all arrive whole, in the order in
+/// which they were said.
+#[test]
+fn what_is_long_goes_in_pieces() {
+    let mut spool = Spool::new(1 << 20);
+    let small = || config::Exchange { ring_bytes: 4_096, waiting_bytes_max: 1 << 20, ..small() };
+    let (mut one, mut two) = (Lanes::new(2, &small(), 900), Lanes::new(2, &small(), 900));
+    let (mut rng, mut now, mut expected, mut heard) = (Rng::new(1), Instant::ZERO, Vec::new(), Vec::new());
+    let mut say = |lanes: &mut Lanes, rng: &mut Rng, expected: &mut Vec<Incoming>| {
+        let mut batch = UrlBatch::new();
+        for _ in 0..3 {
+            let url = format!("http://a.test/{}", rng.below(1 << 40));
+            lanes.push(Instant::ZERO, 1, 0, &url, &mut spool);
+            batch.push(0, &url);
+        }
+        let (kind, bytes_max) = *rng.pick(&[(Kind::RobotsAnswer, 5_000), (Kind::RobotsRequest, 300)]);
+        let count = 1 + rng.index(bytes_max);
+        let content = rng.bytes(count);
+        lanes.say(1, kind, &content);
+        expected.extend([Incoming::Urls(batch), Incoming::Robots(kind, content)]);
+    };
+    say(&mut one, &mut rng, &mut expected);
+    let (mut sent, mut refused) = (0, 0);
+    loop {
+        let Some(message) = one.next_message(now, &mut Spool::new(1)) else {
+            let Some(due) = one.next_due() else { break };
+            now = due;
+            continue;
+        };
+        if rng.percent(30) {
+            refused += 1;
+            one.refused(now, message.clone());
+            // What is said meanwhile waits behind it, and behind the pieces that are still to come.
+            if expected.len() < 60 {
+                say(&mut one, &mut rng, &mut expected);
+            }
+            assert_eq!(one.next_message(now, &mut Spool::new(1)), None, "the ring is full");
+            now = one.next_due().expect("it is tried again");
+            assert_eq!(one.next_message(now, &mut Spool::new(1)).as_ref(), Some(&message), "as it was, number and all");
+        }
+        sent += 1;
+        assert!(message.bytes.len() <= 1_024 && message.wake);
+        match two.receive(now, 0, &message.bytes) {
+            Incoming::Nothing => {}
+            incoming => heard.push(incoming),
+        }
+    }
+    assert_eq!(heard, expected);
+    assert!(sent > 300 && refused > 100, "{sent} messages, {refused} refused");
+    assert_eq!((one.urls(), one.said, one.waiting_bytes), (0, 0, 0));
+}
+
+/// The pieces of one answer are put together whatever comes between them.
+#[test]
+fn other_messages_may_come_between_pieces() {
+    let mut lanes = Lanes::new(2, &small(), 100);
+    let mut batch = UrlBatch::new();
+    batch.push(3, "http://a.test/");
+    let messages: [(Kind, u64, &[u8]); 4] = [
+        (Kind::RobotsAnswer, 1, b"\x01one "),
+        (Kind::Urls, 2, batch.as_bytes()),
+        (Kind::Acknowledgement, 0, b""),
+        (Kind::RobotsAnswer, 3, b"\0two"),
+    ];
+    let heard = messages.map(|(kind, number, content)| {
+        lanes.receive(Instant::ZERO, 1, &Header { kind, number, acknowledged: 0 }.with(content))
+    });
+    let whole = Incoming::Robots(Kind::RobotsAnswer, b"one two".to_vec());
+    assert_eq!(heard, [Incoming::Nothing, Incoming::Urls(batch), Incoming::Nothing, whole]);
+}
+
+/// What cannot have been sent is our own fault, and is seen.
+#[test]
+fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
+    let urls = |number, acknowledged| Header { kind: Kind::Urls, number, acknowledged }.with(&[]);
+    let told = |acknowledged| Header { kind: Kind::Acknowledgement, number: 0, acknowledged }.with(&[]);
+    // From shard 1, to which two messages were sent.
+    let fault = |messages: &[Vec<u8>]| {
+        let (mut lanes, mut spool) = (Lanes::new(2, &small(), 100), Spool::new(1));
+        for _ in 0..2 {
+            lanes.say(1, Kind::RobotsRequest, b"what?");
+            lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
+        }
+        let received = caught(|| messages.iter().for_each(|bytes| drop(lanes.receive(Instant::ZERO, 1, bytes))));
+        received.err().map(|panic| panic.to_string())
+    };
+    assert_eq!(fault(&[urls(1, 0), urls(2, 1), told(1), told(2)]), None);
+    for (what, messages) in [
+        ("shard 1 sent message 3 after 1", [urls(1, 0), urls(3, 0)]),
+        ("shard 1 sent message 1 after 1", [urls(1, 0), urls(1, 0)]),
+        ("shard 1 sent message 0 after 1", [urls(1, 0), urls(0, 0)]),
+        ("shard 1 acknowledged message 3; 2 were sent, 1 acknowledged", [urls(1, 1), told(3)]),
+        ("shard 1 acknowledged message 0; 2 were sent, 1 acknowledged", [told(1), told(0)]),
+        ("shard 1 sent what is no message", [urls(1, 0), vec![0; Header::BYTES]]),
+        (
+            "shard 1 sent a batch that is none",
+            [urls(1, 0), Header { kind: Kind::Urls, number: 2, acknowledged: 0 }.with(b"?")],
+        ),
+        (
+            "shard 1 sent an empty RobotsAnswer",
+            [urls(1, 0), Header { kind: Kind::RobotsAnswer, number: 2, acknowledged: 0 }.with(b"")],
+        ),
+    ] {
+        let message = fault(&messages).unwrap_or_else(|| panic!("{what}: it was taken"));
+        assert!(message.contains(what), "{message}; expected: {what}");
+    }
+}
+
+/// The smallest ring that the configuration takes, and the longest URL that it takes with it.
+#[test]
+fn the_longest_url_fits_the_smallest_ring() {
+    let (ring_bytes, url_bytes_max) = (4_096, 4_096 - 64);
+    let (mut spool, mut lanes) = (
+        Spool::new(1 << 20),
+        Lanes::new(2, &config::Exchange { ring_bytes, waiting_bytes_max: 1 << 20, ..small() }, url_bytes_max),
+    );
+    let (mut producer, mut consumer) = crate::exchange::spsc::ring(ring_bytes);
+    for number in 0..3 {
+        let url = format!("http://a.test/{number}");
+        let url = format!("{url}{}", "x".repeat(url_bytes_max - url.len()));
+        lanes.push(Instant::ZERO, 1, 0, &url, &mut spool);
+    }
+    let (mut sent, mut received) = (0, Vec::new());
+    while let Some(message) = lanes.next_message(Instant::ZERO, &mut spool) {
+        assert!(producer.push(&message.bytes) && consumer.pop(&mut received));
+        sent += message.urls;
+    }
+    assert_eq!((sent, lanes.urls()), (3, 0));
+}
