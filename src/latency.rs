@@ -30,7 +30,7 @@ macro_rules! parts {
 
         impl Latencies {
             /// Every part by its name, with its buckets as they are now.
-            pub fn looks(&self) -> Vec<(&'static str, Look)> {
+            pub fn snapshots(&self) -> Vec<(&'static str, LatencySnapshot)> {
                 vec![$((stringify!($part), self.$part.look()),)+]
             }
         }
@@ -87,26 +87,26 @@ impl Times {
     }
 
     /// The counts now.
-    pub fn look(&self) -> Look {
-        Look(self.buckets.iter().map(Counter::get).collect())
+    pub fn look(&self) -> LatencySnapshot {
+        LatencySnapshot(self.buckets.iter().map(Counter::get).collect())
     }
 }
 
 /// Counts at one moment, of one shard or of several.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Look(Vec<u64>);
+pub struct LatencySnapshot(Vec<u64>);
 
-impl Look {
+impl LatencySnapshot {
     /// Adds another shard's.
-    pub fn add(&mut self, other: &Look) {
+    pub fn add(&mut self, other: &LatencySnapshot) {
         self.0.resize(BUCKETS, 0);
         self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
     }
 
     /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &Look) -> Look {
+    pub fn since(&self, earlier: &LatencySnapshot) -> LatencySnapshot {
         let earlier = earlier.0.iter().chain(std::iter::repeat(&0));
-        Look(self.0.iter().zip(earlier).map(|(now, then)| now.saturating_sub(*then)).collect())
+        LatencySnapshot(self.0.iter().zip(earlier).map(|(now, then)| now.saturating_sub(*then)).collect())
     }
 
     /// As an HDR histogram of microseconds, each bucket at its middle; `None`: nothing was counted.
@@ -168,8 +168,8 @@ mod tests {
             let shown = histogram.value_at_quantile(quantile);
             assert!(shown.abs_diff(expected) * 20 < expected, "{quantile}: {shown}");
         }
-        assert!(Look::default().histogram().is_none());
-        let names: Vec<_> = latencies.looks().into_iter().map(|(name, _)| name).collect();
+        assert!(LatencySnapshot::default().histogram().is_none());
+        let names: Vec<_> = latencies.snapshots().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["dns", "connect", "tls", "first_byte", "exchange"]);
     }
 }

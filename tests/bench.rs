@@ -229,7 +229,7 @@ fn the_cost_of_looking() {
     let order = Order { config, seeds: web.model().seeds(500), dir: folder.path().join("crawl"), new: true };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));
-    let post = std::sync::Arc::clone(&crawl.control().posts()[0]);
+    let post = std::sync::Arc::clone(&crawl.control().shards()[0]);
     let look = || (post.thread.cpu_time().expect("a thread"), post.stats.pages.get());
     let mut ratios = Vec::new();
     for turn in 0..TURNS {

@@ -14,7 +14,7 @@ use ringcrawl::store::examine::examine;
 use ringcrawl::store::fault::{Fault, ReadError};
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::recover::recover;
-use ringcrawl::store::verify::{Report, index_path, read_index, verify, verify_file};
+use ringcrawl::store::verify::{VerifyReport, index_path, read_index, verify, verify_file};
 use ringcrawl::url::Url;
 
 use crate::rig::folder::Folder;
@@ -22,8 +22,8 @@ use crate::rig::program::{Process, run};
 use crate::rig::{conformance, skip};
 use sample::{NAME, Segment, segment};
 
-fn verified(segment: &[u8], index: Option<&[u8]>) -> Report {
-    let mut report = Report::default();
+fn verified(segment: &[u8], index: Option<&[u8]>) -> VerifyReport {
+    let mut report = VerifyReport::default();
     let entries = index.map(|index| read_index(index, &mut report).expect("memory"));
     verify(Cursor::new(segment), entries, NAME, &mut report).expect("memory");
     report

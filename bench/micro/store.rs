@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use ringcrawl::store::verify::{self, Report};
+use ringcrawl::store::verify::{self, VerifyReport};
 use ringcrawl::store::{Capture, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use zstd::zstd_safe::{CCtx, CParameter};
@@ -51,7 +51,7 @@ fn fill(writer: &mut SegmentWriter, spare: Vec<u8>) -> Vec<u8> {
 }
 
 fn main() {
-    let mut report = Report::default();
+    let mut report = VerifyReport::default();
     let segment = fill(&mut writer(), Vec::new());
     verify::verify(Cursor::new(segment), None, "bench.warc.zst", &mut report).expect("memory");
     let pages = input::pages().len() as u64;

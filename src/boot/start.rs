@@ -12,7 +12,7 @@ use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, key_name};
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{Config, PartitionKey};
-use crate::control::{Control, Look, Supervisor};
+use crate::control::{Control, Observation, Supervisor};
 use crate::disk;
 use crate::exchange::spsc;
 use crate::fetch;
@@ -200,7 +200,7 @@ impl Crawl {
     /// To be asked some times a second: moves the crawl on, which has run for `elapsed` and of which the operator
     /// wants `wanted`; says whether it has ended.
     pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
-        let phase = self.supervisor.look(Look {
+        let phase = self.supervisor.look(Observation {
             elapsed,
             reports: &self.control.reports(),
             pages: Totals::sum(&self.control.totals()).pages,

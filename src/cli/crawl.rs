@@ -150,7 +150,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
     let pages_max = order.config.crawl.pages_max;
     let interrupts = interrupts().map_err(|error| BootError::System(error.to_string()))?;
     let mut crawl = Crawl::start(order)?;
-    let shards = crawl.control().posts().len();
+    let shards = crawl.control().shards().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
     let begun = Instant::now();
     let mut next_tick = begun;

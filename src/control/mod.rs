@@ -2,7 +2,8 @@
 //!
 //! A shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets the other, as
 //! [`Supervisor`] decides.
-//! Invariants: only a shard writes its [`Post`], but for `mail`; only the housekeeping thread moves the phase, and only
+//! Invariants: only a shard writes its [`ShardHandle`], but for `has_messages`; only the housekeeping thread moves the
+//! phase, and only
 //! forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`shard`).
 
@@ -10,7 +11,7 @@ mod census;
 mod supervisor;
 
 pub use census::Census;
-pub use supervisor::{Look, Supervisor};
+pub use supervisor::{Observation, Supervisor};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ use crate::stats::{ShardStats, Totals};
 
 /// One shard's side that others see.
 #[derive(Debug)]
-pub struct Post {
+pub struct ShardHandle {
     /// Counters for people.
     pub stats: ShardStats,
     /// How long the parts of fetches took.
@@ -38,13 +39,13 @@ pub struct Post {
     /// Whether the shard has nothing to do until something comes in.
     pub quiet: AtomicBool,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
-    pub mail: AtomicBool,
+    pub has_messages: AtomicBool,
 }
 
 /// A crawl as the housekeeping thread sees it.
 #[derive(Debug)]
 pub struct Control {
-    posts: Vec<Arc<Post>>,
+    shards: Vec<Arc<ShardHandle>>,
     phase: AtomicU8,
     /// The first thing that broke. Written at most once a crawl, never on a page's path.
     failure: Mutex<Option<String>>,
@@ -56,8 +57,8 @@ pub struct Control {
 impl Control {
     /// A crawl of `shards` shards in `Phase::Run`.
     pub fn new(shards: u16) -> std::io::Result<Control> {
-        let post = || {
-            Ok(Arc::new(Post {
+        let handle = || {
+            Ok(Arc::new(ShardHandle {
                 stats: ShardStats::default(),
                 latencies: Latencies::default(),
                 thread: Thread::default(),
@@ -65,11 +66,11 @@ impl Control {
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),
                 quiet: AtomicBool::new(false),
-                mail: AtomicBool::new(false),
+                has_messages: AtomicBool::new(false),
             }))
         };
         Ok(Control {
-            posts: (0..shards).map(|_| post()).collect::<std::io::Result<_>>()?,
+            shards: (0..shards).map(|_| handle()).collect::<std::io::Result<_>>()?,
             phase: AtomicU8::new(Phase::Run as u8),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
@@ -77,9 +78,9 @@ impl Control {
         })
     }
 
-    /// Every shard's post, by its index.
-    pub fn posts(&self) -> &[Arc<Post>] {
-        &self.posts
+    /// Every shard's handle, by its index.
+    pub fn shards(&self) -> &[Arc<ShardHandle>] {
+        &self.shards
     }
 
     /// What to do now.
@@ -89,18 +90,18 @@ impl Control {
 
     /// What every shard says of itself.
     pub fn reports(&self) -> Vec<ShardReport> {
-        let report = |post: &Arc<Post>| ShardReport {
-            quiet: post.quiet.load(Ordering::Acquire),
-            sent: post.sent.load(Ordering::Acquire),
-            received: post.received.load(Ordering::Acquire),
+        let report = |handle: &Arc<ShardHandle>| ShardReport {
+            quiet: handle.quiet.load(Ordering::Acquire),
+            sent: handle.sent.load(Ordering::Acquire),
+            received: handle.received.load(Ordering::Acquire),
         };
-        self.posts.iter().map(report).collect()
+        self.shards.iter().map(report).collect()
     }
 
     /// Moves on to `phase`, never back, and wakes everybody.
     pub fn advance(&self, phase: Phase) {
         if self.phase.fetch_max(phase as u8, Ordering::AcqRel) < phase as u8 {
-            self.posts.iter().for_each(|post| post.waker.wake());
+            self.shards.iter().for_each(|handle| handle.waker.wake());
         }
     }
 
@@ -134,6 +135,6 @@ impl Control {
 
     /// Counters, shard by shard.
     pub fn totals(&self) -> Vec<Totals> {
-        self.posts.iter().map(|post| post.stats.totals()).collect()
+        self.shards.iter().map(|handle| handle.stats.totals()).collect()
     }
 }

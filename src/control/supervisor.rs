@@ -21,7 +21,7 @@ pub struct Supervisor {
 
 /// What there is to see at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct Observation<'a> {
     /// Time since the crawl's start.
     pub elapsed: Duration,
     /// What each shard says of itself.
@@ -41,7 +41,7 @@ impl Supervisor {
     }
 
     /// The phase from now on.
-    pub fn look(&mut self, look: Look<'_>) -> Phase {
+    pub fn look(&mut self, look: Observation<'_>) -> Phase {
         let (phase, why) = match look.wanted {
             Phase::Run if self.pages_max > 0 && look.pages >= self.pages_max => (Phase::Drain, "pages_max reached"),
             Phase::Run if !self.time_max.is_zero() && look.elapsed >= self.time_max => {
@@ -73,8 +73,8 @@ mod tests {
     const BUSY: [ShardReport; 1] = [ShardReport { quiet: false, sent: 0, received: 0 }];
     const QUIET: [ShardReport; 1] = [ShardReport { quiet: true, sent: 0, received: 0 }];
 
-    fn look(reports: &[ShardReport], pages: u64, wanted: Phase) -> Look<'_> {
-        Look { elapsed: Duration::from_secs(pages), reports, pages, wanted, has_ended: false }
+    fn look(reports: &[ShardReport], pages: u64, wanted: Phase) -> Observation<'_> {
+        Observation { elapsed: Duration::from_secs(pages), reports, pages, wanted, has_ended: false }
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_shard_that_ended_closes_the_crawl() {
         let mut supervisor = Supervisor::new(0, Duration::ZERO);
-        assert_eq!(supervisor.look(Look { has_ended: true, ..look(&BUSY, 1, Phase::Run) }), Phase::Close);
+        assert_eq!(supervisor.look(Observation { has_ended: true, ..look(&BUSY, 1, Phase::Run) }), Phase::Close);
         assert_eq!(supervisor.ended(), "finished");
     }
 }

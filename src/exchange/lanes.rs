@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::message::{Header, Kind};
+use super::message::{Header, MessageKind};
 use crate::config;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
@@ -66,14 +66,14 @@ pub enum Incoming {
     /// URLs of this shard.
     Urls(UrlBatch),
     /// A question about a robots.txt, or an answer; for the frontier to read.
-    Robots(Kind, Vec<u8>),
+    Robots(MessageKind, Vec<u8>),
 }
 
 #[derive(Debug, Default)]
 struct Lane {
     open: UrlBatch,
     /// Contents of messages that may be sent.
-    waiting: VecDeque<(Kind, Content)>,
+    waiting: VecDeque<(MessageKind, Content)>,
     spooled: VecDeque<Block>,
     reading: bool,
     /// A message that found the ring full, number and all.
@@ -174,7 +174,7 @@ impl Lanes {
 
     /// Adds something of another kind than URLs for shard `to`: as several messages when it is long. The first byte of
     /// each says whether another piece follows.
-    pub fn say(&mut self, to: u16, kind: Kind, content: &[u8]) {
+    pub fn say(&mut self, to: u16, kind: MessageKind, content: &[u8]) {
         let lane = &mut self.lanes[usize::from(to)];
         let mut pieces = content.chunks(self.limits.piece_bytes_max).peekable();
         while let Some(piece) = pieces.next() {
@@ -249,7 +249,7 @@ impl Lanes {
         );
         self.unacknowledged -= acknowledged - lane.acknowledged;
         lane.acknowledged = acknowledged;
-        if kind == Kind::Acknowledgement {
+        if kind == MessageKind::Acknowledgement {
             return Incoming::Nothing;
         }
         assert_eq!(number, lane.accepted + 1, "shard {from} sent message {number} after {}", lane.accepted);
@@ -264,7 +264,7 @@ impl Lanes {
             self.wait_for_tick(now);
         }
         match kind {
-            Kind::Urls => match UrlBatch::from_bytes(content.to_vec()) {
+            MessageKind::Urls => match UrlBatch::from_bytes(content.to_vec()) {
                 Some(batch) => Incoming::Urls(batch),
                 None => panic!("shard {from} sent a batch that is none"),
             },
@@ -286,7 +286,7 @@ impl Lanes {
         assert!(lane.reading, "a batch came back that nobody asked for");
         lane.reading = false;
         self.waiting_bytes += batch.as_bytes().len();
-        lane.waiting.push_back((Kind::Urls, Content::Urls(batch)));
+        lane.waiting.push_back((MessageKind::Urls, Content::Urls(batch)));
         if lane.refused.is_none() {
             self.make_ready(to);
         }
@@ -324,7 +324,7 @@ impl Lanes {
             if owed == 0 || !lane.must_tell {
                 return None;
             }
-            let header = Header { kind: Kind::Acknowledgement, number: 0, acknowledged: lane.accepted };
+            let header = Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged: lane.accepted };
             (lane.told, lane.must_tell) = (lane.accepted, false);
             self.owed -= owed;
             return Some(Outgoing { to, bytes: header.with(&[]), urls: 0, wake: self.hurry });
@@ -338,7 +338,7 @@ impl Lanes {
         self.waiting_bytes -= content.as_bytes().len();
         self.said -= u64::from(matches!(content, Content::Bytes(_)));
         let header = Header { kind, number: lane.sent, acknowledged: lane.accepted };
-        let wake = self.hurry || kind != Kind::Urls || urls >= self.limits.batch_urls_max as u64;
+        let wake = self.hurry || kind != MessageKind::Urls || urls >= self.limits.batch_urls_max as u64;
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
     }
 
@@ -379,7 +379,7 @@ impl Lanes {
             lane.spooled.push_back(spool.write(batch.as_bytes(), batch.len() as u32));
         } else {
             self.waiting_bytes += bytes;
-            lane.waiting.push_back((Kind::Urls, Content::Urls(batch)));
+            lane.waiting.push_back((MessageKind::Urls, Content::Urls(batch)));
         }
         if lane.refused.is_none() {
             self.make_ready(to);

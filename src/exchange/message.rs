@@ -15,7 +15,7 @@
 /// What a message says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Kind {
+pub enum MessageKind {
     /// Nothing but its acknowledgement.
     Acknowledgement = 0,
     /// URLs, as a [`crate::url::UrlBatch`].
@@ -30,7 +30,7 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// What the message says.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Its number in its lane.
     pub number: u64,
     /// The last message of the other direction that is accepted.
@@ -57,10 +57,10 @@ impl Header {
         let (number, content) = content.split_first_chunk::<8>()?;
         let (acknowledged, content) = content.split_first_chunk::<8>()?;
         let kind = match head {
-            [VERSION, 0] => Kind::Acknowledgement,
-            [VERSION, 1] => Kind::Urls,
-            [VERSION, 2] => Kind::RobotsRequest,
-            [VERSION, 3] => Kind::RobotsAnswer,
+            [VERSION, 0] => MessageKind::Acknowledgement,
+            [VERSION, 1] => MessageKind::Urls,
+            [VERSION, 2] => MessageKind::RobotsRequest,
+            [VERSION, 3] => MessageKind::RobotsAnswer,
             _ => return None,
         };
         let (number, acknowledged) = (u64::from_le_bytes(*number), u64::from_le_bytes(*acknowledged));
@@ -70,7 +70,7 @@ impl Header {
 
 /// Whether a message is one that the end of a crawl waits for: all but bare acknowledgements.
 pub fn is_counted(bytes: &[u8]) -> bool {
-    Header::read(bytes).is_some_and(|(header, _)| header.kind != Kind::Acknowledgement)
+    Header::read(bytes).is_some_and(|(header, _)| header.kind != MessageKind::Acknowledgement)
 }
 
 const VERSION: u8 = 1;
@@ -81,7 +81,9 @@ mod tests {
 
     #[test]
     fn there_and_back_and_nothing_else() {
-        for kind in [Kind::Acknowledgement, Kind::Urls, Kind::RobotsRequest, Kind::RobotsAnswer] {
+        for kind in
+            [MessageKind::Acknowledgement, MessageKind::Urls, MessageKind::RobotsRequest, MessageKind::RobotsAnswer]
+        {
             let header = Header { kind, number: 7, acknowledged: u64::MAX };
             let bytes = header.with(b"content");
             assert_eq!(Header::read(&bytes), Some((header, &b"content"[..])));
@@ -89,7 +91,7 @@ mod tests {
                 assert_eq!(Header::read(&bytes[..cut]), None, "cut at {cut}");
             }
         }
-        let mut bytes = Header { kind: Kind::Urls, number: 1, acknowledged: 0 }.with(b"");
+        let mut bytes = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0 }.with(b"");
         bytes[1] = 4;
         assert_eq!(Header::read(&bytes), None, "a kind of a later version");
         (bytes[0], bytes[1]) = (2, 1);

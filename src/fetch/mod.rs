@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::config::{self, Config, Cookies};
 use crate::http;
-use crate::names::{Answer, Query};
+use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob};
 use crate::politeness::Ledger;
 use crate::ring::{BufferPool, Deadlines};
@@ -166,7 +166,7 @@ impl Hands {
     }
 
     /// Sends one query to one name server.
-    pub async fn ask(&self, query: &Query) -> Answer {
+    pub async fn ask(&self, query: &DnsQuery) -> DnsAnswer {
         self.name_servers.ask(query).await
     }
 

@@ -65,7 +65,7 @@ impl Frontier {
     fn resolved(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let host = &mut self.hosts[job.host];
         let needed_at = now.max(host.pace.not_before());
-        if let Some(given_up) = host.lookup.ended(now, needed_at, job.both_families, outcome, &self.settings) {
+        if let Some(given_up) = host.resolution.ended(now, needed_at, job.both_families, outcome, &self.settings) {
             host.pace.give_up(given_up.failure, given_up.until);
         }
     }
@@ -77,10 +77,10 @@ impl Frontier {
         match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
-                    host.lookup.answered(addr);
+                    host.resolution.answered(addr);
                 }
             }
-            Outcome::Failed(failure) if is_of_host(*failure) => left = host.lookup.failed(*failure),
+            Outcome::Failed(failure) if is_of_host(*failure) => left = host.resolution.failed(*failure),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
         // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next

@@ -7,8 +7,8 @@
 //! Limits: [`ORIGINS_MAX`] origins.
 
 use super::backlog::Backlog;
-use super::lookup::Lookup;
 use super::origin::Origin;
+use super::resolution::Resolution;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub struct Host {
     /// Its URLs.
     pub backlog: Backlog,
     /// Its addresses.
-    pub lookup: Lookup,
+    pub resolution: Resolution,
     /// When it may be asked.
     pub pace: HostPace,
     /// What its robots.txt say.
@@ -59,7 +59,7 @@ impl Host {
         Host {
             name: name.into(),
             backlog: Backlog::default(),
-            lookup: Lookup::new(name),
+            resolution: Resolution::new(name),
             pace: HostPace::new(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
@@ -106,7 +106,7 @@ impl Host {
 
     /// When there is something to do for the next request; an address is asked for `lead` earlier.
     pub fn next_turn(&self, lead: Duration) -> Instant {
-        self.lookup.next_turn(self.pace.not_before(), lead)
+        self.resolution.next_turn(self.pace.not_before(), lead)
     }
 
     /// An origin's robots.txt is known: the longest Crawl-delay of all origins holds.
@@ -118,7 +118,7 @@ impl Host {
     /// The time for which the host was given up is over: everything is asked anew.
     pub fn forgive(&mut self, politeness: &Politeness) {
         self.pace.forgive(politeness);
-        self.lookup.forgive();
+        self.resolution.forgive();
         self.origins.iter_mut().for_each(Origin::forget);
     }
 

@@ -13,7 +13,7 @@ use std::ops::{Index, IndexMut};
 
 use super::failure_history::FailureHistory;
 use super::host::{Host, State};
-use super::{ROW_ROOM, host_key};
+use super::{STALE_ENTRIES_MIN, host_key};
 use crate::outcome::HostId;
 use crate::politeness::HostPace;
 use crate::time::Instant;
@@ -51,7 +51,7 @@ impl HostTable {
             active: 0,
             free: Vec::new(),
             idle: VecDeque::new(),
-            idle_max: ROW_ROOM,
+            idle_max: STALE_ENTRIES_MIN,
             numbers: 0,
             is_full: false,
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
@@ -175,7 +175,7 @@ impl HostTable {
             let hosts = &self.hosts;
             let is_idle = |number, id: HostId| hosts.get(id as usize).is_some_and(|host| host.is_idle_since(number));
             self.idle.retain(|(number, id)| is_idle(*number, *id));
-            self.idle_max = 2 * self.idle.len() + ROW_ROOM;
+            self.idle_max = 2 * self.idle.len() + STALE_ENTRIES_MIN;
         }
         self.numbers += 1;
         let number = self.numbers;

@@ -19,12 +19,12 @@ mod failure_history;
 mod finish;
 mod host;
 mod host_table;
-mod lookup;
 mod lookup_queue;
 mod memory;
 mod origin;
 mod overflow;
 mod queue;
+mod resolution;
 mod robots_fetch;
 mod robots_files;
 mod rules_cache;
@@ -330,7 +330,7 @@ const BLOCK_BYTES: usize = 32 * 1024;
 /// A tail shorter than this stays in memory whatever the pressure.
 const SHORT_TAIL_BYTES: usize = 512;
 /// Length below which a row is not searched for entries that were overtaken.
-const ROW_ROOM: usize = 1_024;
+const STALE_ENTRIES_MIN: usize = 1_024;
 /// Hosts looked at per call of `next_job`.
 const STEPS_MAX: usize = 256;
 /// URLs that come in from outside at once.

@@ -74,7 +74,7 @@ pub enum Verdict {
 
 /// What an origin does about something it learned.
 #[derive(Debug)]
-pub enum Next {
+pub enum RulesStep {
     /// Nothing more.
     Settled,
     /// It asks for this file.
@@ -145,7 +145,7 @@ impl Origin {
         own: Option<&Url>,
         allow_all: &Rc<CachedRules>,
         settings: &Settings,
-    ) -> Next {
+    ) -> RulesStep {
         let hops = self.way.as_ref().map_or(0, |way| way.hops);
         let until_all = self.way.as_ref().map_or(until, |way| way.until.min(until));
         match result {
@@ -155,11 +155,11 @@ impl Origin {
                 if hops > settings.robots.redirects_max || own == Some(&target) {
                     // Too many, or in a circle: as if there were no robots.txt.
                     self.know(Rc::clone(allow_all), until_all);
-                    return Next::Settled;
+                    return RulesStep::Settled;
                 }
                 self.attempts = 0;
                 self.way = Some(Box::new(Way { target: target.clone(), hops, until: until_all }));
-                return Next::Ask(target);
+                return RulesStep::Ask(target);
             }
             RobotsResult::Unreachable(why) if self.attempts < settings.robots.retries_max => {
                 self.attempts += 1;
@@ -173,7 +173,7 @@ impl Origin {
                 self.refuse(until.max(may_act + settings.robots.retry_delay), why);
             }
         }
-        Next::Settled
+        RulesStep::Settled
     }
 
     /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.

@@ -13,7 +13,7 @@
 
 use super::Frontier;
 use super::host::State;
-use super::origin::Next;
+use super::origin::RulesStep;
 use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
 use crate::outcome::{Failure, FetchJob, Fetched, HostId, Outcome, Truncated};
 use crate::robots::{self, RobotsAnswer, RobotsRequest, RobotsResult, Rules};
@@ -146,8 +146,8 @@ impl Frontier {
             let own = host.origins[index].robots_url(&host.name);
             let origin = &mut host.origins[index];
             match origin.learn(now, may_act, finding, own.as_ref(), &allow_all, &self.settings) {
-                Next::Settled => break,
-                Next::Ask(target) => match self.ask(now, Asker::Origin(id, index as u8), &target) {
+                RulesStep::Settled => break,
+                RulesStep::Ask(target) => match self.ask(now, Asker::Origin(id, index as u8), &target) {
                     Asked::Known(known) => finding = known,
                     asked => return self.wait_for_file(now, id, index, &asked),
                 },

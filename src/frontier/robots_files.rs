@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::ROW_ROOM;
+use super::STALE_ENTRIES_MIN;
 use super::rules_cache::{CachedRules, Charge, RulesCache};
 use crate::outcome::HostId;
 use crate::robots::{RobotsAnswer, RobotsRequest, RobotsResult, Rules};
@@ -30,9 +30,9 @@ pub struct RobotsFiles {
     swept: Instant,
     numbers: u64,
     /// Known files, the oldest first; an entry that is not there any more is ignored.
-    row: VecDeque<(u64, Rc<Url>)>,
-    /// Length of `row` at which such entries are thrown out.
-    row_max: usize,
+    by_age: VecDeque<(u64, Rc<Url>)>,
+    /// Length of `by_age` at which such entries are thrown out.
+    by_age_max: usize,
     requests: Vec<(u16, RobotsRequest)>,
     /// Answers to other shards: rules that many wait for are held once.
     answers: VecDeque<(u16, Url, Finding)>,
@@ -156,12 +156,12 @@ impl RobotsFiles {
     pub fn keep(&mut self, url: &Url, finding: Finding, memory: &RulesCache) {
         let url = Rc::new(url.clone());
         self.numbers += 1;
-        if self.row.len() >= self.row_max {
+        if self.by_age.len() >= self.by_age_max {
             let files = &self.files;
-            self.row.retain(|(number, url)| is_known_as(files, url, *number));
-            self.row_max = 2 * self.row.len() + ROW_ROOM;
+            self.by_age.retain(|(number, url)| is_known_as(files, url, *number));
+            self.by_age_max = 2 * self.by_age.len() + STALE_ENTRIES_MIN;
         }
-        self.row.push_back((self.numbers, Rc::clone(&url)));
+        self.by_age.push_back((self.numbers, Rc::clone(&url)));
         let bytes =
             url.as_str().len() + if let RobotsResult::Redirect(to) = &finding.0 { to.as_str().len() } else { 0 };
         let charge = memory.charge((bytes + FILE_BYTES) as u64);
@@ -170,7 +170,7 @@ impl RobotsFiles {
 
     /// Drops the oldest of the known files; whether there was any.
     pub fn drop_oldest(&mut self) -> bool {
-        while let Some((number, url)) = self.row.pop_front() {
+        while let Some((number, url)) = self.by_age.pop_front() {
             if is_known_as(&self.files, &url, number) {
                 self.files.remove(&url);
                 return true;

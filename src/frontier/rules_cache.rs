@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use super::host::{Host, State};
-use super::{Frontier, ROW_ROOM};
+use super::{Frontier, STALE_ENTRIES_MIN};
 use crate::outcome::HostId;
 use crate::robots::Rules;
 
@@ -56,9 +56,9 @@ pub struct RulesCache {
     allow_all: Rc<CachedRules>,
     numbers: u64,
     /// Who holds rules, the oldest first; an entry whose rules are not there any more is ignored.
-    row: VecDeque<(u64, HostId, u8)>,
-    /// Length of `row` at which such entries are thrown out.
-    row_max: usize,
+    by_age: VecDeque<(u64, HostId, u8)>,
+    /// Length of `by_age` at which such entries are thrown out.
+    by_age_max: usize,
 }
 
 impl RulesCache {
@@ -72,8 +72,8 @@ impl RulesCache {
             total,
             allow_all: Rc::new(allow_all),
             numbers: 0,
-            row: VecDeque::new(),
-            row_max: ROW_ROOM,
+            by_age: VecDeque::new(),
+            by_age_max: STALE_ENTRIES_MIN,
         }
     }
 
@@ -112,23 +112,23 @@ impl Frontier {
     /// Notes that an origin holds rules.
     pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
         let Some(number) = self.hosts[id].rules_number(index).filter(|number| *number > 0) else { return };
-        if self.rules_cache.row.len() >= self.rules_cache.row_max {
+        if self.rules_cache.by_age.len() >= self.rules_cache.by_age_max {
             let hosts = &self.hosts;
-            self.rules_cache.row.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
-            self.rules_cache.row_max = 2 * self.rules_cache.row.len() + ROW_ROOM;
+            self.rules_cache.by_age.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
+            self.rules_cache.by_age_max = 2 * self.rules_cache.by_age.len() + STALE_ENTRIES_MIN;
         }
-        self.rules_cache.row.push_back((number, id, index as u8));
+        self.rules_cache.by_age.push_back((number, id, index as u8));
     }
 
     /// Drops rules until they are within their bound, or a good many were looked at.
     pub(super) fn trim_rules(&mut self) {
         while self.rules_cache.is_over() && self.robots_files.drop_oldest() {}
         for idle_alone in [true, false] {
-            for _ in 0..LOOKS_MAX.min(self.rules_cache.row.len()) {
+            for _ in 0..LOOKS_MAX.min(self.rules_cache.by_age.len()) {
                 if !self.rules_cache.is_over() {
                     return;
                 }
-                let Some(entry) = self.rules_cache.row.pop_front() else { return };
+                let Some(entry) = self.rules_cache.by_age.pop_front() else { return };
                 let (number, id, index) = entry;
                 let host = &mut self.hosts[id];
                 if !host.has_rules(number, index) {
@@ -137,7 +137,7 @@ impl Frontier {
                 if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
                     host.origins[usize::from(index)].forget();
                 } else {
-                    self.rules_cache.row.push_back(entry);
+                    self.rules_cache.by_age.push_back(entry);
                 }
             }
         }

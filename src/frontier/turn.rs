@@ -243,8 +243,8 @@ impl Frontier {
             self.schedule(id, now, turn);
             return None;
         }
-        let Some((addr, others)) = host.lookup.addr(now.max(host.pace.not_before())) else {
-            if let Some(at) = host.lookup.retry_at().filter(|at| *at > now) {
+        let Some((addr, others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
+            if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
                 self.schedule(id, now, at);
                 return None;
             }
@@ -252,7 +252,7 @@ impl Frontier {
                 self.hosts.set_state(id, State::Parked);
                 return None;
             }
-            let both_families = host.lookup.wants_both_families();
+            let both_families = host.resolution.wants_both_families();
             return Some(FetchJob { both_families, ..self.job(id, JobKind::Resolve, url, None, deadline) });
         };
         if self.settings.politeness.ip_delay > Duration::ZERO

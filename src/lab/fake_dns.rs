@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::Rng;
 use super::fake_web::FakeWeb;
-use crate::names::{Answer, Family, Query};
+use crate::names::{DnsAnswer, DnsQuery, Family};
 use crate::time::{Duration, Instant};
 
 /// The servers.
@@ -47,11 +47,11 @@ impl FakeNameServers {
     }
 
     /// What `query`, sent at `at`, gets, and after how long.
-    pub fn answer(&mut self, at: Instant, query: &Query, rng: &mut Rng) -> (Answer, Duration) {
+    pub fn answer(&mut self, at: Instant, query: &DnsQuery, rng: &mut Rng) -> (DnsAnswer, Duration) {
         let took = Duration::from_nanos(rng.below(query.wait.as_nanos() as u64));
         match self.servers[query.server] {
-            Conduct::Silent => return (Answer::Silent, query.wait),
-            Conduct::Refuses(until) if at < until => return (Answer::Refused, took),
+            Conduct::Silent => return (DnsAnswer::Silent, query.wait),
+            Conduct::Refuses(until) if at < until => return (DnsAnswer::Refused, took),
             _ => {}
         }
         let failing = self.web.failing_tries(&format!("Resolve {}", query.name));
@@ -60,17 +60,17 @@ impl FakeNameServers {
         // They fail now and then, too, when an address is asked for again.
         if *tries <= failing || failing > 0 && tries.is_multiple_of(5) {
             return match *tries % 3 {
-                0 => (Answer::Error, took),
-                1 => (Answer::Silent, query.wait),
-                _ => (Answer::Refused, took),
+                0 => (DnsAnswer::Error, took),
+                1 => (DnsAnswer::Silent, query.wait),
+                _ => (DnsAnswer::Refused, took),
             };
         }
         if !self.web.exists(&query.name) {
-            return (Answer::NoName(Some(self.web.ttl(&query.name))), took);
+            return (DnsAnswer::NoName(Some(self.web.ttl(&query.name))), took);
         }
         let addrs = self.web.addrs(&query.name, at, true);
         let addrs: Vec<_> = addrs.into_iter().filter(|addr| addr.is_ipv4() == (query.family == Family::V4)).collect();
         let ttl = self.web.ttl(&query.name);
-        (if addrs.is_empty() { Answer::None(Some(ttl)) } else { Answer::Addrs(addrs, ttl) }, took)
+        (if addrs.is_empty() { DnsAnswer::None(Some(ttl)) } else { DnsAnswer::Addrs(addrs, ttl) }, took)
     }
 }

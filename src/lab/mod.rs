@@ -21,4 +21,4 @@ pub use fake_server::FakeServers;
 pub use fake_web::FakeWeb;
 pub use resolver::Resolver;
 pub use rng::Rng;
-pub use simulation::{Report, Simulation};
+pub use simulation::{Simulation, SimulationReport};

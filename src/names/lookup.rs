@@ -22,7 +22,7 @@ pub enum Family {
 
 /// One question to one name server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Query {
+pub struct DnsQuery {
     /// The lookup that it belongs to.
     pub lookup: u64,
     /// The server, by its place in the configuration.
@@ -37,7 +37,7 @@ pub struct Query {
 
 /// What came of a query.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum DnsAnswer {
     /// Addresses, and how long they hold.
     Addrs(Vec<IpAddr>, Duration),
     /// The name has none in this family, and for so long.
@@ -54,7 +54,7 @@ pub enum Answer {
 
 /// How a lookup goes on.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// With another query.
     Query,
     /// It is over: all addresses, perhaps none, and how long that holds.
@@ -122,7 +122,7 @@ impl Lookup {
     }
 
     /// The next query, sent at `now`.
-    pub(super) fn query(&mut self, now: Instant, lookup: u64, servers: &mut Servers) -> Option<Query> {
+    pub(super) fn query(&mut self, now: Instant, lookup: u64, servers: &mut Servers) -> Option<DnsQuery> {
         let family = *self.families.first()?;
         let question = &mut self.question;
         let ruled_out = |flags: &[bool], place: usize| flags.get(place).copied().unwrap_or(true);
@@ -133,72 +133,72 @@ impl Lookup {
         question.asked[server] = true;
         question.sent = Some((server, now));
         let wait = (self.timeout / (1 << (TRIES - question.tries))).min(self.patience);
-        Some(Query { lookup, server, name: self.name.clone(), family, wait })
+        Some(DnsQuery { lookup, server, name: self.name.clone(), family, wait })
     }
 
     /// The query in flight came back.
-    pub(super) fn answered(&mut self, now: Instant, answer: Answer, servers: &mut Servers) -> Next {
+    pub(super) fn answered(&mut self, now: Instant, answer: DnsAnswer, servers: &mut Servers) -> NextStep {
         let question = &mut self.question;
         let Some((server, sent)) = question.sent.take() else { panic!("an answer to a query that was not sent") };
         self.patience = self.patience.saturating_sub(now.since(sent));
         match answer {
-            Answer::Silent => {
+            DnsAnswer::Silent => {
                 servers.failed(server, now);
                 question.failure = Failure::DnsTimeout;
                 question.tries += 1;
             }
-            Answer::Error | Answer::Refused => {
-                if answer == Answer::Refused {
+            DnsAnswer::Error | DnsAnswer::Refused => {
+                if answer == DnsAnswer::Refused {
                     servers.failed(server, now);
                 }
                 question.erred[server] = true;
                 question.failure = Failure::DnsFailed;
             }
-            Answer::Addrs(addrs, ttl) => {
+            DnsAnswer::Addrs(addrs, ttl) => {
                 servers.answered(server);
                 self.addrs.extend(addrs.into_iter().take(ADDRS_MAX));
                 self.until = self.until.min(now + ttl);
                 return if self.both_families { self.next_family(now) } else { self.over(now) };
             }
-            Answer::None(ttl) => {
+            DnsAnswer::None(ttl) => {
                 servers.answered(server);
                 self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
                 return self.next_family(now);
             }
             // Of no family (RFC 2308 section 2.1).
-            Answer::NoName(ttl) => {
+            DnsAnswer::NoName(ttl) => {
                 servers.answered(server);
                 self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
                 return self.over(now);
             }
         }
         if question.tries < TRIES && !self.patience.is_zero() && question.erred.contains(&false) {
-            return Next::Query;
+            return NextStep::Query;
         }
         if self.addrs.is_empty() {
-            return Next::Over(Err(question.failure));
+            return NextStep::Over(Err(question.failure));
         }
         // What is known of the other family is enough to go on, for a while: it may be the one that does not connect.
         self.until = self.until.min(now + HALF_HOLDS_MAX);
         self.over(now)
     }
 
-    fn next_family(&mut self, now: Instant) -> Next {
+    fn next_family(&mut self, now: Instant) -> NextStep {
         self.families = self.families.get(1..).unwrap_or_default();
         if self.families.is_empty() {
             return self.over(now);
         }
         self.question = Question::new(self.question.asked.len());
         if !self.patience.is_zero() {
-            return Next::Query;
+            return NextStep::Query;
         }
-        if self.addrs.is_empty() { Next::Over(Err(self.question.failure)) } else { self.over(now) }
+        if self.addrs.is_empty() { NextStep::Over(Err(self.question.failure)) } else { self.over(now) }
     }
 
     /// An answer ages while the other family is asked for.
-    fn over(&mut self, now: Instant) -> Next {
+    fn over(&mut self, now: Instant) -> NextStep {
         let until = if self.addrs.is_empty() { self.negative_until } else { self.until };
-        Next::Over(Ok((std::mem::take(&mut self.addrs), until.since(now))))
+        NextStep::Over(Ok((std::mem::take(&mut self.addrs), until.since(now))))
     }
 }
 

@@ -23,13 +23,13 @@ mod servers;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
-pub use lookup::{ADDRS_MAX, Answer, Family, Query};
+pub use lookup::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
 pub use servers::Servers;
 
 use crate::config::{Config, Dns, Families, ProxyNames};
 use crate::outcome::{Failure, Outcome};
 use crate::time::{Duration, Instant};
-use lookup::{Lookup, Next};
+use lookup::{Lookup, NextStep};
 use rate::QueryRate;
 
 /// The lookups of one shard.
@@ -43,7 +43,7 @@ pub struct Lookups {
     rate: QueryRate,
     lookups: HashMap<u64, Lookup>,
     /// Lookups that may send their next query from that instant on, in this order.
-    row: VecDeque<(Instant, u64)>,
+    turns: VecDeque<(Instant, u64)>,
     queries: u64,
     /// When the first query was sent to which, or after which, no server has answered.
     silent_since: Option<Instant>,
@@ -59,7 +59,7 @@ impl Lookups {
             servers: Servers::new(servers),
             rate: QueryRate::new(dns.rate_max, shards),
             lookups: HashMap::new(),
-            row: VecDeque::new(),
+            turns: VecDeque::new(),
             queries: 0,
             silent_since: None,
             settings: dns.clone(),
@@ -92,14 +92,14 @@ impl Lookups {
         }
         let lookup = Lookup::new(name, both_families, &self.settings, self.servers.len());
         assert!(self.lookups.insert(id, lookup).is_none(), "lookup {id} was started twice");
-        self.row.push_back((self.rate.turn(now), id));
+        self.turns.push_back((self.rate.turn(now), id));
         None
     }
 
     /// The next query that may be sent at `now`.
-    pub fn next_query(&mut self, now: Instant) -> Option<Query> {
-        let (_, id) = self.row.front().copied().filter(|(at, _)| *at <= now)?;
-        self.row.pop_front();
+    pub fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
+        let (_, id) = self.turns.front().copied().filter(|(at, _)| *at <= now)?;
+        self.turns.pop_front();
         // One that has nobody to ask is over.
         let query = self.lookups.get_mut(&id).and_then(|lookup| lookup.query(now, id, &mut self.servers));
         assert!(query.is_some(), "lookup {id} has its turn and asks nobody");
@@ -109,19 +109,19 @@ impl Lookups {
     }
 
     /// A query came back. The outcome when the lookup is over.
-    pub fn answered(&mut self, now: Instant, id: u64, answer: Answer) -> Option<Outcome> {
+    pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
         let Some(lookup) = self.lookups.get_mut(&id) else {
             panic!("an answer to lookup {id}, which is not in flight")
         };
-        if !matches!(answer, Answer::Silent | Answer::Refused) {
+        if !matches!(answer, DnsAnswer::Silent | DnsAnswer::Refused) {
             self.silent_since = None;
         }
         match lookup.answered(now, answer, &mut self.servers) {
-            Next::Query => {
-                self.row.push_back((self.rate.turn(now), id));
+            NextStep::Query => {
+                self.turns.push_back((self.rate.turn(now), id));
                 None
             }
-            Next::Over(result) => {
+            NextStep::Over(result) => {
                 self.lookups.remove(&id);
                 Some(match result {
                     Ok((addrs, ttl)) => self.resolved(addrs, ttl),
@@ -133,14 +133,14 @@ impl Lookups {
 
     /// Ends the lookups that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in flight go on.
     pub fn abort_waiting(&mut self) -> Vec<u64> {
-        let waiting: Vec<u64> = self.row.drain(..).map(|(_, id)| id).collect();
+        let waiting: Vec<u64> = self.turns.drain(..).map(|(_, id)| id).collect();
         waiting.iter().for_each(|id| drop(self.lookups.remove(id)));
         waiting
     }
 
     /// When the next query may be sent.
     pub fn next_due(&self) -> Option<Instant> {
-        self.row.front().map(|(at, _)| *at)
+        self.turns.front().map(|(at, _)| *at)
     }
 
     /// Lookups in flight, those included that wait for their turn to ask.

@@ -1,8 +1,8 @@
 //! The pump: carries a shard's effects to the hands, and their ends back.
 //!
 //! It decides nothing: what happens goes into [`Shard::handle`], what comes out of [`Shard::poll`] goes to the task, ring
-//! or queue that it is for. One turn: take in a word of the housekeeping thread, messages of other shards and ends of
-//! the hands; carry out effects; publish counters; then sleep until something happens. Fetches and queries run as tasks of
+//! or queue that it is for. One turn: receive what the disk and the fetches finished, the
+//! phase and the messages of other shards; carry out effects; publish counters; then sleep until something happens. Fetches and queries run as tasks of
 //! the same thread and leave their ends in a cell. No lock is taken on a page's path: what crosses threads are the rings,
 //! the address ledger and single-writer counters.
 //!
@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use crate::config::Config;
-use crate::control::{Control, Post};
+use crate::control::{Control, ShardHandle};
 use crate::disk::{self, Disk};
 use crate::exchange::Outgoing;
 use crate::exchange::spsc::{Consumer, Producer};
@@ -53,7 +53,7 @@ pub struct Task {
 /// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
 pub fn run(task: Task) -> Result<Ending, String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
-    control.posts()[usize::from(index)].thread.announce();
+    control.shards()[usize::from(index)].thread.announce();
     let run = || {
         ring::Runtime::new(task.setup.config.fetch.in_flight_max)
             .map_err(|error| error.to_string())
@@ -74,7 +74,7 @@ struct Pump {
     to: Vec<Option<Producer>>,
     from: Vec<Option<Consumer>>,
     control: Arc<Control>,
-    post: Arc<Post>,
+    handle: Arc<ShardHandle>,
     config: Arc<Config>,
     hands: Rc<Hands>,
     disk: Rc<Disk>,
@@ -93,7 +93,7 @@ impl Pump {
             control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
         }
         let config = Arc::clone(&setup.config);
-        let post = Arc::clone(&control.posts()[usize::from(index)]);
+        let handle = Arc::clone(&control.shards()[usize::from(index)]);
         let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
         let hands = Rc::new(hands.sharing(Arc::clone(&setup.ledger)));
         (setup.name_servers, setup.next_segment) = (hands.name_servers(), left.next_number);
@@ -101,10 +101,10 @@ impl Pump {
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
-        ring::spawn(listen(WakeListener::new(&post.waker), Rc::clone(&signal)));
+        ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
         let ends = Rc::default();
         let mut pump =
-            Pump { brain, phase: Phase::Run, to, from, control, post, config, hands, disk, signal, alarm, ends };
+            Pump { brain, phase: Phase::Run, to, from, control, handle, config, hands, disk, signal, alarm, ends };
         pump.brain.handle(ring::now(), Input::Command(Command::Seeds(seeds)));
         pump.run().await
     }
@@ -113,7 +113,7 @@ impl Pump {
         loop {
             let stage = stage::enter(Stage::Other);
             fault_injection::panic_at("turn");
-            self.take_in();
+            self.receive_inputs();
             let carried = self.carry_out();
             self.publish();
             drop(stage);
@@ -144,7 +144,7 @@ impl Pump {
     }
 
     /// Everything that has happened.
-    fn take_in(&mut self) {
+    fn receive_inputs(&mut self) {
         while let Some(end) = self.disk.next_end() {
             self.brain.handle(ring::now(), Input::Disk(end));
         }
@@ -152,7 +152,7 @@ impl Pump {
             let end = self.ends.borrow_mut().pop_front();
             let Some(end) = end else { break };
             if let Input::Fetched { result: Ok(transaction), .. } = &end {
-                self.post.latencies.record(transaction);
+                self.handle.latencies.record(transaction);
             }
             self.brain.handle(ring::now(), end);
         }
@@ -167,7 +167,7 @@ impl Pump {
             self.brain.handle(ring::now(), Input::Command(Command::Enter(phase)));
         }
         // With many shards most rings are empty: one flag instead of a look at each.
-        if !closes && self.brain.accepts_messages() && self.post.mail.swap(false, Ordering::AcqRel) {
+        if !closes && self.brain.accepts_messages() && self.handle.has_messages.swap(false, Ordering::AcqRel) {
             self.receive(MESSAGES_PER_TURN);
         }
     }
@@ -183,16 +183,16 @@ impl Pump {
                 if !ring.has_message() {
                     break;
                 }
-                self.post.quiet.store(false, Ordering::Release);
+                self.handle.quiet.store(false, Ordering::Release);
                 if ring.pop(&mut bytes) {
                     self.brain.handle(ring::now(), Input::Received { from: from as u16, bytes });
-                    self.post.received.store(self.brain.report().received, Ordering::Release);
+                    self.handle.received.store(self.brain.report().received, Ordering::Release);
                 }
             }
             more |= ring.has_message();
         }
         if more {
-            self.post.mail.store(true, Ordering::Release);
+            self.handle.has_messages.store(true, Ordering::Release);
             self.signal.notify();
         }
     }
@@ -203,7 +203,7 @@ impl Pump {
         while let Some(effect) = self.brain.poll(ring::now()) {
             match effect {
                 Effect::Fetch(job) => {
-                    self.post.quiet.store(false, Ordering::Release);
+                    self.handle.quiet.store(false, Ordering::Release);
                     let hands = Rc::clone(&self.hands);
                     self.task(async move {
                         fault_injection::panic_at("fetch");
@@ -245,19 +245,19 @@ impl Pump {
     fn send(&mut self, message: Outgoing) {
         let _stage = stage::enter(Stage::Exchange);
         // Counted before it can be received, so that a look from outside never sees less sent than received.
-        self.post.sent.store(self.brain.report().sent, Ordering::Release);
+        self.handle.sent.store(self.brain.report().sent, Ordering::Release);
         let (to, wake) = (usize::from(message.to), message.wake);
         let ring = self.to.get_mut(to).and_then(Option::as_mut);
         let room = match ring {
             Some(ring) => ring.push(&message.bytes),
             None => panic!("a message for shard {to}, to which no ring leads"),
         };
-        let other = &self.control.posts()[to];
+        let other = &self.control.shards()[to];
         if room {
-            other.mail.store(true, Ordering::Release);
+            other.has_messages.store(true, Ordering::Release);
         } else {
             self.brain.handle(ring::now(), Input::Refused(message));
-            self.post.sent.store(self.brain.report().sent, Ordering::Release);
+            self.handle.sent.store(self.brain.report().sent, Ordering::Release);
         }
         if wake || !room {
             other.waker.wake();
@@ -279,7 +279,7 @@ impl Pump {
             && (!self.ends.borrow().is_empty() || self.from.iter_mut().flatten().any(Consumer::has_message));
         let quiet = report.with_waiting(waits).quiet;
         for time in self.brain.take_lookup_times() {
-            self.post.latencies.dns.record(time);
+            self.handle.latencies.dns.record(time);
         }
         let mut stats = self.brain.stats().clone();
         let counters = self.hands.counters();
@@ -291,8 +291,8 @@ impl Pump {
         stats.connections_open = self.hands.open_connections() as u64;
         stats.ring_operations = ring::operations();
         stats.idle = u64::from(quiet);
-        self.post.stats.publish(&stats);
-        self.post.quiet.store(quiet, Ordering::Release);
+        self.handle.stats.publish(&stats);
+        self.handle.quiet.store(quiet, Ordering::Release);
     }
 }
 

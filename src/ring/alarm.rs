@@ -57,7 +57,7 @@ impl Alarm {
                 }
                 if at != asleep_until {
                     asleep_until = at;
-                    super::pump::expect(at);
+                    super::reactor::expect(at);
                     sleep.as_mut().reset(tokio::time::Instant::now() + at.since(now).min(SLEEP_MAX));
                 }
                 if sleep.as_mut().poll(context).is_pending() {

@@ -31,7 +31,7 @@ pub fn unix_now() -> UnixTime {
 pub async fn sleep_until(at: Instant) {
     let wait = at.since(now()).min(std::time::Duration::from_secs(86_400));
     if !wait.is_zero() {
-        super::pump::expect(at);
+        super::reactor::expect(at);
         tokio::time::sleep(wait).await;
     }
 }

@@ -3,7 +3,7 @@
 //! Decides: DEFER_TASKRUN: the kernel finishes an operation when this thread enters it to wait, several at a time, so
 //! received bytes are still in the caches when they are read. SINGLE_ISSUER: one thread submits, so the kernel drops a
 //! lock. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach the kernel when
-//! the tasks have nothing left to do (`pump`), or when there are `ENTRIES` of them.
+//! the tasks have nothing left to do (`reactor`), or when there are `ENTRIES` of them.
 //! Why so: tokio-uring submits without asking for completions, and a ring that defers them never shows them then. Here
 //! it only runs the tasks, and its own ring is idle.
 //!
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     silent: RefCell<Vec<Place>>,
     /// Wakers to call once completions have been read; the vector is reused.
     woken: RefCell<Vec<Waker>>,
-    /// The pump's waker while it sleeps where it would not notice a submission.
+    /// The reactor's waker while it sleeps where it would not notice a submission.
     sleeper: RefCell<Option<Waker>>,
     submitted: Cell<u64>,
     single_issuer: bool,

@@ -3,7 +3,7 @@
 //! Decides: one ring and one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
 //! operation that owns the memory it was given; deadlines cancel operations and never abandon them.
 //! The path of an operation: `socket`, `file` and `wake` make it (`op`, `receive`, `sending`), `driver` submits it,
-//! `slots` keeps its state, `pump` says when the kernel is entered, and its completion wakes the task (`task`).
+//! `slots` keeps its state, `reactor` says when the kernel is entered, and its completion wakes the task (`task`).
 //! Why so: a dropped future does not stop the kernel. Memory that the kernel still writes to must stay in place, so it
 //! lives in the operation and comes back with the completion.
 //!
@@ -26,7 +26,7 @@ mod group;
 mod op;
 mod perf;
 mod process;
-mod pump;
+mod reactor;
 mod receive;
 mod runtime;
 mod sampler;
@@ -46,7 +46,7 @@ pub use file::{File, remove, rename, sync_dir};
 pub use op::operations;
 pub use perf::SystemCalls;
 pub use process::{cpu_time, raise_file_limit};
-pub use pump::Outside;
+pub use reactor::Outside;
 pub use receive::Receive;
 pub use runtime::{RingError, Runtime, turn};
 pub use sampler::{Sampled, Sampler};

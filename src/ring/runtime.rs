@@ -1,7 +1,7 @@
 //! One shard's runtime: tasks, and a ring for what they ask of the kernel.
 //!
 //! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets. Operations go to a ring
-//! of our own (`driver` says why), which a task drives (`pump`). When the pump fails, the root future (the one that the
+//! of our own (`driver` says why), which a task drives (`reactor`). When the reactor fails, the root future (the one that the
 //! runtime itself runs) panics: nothing else would end.
 //! Invariants: a runtime is used only by the thread that made it (it is not `Send`); the completion queue has room for
 //! four times the operations that fetches can have in flight.
@@ -21,7 +21,7 @@ use io_uring::opcode;
 
 use super::driver::Driver;
 use super::op;
-use super::pump::{self, Root};
+use super::reactor::{self, Root};
 use super::task::caught;
 
 /// Why there is no ring.
@@ -52,7 +52,7 @@ pub struct Runtime {
 pub(super) struct Shared {
     driver: Rc<Driver>,
     root: RefCell<Option<Arc<Root>>>,
-    /// Why the pump has stopped, which only a bug can cause.
+    /// Why the reactor has stopped, which only a bug can cause.
     failed: Cell<Option<String>>,
     /// The first panic of a task.
     panicked: RefCell<Option<String>>,
@@ -161,10 +161,10 @@ impl Drop for Runtime {
     }
 }
 
-/// The pump; whatever ends it, the root is told.
+/// The reactor; whatever ends it, the root is told.
 async fn pumped(shared: Rc<Shared>) {
-    let mut pump = pin!(pump::run(shared.driver.clone(), || shared.is_root_due()));
-    let why = poll_fn(|context| match caught(|| pump.as_mut().poll(context)) {
+    let mut reactor = pin!(reactor::run(shared.driver.clone(), || shared.is_root_due()));
+    let why = poll_fn(|context| match caught(|| reactor.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(Err(error))) => Poll::Ready(format!("io_uring_enter(2): {error}")),
         Err(panic) => Poll::Ready(panic.to_string()),
@@ -250,7 +250,7 @@ mod tests {
         });
     }
 
-    /// After a pause longer than the pump waits in the ring, it is still woken by the kernel, by another thread and by
+    /// After a pause longer than the reactor waits in the ring, it is still woken by the kernel, by another thread and by
     /// a timer.
     #[test]
     fn a_shard_that_sleeps_is_woken() {

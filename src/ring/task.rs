@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Once;
 use std::task::{Context, Poll};
 
-use super::{pump, runtime};
+use super::{reactor, runtime};
 
 /// Starts a task on the shard's runtime. Only inside `Runtime::block_on`. If it panics, `panicked` says so, and
 /// awaiting the handle gives an error.
@@ -77,7 +77,7 @@ impl<F: Future> Future for Task<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        pump::count_poll();
+        reactor::count_poll();
         // SAFETY: the field is never moved out of, and nothing else gives a way to it.
         let mut future = unsafe { self.map_unchecked_mut(|task| &mut task.0) };
         let polled = caught(|| match future.as_mut().as_pin_mut() {

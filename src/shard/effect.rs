@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use crate::exchange::Outgoing;
-use crate::names::Query;
+use crate::names::DnsQuery;
 use crate::outcome::FetchJob;
 use crate::spool::SpoolOp;
 use crate::store::SegmentOp;
@@ -18,7 +18,7 @@ pub enum Effect {
     /// Fetch; ends as [`super::Input::Fetched`].
     Fetch(Rc<FetchJob>),
     /// Ask a name server; ends as [`super::Input::Answered`].
-    Ask(Query),
+    Ask(DnsQuery),
     /// Put a message into a ring; comes back as [`super::Input::Refused`] when that has no room.
     Send(Outgoing),
     /// Do something with files; ends as [`super::Input::Disk`].

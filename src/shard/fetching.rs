@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::{Phase, Shard};
 use crate::frontier::End;
-use crate::names::{Answer, Query};
+use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::stage::{self, Stage};
 use crate::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Shard {
     }
 
     /// The next query to a name server.
-    pub(super) fn next_query(&mut self, now: Instant) -> Option<Query> {
+    pub(super) fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
         if self.phase > Phase::Run {
             self.abort_lookups(now);
         }
@@ -93,9 +93,9 @@ impl Shard {
     }
 
     /// A name server answered, or did not.
-    pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: Answer) {
+    pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: DnsAnswer) {
         let _stage = stage::enter(Stage::Dns);
-        self.stats.dns_answers += u64::from(!matches!(answer, Answer::Silent | Answer::Refused));
+        self.stats.dns_answers += u64::from(!matches!(answer, DnsAnswer::Silent | DnsAnswer::Refused));
         if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
             self.looked_up(now, lookup, &outcome);
         }

@@ -5,7 +5,7 @@
 
 use super::Phase;
 use crate::exchange::Outgoing;
-use crate::names::Answer;
+use crate::names::DnsAnswer;
 use crate::outcome::Failure;
 use crate::spool::Block;
 use crate::transaction::Transaction;
@@ -30,7 +30,7 @@ pub enum Input {
         /// The lookup of the query.
         lookup: u64,
         /// What was said.
-        answer: Answer,
+        answer: DnsAnswer,
     },
     /// A fetch ended.
     Fetched {

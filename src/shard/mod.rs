@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use crate::budget::PageBudget;
 use crate::config::Config;
-use crate::exchange::message::{self, Kind};
+use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
 use crate::log::{Journal, Replay};
@@ -49,7 +49,7 @@ use crate::url::{Sites, Url};
 use crate::visited::Table;
 use fetching::InFlight;
 use keys::Keys;
-use writing::Backlog;
+use writing::DiskBacklog;
 
 /// The brain of one shard.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub struct Shard {
     journal: Journal,
     /// Bytes of the journal, those included that are on their way.
     journal_bytes: u64,
-    backlog: Backlog,
+    backlog: DiskBacklog,
     effects: VecDeque<Effect>,
     is_over: bool,
     report: ShardReport,
@@ -148,7 +148,7 @@ impl Shard {
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             journal: Journal::default(),
             journal_bytes: 0,
-            backlog: Backlog::default(),
+            backlog: DiskBacklog::default(),
             effects: VecDeque::new(),
             is_over: false,
             report: ShardReport::default(),
@@ -315,10 +315,10 @@ impl Shard {
     }
 
     /// A robots.txt redirects to a host of another shard: that fetches it, under its host's delays, and tells what came.
-    fn receive_robots(&mut self, now: Instant, from: u16, kind: Kind, bytes: &[u8]) {
+    fn receive_robots(&mut self, now: Instant, from: u16, kind: MessageKind, bytes: &[u8]) {
         let _stage = stage::enter(Stage::Frontier);
         let is_read = match kind {
-            Kind::RobotsRequest => {
+            MessageKind::RobotsRequest => {
                 RobotsRequest::from_bytes(bytes).map(|request| self.frontier.robots_requested(now, from, &request))
             }
             _ => RobotsAnswer::from_bytes(bytes).map(|answer| self.frontier.robots_answered(now, answer)),
@@ -329,12 +329,12 @@ impl Shard {
     fn next_message(&mut self, now: Instant) -> Option<Outgoing> {
         let _stage = stage::enter(Stage::Exchange);
         for (to, request) in self.frontier.take_robots_requests() {
-            self.lanes.say(to, Kind::RobotsRequest, &request.to_bytes());
+            self.lanes.say(to, MessageKind::RobotsRequest, &request.to_bytes());
         }
         while self.lanes.has_room()
             && let Some((to, answer)) = self.frontier.next_robots_answer(now)
         {
-            self.lanes.say(to, Kind::RobotsAnswer, &answer.to_bytes());
+            self.lanes.say(to, MessageKind::RobotsAnswer, &answer.to_bytes());
         }
         let message = self.lanes.next_message(now, &mut self.spool)?;
         self.report.sent += u64::from(message::is_counted(&message.bytes));

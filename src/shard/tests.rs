@@ -4,11 +4,11 @@ mod faults;
 
 use super::*;
 use crate::config::{Difference, PartitionKey};
-use crate::exchange::message::{Header, Kind};
+use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::log::block::blocks;
-use crate::names::Answer;
+use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
 use crate::transaction::Transaction;
@@ -115,7 +115,7 @@ impl Rig {
     fn receive(&mut self, number: u64, urls: &[&str]) {
         let mut batch = UrlBatch::new();
         urls.iter().for_each(|url| assert!(batch.push(0, url)));
-        let header = Header { kind: Kind::Urls, number, acknowledged: 0 };
+        let header = Header { kind: MessageKind::Urls, number, acknowledged: 0 };
         self.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
     }
 
@@ -315,7 +315,7 @@ fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
     });
     let lookup = asked.expect("a query");
     rig.shard.handle(Instant::ZERO, Input::Command(Command::Enter(Phase::Close)));
-    rig.shard.handle(Instant::ZERO, Input::Answered { lookup, answer: Answer::Silent });
+    rig.shard.handle(Instant::ZERO, Input::Answered { lookup, answer: DnsAnswer::Silent });
     while rig.shard.poll(Instant::ZERO).is_some() {}
     assert_eq!(rig.end, None, "the disk has not answered");
     assert_eq!(rig.shard.next_due(), None);

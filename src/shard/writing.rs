@@ -11,12 +11,12 @@ use crate::url::UrlBatch;
 
 /// What the disk has been given and has not done.
 #[derive(Debug, Default)]
-pub struct Backlog {
+pub struct DiskBacklog {
     ops: u64,
     bytes: u64,
 }
 
-impl Backlog {
+impl DiskBacklog {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

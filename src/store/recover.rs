@@ -4,7 +4,7 @@
 //! and which ends in two CRLF. Damage before that (which a torn write does not make) is counted and kept: a cut
 //! there would lose acknowledged records. The index is made anew from the records.
 //! Invariants: `valid_bytes` is 0 or the end of a frame; what is cut holds no whole record.
-//! Leaves to others: cutting and renaming the file (`shard`).
+//! Leaves to others: cutting and renaming the file (`disk`).
 
 use std::io::{self, Read, Seek};
 

@@ -9,7 +9,7 @@
 //!
 //! Invariants: `append` adds all frames of a capture or none; offsets count from the segment's first byte, over all
 //! buffers handed out; the same calls with the same seed give the same bytes.
-//! Limits: `is_full` answers yes at `segment_bytes_max`, or when the index in memory reaches 64 MiB; one capture may
+//! Limits: `is_full` answers yes at `segment_bytes_max`, or when the index in memory reaches 16 MiB; one capture may
 //! go past either. Buffers grow to the largest capture and stay.
 //! Leaves to others: files and their names, flushing (`shard`); limits on a page (`http`).
 

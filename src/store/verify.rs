@@ -22,7 +22,7 @@ use super::source::Coding;
 
 /// What a check found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Records that could be read.
     pub records: u64,
     /// Digests that were compared.
@@ -48,7 +48,7 @@ pub struct Problem {
     pub what: String,
 }
 
-impl Report {
+impl VerifyReport {
     fn add(&mut self, at: u64, record_id: &str, what: impl Into<String>) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
@@ -64,8 +64,8 @@ impl Report {
 }
 
 /// Checks a file, and the `.cdxj` beside it if there is one.
-pub fn verify_file(path: &Path) -> io::Result<Report> {
-    let mut report = Report::default();
+pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
+    let mut report = VerifyReport::default();
     let entries = match index_path(path).map(File::open) {
         Some(Ok(file)) => Some(read_index(file, &mut report)?),
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -91,7 +91,7 @@ pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
 pub type Entries = HashMap<u64, (u64, Entry)>;
 
 /// Reads an index; lines out of order, doubled or malformed are problems.
-pub fn read_index(input: impl Read, report: &mut Report) -> io::Result<Entries> {
+pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<Entries> {
     let mut entries = Entries::new();
     let mut lines = BufReader::new(input.take(INDEX_BYTES_MAX));
     let (mut before, mut line) = (Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ pub fn verify<R: Read + Seek>(
     input: R,
     mut entries: Option<Entries>,
     filename: &str,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> io::Result<()> {
     report.index_lines = entries.as_ref().map(|entries| entries.len() as u64);
     let mut reader = match SegmentReader::new(input) {
@@ -165,7 +165,7 @@ pub fn verify<R: Read + Seek>(
     Ok(())
 }
 
-fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &mut Report) {
+fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &mut VerifyReport) {
     let (at, id) = (record.offset, record.head.id());
     for name in ["WARC-Type", "WARC-Record-ID", "WARC-Date"] {
         if record.head.get(name).is_none_or(str::is_empty) {
@@ -196,7 +196,7 @@ fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &m
     }
 }
 
-fn check_entry(record: &Record, examined: &Examined, filename: &str, entries: &mut Entries, report: &mut Report) {
+fn check_entry(record: &Record, examined: &Examined, filename: &str, entries: &mut Entries, report: &mut VerifyReport) {
     let Some((_, expected)) = entry_of(record, examined, filename) else { return };
     let (at, id) = (record.offset, record.head.id());
     let Some((_, entry)) = entries.remove(&at) else {

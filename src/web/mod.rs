@@ -35,4 +35,4 @@ pub use model::{Model, ModelConfig, ModelError, Profile};
 pub use place::{Door, Item, Place};
 pub use server::{Running, Server, ServerConfig};
 pub use site::{RobotsKind, Site};
-pub use watch::Report;
+pub use watch::ServerReport;

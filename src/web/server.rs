@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::authority::Authority;
 use super::model::{Model, ModelConfig};
 use super::serve::{self, Plan};
-use super::watch::{Observer, Report};
+use super::watch::{Observer, ServerReport};
 
 /// How a web is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,12 +130,12 @@ impl Running {
     }
 
     /// What was seen so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ServerReport {
         self.observer.report()
     }
 
     /// Stops serving and says what was seen.
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> ServerReport {
         self.halt();
         self.observer.report()
     }

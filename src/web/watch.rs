@@ -20,7 +20,7 @@ use crate::url::{Scheme, fingerprint};
 
 /// What the server saw.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Report {
+pub struct ServerReport {
     /// Requests answered.
     pub requests: u64,
     /// By HTTP status.
@@ -167,10 +167,10 @@ impl Observer {
     }
 
     /// All that was seen so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ServerReport {
         let counts =
             STATUSES.iter().zip(&self.statuses).map(|(status, count)| (*status, count.load(Ordering::Relaxed)));
-        Report {
+        ServerReport {
             requests: self.requests.load(Ordering::Relaxed),
             statuses: counts.filter(|(_, count)| *count > 0).collect(),
             response_bytes: self.response_bytes.load(Ordering::Relaxed),

@@ -14,7 +14,7 @@ use super::layout::Layout;
 use super::reading::Reading;
 use super::verdict::{Bottleneck, Load};
 use super::workload::Plan;
-use crate::latency::Look;
+use crate::latency::LatencySnapshot;
 use crate::outcome::Failure;
 use crate::ring::{Sampled, Sampler};
 use crate::stage::Stage;
@@ -216,8 +216,8 @@ fn stages(early: &[Sampled], late: &[Sampled], thread_cpu: f64, pages: f64) -> O
 }
 
 fn latencies(
-    early: &[(&'static str, Look)],
-    late: &[(&'static str, Look)],
+    early: &[(&'static str, LatencySnapshot)],
+    late: &[(&'static str, LatencySnapshot)],
 ) -> BTreeMap<&'static str, Option<Percentiles>> {
     let between = late.iter().zip(early).map(|((name, late), (_, early))| {
         let percentiles = late.since(early).histogram().map(|histogram| Percentiles {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::served::Served;
 use crate::boot;
-use crate::control::{Control, Post};
-use crate::latency::Look;
+use crate::control::{Control, ShardHandle};
+use crate::latency::LatencySnapshot;
 use crate::ring::{Sampled, Sampler, SystemCalls};
 use crate::stats::Totals;
 use crate::time::Duration;
@@ -40,7 +40,7 @@ pub struct Reading {
     /// CPU time by stage, shard by shard; empty: not sampled.
     pub sampled: Vec<Sampled>,
     /// Times of the parts of fetches, all shards together.
-    pub latencies: Vec<(&'static str, Look)>,
+    pub latencies: Vec<(&'static str, LatencySnapshot)>,
     /// System calls of the shards' threads, or why they are not known.
     pub system_calls: Result<u64, String>,
 }
@@ -61,31 +61,30 @@ impl Probes {
     pub fn attach(control: &Control, sampled: bool) -> Result<Probes, String> {
         let mut samplers = Vec::new();
         if sampled {
-            for post in control.posts() {
-                let sampler = Sampler::start(&post.thread).map_err(|error| format!("--sampler on: {error}"))?;
+            for handle in control.shards() {
+                let sampler = Sampler::start(&handle.thread).map_err(|error| format!("--sampler on: {error}"))?;
                 samplers.push(sampler);
             }
         }
-        let system_calls = control.posts().iter().map(|post| SystemCalls::start(&post.thread)).collect();
+        let system_calls = control.shards().iter().map(|handle| SystemCalls::start(&handle.thread)).collect();
         Ok(Probes { samplers, system_calls })
     }
 
     /// Everything now.
     pub fn read(&self, control: &Control, served: &Served) -> Reading {
-        let posts = control.posts();
         let mut shards = Cpu::default();
         let mut waiting = Duration::ZERO;
-        let mut latencies: Vec<(&'static str, Look)> = Vec::new();
-        for post in posts {
-            let cpu = cpu_of(post);
+        let mut latencies: Vec<(&'static str, LatencySnapshot)> = Vec::new();
+        for handle in control.shards() {
+            let cpu = cpu_of(handle);
             shards.all += cpu.all;
             shards.user += cpu.user;
             shards.system += cpu.system;
-            waiting += waiting_of(post);
-            for (name, look) in post.latencies.looks() {
+            waiting += waiting_of(handle);
+            for (name, snapshot) in handle.latencies.snapshots() {
                 match latencies.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, sum)) => sum.add(&look),
-                    None => latencies.push((name, look)),
+                    Some((_, sum)) => sum.add(&snapshot),
+                    None => latencies.push((name, snapshot)),
                 }
             }
         }
@@ -107,9 +106,9 @@ impl Probes {
     }
 }
 
-fn cpu_of(post: &Arc<Post>) -> Cpu {
-    let all = post.thread.cpu_time().unwrap_or_default();
-    let stat = task_file(post, "stat");
+fn cpu_of(handle: &Arc<ShardHandle>) -> Cpu {
+    let all = handle.thread.cpu_time().unwrap_or_default();
+    let stat = task_file(handle, "stat");
     // Behind the name, which stands in brackets and may hold anything: state is the first field, utime the twelfth.
     let fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
     let mut ticks = fields.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
@@ -119,13 +118,13 @@ fn cpu_of(post: &Arc<Post>) -> Cpu {
 }
 
 /// From `schedstat`: time on a CPU, time ready without one, turns.
-fn waiting_of(post: &Arc<Post>) -> Duration {
-    let text = task_file(post, "schedstat");
+fn waiting_of(handle: &Arc<ShardHandle>) -> Duration {
+    let text = task_file(handle, "schedstat");
     Duration::from_nanos(text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
-fn task_file(post: &Arc<Post>, name: &str) -> String {
-    let Some(tid) = post.thread.tid() else { return String::new() };
+fn task_file(handle: &Arc<ShardHandle>, name: &str) -> String {
+    let Some(tid) = handle.thread.tid() else { return String::new() };
     std::fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).unwrap_or_default()
 }
 

@@ -104,14 +104,14 @@ impl Run<'_> {
         place: &Place,
     ) -> Result<([Reading; 2], Duration, Gauges, &'static str), String> {
         let begun = Instant::now();
-        while crawl.control().posts().iter().any(|post| post.thread.tid().is_none()) {
+        while crawl.control().shards().iter().any(|handle| handle.thread.tid().is_none()) {
             if crawl.poll(begun.elapsed(), Phase::Run) || begun.elapsed() > BEGIN_MAX {
                 return Err("the shards did not begin".to_owned());
             }
             std::thread::sleep(POLL);
         }
         let probes = Probes::attach(crawl.control(), self.sampled)?;
-        let shards = crawl.control().posts().len();
+        let shards = crawl.control().shards().len();
         let mut progress = Progress::new(shards, None, std::io::stderr().is_terminal());
         let mut first: Option<Reading> = None;
         let mut looks = Looks::default();

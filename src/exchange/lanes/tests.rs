@@ -130,13 +130,13 @@ fn what_is_long_goes_in_pieces() {
             lanes.push(Instant::ZERO, 1, 0, &url, &mut spool);
             batch.push(0, &url);
         }
-        let (kind, bytes_max) = *rng.pick(&[(Kind::RobotsAnswer, 5_000), (Kind::RobotsRequest, 300)]);
+        let (kind, bytes_max) = *rng.pick(&[(MessageKind::RobotsAnswer, 5_000), (MessageKind::RobotsRequest, 300)]);
         let count = 1 + rng.index(bytes_max);
         let content = rng.bytes(count);
         lanes.say(1, kind, &content);
         expected.extend([Incoming::Urls(batch), Incoming::Robots(kind, content)]);
     };
-    say(&mut one, &mut rng, &mut expected);
+    (0..30).for_each(|_| say(&mut one, &mut rng, &mut expected));
     let (mut sent, mut refused) = (0, 0);
     loop {
         let Some(message) = one.next_message(now, &mut Spool::new(1)) else {
@@ -148,7 +148,7 @@ fn what_is_long_goes_in_pieces() {
             refused += 1;
             one.refused(now, message.clone());
             // What is said meanwhile waits behind it, and behind the pieces that are still to come.
-            if expected.len() < 60 {
+            if expected.len() < 200 {
                 say(&mut one, &mut rng, &mut expected);
             }
             assert_eq!(one.next_message(now, &mut Spool::new(1)), None, "the ring is full");
@@ -163,7 +163,7 @@ fn what_is_long_goes_in_pieces() {
         }
     }
     assert_eq!(heard, expected);
-    assert!(sent > 300 && refused > 100, "{sent} messages, {refused} refused");
+    assert!(sent > 200 && refused > 50, "{sent} messages, {refused} refused");
     assert_eq!((one.urls(), one.said, one.waiting_bytes), (0, 0, 0));
 }
 
@@ -173,29 +173,29 @@ fn other_messages_may_come_between_pieces() {
     let mut lanes = Lanes::new(2, &small(), 100);
     let mut batch = UrlBatch::new();
     batch.push(3, "http://a.test/");
-    let messages: [(Kind, u64, &[u8]); 4] = [
-        (Kind::RobotsAnswer, 1, b"\x01one "),
-        (Kind::Urls, 2, batch.as_bytes()),
-        (Kind::Acknowledgement, 0, b""),
-        (Kind::RobotsAnswer, 3, b"\0two"),
+    let messages: [(MessageKind, u64, &[u8]); 4] = [
+        (MessageKind::RobotsAnswer, 1, b"\x01one "),
+        (MessageKind::Urls, 2, batch.as_bytes()),
+        (MessageKind::Acknowledgement, 0, b""),
+        (MessageKind::RobotsAnswer, 3, b"\0two"),
     ];
     let heard = messages.map(|(kind, number, content)| {
         lanes.receive(Instant::ZERO, 1, &Header { kind, number, acknowledged: 0 }.with(content))
     });
-    let whole = Incoming::Robots(Kind::RobotsAnswer, b"one two".to_vec());
+    let whole = Incoming::Robots(MessageKind::RobotsAnswer, b"one two".to_vec());
     assert_eq!(heard, [Incoming::Nothing, Incoming::Urls(batch), Incoming::Nothing, whole]);
 }
 
 /// What cannot have been sent is our own fault, and is seen.
 #[test]
 fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
-    let urls = |number, acknowledged| Header { kind: Kind::Urls, number, acknowledged }.with(&[]);
-    let told = |acknowledged| Header { kind: Kind::Acknowledgement, number: 0, acknowledged }.with(&[]);
+    let urls = |number, acknowledged| Header { kind: MessageKind::Urls, number, acknowledged }.with(&[]);
+    let told = |acknowledged| Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged }.with(&[]);
     // From shard 1, to which two messages were sent.
     let fault = |messages: &[Vec<u8>]| {
         let (mut lanes, mut spool) = (Lanes::new(2, &small(), 100), Spool::new(1));
         for _ in 0..2 {
-            lanes.say(1, Kind::RobotsRequest, b"what?");
+            lanes.say(1, MessageKind::RobotsRequest, b"what?");
             lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
         }
         let received = caught(|| messages.iter().for_each(|bytes| drop(lanes.receive(Instant::ZERO, 1, bytes))));
@@ -211,11 +211,11 @@ fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
         ("shard 1 sent what is no message", [urls(1, 0), vec![0; Header::BYTES]]),
         (
             "shard 1 sent a batch that is none",
-            [urls(1, 0), Header { kind: Kind::Urls, number: 2, acknowledged: 0 }.with(b"?")],
+            [urls(1, 0), Header { kind: MessageKind::Urls, number: 2, acknowledged: 0 }.with(b"?")],
         ),
         (
             "shard 1 sent an empty RobotsAnswer",
-            [urls(1, 0), Header { kind: Kind::RobotsAnswer, number: 2, acknowledged: 0 }.with(b"")],
+            [urls(1, 0), Header { kind: MessageKind::RobotsAnswer, number: 2, acknowledged: 0 }.with(b"")],
         ),
     ] {
         let message = fault(&messages).unwrap_or_else(|| panic!("{what}: it was taken"));

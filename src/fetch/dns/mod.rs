@@ -20,7 +20,7 @@ use hickory_resolver::system_conf;
 
 use super::HandsError;
 use crate::config::Dns;
-use crate::names::{ADDRS_MAX, Answer, Family, Query};
+use crate::names::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
 use crate::ring;
 use crate::time::Duration;
 use wire::Wire;
@@ -44,13 +44,13 @@ impl NameServers {
     }
 
     /// Asks the server that `query` names.
-    pub(super) async fn ask(&self, query: &Query) -> Answer {
+    pub(super) async fn ask(&self, query: &DnsQuery) -> DnsAnswer {
         let record_type = match query.family {
             Family::V4 => RecordType::A,
             Family::V6 => RecordType::AAAA,
         };
         let (Some(client), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name)) else {
-            return Answer::None(None);
+            return DnsAnswer::None(None);
         };
         name.set_fqdn(true);
         // The resolver's sockets are the runtime's, not the ring's.
@@ -58,13 +58,13 @@ impl NameServers {
         match tokio::time::timeout(query.wait, client.lookup(name, record_type)).await {
             Ok(Ok(lookup)) => addrs_of(lookup.answers()),
             Ok(Err(error)) => meaning(&error),
-            Err(_) => Answer::Silent,
+            Err(_) => DnsAnswer::Silent,
         }
     }
 }
 
 /// Addresses of an answer, and how long they hold.
-fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> Answer {
+fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
     let mut addrs = Vec::new();
     let mut ttl_seconds = u32::MAX;
     for record in records {
@@ -77,21 +77,21 @@ fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> Answer {
         ttl_seconds = ttl_seconds.min(record.ttl);
     }
     addrs.truncate(ADDRS_MAX);
-    if addrs.is_empty() { Answer::None(None) } else { Answer::Addrs(addrs, seconds(ttl_seconds)) }
+    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds)) }
 }
 
-fn meaning(error: &NetError) -> Answer {
+fn meaning(error: &NetError) -> DnsAnswer {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code, negative_ttl, .. })) => match response_code {
-            ResponseCode::NoError => Answer::None(negative_ttl.map(seconds)),
-            ResponseCode::NXDomain => Answer::NoName(negative_ttl.map(seconds)),
-            _ => Answer::Error,
+            ResponseCode::NoError => DnsAnswer::None(negative_ttl.map(seconds)),
+            ResponseCode::NXDomain => DnsAnswer::NoName(negative_ttl.map(seconds)),
+            _ => DnsAnswer::Error,
         },
-        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => Answer::Refused,
-        NetError::Timeout => Answer::Silent,
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => DnsAnswer::Refused,
+        NetError::Timeout => DnsAnswer::Silent,
         // No socket, no way to it, or it closed the connection.
-        NetError::Io(_) | NetError::NoConnections | NetError::Busy => Answer::Refused,
-        _ => Answer::Error,
+        NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Refused,
+        _ => DnsAnswer::Error,
     }
 }
 

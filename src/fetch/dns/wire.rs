@@ -3,7 +3,7 @@
 //! Decides: hickory sends and receives in tasks of its own, beside the fetch that asks; they are spawned through this
 //! provider, so that their CPU time is counted as `Stage::Dns` and not as the runtime's. A query over UDP is one packet:
 //! hickory by itself would send it up to three times, of which the rate cap would know nothing; who asks again, and
-//! whom, is decided in [`super`].
+//! whom, is decided in `names`.
 //! Leaves to others: everything else (hickory's own provider).
 
 use std::future::Future;

@@ -18,7 +18,7 @@ use crate::url::Url;
 
 /// How a simulated crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct SimulationReport {
     /// Everything that must not be: empty for a good crawl.
     pub complaints: Vec<String>,
     /// Pages fetched with 200, distinct.
@@ -60,7 +60,7 @@ pub struct Report {
 }
 
 impl Simulation {
-    pub(super) fn judge(mut self) -> Report {
+    pub(super) fn judge(mut self) -> SimulationReport {
         let mut complaints = std::mem::take(&mut self.complaints);
         let expected = self.web.reachable();
         complaints.append(&mut self.servers.complaints);
@@ -103,7 +103,7 @@ impl Simulation {
             let failures = Failure::ALL.iter().zip(totals.failures).filter(|(_, count)| *count > 0);
             complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
         }
-        Report {
+        SimulationReport {
             complaints,
             pages: self.servers.pages.len(),
             shards: self.run.shards.len(),

@@ -11,7 +11,7 @@ mod interruption;
 mod judge;
 mod plan;
 
-pub use judge::Report;
+pub use judge::SimulationReport;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -25,10 +25,10 @@ use super::fake_dns::FakeNameServers;
 use super::fake_http::transaction;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
-use crate::control::{Look, Supervisor};
-use crate::exchange::message::{Header, Kind};
+use crate::control::{Observation, Supervisor};
+use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
-use crate::names::{Answer, Family};
+use crate::names::{DnsAnswer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::shard::{Command, DiskEnd, Effect, Ending, Input, Phase, Shard, ShardReport};
@@ -105,7 +105,7 @@ enum Event {
     /// Its answer is back, with the address that gave it.
     Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
     /// A name server's answer is back.
-    Answered(usize, u64, Answer),
+    Answered(usize, u64, DnsAnswer),
     /// A shard looks what phase it is.
     Look(usize),
     /// The receiver looks into the ring.
@@ -148,7 +148,7 @@ impl Simulation {
     }
 
     /// Crawls to the end and judges.
-    pub fn run(mut self) -> Report {
+    pub fn run(mut self) -> SimulationReport {
         self.crawl();
         self.judge()
     }
@@ -199,7 +199,7 @@ impl Simulation {
             Effect::Ask(query) => {
                 self.tally.dns_queries += 1;
                 let (answer, took) = self.name_servers.answer(self.now, &query, &mut self.rng);
-                if let Answer::Addrs(addrs, ttl) = &answer {
+                if let DnsAnswer::Addrs(addrs, ttl) = &answer {
                     let is_v4 = query.family == Family::V4;
                     // A lookup may ask for the other family afterwards, at the rate of all.
                     let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;
@@ -210,7 +210,8 @@ impl Simulation {
             }
             Effect::Send(message) => {
                 let kind = Header::read(&message.bytes).map(|(header, _)| header.kind);
-                self.tally.robots_messages += u64::from(matches!(kind, Some(Kind::RobotsRequest | Kind::RobotsAnswer)));
+                self.tally.robots_messages +=
+                    u64::from(matches!(kind, Some(MessageKind::RobotsRequest | MessageKind::RobotsAnswer)));
                 let lane = self.run.lanes.entry((index as u16, message.to)).or_default();
                 if lane.len() >= self.plan.lane_messages_max {
                     self.tally.refused += 1;
@@ -329,7 +330,7 @@ impl Simulation {
         let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
         let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
         let pages = self.totals().pages;
-        let phase = self.run.supervisor.look(Look {
+        let phase = self.run.supervisor.look(Observation {
             elapsed: self.now.since(self.run.begun),
             reports: &reports,
             pages,

@@ -53,7 +53,7 @@ fn ends_of_fetches_and_lookups() {
     let (jobs, lookups): (Vec<u64>, Vec<u64>) = (jobs.collect(), lookups.collect());
     let ([job], [lookup]) = (&jobs[..], &lookups[..]) else { panic!("in flight: {jobs:?}, {lookups:?}") };
     let fetched = |job: u64| Input::Fetched { job, result: Err(Failure::Reset) };
-    let answered = |lookup: u64| Input::Answered { lookup, answer: Answer::Silent };
+    let answered = |lookup: u64| Input::Answered { lookup, answer: DnsAnswer::Silent };
     assert_fault([fetched(job + 1_000)], &format!("job {} ended and was not in flight", job + 1_000));
     assert_fault([fetched(*job), fetched(*job)], &format!("job {job} ended and was not in flight"));
     assert_fault([answered(*job)], &format!("an answer to lookup {job}, which is not in flight"));
@@ -104,12 +104,15 @@ fn messages() {
         let bytes = Header { kind, number, acknowledged }.with(content);
         Input::Received { from: 1, bytes }
     };
-    let told = |acknowledged| received(Kind::Acknowledgement, 0, acknowledged, b"");
+    let told = |acknowledged| received(MessageKind::Acknowledgement, 0, acknowledged, b"");
     assert_fault([told(2)], "shard 1 acknowledged message 2; 1 were sent, 0 acknowledged");
     assert_fault([told(1), told(0)], "shard 1 acknowledged message 0; 1 were sent, 1 acknowledged");
-    assert_fault([received(Kind::Urls, 1, 0, b""), received(Kind::Urls, 3, 0, b"")], "shard 1 sent message 3 after 1");
-    assert_fault([received(Kind::RobotsRequest, 1, 0, b"\0?")], "shard 1 sent a RobotsRequest that is none");
-    assert_fault([received(Kind::RobotsAnswer, 1, 0, b"\0?")], "shard 1 sent a RobotsAnswer that is none");
+    assert_fault(
+        [received(MessageKind::Urls, 1, 0, b""), received(MessageKind::Urls, 3, 0, b"")],
+        "shard 1 sent message 3 after 1",
+    );
+    assert_fault([received(MessageKind::RobotsRequest, 1, 0, b"\0?")], "shard 1 sent a RobotsRequest that is none");
+    assert_fault([received(MessageKind::RobotsAnswer, 1, 0, b"\0?")], "shard 1 sent a RobotsAnswer that is none");
 }
 
 #[test]

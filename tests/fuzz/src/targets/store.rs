@@ -7,7 +7,7 @@ use ringcrawl::http::{Limits, Method, ResponseReader};
 use ringcrawl::store::index::{Entry, Index};
 use ringcrawl::store::read::SegmentReader;
 use ringcrawl::store::recover::recover;
-use ringcrawl::store::verify::{Report, read_index, verify};
+use ringcrawl::store::verify::{VerifyReport, read_index, verify};
 use ringcrawl::store::{Capture, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
@@ -31,7 +31,7 @@ pub fn warc(data: &[u8]) {
             out
         }
     };
-    let mut report = Report::default();
+    let mut report = VerifyReport::default();
     verify(Cursor::new(&file), None, NAME, &mut report).expect("a cursor has no errors");
     assert!(report.problem_count as usize <= 2 * file.len() + 2 * text.len() + 8, "{} problems", report.problem_count);
     assert!(report.records as usize <= text.len());
@@ -83,7 +83,7 @@ fn round_trip(data: &[u8]) {
     writer.append(&capture).expect("appended");
     let file = writer.take_pending(Vec::new()).bytes;
     let index = writer.finish();
-    let mut report = Report::default();
+    let mut report = VerifyReport::default();
     let entries = read_index(&index[..], &mut report).expect("no errors of reading");
     verify(Cursor::new(&file), Some(entries), NAME, &mut report).expect("no errors of reading");
     // An empty request has no record.
@@ -122,7 +122,7 @@ pub fn warc_seeds() -> Vec<Vec<u8>> {
 
 /// A line that can be read is written and read the same; an index is sorted, whatever is added.
 pub fn cdxj(data: &[u8]) {
-    let mut report = Report::default();
+    let mut report = VerifyReport::default();
     let lines = data.split(|byte| *byte == b'\n').count() as u64;
     let entries = read_index(data, &mut report).expect("no errors of reading");
     assert!(entries.len() as u64 <= lines && report.problem_count <= 2 * lines);

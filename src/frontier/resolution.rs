@@ -15,7 +15,7 @@ use crate::time::{Duration, Instant};
 
 /// The addresses of a host.
 #[derive(Debug)]
-pub struct Lookup {
+pub struct Resolution {
     dns: Dns,
     attempts: u8,
     /// No address of the first family connected: from then on both are asked for.
@@ -33,11 +33,11 @@ enum Dns {
     Known(Addresses),
 }
 
-impl Lookup {
+impl Resolution {
     /// Of a host that was never asked for; a name that is an address needs no lookup.
-    pub fn new(name: &str) -> Lookup {
+    pub fn new(name: &str) -> Resolution {
         let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
-        Lookup { dns, attempts: 0, wants_both_families: false }
+        Resolution { dns, attempts: 0, wants_both_families: false }
     }
 
     /// The address to ask at `at`, and others for when it does not answer.

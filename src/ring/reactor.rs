@@ -1,17 +1,17 @@
 //! When a shard's thread enters the kernel.
 //!
-//! Decides: one task, the pump, yields until no other task has anything to do, then submits everything they gathered
+//! Decides: one task, the reactor, yields until no other task has anything to do, then submits everything they gathered
 //! and waits for completions, in one system call; so a busy shard makes one call for many operations. While tasks stay
 //! busy for long it enters anyway, without waiting. It waits in the ring for up to `WAIT`, and then where the runtime
 //! waits, in its epoll: there an event counter tells of news from the ring. An idle shard sleeps there; a busy one does
 //! not pay for it.
 //! Why so: foreign sockets (the resolver's) and timers belong to the runtime, which attends to them when it has a turn:
-//! the pump gives it one every `TURN`. While somebody depends on such a socket (`Outside`), the pump waits no longer
+//! the reactor gives it one every `TURN`. While somebody depends on such a socket (`Outside`), the reactor waits no longer
 //! than that in the ring, and then in the runtime, where the socket wakes it. Turns by the clock would cost a shard
 //! that waits for a silent name server a thousand wake-ups a second.
-//! Timers are announced to the pump (`expect`), so that it does not wait past them.
+//! Timers are announced to the reactor (`expect`), so that it does not wait past them.
 //!
-//! Invariants: before the pump waits, every task that was ready has run; the count of polls tells. While nothing
+//! Invariants: before the reactor waits, every task that was ready has run; the count of polls tells. While nothing
 //! happens, nothing runs, whatever is being waited for.
 //! Limits: what reaches the runtime other than through the ring, and timers that were not announced, may be noticed
 //! `WAIT` late.
@@ -35,7 +35,7 @@ use super::driver::Driver;
 use super::now;
 use crate::time::{Duration, Instant};
 
-/// How long the pump waits in the ring before it goes to sleep in the runtime.
+/// How long the reactor waits in the ring before it goes to sleep in the runtime.
 const WAIT: Duration = Duration::from_millis(10);
 /// Longest time between two turns of the runtime while the shard is busy.
 const TURN: Duration = Duration::from_millis(1);
@@ -77,7 +77,7 @@ impl Drop for Outside {
 /// Announces that a timer of the runtime goes off at `at`.
 pub(super) fn expect(at: Instant) {
     EXPECTED.with_borrow_mut(|expected| {
-        // What lies beyond the pump's own patience needs no entry; the sleeping runtime sees it.
+        // What lies beyond the reactor's own patience needs no entry; the sleeping runtime sees it.
         if expected.len() < EXPECTED_MAX {
             expected.push(Reverse(at));
         }
@@ -90,7 +90,7 @@ const EXPECTED_MAX: usize = 4_096;
 /// The runtime's timers go off this late at most.
 const TIMER_TICK: Duration = Duration::from_millis(1);
 
-/// How long the pump may wait for the next timer.
+/// How long the reactor may wait for the next timer.
 fn patience(now: Instant) -> Duration {
     EXPECTED.with_borrow_mut(|expected| {
         while expected.peek().is_some_and(|Reverse(at)| *at + TIMER_TICK <= now) {
