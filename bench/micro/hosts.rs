@@ -15,7 +15,7 @@ use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
 use ringcrawl::http::Limits;
 use ringcrawl::lab::plain_transaction;
-use ringcrawl::names::Answer;
+use ringcrawl::names::DnsAnswer;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::route::Partition;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Scope, Setup, Shard};
@@ -106,7 +106,7 @@ impl Rig {
                 Effect::Fetch(job) => self.fetch(&job),
                 Effect::Ask(query) => {
                     let addrs = vec![IpAddr::from([192, 0, 2, 1])];
-                    Input::Answered { lookup: query.lookup, answer: Answer::Addrs(addrs, Duration::from_secs(300)) }
+                    Input::Answered { lookup: query.lookup, answer: DnsAnswer::Addrs(addrs, Duration::from_secs(300)) }
                 }
                 Effect::Disk(op) => Input::Disk(self.disk(op)),
                 effect => panic!("{effect:?}"),
