@@ -6,8 +6,11 @@
 mod budget;
 mod disk;
 mod folders;
+mod hangup;
+mod limits;
 mod listings;
 mod mistakes;
+mod output;
 mod panics;
 mod robots;
 mod stop;

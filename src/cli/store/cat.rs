@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FINE, PROBLEMS, USAGE, segments, with_path};
+use super::{segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::fault::ReadError;
 use crate::store::index::Entry;
 use crate::store::read::{Record, SegmentReader};
@@ -45,8 +47,8 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
     let url = match Url::parse(&arguments.url) {
         Ok(url) => url,
         Err(error) => {
-            eprintln!("{}: {error}", arguments.url);
-            return Ok(USAGE);
+            tell!("{}: {error}", arguments.url);
+            return Ok(MISTAKE);
         }
     };
     let mut latest: Option<Found> = None;
@@ -62,15 +64,15 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
         }
     }
     let Some(found) = latest else {
-        eprintln!("{url}: not stored", url = url.as_str());
-        return Ok(PROBLEMS);
+        tell!("{url}: not stored", url = url.as_str());
+        return Ok(FAILED);
     };
     match print(&found, arguments, out) {
-        Ok(()) => Ok(FINE),
+        Ok(()) => Ok(DONE),
         Err(ReadError::Io(error)) => Err(error),
         Err(damage) => {
-            eprintln!("{}: {damage}", found.segment.display());
-            Ok(PROBLEMS)
+            tell!("{}: {damage}", found.segment.display());
+            Ok(FAILED)
         }
     }
 }

@@ -7,7 +7,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{FINE, PROBLEMS, printable, segments, with_path};
+use super::{printable, segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED};
 use crate::store::examine::examine;
 use crate::store::fault::ReadError;
 use crate::store::index::media_type;
@@ -26,14 +28,14 @@ pub struct Ls {
 
 /// Runs it.
 pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
-    let mut code = FINE;
+    let mut code = DONE;
     for path in segments(&arguments.paths)? {
         let mut reader = match SegmentReader::open(&path) {
             Ok(reader) => reader,
             Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
             Err(damage) => {
-                eprintln!("{}: {damage}", path.display());
-                code = PROBLEMS;
+                tell!("{}: {damage}", path.display());
+                code = FAILED;
                 continue;
             }
         };
@@ -47,8 +49,8 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 Ok(Some(found)) => found,
                 Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
                 Err(damage) => {
-                    eprintln!("{}: {damage}", path.display());
-                    code = PROBLEMS;
+                    tell!("{}: {damage}", path.display());
+                    code = FAILED;
                     continue;
                 }
             };

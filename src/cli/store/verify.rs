@@ -5,7 +5,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{FINE, PROBLEMS, printable, segments, with_path};
+use super::{printable, segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED};
 use crate::store::verify::verify_file;
 
 /// Arguments of `store verify`.
@@ -43,11 +45,11 @@ pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
             )?;
         }
         for note in &report.notes {
-            eprintln!("{}: note: {note}", path.display());
+            tell!("{}: note: {note}", path.display());
         }
     }
-    eprintln!(
+    tell!(
         "{files} files, {records} records, {digests} digests, {index_lines} index lines checked: {problems} problems"
     );
-    Ok(if problems == 0 && files > 0 { FINE } else { PROBLEMS })
+    Ok(if problems == 0 && files > 0 { DONE } else { FAILED })
 }
