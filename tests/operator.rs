@@ -14,3 +14,4 @@ mod output;
 mod panics;
 mod robots;
 mod stop;
+mod stores;

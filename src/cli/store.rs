@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 use crate::boot::is_crawl;
+use crate::store::folder::Folder;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -65,21 +66,27 @@ fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     Ok(if recovered.damaged == 0 && recovered.records > 0 { DONE } else { FAILED })
 }
 
-/// All segments under all paths; an error names the path. A directory without segments must be a crawl: of any other,
-/// an empty list would be misleading.
+/// All segments under all paths.
 fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
+    folder(paths).map(|folder| folder.segments)
+}
+
+/// What lies under all paths; an error names the path. A directory without segments must be a crawl: of any other, an
+/// empty list would be misleading.
+fn folder(paths: &[PathBuf]) -> io::Result<Folder> {
+    let mut all = Folder::default();
     for path in paths {
-        let found = crate::store::read::find_segments(path).map_err(|error| with_path(path, &error))?;
-        if found.is_empty() && !is_crawl(path) {
+        let found = Folder::list(path)?;
+        if found.segments.is_empty() && !is_crawl(path) {
             let why =
                 "neither a crawl (no crawl.json) nor a directory of segments (no *.warc, *.warc.gz or *.warc.zst)";
             return Err(with_path(path, &io::Error::other(why)));
         }
-        if found.is_empty() {
+        if found.segments.is_empty() {
             tell!("{}: no segments yet", path.display());
         }
-        all.extend(found);
+        all.segments.extend(found.segments);
+        all.oddities.extend(found.oddities);
     }
     Ok(all)
 }

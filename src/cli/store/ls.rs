@@ -1,8 +1,8 @@
 //! `store ls`: one line a capture.
 //!
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion; `--records` shows all, with the type first and the offset last. Damage goes to stderr and the list
-//! goes on behind it.
+//! conversion; `--records` shows all, with the type first and the offset last. Damage, and a file without a record,
+//! go to stderr, and the list goes on behind them.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -39,6 +39,7 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 continue;
             }
         };
+        let mut has_any = path.extension().is_some_and(|suffix| suffix == "open");
         loop {
             let result = reader.next_record().and_then(|record| match record {
                 None => Ok(None),
@@ -50,10 +51,11 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
                 Err(damage) => {
                     tell!("{}: {damage}", path.display());
-                    code = FAILED;
+                    (code, has_any) = (FAILED, true);
                     continue;
                 }
             };
+            has_any = true;
             let kind = record.head.kind();
             if !arguments.records && !matches!(kind.as_str(), "response" | "revisit" | "resource" | "conversion") {
                 continue;
@@ -80,6 +82,10 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 write!(out, "\t{}", record.offset)?;
             }
             writeln!(out)?;
+        }
+        if !has_any {
+            tell!("{}: the file holds no record", path.display());
+            code = FAILED;
         }
     }
     Ok(code)
