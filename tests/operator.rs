@@ -6,8 +6,12 @@
 mod budget;
 mod disk;
 mod folders;
+mod hangup;
+mod limits;
 mod listings;
 mod mistakes;
+mod output;
 mod panics;
 mod robots;
 mod stop;
+mod stores;

@@ -62,6 +62,9 @@ pub enum DirError {
     /// The system refuses.
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Io(PathBuf, io::Error),
+    /// Something else has its name.
+    #[error("{path} is no directory; give an empty or a new directory", path = .0.display())]
+    NoDirectory(PathBuf),
     /// It is not empty, and not a crawl.
     #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
     Foreign(PathBuf),
@@ -107,6 +110,9 @@ impl CrawlDir {
     /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
+        if root.exists() && !root.is_dir() {
+            return Err(DirError::NoDirectory(root.to_owned()));
+        }
         let held = read_manifest(root)?;
         if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
             return Err(DirError::Foreign(root.to_owned()));

@@ -12,6 +12,6 @@ mod start;
 
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted, is_crawl};
-pub use limits::{cpu_time, forget_rss_bytes_max, raise_file_limit, rss_bytes, rss_bytes_max};
+pub use limits::{cpu_time, forget_rss_bytes_max, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
 pub use seeds::{SeedError, read_seeds};
 pub use start::{BootError, Crawl, Order};

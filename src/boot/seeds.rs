@@ -24,7 +24,9 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     let (mut seeds, mut errors) = (Vec::new(), Vec::new());
     let mut take = |place: String, text: &str| match seed::parse(text) {
         Ok(url) => seeds.push(url),
-        Err(why) => errors.push(SeedError { place, why: format!("\"{}\": {why}", shortened(text)) }),
+        Err(why) => {
+            errors.push(SeedError { place, why: format!("\"{}\": {why}", shortened(&seed::without_password(text))) })
+        }
     };
     for (index, text) in arguments.iter().enumerate() {
         take(format!("seed {}", index + 1), text.trim());
@@ -32,10 +34,17 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     let mut unread = Vec::new();
     for file in files {
         let file = file.as_ref();
-        let why = match read(file) {
-            Ok(text) => {
+        let mut place = file.display().to_string();
+        let bytes = read(file);
+        let why = match bytes.as_deref().map(str::from_utf8) {
+            Ok(Err(error)) => {
+                let before = bytes.as_deref().unwrap_or_default().get(..error.valid_up_to()).unwrap_or_default();
+                place = format!("{place}:{}", memchr::memchr_iter(b'\n', before).count() + 1);
+                "not UTF-8; expected URLs in UTF-8, one a line".to_owned()
+            }
+            Ok(Ok(text)) => {
                 // Editors on Windows put a byte order mark first.
-                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+                let text = text.strip_prefix('\u{feff}').unwrap_or(text);
                 let lines = text.lines().map(str::trim).enumerate();
                 let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
                 if lines.peek().is_some() {
@@ -47,7 +56,7 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
             }
             Err(error) => error.to_string(),
         };
-        unread.push(SeedError { place: file.display().to_string(), why });
+        unread.push(SeedError { place, why });
     }
     errors.append(&mut unread);
     let mut known = std::collections::HashSet::new();
@@ -55,14 +64,13 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
     if errors.is_empty() { Ok(seeds) } else { Err(errors) }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text)?;
-        return Ok(text);
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes)?;
+        return Ok(bytes);
     }
-    std::fs::File::open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    std::fs::read(path)
 }
 
 fn shortened(text: &str) -> String {

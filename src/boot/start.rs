@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
-use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, key_name};
+use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, is_crawl, key_name};
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{Config, PartitionKey};
@@ -58,7 +58,8 @@ impl BootError {
     pub fn is_order(&self) -> bool {
         match self {
             BootError::Order(_) => true,
-            BootError::Dir(error) => !matches!(error, DirError::Io(..)),
+            BootError::Dir(DirError::Io(_, error)) => error.kind() == std::io::ErrorKind::NotADirectory,
+            BootError::Dir(_) => true,
             BootError::System(_) => false,
         }
     }
@@ -94,6 +95,9 @@ impl Crawl {
             partition_key: config.partition.key,
             agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
         };
+        if new && is_crawl(&dir) {
+            return Err(DirError::NotNew(dir).into());
+        }
         // A crawl is not begun without a seed; one that is there already needs none.
         let is_new = new || !dir.join("crawl.json").exists();
         if seeds.is_empty() && is_new {
@@ -125,12 +129,13 @@ impl Crawl {
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
     ) -> Result<Crawl, BootError> {
-        let system = |error: std::io::Error| BootError::System(error.to_string());
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
         let key = if manifest.partition_key == "host" { PartitionKey::Host } else { PartitionKey::Site };
         let partition = Partition { key, shards };
-        let control = Arc::new(Control::new(shards).map_err(system)?);
+        let control = Arc::new(Control::new(shards).map_err(|error| {
+            BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
+        })?);
         let ledger = Arc::new(Ledger::new(LEDGER_SLOTS));
         let user_agent = config.agent.user_agent();
         let all_seeds = dir.remember_seeds(&seeds)?;
@@ -169,7 +174,7 @@ impl Crawl {
         for task in tasks {
             let index = task.setup.index;
             let cpu = cpus::of_shard(cpus, index);
-            let thread = thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
+            let thread = super::spawn(format!("shard-{index}"), move || {
                 if let Some(cpu) = cpu {
                     core_affinity::set_for_current(cpu);
                 }
@@ -179,7 +184,7 @@ impl Crawl {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     control.advance(Phase::Close);
-                    return Err(system(error));
+                    return Err(BootError::System(error));
                 }
             }
         }

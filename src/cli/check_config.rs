@@ -4,14 +4,12 @@
 //! from a crash. Errors go to stderr, one line each; what was asked for goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::MISTAKE;
+use super::output::{self, tell};
 use crate::config::{Config, ConfigError};
-
-/// Exit code for an operator's mistake.
-const MISTAKE: u8 = 2;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -41,7 +39,7 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
         Ok(_) => print("ok\n"),
         Err(errors) => {
             for error in errors {
-                eprintln!("{error}");
+                tell!("{error}");
             }
             ExitCode::from(MISTAKE)
         }
@@ -77,14 +75,6 @@ pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// A closed pipe is the reader's choice (`| head`), any other error a failure.
 fn print(text: &str) -> ExitCode {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            eprintln!("ringcrawl: cannot write to stdout: {error}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    ExitCode::from(output::print(text))
 }

@@ -2,7 +2,8 @@
 //!
 //! Decides: what the arguments mean, in which order settings win (file, then `--set`, then the named options), and
 //! what an interrupt does: the first drains (fetches under way end, everything is written), the second leaves the
-//! fetches under way, a third ends the process as the system does it.
+//! fetches under way, a third ends the process as the system does it. A hangup drains and never does more, since shell
+//! and kernel may each send one when a connection is lost; under `nohup` it does nothing.
 //! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
 
 use std::io::IsTerminal;
@@ -12,14 +13,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
 use crate::boot::{self, BootError, Crawl, Order};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::shard::Phase;
 use crate::stats::Totals;
 
 use super::check_config;
+use super::output::{self, tell};
 use super::progress::Progress;
 use super::summary::Summary;
+use super::{DONE, FAILED, MISTAKE, json};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -40,16 +45,16 @@ pub struct CrawlArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// CPUs of the shards, such as 1-7 (crawl.cpus).
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub cpus: Option<String>,
     /// Number of shards (crawl.shards); one per CPU when not given.
-    #[arg(long, value_name = "N")]
-    pub shards: Option<u32>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub shards: Option<String>,
     /// End after this many pages (crawl.pages_max).
-    #[arg(long, value_name = "N")]
-    pub pages_max: Option<u64>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub pages_max: Option<String>,
     /// End after this time, such as 10m (crawl.time_max).
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub time_max: Option<String>,
     /// Refuse to resume: the directory must hold no crawl.
     #[arg(long)]
@@ -65,13 +70,13 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
         Ok(order) => match drive(order) {
             Ok(outcome) => outcome.report(arguments.json.as_deref()),
             Err(error) => {
-                eprintln!("ringcrawl: {error}");
-                ExitCode::from(if error.is_order() { 2 } else { 1 })
+                tell!("ringcrawl: {error}");
+                ExitCode::from(if error.is_order() { MISTAKE } else { FAILED })
             }
         },
         Err(complaints) => {
-            complaints.iter().for_each(|complaint| eprintln!("ringcrawl: {complaint}"));
-            ExitCode::from(2)
+            complaints.iter().for_each(|complaint| tell!("ringcrawl: {complaint}"));
+            ExitCode::from(MISTAKE)
         }
     }
 }
@@ -84,22 +89,18 @@ fn order(arguments: &CrawlArguments) -> Result<Order, Vec<String>> {
     };
     let set_pair = |pair: &String| check_config::set(&mut config, pair).err().map(|error| error.to_string());
     let mut complaints: Vec<String> = arguments.set.iter().filter_map(set_pair).collect();
-    let mut set = |key: &str, value: &str| {
-        if let Err(error) = config.set(key, value) {
-            complaints.push(error.to_string());
+    for (option, key, value) in [
+        ("--cpus", "crawl.cpus", &arguments.cpus),
+        ("--shards", "crawl.shards", &arguments.shards),
+        ("--pages-max", "crawl.pages_max", &arguments.pages_max),
+        ("--time-max", "crawl.time_max", &arguments.time_max),
+    ] {
+        if let Some(Err(error)) = value.as_deref().map(|value| config.set(key, value)) {
+            complaints.push(ConfigError { file: option.to_owned(), ..error }.to_string());
         }
-    };
-    if let Some(cpus) = &arguments.cpus {
-        set("crawl.cpus", cpus);
     }
-    if let Some(shards) = arguments.shards {
-        set("crawl.shards", &shards.to_string());
-    }
-    if let Some(pages_max) = arguments.pages_max {
-        set("crawl.pages_max", &pages_max.to_string());
-    }
-    if let Some(time_max) = &arguments.time_max {
-        set("crawl.time_max", time_max);
+    if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, Some(&arguments.dir))) {
+        complaints.push(wrong);
     }
     let seeds = boot::read_seeds(&arguments.seeds, &arguments.seed_files)
         .map_err(|errors| complaints.extend(errors.iter().map(ToString::to_string)))
@@ -121,34 +122,22 @@ pub struct Ended {
 
 impl Ended {
     fn report(self, json: Option<&std::path::Path>) -> ExitCode {
-        eprint!("{}", self.summary.human());
-        let mut code = ExitCode::SUCCESS;
-        if let Some(path) = json {
-            let text = serde_json::to_string_pretty(&self.summary.json()).unwrap_or_default();
-            let written = if path == std::path::Path::new("-") {
-                println!("{text}");
-                Ok(())
-            } else {
-                std::fs::write(path, text + "\n")
-            };
-            if let Err(error) = written {
-                eprintln!("ringcrawl: {}: {error}", path.display());
-                code = ExitCode::FAILURE;
-            }
-        }
-        if let Some(failure) = self.failure {
-            eprintln!("ringcrawl: {failure}");
-            eprintln!("ringcrawl: the crawl stopped; what was fetched is kept, and the same command goes on with it");
-            code = ExitCode::FAILURE;
-        }
-        code
+        output::text(&self.summary.human());
+        let written = json.map_or(DONE, |path| json::write(path, &self.summary.json()));
+        let Some(failure) = self.failure else { return ExitCode::from(written) };
+        tell!("ringcrawl: {failure}");
+        tell!(
+            "ringcrawl: the crawl stopped; what is on disk is kept, and the same command goes on with it\n\
+             ringcrawl: the summary counts what was fetched: what of it is not on disk will be fetched again"
+        );
+        ExitCode::from(FAILED)
     }
 }
 
 /// Runs a crawl to its end, with progress on standard error.
 pub fn drive(order: Order) -> Result<Ended, BootError> {
     let pages_max = order.config.crawl.pages_max;
-    let interrupts = interrupts().map_err(|error| BootError::System(error.to_string()))?;
+    let interrupts = interrupts().map_err(BootError::System)?;
     let mut crawl = Crawl::start(order)?;
     let shards = crawl.control().shards().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
@@ -176,7 +165,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
     let elapsed = begun.elapsed();
     progress.finish();
     for note in crawl.control().take_notes() {
-        eprintln!("{note}");
+        tell!("{note}");
     }
     let totals = Totals::sum(&crawl.control().totals());
     let failure = crawl.finish().err();
@@ -200,19 +189,24 @@ pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
     }
 }
 
-/// Counts SIGINT and SIGTERM; the third is left to the system's own action.
-pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
+/// Counts SIGINT and SIGTERM; the third is left to the system's own action. SIGHUP counts as the first, and as none where
+/// it is ignored.
+pub(super) fn interrupts() -> Result<Arc<AtomicUsize>, String> {
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
-    let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    let hangup = (!boot::is_ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+        .map_err(|error| format!("signals cannot be waited for: {error}"))?;
+    let wait = move || {
         for signal in signals.forever() {
-            if seen.fetch_add(1, Ordering::Relaxed) >= 2 {
+            if signal == SIGHUP {
+                seen.fetch_max(1, Ordering::Relaxed);
+            } else if seen.fetch_add(1, Ordering::Relaxed) >= 2 {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
         }
-    })?;
-    Ok(count)
+    };
+    boot::spawn("signals".to_owned(), wait).map(|_| count)
 }
 
 const POLL: Duration = Duration::from_millis(25);

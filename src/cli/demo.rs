@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::crawl::{self, Ended};
+use super::output::{self, tell};
+use super::{DONE, FAILED};
 use crate::boot::Order;
 use crate::config::{Config, ConfigError};
 use crate::store::index::Entry;
@@ -43,7 +45,7 @@ pub fn run(arguments: Demo) -> ExitCode {
     match demo(&arguments) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("ringcrawl: {error}");
+            tell!("ringcrawl: {error}");
             ExitCode::FAILURE
         }
     }
@@ -61,9 +63,13 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     };
     let watched = ServerConfig { watch: true, ..ServerConfig::default() };
     let web = Server::start(model, watched).map_err(|error| format!("the synthetic web did not start: {error}"))?;
-    eprintln!(
+    tell!(
         "A synthetic web of {} pages on {} sites is up on loopback: http on port {}, https on {}, names from {}.",
-        arguments.pages, arguments.sites, web.http_port, web.https_port, web.dns
+        arguments.pages,
+        arguments.sites,
+        web.http_port,
+        web.https_port,
+        web.dns
     );
     let base = std::env::temp_dir().join(format!("ringcrawl-demo-{}", std::process::id()));
     let dir = arguments.dir.clone().unwrap_or_else(|| base.clone());
@@ -75,18 +81,18 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     let ended = crawl::drive(order).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&ca_file);
     let Ended { summary, failure } = ended?;
-    eprint!("{}", summary.human());
+    output::text(&summary.human());
     if let Some(failure) = failure {
         return Err(failure);
     }
-    eprintln!("\nComputing the truth from the web's definition, without a request ...");
+    tell!("\nComputing the truth from the web's definition, without a request ...");
     let truth = truth::reachable(web.model(), &seeds).map_err(|error| error.to_string())?;
     let stored = stored(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = web.stop();
     let check = Check::new(&truth, &stored);
-    eprint!("{}", check.text());
+    output::text(&check.text());
     let watch = report.watch.unwrap_or_default();
-    eprintln!(
+    tell!(
         "  the servers saw     {} requests, {} of them for a page a second time, {} that robots.txt forbids,\n\
          \x20                     {} before robots.txt, {} for addresses that only a wrong parser finds;\n\
          \x20                     never more than {} at once for one host",
@@ -101,12 +107,10 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         && watch.double_fetches + watch.before_robots + report.denied + report.traps == 0
         && summary.ended == "finished";
     if summary.ended != "finished" {
-        eprintln!("The crawl was {}: what is missing above was not reached.", summary.ended);
+        tell!("The crawl was {}: what is missing above was not reached.", summary.ended);
     }
-    if let Some(seed) = seeds.first() {
-        next_steps(&dir, seed.as_str());
-    }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let told = seeds.first().map_or(DONE, |seed| output::print(&next_steps(&dir, seed.as_str())));
+    Ok(ExitCode::from(if good { told } else { FAILED }))
 }
 
 fn config(shards: u32, dns: &str, ca_file: &Path) -> Result<Config, ConfigError> {
@@ -191,10 +195,10 @@ impl Check {
     }
 }
 
-fn next_steps(dir: &Path, seed: &str) {
+fn next_steps(dir: &Path, seed: &str) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "ringcrawl".to_owned());
     let dir = dir.display();
-    println!(
+    format!(
         "\nLook at the result:\n  \
          {program} store ls {dir} | head           # what was fetched\n  \
          {program} store cat {dir} {seed}   # one page\n  \
@@ -203,6 +207,6 @@ fn next_steps(dir: &Path, seed: &str) {
          Crawl something of your own (set agent.name, agent.url and agent.email first):\n  \
          {program} check-config --example > my.toml\n  \
          {program} crawl -c my.toml --dir my-crawl https://example.org/\n\
-         When done: rm -r {dir}"
-    );
+         When done: rm -r {dir}\n"
+    )
 }

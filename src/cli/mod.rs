@@ -2,11 +2,15 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory).
 
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nothing can be written: see output")]
+
 mod bench;
 mod check_config;
 mod crawl;
 mod demo;
 mod inspect;
+mod json;
+mod output;
 pub mod progress;
 mod store;
 pub mod summary;
@@ -57,7 +61,11 @@ impl Switch {
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(message) => return ExitCode::from(explain(&message)),
+    };
+    match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Crawl(arguments) => crawl::run(arguments),
         Command::CheckConfig(arguments) => check_config::run(arguments),
@@ -67,3 +75,23 @@ pub fn main() -> ExitCode {
         Command::Web(arguments) => web::run(arguments),
     }
 }
+
+/// Prints what clap has to say, a mistake or the help that was asked for; the exit code.
+fn explain(message: &clap::Error) -> u8 {
+    let printed = message.print();
+    match printed {
+        _ if message.use_stderr() => MISTAKE,
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            output::tell!("ringcrawl: cannot write to standard output: {error}");
+            FAILED
+        }
+        _ => DONE,
+    }
+}
+
+/// Exit code of success.
+const DONE: u8 = 0;
+/// Exit code when the system or the disk failed, or a check found something.
+const FAILED: u8 = 1;
+/// Exit code of an operator's mistake.
+const MISTAKE: u8 = 2;

@@ -1,7 +1,8 @@
 //! `ringcrawl store`: reads what was crawled.
 //!
-//! Decides: exit codes (0 fine, 1 problems or nothing found, 2 usage, a path that cannot be read, or a directory that
-//! is no crawl and has no segments). A reader that closes the pipe early, as `head` does, is no error.
+//! Decides: exit codes (0 fine, 1 problems, nothing found, or an output that cannot be written, 2 usage, a path that
+//! cannot be read, or a directory that is no crawl and has no segments). A reader that closes the pipe early, as `head`
+//! does, is no error.
 //! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`), reading (`crate::store`).
 
 mod cat;
@@ -12,7 +13,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::output::{Stdout, tell};
+use super::{DONE, FAILED, MISTAKE};
 use crate::boot::is_crawl;
+use crate::store::folder::Folder;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -38,7 +42,7 @@ enum Command {
 
 /// Runs it.
 pub fn run(arguments: Store) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = Stdout::new();
     let result = match arguments.command {
         Command::Ls(ls) => ls::run(&ls, &mut out),
         Command::Cat(cat) => cat::run(&cat, &mut out),
@@ -47,11 +51,10 @@ pub fn run(arguments: Store) -> ExitCode {
     };
     match result.and_then(|code| out.flush().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("ringcrawl store: {error}");
-            ExitCode::from(USAGE)
-        }
+        Err(error) => ExitCode::from(out.code_of(&error).unwrap_or_else(|| {
+            tell!("ringcrawl store: {error}");
+            MISTAKE
+        })),
     }
 }
 
@@ -60,24 +63,30 @@ fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     let input = std::fs::File::open(file).map_err(|error| with_path(file, &error))?;
     let recovered = crate::store::recover::recover(input, name.strip_suffix(".open").unwrap_or(&name))?;
     out.write_all(&recovered.index)?;
-    Ok(if recovered.damaged == 0 && recovered.records > 0 { FINE } else { PROBLEMS })
+    Ok(if recovered.damaged == 0 && recovered.records > 0 { DONE } else { FAILED })
 }
 
-/// All segments under all paths; an error names the path. A directory without segments must be a crawl: of any other,
-/// an empty list would be misleading.
+/// All segments under all paths.
 fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
+    folder(paths).map(|folder| folder.segments)
+}
+
+/// What lies under all paths; an error names the path. A directory without segments must be a crawl: of any other, an
+/// empty list would be misleading.
+fn folder(paths: &[PathBuf]) -> io::Result<Folder> {
+    let mut all = Folder::default();
     for path in paths {
-        let found = crate::store::read::find_segments(path).map_err(|error| with_path(path, &error))?;
-        if found.is_empty() && !is_crawl(path) {
+        let found = Folder::list(path)?;
+        if found.segments.is_empty() && !is_crawl(path) {
             let why =
                 "neither a crawl (no crawl.json) nor a directory of segments (no *.warc, *.warc.gz or *.warc.zst)";
             return Err(with_path(path, &io::Error::other(why)));
         }
-        if found.is_empty() {
-            eprintln!("{}: no segments yet", path.display());
+        if found.segments.is_empty() {
+            tell!("{}: no segments yet", path.display());
         }
-        all.extend(found);
+        all.segments.extend(found.segments);
+        all.oddities.extend(found.oddities);
     }
     Ok(all)
 }
@@ -90,10 +99,6 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
-
-const FINE: u8 = 0;
-const PROBLEMS: u8 = 1;
-const USAGE: u8 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -4,12 +4,13 @@
 //! scripts need no parser of prose. The truth goes by the same arguments as the server: ports are part of URLs.
 //! Exit codes: 0 stopped by a signal, 1 it could not be served, 2 the arguments make no web.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use super::Switch;
+use super::output::{Stdout, tell};
 use crate::config::Config;
 use crate::url::Url;
 use crate::web::faults::ending::Ending;
@@ -147,7 +148,7 @@ pub fn run(arguments: Web) -> ExitCode {
         // The reader has seen enough, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ringcrawl web: {error}");
+            tell!("ringcrawl web: {error}");
             ExitCode::from(if error.kind() == io::ErrorKind::InvalidInput { 2 } else { 1 })
         }
     }
@@ -256,7 +257,7 @@ fn print_truth(arguments: &Truth) -> io::Result<()> {
         lines.extend(truth.denied.iter().map(|url| (url.as_str(), "denied".to_owned())));
     }
     lines.sort();
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = Stdout::new();
     for (url, status) in lines {
         writeln!(out, "{status}\t{url}")?;
     }
@@ -281,13 +282,13 @@ fn print_page(arguments: &Page) -> io::Result<()> {
         let location = answer.location.map(|location| format!(" to {location}")).unwrap_or_default();
         return Err(io::Error::other(format!("{}: status {}{location}", url.as_str(), answer.status)));
     }
-    let mut out = io::stdout().lock();
+    let mut out = Stdout::new();
     out.write_all(&body)?;
     out.flush()
 }
 
 fn print_line(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = Stdout::new();
     writeln!(out, "{line}")?;
     out.flush()
 }

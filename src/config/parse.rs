@@ -47,9 +47,8 @@ pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash
         reader.blame(None, "", format!("{} bytes; expected at most {FILE_BYTES_MAX}", text.len()));
         return Err(reader.errors);
     }
-    if let Some(document) = reader.syntax()
-        && reader.version(document.as_table())
-    {
+    if let Some(document) = reader.syntax() {
+        reader.version(document.as_table());
         reader.tables(document.as_table());
         reader.rules(rules);
     }
@@ -116,20 +115,15 @@ impl Reader<'_> {
         Some([before, &spaces, after].concat())
     }
 
-    /// Whether the file is of the form that is read here; of another form, nothing else is worth saying.
-    fn version(&mut self, root: &dyn TableLike) -> bool {
-        match root.get("version") {
-            None => true,
-            Some(item) if item.as_integer() == Some(VERSION) => true,
-            Some(item) => {
-                let message = match item.as_integer() {
-                    Some(other) => format!("config is of version {other}, this ringcrawl reads version {VERSION}"),
-                    None => format!("this is no number; expected {VERSION}"),
-                };
-                self.blame(item.span(), "version", message);
-                false
-            }
-        }
+    /// Whether the file is of the form that is read here. It is judged as of this form in any case: a wrong number is
+    /// more often a slip than a newer form.
+    fn version(&mut self, root: &dyn TableLike) {
+        let Some(item) = root.get("version").filter(|item| item.as_integer() != Some(VERSION)) else { return };
+        let message = match item.as_integer() {
+            Some(other) => format!("config is of version {other}, this ringcrawl reads version {VERSION}"),
+            None => format!("this is no number; expected {VERSION}"),
+        };
+        self.blame(item.span(), "version", message);
     }
 
     fn tables(&mut self, root: &dyn TableLike) {

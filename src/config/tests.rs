@@ -167,7 +167,7 @@ fn errors_name_line_key_and_what_is_expected() {
         ("host_delay = \"1s\"", "1: host_delay: unknown table or key (did you mean politeness.host_delay?)"),
         ("[politness]", "1: politness: unknown table or key (did you mean \"politeness\"?)"),
         ("fetch = 1", "1: fetch: the number 1; expected a table, [fetch]"),
-        ("version = 2\nnonsense = 1", "1: version: config is of version 2, this ringcrawl reads version 1"),
+        ("version = 2", "1: version: config is of version 2, this ringcrawl reads version 1"),
         (
             "[agent]\nname = \"bot 2\"",
             "2: agent.name: ' ' is not allowed in a product token; expected 1 to 64 letters, \"_\" or \"-\" (RFC 9309 \

@@ -30,13 +30,20 @@ pub enum RingError {
     /// The kernel or a filter forbids it.
     #[error(
         "the kernel refuses io_uring ({0}): set sysctl kernel.io_uring_disabled=0, and allow io_uring_setup, \
-         io_uring_enter and io_uring_register where a seccomp filter (a container's) forbids them"
+         io_uring_enter and io_uring_register where a seccomp filter (a container's) forbids them; Linux 5.19 or later, \
+         built with io_uring, is needed"
     )]
     Refused(io::Error),
     /// The kernel does not know the flags that came with 5.19.
     #[error("this kernel's io_uring is too old ({0}): Linux 5.19 or later is needed")]
     TooOld(io::Error),
-    /// Memory or descriptors ran out, or something unforeseen.
+    /// The ring may not lock so much memory.
+    #[error(
+        "no memory for io_uring ({0}): raise the limit on locked memory, RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK=), \
+         which the rings of all shards share, or lower crawl.shards or fetch.in_flight_max"
+    )]
+    NoMemory(io::Error),
+    /// Descriptors ran out, or something unforeseen.
     #[error("no io_uring: {0}")]
     Other(io::Error),
 }
@@ -204,6 +211,7 @@ fn explain(error: io::Error) -> RingError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::ENOSYS | libc::EACCES) => RingError::Refused(error),
         Some(libc::EINVAL) => RingError::TooOld(error),
+        Some(libc::ENOMEM) => RingError::NoMemory(error),
         _ => RingError::Other(error),
     }
 }
@@ -280,5 +288,9 @@ mod tests {
         assert!(text.contains("io_uring_disabled"), "{text}");
         let text = explain(io::Error::from_raw_os_error(libc::EINVAL)).to_string();
         assert!(text.contains("5.19"), "{text}");
+        let text = explain(io::Error::from_raw_os_error(libc::ENOSYS)).to_string();
+        assert!(text.contains("seccomp") && text.contains("5.19"), "{text}");
+        let text = explain(io::Error::from_raw_os_error(libc::ENOMEM)).to_string();
+        assert!(text.contains("RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK=)"), "{text}");
     }
 }

@@ -19,6 +19,7 @@
 pub mod digest;
 pub mod examine;
 pub mod fault;
+pub mod folder;
 pub mod frame;
 pub mod head;
 pub mod index;

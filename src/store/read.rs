@@ -12,6 +12,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use super::fault::{Fault, ReadError};
+use super::folder::Folder;
 use super::source::{Coding, FrameTraits, Source};
 use super::warc::{HEAD_BYTES_MAX, HttpHead, RecordHead};
 
@@ -280,30 +281,11 @@ pub fn is_segment_name(name: &str) -> bool {
     [".warc", ".warc.gz", ".warc.zst"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// All WARC files under `path`, sorted by name; `path` itself when it is a file. Looks `DEPTH_MAX` folders deep.
+/// All WARC files under `path`, sorted by name; `path` itself when it is a file.
 pub fn find_segments(path: &Path) -> io::Result<Vec<std::path::PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    let mut folders = vec![(path.to_owned(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() && depth < DEPTH_MAX {
-                folders.push((entry.path(), depth + 1));
-            } else if kind.is_file() && is_segment_name(&entry.file_name().to_string_lossy()) {
-                found.push(entry.path());
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    Folder::list(path).map(|folder| folder.segments)
 }
 
 const TRAILER: &[u8] = b"\r\n\r\n";
 /// Bytes of stray line ends between two records.
 const STRAY_BYTES_MAX: usize = 64 << 10;
-/// A crawl directory has segments two folders down.
-const DEPTH_MAX: u32 = 4;

@@ -2,9 +2,10 @@
 //!
 //! Decides what is a problem: a frame that does not decode or whose checksum is wrong; bytes that are no record; a
 //! record without a line end after it, or without a field that every record must have (WARC 1.1 section 5:
-//! WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; an index that is unsorted or
-//! disagrees with the segment. What is a note: departures of other writers that lose nothing (other line ends between
-//! records; no content size, no checksum, several records in a frame). Our own writer makes neither.
+//! WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; an index that is unsorted,
+//! disagrees with the segment or, in a crawl, is missing. What is a note: departures of other writers that lose nothing
+//! (other line ends between records; no content size, no checksum, several records in a frame). Our own writer makes
+//! neither.
 //! Limits: the first 1,000 problems are kept, the rest counted; an index of at most 1 GiB is compared.
 //! Leaves to others: printing (`cli`).
 
@@ -15,6 +16,7 @@ use std::path::Path;
 
 use super::examine::{Examined, examine};
 use super::fault::ReadError;
+use super::folder::is_of_crawl;
 use super::index::Entry;
 use super::read::{Record, SegmentReader, Trailer};
 use super::recover::entry_of;
@@ -40,19 +42,30 @@ pub struct VerifyReport {
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Offset in the file, in bytes; of an index, the line's number.
-    pub at: u64,
+    /// Where.
+    pub place: Place,
     /// WARC-Record-ID; empty when unknown.
     pub record_id: String,
     /// What is wrong.
     pub what: String,
 }
 
+/// Where a problem is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In the segment, at this offset in bytes.
+    Offset(u64),
+    /// In the index, in this line.
+    IndexLine(u64),
+    /// The index as a whole.
+    Index,
+}
+
 impl VerifyReport {
-    fn add(&mut self, at: u64, record_id: &str, what: impl Into<String>) {
+    fn add(&mut self, place: Place, record_id: &str, what: impl Into<String>) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem { at, record_id: record_id.to_owned(), what: what.into() });
+            self.problems.push(Problem { place, record_id: record_id.to_owned(), what: what.into() });
         }
     }
 
@@ -63,13 +76,16 @@ impl VerifyReport {
     }
 }
 
-/// Checks a file, and the `.cdxj` beside it if there is one.
+/// Checks a file, and the `.cdxj` beside it, which in a crawl must be there.
 pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    let entries = match index_path(path).map(File::open) {
-        Some(Ok(file)) => Some(read_index(file, &mut report)?),
-        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => None,
+    let entries = match index_path(path).map(|index| open_index(&index, path)) {
+        None | Some(Ok(None)) => None,
+        Some(Ok(Some(file))) => Some(read_index(file, &mut report)?),
+        Some(Err(why)) => {
+            report.add(Place::Index, "", format!("index: {why}"));
+            None
+        }
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file = File::open(path)?;
@@ -78,6 +94,21 @@ pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
         verify(file, entries, &name, &mut report)?;
     }
     Ok(report)
+}
+
+/// The index of `segment`; `None` where none is needed. An error says what is there instead.
+fn open_index(index: &Path, segment: &Path) -> Result<Option<File>, String> {
+    match index.metadata() {
+        // Nothing else is opened: a pipe would wait for a writer.
+        Ok(found) if !found.is_file() => Err("no file".to_owned()),
+        Ok(_) => File::open(index).map(Some).map_err(|error| error.to_string()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+        Err(_) if index.is_symlink() => Err("a link that leads nowhere".to_owned()),
+        Err(_) if segment.canonicalize().is_ok_and(|segment| segment.parent().is_some_and(is_of_crawl)) => {
+            Err("there is none".to_owned())
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// The index that belongs to a segment: `X.cdxj` beside `X.warc.zst` or `X.warc.gz`.
@@ -99,14 +130,14 @@ pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<Ent
     while lines.read_until(b'\n', &mut line)? > 0 {
         number += 1;
         if line < before {
-            report.add(number, "", "index: line is out of order");
+            report.add(Place::IndexLine(number), "", "index: line is out of order");
         }
         let text = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\n'));
         match text.and_then(Entry::parse) {
-            None => report.add(number, "", "index: line is malformed"),
+            None => report.add(Place::IndexLine(number), "", "index: line is malformed"),
             Some(entry) => {
                 if entries.insert(entry.offset, (number, entry)).is_some() {
-                    report.add(number, "", "index: two lines for one offset");
+                    report.add(Place::IndexLine(number), "", "index: two lines for one offset");
                 }
             }
         }
@@ -128,7 +159,7 @@ pub fn verify<R: Read + Seek>(
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
         Err(ReadError::Damaged { offset, fault }) => {
-            report.add(offset, "", fault.to_string());
+            report.add(Place::Offset(offset), "", fault.to_string());
             return Ok(());
         }
     };
@@ -138,7 +169,7 @@ pub fn verify<R: Read + Seek>(
             Ok(Some(record)) => record,
             Err(ReadError::Io(error)) => return Err(error),
             Err(ReadError::Damaged { offset, fault }) => {
-                report.add(offset, "", fault.to_string());
+                report.add(Place::Offset(offset), "", fault.to_string());
                 continue;
             }
         };
@@ -151,22 +182,28 @@ pub fn verify<R: Read + Seek>(
                 }
             }
             Err(ReadError::Io(error)) => return Err(error),
-            Err(ReadError::Damaged { offset, fault }) => report.add(offset, record.head.id(), fault.to_string()),
+            Err(ReadError::Damaged { offset, fault }) => {
+                report.add(Place::Offset(offset), record.head.id(), fault.to_string())
+            }
         }
     }
     let mut left = entries.unwrap_or_default().into_values().collect::<Vec<(u64, Entry)>>();
     left.sort_by_key(|(number, _)| *number);
     for (number, entry) in left {
-        report.add(number, "", format!("index: no capture at offset {} for {}", entry.offset, entry.url));
+        report.add(
+            Place::IndexLine(number),
+            "",
+            format!("index: no capture at offset {} for {}", entry.offset, entry.url),
+        );
     }
     if report.records == 0 && report.problem_count == 0 {
-        report.add(0, "", "the file holds no record");
+        report.add(Place::Offset(0), "", "the file holds no record");
     }
     Ok(())
 }
 
 fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &mut VerifyReport) {
-    let (at, id) = (record.offset, record.head.id());
+    let (at, id) = (Place::Offset(record.offset), record.head.id());
     for name in ["WARC-Type", "WARC-Record-ID", "WARC-Date"] {
         if record.head.get(name).is_none_or(str::is_empty) {
             report.add(at, id, format!("{name} is missing"));
@@ -198,8 +235,8 @@ fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &m
 
 fn check_entry(record: &Record, examined: &Examined, filename: &str, entries: &mut Entries, report: &mut VerifyReport) {
     let Some((_, expected)) = entry_of(record, examined, filename) else { return };
-    let (at, id) = (record.offset, record.head.id());
-    let Some((_, entry)) = entries.remove(&at) else {
+    let (at, id) = (Place::Offset(record.offset), record.head.id());
+    let Some((_, entry)) = entries.remove(&record.offset) else {
         report.add(at, id, "index: no line for this capture");
         return;
     };

@@ -110,9 +110,9 @@ fn the_summary_is_there_in_full() {
     let elapsed = json["elapsed_seconds"].as_f64().expect("seconds");
     let rate = json["pages"].as_f64().expect("pages") / elapsed;
     assert!((json["pages_per_second"].as_f64().expect("a rate") - rate).abs() < 0.01 * rate, "{json:#}");
-    // Where it cannot be written, that is the failure, after a crawl that is whole.
-    let nowhere = folder.at("missing/summary.json");
-    run(&["crawl", "--dir", &dir, "-c", &config, "--json", &nowhere]).expect(1).says(&[&nowhere, "No such file"]);
+    // Where it cannot be written after all, that is the failure, after a crawl that is whole.
+    let resume = ["crawl", "--dir", &dir, "-c", &config, "--json", "/dev/full"];
+    run(&resume).expect(1).says(&["finished after", "--json: /dev/full: No space left"]);
 }
 
 #[test]

@@ -48,9 +48,10 @@ fn directories_of_others() {
         folder.file("crawl/crawl.json", manifest);
         refused(&folder, &[], &["crawl.json", word]);
     }
-    // A file where a directory is wanted is the system's word, and is left alone.
+    // A file where a directory is wanted is left alone.
     let file = folder.file("file", "precious");
-    run(&["crawl", SEED, "--dir", &file]).expect(1).says(&[&file, "Not a directory"]);
+    run(&["crawl", SEED, "--dir", &file]).expect(2).says(&[&file, "is no directory"]);
+    run(&["crawl", SEED, "--dir", &format!("{file}/crawl")]).expect(2).says(&[&file, "Not a directory"]);
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
 }
 
@@ -64,6 +65,7 @@ fn crawls_begun_with_other_settings() {
     refused(&folder, &["--new"], &["holds a crawl already, and a new one was asked for"]);
     // What was fixed needs not be said again, and may be.
     let dir = folder.at("crawl");
+    run(&["crawl", "--new", "--dir", &dir]).expect(2).says(&[&dir, "holds a crawl already"]);
     run(&["crawl", SEED, "--dir", &dir]).expect(0);
     run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(0);
 }

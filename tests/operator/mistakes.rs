@@ -32,6 +32,8 @@ fn seeds_that_are_none() {
     );
     assert_eq!(ended.err.lines().count(), 3, "good seeds are not named: {}", ended.err);
     refused(&folder, &[], &["no seeds", "--seeds FILE"]);
+    let ended = refused(&folder, &["http://me:secret@127.0.0.1:9/"], &["seed 1: \"http://me:…@", "set http.auth"]);
+    assert!(!ended.err.contains("secret"), "a password in a log: {}", ended.err);
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn files_of_seeds_that_are_none() {
     let ended = refused(&folder, &["--seeds", &missing], &["missing.txt", "No such file"]);
     assert!(!ended.err.contains("\"\""), "a text that is not there is not quoted: {}", ended.err);
     refused(&folder, &["--seeds", &itself], &[&itself, "Is a directory"]);
-    refused(&folder, &["--seeds", &folder.at("binary.txt")], &["binary.txt", "UTF-8"]);
+    refused(&folder, &["--seeds", &folder.at("binary.txt")], &["binary.txt:2: not UTF-8"]);
     // Named also when there are other seeds: who names a file expects its seeds to be crawled.
     refused(&folder, &["--seeds", &empty], &["empty.txt", "no seed"]);
     refused(&folder, &["--seeds", &comments, SEED], &["comments.txt", "no seed"]);
@@ -68,8 +70,11 @@ fn settings_that_are_wrong() {
         ],
     );
     let newer = folder.file("newer.toml", "# ours\nversion = 2\nnever_heard_of = 1\n");
-    let ended = refused(&folder, &[SEED, "-c", &newer], &["newer.toml:2: version: config is of version 2"]);
-    assert_eq!(ended.err.lines().count(), 1, "of another version nothing else is judged: {}", ended.err);
+    refused(
+        &folder,
+        &[SEED, "-c", &newer],
+        &["newer.toml:2: version: config is of version 2", "newer.toml:3: never_heard_of: unknown table or key"],
+    );
     let broken = folder.file("broken.toml", "[crawl]\nshards = = 2\n");
     refused(&folder, &[SEED, "-c", &broken], &["broken.toml:2:"]);
     refused(&folder, &[SEED, "-c", &folder.at("missing.toml")], &["missing.toml", "No such file"]);
@@ -102,8 +107,34 @@ fn settings_on_the_command_line_that_are_wrong() {
     refused(&folder, &[SEED, "--shards", "5000"], &["crawl.shards: 5_000 is out of range"]);
     refused(&folder, &[SEED, "--cpus", "4095"], &["crawl.cpus: CPU 4095 is not given to this process"]);
     refused(&folder, &[SEED, "--cpus", "3-1"], &["crawl.cpus"]);
+    refused(&folder, &[SEED, "--cpus", "-1"], &["--cpus: crawl.cpus: ", "expected CPU numbers"]);
+    for (option, key) in [("--pages-max", "crawl.pages_max"), ("--shards", "crawl.shards")] {
+        for value in ["x", "-1", "1.5"] {
+            refused(&folder, &[SEED, option, value], &[&format!("{option}: {key}: "), "expected a whole number"]);
+        }
+    }
     refused(&folder, &[SEED, "--set", "fetch.connect_timeout=2m"], &["fetch.connect_timeout", "fetch.deadline"]);
     refused(&folder, &[SEED, "--no-such-option"], &["--no-such-option"]);
+}
+
+/// What cannot be written at the end is told at the beginning.
+#[test]
+fn summaries_that_have_no_place() {
+    let folder = Folder::new("json");
+    std::fs::create_dir(folder.at("folder")).expect("a folder");
+    let file = folder.file("file", "precious");
+    let missing = folder.at("missing/x.json");
+    for (path, word) in [
+        (missing.clone(), "No such file"),
+        (folder.at("folder"), "Is a directory"),
+        (format!("{file}/x.json"), "Not a directory"),
+    ] {
+        refused(&folder, &[SEED, "--json", &path], &[&format!("--json: {path}: {word}")]);
+    }
+    // Nothing is left behind, either, when the crawl is refused for another reason.
+    refused(&folder, &["--json", &folder.at("x.json")], &["no seeds"]);
+    refused(&folder, &[SEED, "--shards", "5000", "--json", &file], &["crawl.shards"]);
+    run(&["bench", "--json", &missing]).expect(2).says(&[&format!("--json: {missing}: No such file")]);
 }
 
 #[test]

@@ -20,17 +20,18 @@ mod table;
 mod verdict;
 mod workload;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::layout::Layout;
 use self::rig::{Failed, Run};
 use self::workload::{Plan, Workload};
-use super::Switch;
+use super::output::{self, tell};
+use super::{DONE, FAILED, MISTAKE, Switch, json};
 use crate::config::read_duration;
 use crate::time::Duration;
 
@@ -87,29 +88,32 @@ pub struct BenchArguments {
 
 /// Runs it.
 pub fn run(arguments: BenchArguments) -> ExitCode {
+    if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, None)) {
+        return complain(&wrong, MISTAKE);
+    }
     let interrupts = match super::crawl::interrupts() {
         Ok(interrupts) => interrupts,
-        Err(error) => return complain(&error.to_string(), 1),
+        Err(error) => return complain(&error, FAILED),
     };
     let measured = if arguments.repeat > 1 { repeated(&arguments, &interrupts) } else { once(&arguments, interrupts) };
     let (figures, good) = match measured {
         Ok(measured) => measured,
-        Err(Failed::Order(what)) => return complain(&what, 2),
-        Err(Failed::Run(what)) => return complain(&what, 1),
+        Err(Failed::Order(what)) => return complain(&what, MISTAKE),
+        Err(Failed::Run(what)) => return complain(&what, FAILED),
     };
-    if let Some(path) = &arguments.json
-        && let Err(error) = write(path, &figures)
-    {
-        return complain(&format!("--json: {}: {error}", path.display()), 1);
+    let written = arguments.json.as_deref().map_or(DONE, |path| json::write(path, &figures));
+    if good {
+        ExitCode::from(written)
+    } else {
+        complain("the run was not what its workload says: see NOT SO above", FAILED)
     }
-    if good { ExitCode::SUCCESS } else { complain("the run was not what its workload says: see NOT SO above", 1) }
 }
 
 /// The figures of one run, and whether every check holds.
 fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Value, bool), Failed> {
     let layout = Layout::new(arguments.shards, &arguments.cpus, &arguments.web_cpus).map_err(Failed::Order)?;
     if layout.is_shared() {
-        eprintln!("The web and the shards share a CPU: what a second shows is both together; CPU times are apart.");
+        tell!("The web and the shards share a CPU: what a second shows is both together; CPU times are apart.");
     }
     let run = Run {
         plan: Plan::new(arguments),
@@ -120,7 +124,7 @@ fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Val
         interrupts,
     };
     let figures = run.run()?;
-    eprint!("{}", table::of(&figures));
+    output::text(&table::of(&figures));
     let good = figures.checks.iter().all(|check| check.holds);
     let figures = serde_json::to_value(&figures).map_err(|error| Failed::Run(error.to_string()))?;
     Ok((figures, good))
@@ -129,29 +133,20 @@ fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Val
 /// The medians of several runs with the runs themselves.
 fn repeated(arguments: &BenchArguments, interrupts: &AtomicUsize) -> Result<(Value, bool), Failed> {
     let runs = repeat::run(arguments.repeat, &dir(arguments), interrupts).map_err(Failed::Run)?;
-    eprint!("{}", repeat::table(&runs));
+    output::text(&repeat::table(&runs));
     let holds = |run: &Value| {
         let checks = run.get("checks").and_then(Value::as_array);
         checks.is_some_and(|checks| checks.iter().all(|check| check.get("holds") == Some(&Value::Bool(true))))
     };
     let good = runs.iter().all(holds);
-    Ok((json!({ "median": repeat::median(&runs), "runs": runs }), good))
+    Ok((serde_json::json!({ "median": repeat::median(&runs), "runs": runs }), good))
 }
 
 fn dir(arguments: &BenchArguments) -> PathBuf {
     arguments.dir.clone().unwrap_or_else(std::env::temp_dir)
 }
 
-fn write(path: &Path, figures: &Value) -> std::io::Result<()> {
-    let text = serde_json::to_string_pretty(figures)? + "\n";
-    if path == Path::new("-") {
-        print!("{text}");
-        return Ok(());
-    }
-    std::fs::write(path, text)
-}
-
 fn complain(what: &str, code: u8) -> ExitCode {
-    eprintln!("ringcrawl: {what}");
+    tell!("ringcrawl: {what}");
     ExitCode::from(code)
 }

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value};
 
+use crate::cli::output::tell;
+
 /// Runs this command `times` times, with its figures in a file; those of all runs. Stops early when asked to.
 pub fn run(times: u32, dir: &Path, interrupts: &AtomicUsize) -> Result<Vec<Value>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let file = Removed(dir.join(format!("ringcrawl-bench-{}.json", std::process::id())));
     let mut runs = Vec::new();
     for number in 1..=times {
-        eprintln!("run {number} of {times}");
+        tell!("run {number} of {times}");
         // What comes last wins.
         let status = Command::new(&program)
             .args(std::env::args_os().skip(1))

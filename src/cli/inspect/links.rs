@@ -5,10 +5,12 @@
 //! counted on standard error.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::cli::FAILED;
+use crate::cli::output::{Stdout, tell};
 use crate::links::{self, Kind, Kinds};
 use crate::url::Absolute;
 
@@ -33,21 +35,19 @@ const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs it.
 pub fn run(arguments: Links) -> ExitCode {
-    match print(&arguments) {
+    let mut stdout = Stdout::new();
+    match print(&arguments, &mut stdout) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough (`| head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(error) => ExitCode::from(stdout.code_of(&error).unwrap_or_else(|| {
             let file = arguments.file.as_deref().map_or("standard input".into(), |file| file.to_string_lossy());
-            eprintln!("ringcrawl: {file}: {error}");
-            ExitCode::FAILURE
-        }
+            tell!("ringcrawl: {file}: {error}");
+            FAILED
+        })),
     }
 }
 
-fn print(arguments: &Links) -> io::Result<()> {
+fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
     let body = read(arguments)?;
-    let mut stdout = BufWriter::new(io::stdout().lock());
     let mut written = Ok(());
     let content_type = arguments.content_type.as_deref();
     let summary = links::scan_raw(&body, content_type, &arguments.base, &arguments.kinds, &mut |link| {
@@ -60,7 +60,7 @@ fn print(arguments: &Links) -> io::Result<()> {
     written?;
     stdout.flush()?;
     if summary.bad > 0 {
-        eprintln!("ringcrawl: {} references are no URL", summary.bad);
+        tell!("ringcrawl: {} references are no URL", summary.bad);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +17,7 @@ use base64::Engine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::cli::output::{self, tell};
 use crate::http::{self, HttpError, Limits, Method, Progress, ResponseReader};
 
 /// Arguments of the subcommand.
@@ -54,15 +55,12 @@ pub fn run(arguments: Response) -> ExitCode {
         Ok(response) => response,
         Err(error) => {
             let name = arguments.file.as_deref().map_or("standard input".into(), |path| path.display().to_string());
-            eprintln!("ringcrawl: {name}: {error}");
+            tell!("ringcrawl: {name}: {error}");
             return ExitCode::from(2);
         }
     };
     let object = describe(response, arguments.decode, limits);
-    match writeln!(io::stdout().lock(), "{object}") {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    ExitCode::from(output::print(&format!("{object}\n")))
 }
 
 /// Feeds what `source` has to a reader, no further than the response goes.

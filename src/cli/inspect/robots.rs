@@ -13,6 +13,7 @@ use base64::Engine;
 use serde::{Deserialize, Serialize};
 
 use super::url::jsonl;
+use crate::cli::output::{self, tell};
 use crate::robots::{Rules, path_of};
 
 /// Arguments of the subcommand.
@@ -66,13 +67,12 @@ pub fn run(arguments: Robots) -> ExitCode {
     let body = match read(&file) {
         Ok(body) => body,
         Err(error) => {
-            eprintln!("{}: {error}", file.display());
+            tell!("{}: {error}", file.display());
             return ExitCode::FAILURE;
         }
     };
     let allowed = allows(&body, &arguments.agent.unwrap_or_default(), &arguments.url.unwrap_or_default());
-    println!("{}", if allowed { "allow" } else { "disallow" });
-    ExitCode::SUCCESS
+    ExitCode::from(output::print(if allowed { "allow\n" } else { "disallow\n" }))
 }
 
 /// The default of `robots.body_bytes_max`.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cli::output::{self, tell};
 use crate::url::Absolute;
 
 /// Arguments of the subcommand.
@@ -50,12 +51,9 @@ pub fn run(arguments: Url) -> ExitCode {
         });
     }
     match resolve(arguments.base.as_deref(), &arguments.reference.unwrap_or_default()) {
-        Ok(url) => {
-            println!("{url}");
-            ExitCode::SUCCESS
-        }
+        Ok(url) => ExitCode::from(output::print(&format!("{url}\n"))),
         Err(reason) => {
-            eprintln!("{reason}");
+            tell!("{reason}");
             ExitCode::FAILURE
         }
     }

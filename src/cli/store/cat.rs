@@ -1,14 +1,17 @@
 //! `store cat`: the payload of a page.
 //!
 //! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
-//! segments that have none. `--headers` prints the HTTP head first, `--record` the whole WARC record.
+//! segments that have none. `--headers` prints the HTTP head first, `--record` the whole WARC record. An index that leads
+//! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
 //! Limits: an index line of at most 256 KiB.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FINE, PROBLEMS, USAGE, segments, with_path};
+use super::{printable, segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::fault::ReadError;
 use crate::store::index::Entry;
 use crate::store::read::{Record, SegmentReader};
@@ -45,13 +48,13 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
     let url = match Url::parse(&arguments.url) {
         Ok(url) => url,
         Err(error) => {
-            eprintln!("{}: {error}", arguments.url);
-            return Ok(USAGE);
+            tell!("{}: {error}", arguments.url);
+            return Ok(MISTAKE);
         }
     };
     let mut latest: Option<Found> = None;
     for segment in segments(std::slice::from_ref(&arguments.path))? {
-        let found = match index_path(&segment).map(File::open) {
+        let found = match index_path(&segment).filter(|index| index.is_file()).map(File::open) {
             Some(Ok(index)) => search_index(index, &segment, &url),
             _ => search_segment(&segment, &url),
         };
@@ -62,26 +65,36 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
         }
     }
     let Some(found) = latest else {
-        eprintln!("{url}: not stored", url = url.as_str());
-        return Ok(PROBLEMS);
+        tell!("{url}: not stored", url = url.as_str());
+        return Ok(FAILED);
     };
-    match print(&found, arguments, out) {
-        Ok(()) => Ok(FINE),
+    match print(&found, &url, arguments, out) {
+        Ok(None) => Ok(DONE),
+        Ok(Some(instead)) => {
+            let (segment, offset, url) = (found.segment.display(), found.offset, url.as_str());
+            tell!("{segment}: offset {offset}: the index has {url} here, and {instead}; see store verify");
+            Ok(FAILED)
+        }
         Err(ReadError::Io(error)) => Err(error),
         Err(damage) => {
-            eprintln!("{}: {damage}", found.segment.display());
-            Ok(PROBLEMS)
+            tell!("{}: {damage}", found.segment.display());
+            Ok(FAILED)
         }
     }
 }
 
-fn print(found: &Found, arguments: &Cat, out: &mut impl Write) -> Result<(), ReadError> {
+/// Prints the record; what there is instead, if it is not one of `url`.
+fn print(found: &Found, url: &Url, arguments: &Cat, out: &mut impl Write) -> Result<Option<String>, ReadError> {
     let mut reader = SegmentReader::open(&found.segment)?;
     let mut record = reader.record_at(found.offset)?;
     for _ in 0..found.skip {
         record = reader.next_record()?;
     }
-    let Some(record) = record else { return Ok(()) };
+    let Some(record) = record else { return Ok(Some("the segment ends before that".to_owned())) };
+    if !(is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url)) {
+        let (kind, target) = (record.head.kind(), record.head.target_uri());
+        return Ok(Some(format!("there is a {} of {}", printable(&kind), printable(target))));
+    }
     if arguments.record {
         write!(out, "{}\r\n", record.head.version())?;
         for (name, value) in record.head.fields() {
@@ -107,7 +120,7 @@ fn print(found: &Found, arguments: &Cat, out: &mut impl Write) -> Result<(), Rea
         out.write_all(b"\r\n\r\n")?;
     }
     reader.end_record()?;
-    Ok(())
+    Ok(None)
 }
 
 /// The latest line for `url` in a sorted index.
@@ -178,8 +191,11 @@ fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Found>> {
 }
 
 fn is_capture_of(record: &Record, url: &Url) -> bool {
-    matches!(record.head.kind().as_str(), "response" | "resource" | "conversion")
-        && Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
+    matches!(record.head.kind().as_str(), "response" | "resource" | "conversion") && is_of(record, url)
+}
+
+fn is_of(record: &Record, url: &Url) -> bool {
+    Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
 }
 
 /// Length of the longest index line in bytes: the longest URL twice, escaped.

@@ -1,13 +1,15 @@
 //! `store ls`: one line a capture.
 //!
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion; `--records` shows all, with the type first and the offset last. Damage goes to stderr and the list
-//! goes on behind it.
+//! conversion; `--records` shows all, with the type first and the offset last. Damage, and a file without a record,
+//! go to stderr, and the list goes on behind them.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{FINE, PROBLEMS, printable, segments, with_path};
+use super::{printable, segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED};
 use crate::store::examine::examine;
 use crate::store::fault::ReadError;
 use crate::store::index::media_type;
@@ -26,17 +28,18 @@ pub struct Ls {
 
 /// Runs it.
 pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
-    let mut code = FINE;
+    let mut code = DONE;
     for path in segments(&arguments.paths)? {
         let mut reader = match SegmentReader::open(&path) {
             Ok(reader) => reader,
             Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
             Err(damage) => {
-                eprintln!("{}: {damage}", path.display());
-                code = PROBLEMS;
+                tell!("{}: {damage}", path.display());
+                code = FAILED;
                 continue;
             }
         };
+        let mut has_any = path.extension().is_some_and(|suffix| suffix == "open");
         loop {
             let result = reader.next_record().and_then(|record| match record {
                 None => Ok(None),
@@ -47,11 +50,12 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 Ok(Some(found)) => found,
                 Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
                 Err(damage) => {
-                    eprintln!("{}: {damage}", path.display());
-                    code = PROBLEMS;
+                    tell!("{}: {damage}", path.display());
+                    (code, has_any) = (FAILED, true);
                     continue;
                 }
             };
+            has_any = true;
             let kind = record.head.kind();
             if !arguments.records && !matches!(kind.as_str(), "response" | "revisit" | "resource" | "conversion") {
                 continue;
@@ -78,6 +82,10 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 write!(out, "\t{}", record.offset)?;
             }
             writeln!(out)?;
+        }
+        if !has_any {
+            tell!("{}: the file holds no record", path.display());
+            code = FAILED;
         }
     }
     Ok(code)

@@ -1,12 +1,14 @@
 //! `store verify`: problems on stdout, one a line; a summary on stderr.
 //!
-//! Decides: a line is `FILE: offset N: RECORD-ID: what`; for an index, `line N`.
+//! Decides: a line is `FILE: offset N: RECORD-ID: what`; in an index, `line N`. What is not known is `-`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{FINE, PROBLEMS, printable, segments, with_path};
-use crate::store::verify::verify_file;
+use super::{folder, printable, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED};
+use crate::store::verify::{Place, index_path, verify_file};
 
 /// Arguments of `store verify`.
 #[derive(clap::Args, Debug)]
@@ -19,7 +21,12 @@ pub struct Verify {
 /// Runs it.
 pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
     let (mut files, mut records, mut digests, mut index_lines, mut problems) = (0u64, 0u64, 0u64, 0u64, 0u64);
-    for path in segments(&arguments.paths)? {
+    let folder = folder(&arguments.paths)?;
+    for oddity in &folder.oddities {
+        problems += 1;
+        writeln!(out, "{}: -: -: {}", oddity.path.display(), oddity.what)?;
+    }
+    for path in folder.segments {
         let report = verify_file(&path).map_err(|error| with_path(&path, &error))?;
         files += 1;
         records += report.records;
@@ -27,27 +34,30 @@ pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
         index_lines += report.index_lines.unwrap_or(0);
         problems += report.problem_count;
         for problem in &report.problems {
-            let place = if problem.what.starts_with("index: line") || problem.what.starts_with("index: two") {
-                "line"
-            } else {
-                "offset"
+            let index = || index_path(&path).unwrap_or_else(|| path.clone());
+            let (file, place) = match problem.place {
+                Place::Offset(offset) => (path.clone(), format!("offset {offset}")),
+                Place::IndexLine(line) => (index(), format!("line {line}")),
+                Place::Index => (index(), "-".to_owned()),
             };
             let id = if problem.record_id.is_empty() { "-" } else { &problem.record_id };
-            writeln!(
-                out,
-                "{}: {place} {}: {}: {}",
-                path.display(),
-                problem.at,
-                printable(id),
-                printable(&problem.what)
-            )?;
+            writeln!(out, "{}: {place}: {}: {}", file.display(), printable(id), printable(&problem.what))?;
         }
         for note in &report.notes {
-            eprintln!("{}: note: {note}", path.display());
+            tell!("{}: note: {note}", path.display());
         }
     }
-    eprintln!(
-        "{files} files, {records} records, {digests} digests, {index_lines} index lines checked: {problems} problems"
+    tell!(
+        "{}, {}, {}, {} checked: {}",
+        counted(files, "file"),
+        counted(records, "record"),
+        counted(digests, "digest"),
+        counted(index_lines, "index line"),
+        counted(problems, "problem")
     );
-    Ok(if problems == 0 && files > 0 { FINE } else { PROBLEMS })
+    Ok(if problems == 0 && files > 0 { DONE } else { FAILED })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

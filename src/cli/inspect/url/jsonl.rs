@@ -14,19 +14,22 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::cli::output::{Stdout, tell};
+use crate::cli::{FAILED, MISTAKE};
+
 /// Answers every line of standard input. Exit code 2 and a message with the line's number when one is malformed.
 pub fn answer_lines<Q: DeserializeOwned, A: Serialize>(answer: impl FnMut(Q) -> Result<A, String>) -> ExitCode {
-    match run(io::stdin().lock(), io::stdout().lock(), answer) {
+    let mut stdout = Stdout::new();
+    match run(io::stdin().lock(), &mut stdout, answer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Malformed(message)) => {
-            eprintln!("{message}");
-            ExitCode::from(2)
+            tell!("{message}");
+            ExitCode::from(MISTAKE)
         }
-        Err(Stop::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Err(Stop::Io(error)) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+        Err(Stop::Io(error)) => ExitCode::from(stdout.code_of(&error).unwrap_or_else(|| {
+            tell!("ringcrawl: standard input: {error}");
+            FAILED
+        })),
     }
 }
 

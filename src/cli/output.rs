@@ -1,0 +1,81 @@
+//! Standard error and standard output, which may be full, closed or gone.
+//!
+//! Decides: messages go to standard error, and what cannot be written there changes nothing: no exit code, no file.
+//! Results go to standard output. A reader that closes the pipe early, as `head` does, has seen enough: the command ends
+//! in silence and without an error. Any other failure there is told, with exit code 1.
+//! Why so: `println!` and `eprintln!` panic when they cannot write, and a crawl must not end in a panic because the
+//! disk of its log is full.
+//! Invariants: no other file of `cli` writes with the standard macros, which the compiler denies.
+
+use std::fmt;
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+
+use super::{DONE, FAILED};
+
+/// A line on standard error; takes what `format!` takes.
+macro_rules! tell {
+    ($($message:tt)*) => { $crate::cli::output::line(format_args!($($message)*)) };
+}
+pub(super) use tell;
+
+/// One line, written at once so that those of several processes do not mix.
+pub(super) fn line(message: fmt::Arguments<'_>) {
+    text(&format!("{message}\n"));
+}
+
+/// Text with its own line ends on standard error.
+pub(super) fn text(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes `text` to standard output; the exit code.
+pub(super) fn print(text: &str) -> u8 {
+    let mut stdout = Stdout::new();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => DONE,
+        Err(error) => stdout.code_of(&error).unwrap_or(FAILED),
+    }
+}
+
+/// Standard output, buffered. Its errors name it, since where they arrive others may have failed as well.
+pub(super) struct Stdout {
+    buffer: BufWriter<StdoutLock<'static>>,
+    has_failed: bool,
+}
+
+impl Stdout {
+    pub(super) fn new() -> Stdout {
+        Stdout { buffer: BufWriter::new(io::stdout().lock()), has_failed: false }
+    }
+
+    /// Tells of `error` if it came from here; the exit code then.
+    pub(super) fn code_of(&self, error: &io::Error) -> Option<u8> {
+        match error.kind() {
+            _ if !self.has_failed => None,
+            ErrorKind::BrokenPipe => Some(DONE),
+            _ => {
+                tell!("ringcrawl: {error}");
+                Some(FAILED)
+            }
+        }
+    }
+
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            self.has_failed = true;
+            io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))
+        })
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.buffer.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.buffer.flush();
+        self.note(result)
+    }
+}

@@ -1,0 +1,135 @@
+//! What lies in a folder of segments, and what lies where a segment or an index should.
+//!
+//! Decides: a WARC file is known by its name. A link to a file counts as that file; links to folders are not followed.
+//! In a crawl each closed segment has an index beside it and each index a segment, so one without the other is odd; in
+//! folders of others indexes are kept as they like.
+//! Limits: `DEPTH_MAX` folders deep.
+//! Leaves to others: what is in the files (`read`, `verify`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::read::is_segment_name;
+use super::segments::{INDEX_SUFFIX, OPEN};
+use super::verify::index_path;
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Folder {
+    /// WARC files, sorted by name.
+    pub segments: Vec<PathBuf>,
+    /// What should not be as it is, sorted by path.
+    pub oddities: Vec<Oddity>,
+}
+
+/// Something that is not as a crawl leaves it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Oddity {
+    /// Where.
+    pub path: PathBuf,
+    /// What is odd.
+    pub what: &'static str,
+}
+
+impl Folder {
+    /// Looks through `path`; a file is taken as a segment. Errors name the folder that could not be read.
+    pub fn list(path: &Path) -> io::Result<Folder> {
+        let mut found = Folder::default();
+        if !path.is_dir() {
+            found.segments.push(path.to_owned());
+            return Ok(found);
+        }
+        let (mut folders, mut indexes) = (vec![(path.to_owned(), 0)], Vec::new());
+        let mut has_segment = BTreeSet::new();
+        while let Some((folder, depth)) = folders.pop() {
+            let unread = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+            let is_of_crawl = is_of_crawl(&folder);
+            for entry in fs::read_dir(&folder).map_err(unread)? {
+                let entry = entry.map_err(unread)?;
+                let (path, kind) = (entry.path(), entry.file_type().map_err(unread)?);
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let is_file = if kind.is_symlink() { path.is_file() } else { kind.is_file() };
+                if kind.is_dir() && depth < DEPTH_MAX {
+                    folders.push((path.clone(), depth + 1));
+                }
+                if is_segment_name(&name) {
+                    // An index gets its name a moment before its segment does.
+                    has_segment.extend(index_path(&path.with_file_name(name.strip_suffix(OPEN).unwrap_or(&name))));
+                }
+                match (is_segment_name(&name), is_file) {
+                    (true, true) => found.segments.push(path),
+                    (true, false) => found.add(path, "no file, and it has a segment's name"),
+                    (false, _) if is_of_crawl && name.ends_with(INDEX_SUFFIX) => indexes.push(path),
+                    (false, _) => {}
+                }
+            }
+        }
+        for index in indexes {
+            if !has_segment.contains(&index) {
+                found.add(index, "index: there is no segment beside it");
+            }
+        }
+        found.segments.sort();
+        found.oddities.sort();
+        Ok(found)
+    }
+
+    fn add(&mut self, path: PathBuf, what: &'static str) {
+        self.oddities.push(Oddity { path, what });
+    }
+}
+
+/// Whether `folder` holds the segments of one of our crawl's shards.
+pub fn is_of_crawl(folder: &Path) -> bool {
+    // The folder may be the current one, whose path has no parent.
+    let folder = folder.canonicalize().unwrap_or_default();
+    folder.ends_with("segments") && folder.ancestors().nth(2).is_some_and(|root| root.join("crawl.json").is_file())
+}
+
+/// A crawl directory has segments two folders down.
+const DEPTH_MAX: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_and_what_is_odd_beside_them() {
+        let root = std::env::temp_dir().join(format!("ringcrawl-folder-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let segments = root.join("crawl/shard-00/segments");
+        let others = root.join("others");
+        for folder in [&segments, &others] {
+            fs::create_dir_all(folder).unwrap();
+            for name in ["a.warc.zst", "a.cdxj", "b.warc.zst.open", "b.cdxj", "c.cdxj", "d.cdxj.open", "notes"] {
+                fs::write(folder.join(name), "").unwrap();
+            }
+            fs::create_dir(folder.join("e.warc.gz")).unwrap();
+            std::os::unix::fs::symlink("a.warc.zst", folder.join("f.warc.zst")).unwrap();
+            std::os::unix::fs::symlink("nothing", folder.join("g.warc.zst")).unwrap();
+        }
+        fs::write(root.join("crawl/crawl.json"), "{}").unwrap();
+        let listed = |folder: &Path| {
+            let found = Folder::list(folder).unwrap();
+            let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+            let odd = found.oddities.iter().map(|odd| format!("{}: {}", name(&odd.path), odd.what)).collect();
+            (found.segments.iter().map(|path| name(path)).collect::<Vec<String>>(), odd)
+        };
+        let files = ["a.warc.zst", "b.warc.zst.open", "f.warc.zst"].map(str::to_owned).to_vec();
+        let [lost, folder, link] = [
+            "c.cdxj: index: there is no segment beside it",
+            "e.warc.gz: no file, and it has a segment's name",
+            "g.warc.zst: no file, and it has a segment's name",
+        ]
+        .map(str::to_owned);
+        assert_eq!(listed(&others), (files.clone(), vec![folder.clone(), link.clone()]));
+        for path in [&segments, &root.join("crawl")] {
+            assert_eq!(listed(path), (files.clone(), vec![lost.clone(), folder.clone(), link.clone()]));
+        }
+        let error = Folder::list(&root.join("none/..")).map_err(|error| error.to_string());
+        assert_eq!(error.map(|found| found.segments.len()), Ok(1), "what is no folder is a file to be opened");
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,47 @@
+//! Limits of the system that are too low: each is named, with what raises it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::rig::folder::Folder;
+use crate::rig::program::{Ended, Process, RINGCRAWL, is_root};
+use crate::rig::skip;
+
+/// A crawl by another user than root, for whom limits hold, under `ulimit`; `None` where that cannot be had.
+fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
+    // The limit on processes is one that not every `sh` can set.
+    if !is_root() || Command::new("bash").arg("--version").output().is_err() {
+        skip("only root can run the program as another user, and bash sets its limits");
+        return None;
+    }
+    let folder = Folder::new(name);
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("permissions");
+    let program = folder.at("ringcrawl");
+    std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
+    let line = format!("ulimit {ulimit}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("bash");
+    command.args(["-c", &line, &program, "crawl", "http://127.0.0.1:9/", "--dir", &folder.at("crawl")]);
+    command.args(["--shards", shards, "--set", "crawl.time_max=1s"]).uid(65_534).gid(65_534).current_dir("/");
+    Some(Process::start(&mut command).end())
+}
+
+#[test]
+fn too_few_threads() {
+    for (limit, thread) in [(1, "signals"), (2, "shard-0")] {
+        if let Some(ended) = limited("threads", &format!("-u {limit}"), "1") {
+            let said = format!("the thread \"{thread}\" cannot be started: ");
+            ended.expect(1).says(&[&said, "ulimit -u, TasksMax="]);
+        }
+    }
+}
+
+#[test]
+fn too_little_locked_memory() {
+    let Some(ended) = limited("memlock", "-l 64", "4") else { return };
+    if ended.code == 0 {
+        skip("this kernel does not count a ring's memory as locked");
+        return;
+    }
+    ended.expect(1).says(&["no memory for io_uring", "RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK=)"]);
+}
