@@ -15,12 +15,12 @@ use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, run};
+use ringcrawl::lab::TempFolder;
 
 /// Runs it, in a folder of its own; the figures too when it wrote any.
-fn bench(name: &str, arguments: &[&str]) -> (Ended, Option<Value>, Folder) {
-    let folder = Folder::new(name);
+fn bench(name: &str, arguments: &[&str]) -> (Ended, Option<Value>, TempFolder) {
+    let folder = TempFolder::new(name);
     let json = folder.at("figures.json");
     let ended = run(&[&["bench", "--dir", &folder.at(""), "--json", &json], arguments].concat());
     let figures = std::fs::read_to_string(&json).ok().map(|text| serde_json::from_str(&text).expect("JSON"));
@@ -210,7 +210,7 @@ fn mistakes_are_named_and_nothing_is_begun() {
 #[ignore = "a minute; it measures and judges nothing"]
 fn the_cost_of_looking() {
     const TURNS: usize = 60;
-    let folder = Folder::new("looking");
+    let folder = TempFolder::new("looking");
     let model = ModelConfig {
         sites: 500,
         endless: true,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use ringcrawl::config::Config;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, run};
+use ringcrawl::lab::TempFolder;
 
 fn check_config(arguments: &[&str]) -> Ended {
     run(&[&["check-config"], arguments].concat())
@@ -39,7 +39,7 @@ fn right_files_are_ok_and_print_their_effect() {
 
 #[test]
 fn wrong_files_tell_everything_and_exit_with_2() {
-    let folder = Folder::new("check-config");
+    let folder = TempFolder::new("check-config");
     let name = folder.file("wrong.toml", "[fetch]\ndeadline = 10\n[store]\nzstd_levl = 3\n");
     let ended = check_config(&[&name, "--set", "store.zstd_level=99"]).expect(2);
     assert!(ended.out.is_empty());

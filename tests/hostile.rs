@@ -15,9 +15,9 @@ use ringcrawl::outcome::Failure;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
 
-use crate::rig::folder::Folder;
 use crate::rig::program::run;
 use crate::rig::web::WebProcess;
+use ringcrawl::lab::TempFolder;
 
 const SITES: u32 = 40;
 const PAGES: u64 = 1_200;
@@ -85,7 +85,7 @@ fn crawl(seed: &str, dir: &str, config: &str) -> serde_json::Value {
 fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> serde_json::Value {
     println!("rng_seed {rng_seed}");
     let faults: Faults = spec.parse().expect("faults");
-    let folder = Folder::new("hostile");
+    let folder = TempFolder::new("hostile");
     let ca_file = folder.at("ca.pem");
     let numbers = [SITES.to_string(), PAGES.to_string(), rng_seed.to_string(), https_share.to_string()];
     let names = ["--sites", "--pages", "--rng-seed", "--https-share"];
@@ -192,7 +192,7 @@ fn bad_certificates_are_taken_when_they_are_to_be_recorded() {
 #[test]
 fn session_ids_make_one_page_where_they_are_ignored() {
     let crawled = |more: &str| -> (Vec<String>, Vec<String>) {
-        let folder = Folder::new("session-ids");
+        let folder = TempFolder::new("session-ids");
         let arguments = ["--faults", "session-ids=1", "--sites", "4", "--pages", "40", "--https-share", "0"];
         let web = WebProcess::start(&arguments, &folder.at("ca.pem"));
         let dns = web.ready["dns"].as_str().expect("an address");

@@ -4,19 +4,19 @@
 //! without a crawler; runs that equal it equal each other. Manners are judged by the servers' own watch.
 //! Leaves to others: what happens when a run is broken off (`operator`).
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 use ringcrawl::web::truth::Truth;
 use ringcrawl::web::{Model, ModelConfig, truth};
 
 /// Crawls about 3,000 pages with `shards` shards and compares everything; `reach` takes from the truth what such a
 /// crawl is known not to reach.
 fn crawl(name: &str, shards: &str, more: &str, reach: impl FnOnce(&mut Truth, &Model)) {
-    let folder = Folder::new(name);
+    let folder = TempFolder::new(name);
     let (web, seed) = web(ModelConfig { sites: 120, pages: 3_000, addresses: 32, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, more));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, more));
     let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--shards", shards, "--json", "-"]).expect(0);
     let json = ended.json();
     assert_eq!(json["ended"], "finished", "{json:#}");
@@ -67,9 +67,9 @@ fn three_shards_by_host() {
 fn delays_are_kept_by_the_servers_clock() {
     let model = ModelConfig { sites: 8, pages: 40, addresses: 4, ..ModelConfig::default() };
     let delay = |name, host_delay, ip_delay| {
-        let folder = Folder::new(name);
+        let folder = TempFolder::new(name);
         let (web, seed) = web(model.clone());
-        let config = folder.config(&web, "crawl.shards = 2");
+        let config = web::config(&folder, &web, "crawl.shards = 2");
         let host_delay = format!("politeness.host_delay={host_delay}");
         let ip_delay = format!("politeness.ip_delay={ip_delay}");
         let (dir, set) = (folder.at("crawl"), ["--set", &host_delay, "--set", &ip_delay]);

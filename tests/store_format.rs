@@ -11,15 +11,15 @@ use std::process::Command;
 use ringcrawl::lab::Rng;
 use ringcrawl::outcome::Truncated;
 use ringcrawl::store::examine::examine;
-use ringcrawl::store::fault::{Fault, ReadError};
+use ringcrawl::store::fault::{ReadError, SegmentFault};
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, index_path, read_index, verify, verify_file};
 use ringcrawl::url::Url;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Process, run};
 use crate::rig::{conformance, skip};
+use ringcrawl::lab::TempFolder;
 use sample::{NAME, Segment, segment};
 
 fn verified(segment: &[u8], index: Option<&[u8]>) -> VerifyReport {
@@ -182,7 +182,10 @@ fn hostile_bytes_end_in_an_answer() {
         match SegmentReader::new(Cursor::new(&bytes)) {
             Ok(reader) => drop(counts(reader)),
             Err(ReadError::Damaged { fault, .. }) => {
-                assert!(matches!(fault, Fault::UnknownFormat | Fault::Dictionary | Fault::Truncated))
+                assert!(matches!(
+                    fault,
+                    SegmentFault::UnknownFormat | SegmentFault::Dictionary | SegmentFault::Truncated
+                ))
             }
             Err(ReadError::Io(error)) => panic!("{error}"),
         }
@@ -191,8 +194,8 @@ fn hostile_bytes_end_in_an_answer() {
 }
 
 /// A folder where a crawl keeps its segments, with one and its index in it; the segment's path.
-fn crawl_folder(name: &str, segment: &Segment) -> (Folder, PathBuf) {
-    let folder = Folder::new(name);
+fn crawl_folder(name: &str, segment: &Segment) -> (TempFolder, PathBuf) {
+    let folder = TempFolder::new(name);
     let segments = folder.path().join("shard-00/segments");
     std::fs::create_dir_all(&segments).expect("a folder");
     let path = segments.join(NAME);

@@ -278,6 +278,7 @@ const SEEDS: &str = "seeds";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::TempFolder;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -291,15 +292,10 @@ mod tests {
         }
     }
 
-    fn temp(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("ringcrawl-dir-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
     #[test]
     fn begun_once_then_resumed_and_locked() {
-        let root = temp("resume");
+        let folder = TempFolder::new("resume");
+        let root = folder.path().join("crawl");
         let first = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap();
         assert!(first.is_new() && root.join("shard-01/segments").is_dir());
         let [a, b] = ["http://a.test/", "http://b.test/"].map(|text| Url::parse(text).unwrap());
@@ -319,13 +315,13 @@ mod tests {
         assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
         let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
         assert!(matches!(new, DirError::NotNew(_)), "{new}");
-        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
     fn a_crawl_keeps_its_name() {
         let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
-        let root = temp("named");
+        let folder = TempFolder::new("named");
+        let root = folder.path().join("crawl");
         let is_open = |wanted: &Wanted| {
             let open = CrawlDir::open(&root, wanted, manifest);
             open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
@@ -349,15 +345,14 @@ mod tests {
         assert_eq!(is_open(&named("bot")), bot);
         assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
         assert!(is_open(&named("other")).is_err());
-        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
     fn foreign_directories_are_left_alone() {
-        let root = temp("foreign");
-        fs::create_dir_all(&root).unwrap();
+        let folder = TempFolder::new("foreign");
+        let root = folder.path();
         fs::write(root.join("thesis.tex"), "precious").unwrap();
-        assert!(matches!(CrawlDir::open(&root, &Wanted::default(), manifest), Err(DirError::Foreign(_))));
+        assert!(matches!(CrawlDir::open(root, &Wanted::default(), manifest), Err(DirError::Foreign(_))));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing was added");
         fs::remove_file(root.join("thesis.tex")).unwrap();
         for (text, expected) in [
@@ -367,10 +362,9 @@ mod tests {
             ("not json", "no manifest"),
         ] {
             fs::write(root.join(MANIFEST), text).unwrap();
-            let error = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err().to_string();
+            let error = CrawlDir::open(root, &Wanted::default(), manifest).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
             assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), text);
         }
-        fs::remove_dir_all(&root).unwrap();
     }
 }

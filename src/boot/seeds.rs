@@ -84,21 +84,23 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::TempFolder;
 
     #[test]
     fn arguments_and_files_in_order_each_once() {
-        let file = std::env::temp_dir().join(format!("ringcrawl-seeds-{}", std::process::id()));
+        let folder = TempFolder::new("seeds");
+        let file = folder.path().join("seeds");
         std::fs::write(&file, "\u{feff}http://example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
         let arguments = ["example.org", "https://example.org/a#b"].map(str::to_owned);
         let seeds = read_seeds(&arguments, &[&file]).unwrap();
         let texts: Vec<&str> = seeds.iter().map(Url::as_str).collect();
         assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://example.org/b"]);
-        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]
     fn every_bad_seed_is_named() {
-        let file = std::env::temp_dir().join(format!("ringcrawl-bad-seeds-{}", std::process::id()));
+        let folder = TempFolder::new("bad-seeds");
+        let file = folder.path().join("seeds");
         std::fs::write(&file, "# seeds\nhttp://good.test/\nftp://x.test/\n\nhttp:/wiki.test\n").unwrap();
         let errors = read_seeds(&["mailto:a@b.test".to_owned()], &[&file, &file.with_extension("none")]).unwrap_err();
         let texts: Vec<String> = errors.iter().map(SeedError::to_string).collect();
@@ -109,6 +111,5 @@ mod tests {
             texts[2].contains(":5: \"http:/wiki.test\"") && texts[2].ends_with("(did you mean http://wiki.test/?)")
         );
         assert!(texts[3].contains(".none"));
-        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -68,12 +68,12 @@ fn named(path: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::TempFolder;
 
     #[test]
     fn a_check_leaves_nothing_and_changes_nothing() {
-        let root = std::env::temp_dir().join(format!("ringcrawl-json-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        fs::create_dir(&root).unwrap();
+        let folder = TempFolder::new("json");
+        let root = folder.path();
         let (new, old, made) = (root.join("new.json"), root.join("old.json"), root.join("crawl"));
         fs::write(&old, "before").unwrap();
         assert_eq!(check(&new, None), Ok(()));
@@ -81,12 +81,11 @@ mod tests {
         assert_eq!(check(&old, None), Ok(()));
         assert_eq!(fs::read_to_string(&old).unwrap(), "before");
         assert_eq!(check(Path::new("-"), None), Ok(()));
-        for wrong in [&root, &root.join("none/x.json"), &old.join("x.json"), &made.join("x.json")] {
+        for wrong in [root, &root.join("none/x.json"), &old.join("x.json"), &made.join("x.json")] {
             let error = check(wrong, None).expect_err("not a place for a file");
             assert!(error.starts_with("--json: ") && error.contains(&*wrong.to_string_lossy()), "{error}");
         }
         assert_eq!(check(&made.join("x.json"), Some(&made)), Ok(()), "the crawl makes this directory");
         assert!(check(&made.join("shard-00/x.json"), Some(&made)).is_err());
-        fs::remove_dir_all(&root).unwrap();
     }
 }

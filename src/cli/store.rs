@@ -103,11 +103,12 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::TempFolder;
 
     #[test]
     fn directories_without_segments_must_be_crawls() {
-        let root = std::env::temp_dir().join(format!("ringcrawl-store-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
+        let folder = TempFolder::new("store");
+        let root = folder.path();
         std::fs::create_dir_all(root.join("other/deep")).unwrap();
         std::fs::create_dir_all(root.join("crawl/shard-00/segments")).unwrap();
         std::fs::write(root.join("crawl/crawl.json"), "{}").unwrap();
@@ -120,6 +121,5 @@ mod tests {
         assert!(segments(&[root.join("crawl")]).unwrap().is_empty());
         std::fs::write(other.join("deep/a.warc.gz"), "").unwrap();
         assert_eq!(segments(&[root.join("crawl"), other.clone()]).unwrap(), [other.join("deep/a.warc.gz")]);
-        std::fs::remove_dir_all(&root).unwrap();
     }
 }

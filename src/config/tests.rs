@@ -3,7 +3,7 @@
 use super::keys::TABLES;
 use super::kind::Kind;
 use super::*;
-use crate::lab::Rng;
+use crate::lab::{Rng, TempFolder};
 use crate::time::Duration;
 
 fn errors(text: &str) -> Vec<String> {
@@ -275,9 +275,8 @@ fn agents_introduce_themselves() {
 
 #[test]
 fn files_must_be_there_and_be_text() {
-    let directory = std::env::temp_dir().join(format!("ringcrawl-config-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for the test");
-    let file = directory.join("a.toml");
+    let folder = TempFolder::new("config");
+    let file = folder.path().join("a.toml");
     let load = |bytes: &[u8]| {
         std::fs::write(&file, bytes).expect("a file for the test");
         Config::load(&file).map_err(|errors| errors.iter().map(ConfigError::to_string).collect::<Vec<_>>().join("\n"))
@@ -288,9 +287,8 @@ fn files_must_be_there_and_be_text() {
     );
     assert!(load(b"[fetch]\n\xff").is_err_and(|error| error.contains("line 2 is not UTF-8")));
     assert!(load(b"tls.ca_files = ['/nowhere/ca.pem']").is_err_and(|error| error.contains(":1: tls.ca_files: ")));
-    assert!(Config::load(directory.join("none")).is_err());
-    assert!(Config::load(&directory).is_err());
-    std::fs::remove_dir_all(&directory).expect("the test's own directory");
+    assert!(Config::load(folder.path().join("none")).is_err());
+    assert!(Config::load(folder.path()).is_err());
 }
 
 #[test]

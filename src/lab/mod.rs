@@ -14,6 +14,7 @@ mod fake_web;
 mod resolver;
 mod rng;
 mod simulation;
+mod temp_folder;
 
 pub use fake_disk::FakeDisk;
 pub use fake_http::plain_transaction;
@@ -22,3 +23,4 @@ pub use fake_web::FakeWeb;
 pub use resolver::Resolver;
 pub use rng::Rng;
 pub use simulation::{Simulation, SimulationReport};
+pub use temp_folder::TempFolder;

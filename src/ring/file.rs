@@ -152,11 +152,12 @@ fn c_path(path: &Path) -> io::Result<CString> {
 mod tests {
     use super::super::Runtime;
     use super::*;
+    use crate::lab::TempFolder;
 
     #[test]
     fn writes_syncs_renames_cuts() {
-        let folder = std::env::temp_dir().join(format!("ringcrawl-file-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("folder");
+        let temp = TempFolder::new("file");
+        let folder = temp.path();
         Runtime::new(8).expect("io_uring").block_on(async {
             let (first, second) = (folder.join("first"), folder.join("second"));
             let file = File::create_new(&first).await.expect("create");
@@ -171,13 +172,12 @@ mod tests {
             assert_eq!(file.read_at(100, 8).await.expect("read"), [0, 0, 7, 7]);
             file.close();
             rename(&first, &second).await.expect("rename");
-            sync_dir(&folder).await.expect("sync folder");
+            sync_dir(folder).await.expect("sync folder");
             let file = File::open(&second).await.expect("open");
             assert_eq!(std::fs::metadata(&second).expect("metadata").len(), 12);
             assert!(file.write_all_at(vec![1], 0).await.0.is_err(), "opened for reading");
             remove(&second).await.expect("remove");
             assert!(File::open(&second).await.is_err());
         });
-        std::fs::remove_dir_all(&folder).expect("clean");
     }
 }

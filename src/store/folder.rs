@@ -94,11 +94,12 @@ const DEPTH_MAX: u32 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::TempFolder;
 
     #[test]
     fn segments_and_what_is_odd_beside_them() {
-        let root = std::env::temp_dir().join(format!("ringcrawl-folder-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
+        let temp = TempFolder::new("folder");
+        let root = temp.path();
         let segments = root.join("crawl/shard-00/segments");
         let others = root.join("others");
         for folder in [&segments, &others] {
@@ -130,6 +131,5 @@ mod tests {
         }
         let error = Folder::list(&root.join("none/..")).map_err(|error| error.to_string());
         assert_eq!(error.map(|found| found.segments.len()), Ok(1), "what is no folder is a file to be opened");
-        fs::remove_dir_all(&root).unwrap();
     }
 }

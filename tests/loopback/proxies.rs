@@ -9,16 +9,16 @@ use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::lab::Resolver;
 use ringcrawl::outcome::{Failure, Outcome};
 
-use crate::rig::folder::Folder;
 use crate::rig::hands::*;
 use crate::rig::servers::*;
 use crate::rig::skip;
+use ringcrawl::lab::TempFolder;
 
 /// A program that ends with the test.
 struct Running {
     child: Child,
     addr: SocketAddr,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
 impl Drop for Running {
@@ -34,7 +34,7 @@ fn free() -> SocketAddr {
 }
 
 /// Starts a proxy and waits until it listens; `None` with a word where it is not installed.
-fn start(program: &str, addr: SocketAddr, arguments: &[&str], folder: Folder) -> Option<Running> {
+fn start(program: &str, addr: SocketAddr, arguments: &[&str], folder: TempFolder) -> Option<Running> {
     let mut command = Command::new(program);
     let Ok(child) = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         skip(&format!("no {program}"));
@@ -52,7 +52,7 @@ fn start(program: &str, addr: SocketAddr, arguments: &[&str], folder: Folder) ->
 
 fn tinyproxy(login: &str) -> Option<Running> {
     let addr = free();
-    let (folder, port) = (Folder::new("tinyproxy"), addr.port());
+    let (folder, port) = (TempFolder::new("tinyproxy"), addr.port());
     let text = format!("Port {port}\nListen 127.0.0.1\nTimeout 10\nMaxClients 20\nLogLevel Critical\n{login}");
     let name = folder.file("tinyproxy.conf", &text);
     start("tinyproxy", addr, &["-d", "-c", &name], folder)
@@ -61,7 +61,7 @@ fn tinyproxy(login: &str) -> Option<Running> {
 fn microsocks(login: &[&str]) -> Option<Running> {
     let addr = free();
     let port = addr.port().to_string();
-    start("microsocks", addr, &[&["-i", "127.0.0.1", "-p", &port], login].concat(), Folder::new("microsocks"))
+    start("microsocks", addr, &[&["-i", "127.0.0.1", "-p", &port], login].concat(), TempFolder::new("microsocks"))
 }
 
 fn through(scheme: &str, login: &str, addr: SocketAddr, more: &str) -> Config {

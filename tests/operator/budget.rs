@@ -4,17 +4,17 @@ use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 #[test]
 fn pages_max_is_kept() {
     for (shards, pages_max) in [("1", 1), ("1", 150), ("2", 300), ("4", 1_000)] {
-        let folder = Folder::new("pages-max");
+        let folder = TempFolder::new("pages-max");
         let (web, seed) = web(ModelConfig { sites: 300, endless: true, addresses: 32, ..ModelConfig::default() });
-        let (dir, config, max) = (folder.at("crawl"), folder.config(&web, ""), pages_max.to_string());
+        let (dir, config, max) = (folder.at("crawl"), web::config(&folder, &web, ""), pages_max.to_string());
         let arguments =
             ["crawl", &seed, "--dir", &dir, "-c", &config, "--shards", shards, "--pages-max", &max, "--json", "-"];
         let json = run(&arguments).expect(0).says(&["pages_max reached"]).json();
@@ -31,9 +31,9 @@ fn pages_max_is_kept() {
 
 #[test]
 fn time_max_is_kept() {
-    let folder = Folder::new("time-max");
+    let folder = TempFolder::new("time-max");
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--time-max", "800ms", "--json", "-"];
     let ended = run(&arguments).expect(0).says(&["time_max reached", "draining"]);
     let seconds = ended.json()["elapsed_seconds"].as_f64().expect("a number");
@@ -48,9 +48,9 @@ fn time_max_is_kept() {
 /// A crawl in small budgets is the crawl in one piece.
 #[test]
 fn budgets_add_up() {
-    let folder = Folder::new("budgets");
+    let folder = TempFolder::new("budgets");
     let (web, seed) = web(ModelConfig { sites: 20, pages: 600, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--pages-max", "150", "--json", "-"];
     let runs = (1..=8).find(|_| run(&arguments).expect(0).json()["ended"] == "finished").expect("an end");
     assert!(runs > 2, "{runs} runs");
@@ -62,9 +62,9 @@ fn budgets_add_up() {
 
 #[test]
 fn the_summary_is_there_in_full() {
-    let folder = Folder::new("summary");
+    let folder = TempFolder::new("summary");
     let (web, seed) = web(ModelConfig { sites: 10, pages: 200, ..ModelConfig::default() });
-    let (dir, config, file) = (folder.at("crawl"), folder.config(&web, ""), folder.at("summary.json"));
+    let (dir, config, file) = (folder.at("crawl"), web::config(&folder, &web, ""), folder.at("summary.json"));
     let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", &file]).expect(0);
     assert!(ended.out.is_empty(), "the summary was asked for in a file: {}", ended.out);
     let text = std::fs::read_to_string(&file).expect("the summary");
@@ -117,9 +117,9 @@ fn the_summary_is_there_in_full() {
 
 #[test]
 fn what_was_stored_is_listed_printed_and_checked() {
-    let folder = Folder::new("store");
+    let folder = TempFolder::new("store");
     let (web, seed) = web(ModelConfig { sites: 10, pages: 200, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
     let harvest = stored(&dir);
 
@@ -173,7 +173,7 @@ fn the_truth_and_its_mistakes() {
 
 #[test]
 fn configurations_are_checked_without_a_crawl() {
-    let folder = Folder::new("check-config");
+    let folder = TempFolder::new("check-config");
     let good = folder.file("good.toml", "version = 1\ncrawl.shards = 2\n");
     assert_eq!(run(&["check-config", &good]).expect(0).out, "ok\n");
     let printed = run(&["check-config", &good, "--print"]).expect(0).out;

@@ -6,17 +6,17 @@ use std::process::Command;
 
 use ringcrawl::web::ModelConfig;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, Process, RINGCRAWL, exists, is_root, run, start};
 use crate::rig::skip;
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
 const SEED: &str = "http://127.0.0.1:9/";
 
 /// Runs `crawl` in the folder's `crawl`, which must stay as it is.
 #[track_caller]
-fn refused(folder: &Folder, arguments: &[&str], words: &[&str]) -> Ended {
+fn refused(folder: &TempFolder, arguments: &[&str], words: &[&str]) -> Ended {
     let before = folder.content("crawl");
     let dir = folder.at("crawl");
     let ended = run(&[&["crawl", SEED, "--dir", &dir], arguments].concat()).expect(2).says(&[&dir]).says(words);
@@ -25,7 +25,7 @@ fn refused(folder: &Folder, arguments: &[&str], words: &[&str]) -> Ended {
 }
 
 /// A crawl of no page, so that there is a crawl.
-fn begun(folder: &Folder, arguments: &[&str]) {
+fn begun(folder: &TempFolder, arguments: &[&str]) {
     let quick = ["--set", "robots.retries_max=0", "--set", "robots.retry_delay=1s"];
     let dir = folder.at("crawl");
     run(&[&["crawl", SEED, "--dir", &dir], &quick[..], arguments].concat()).expect(0);
@@ -33,7 +33,7 @@ fn begun(folder: &Folder, arguments: &[&str]) {
 
 #[test]
 fn directories_of_others() {
-    let folder = Folder::new("foreign");
+    let folder = TempFolder::new("foreign");
     std::fs::create_dir(folder.at("crawl")).expect("a folder");
     folder.file("crawl/thesis.tex", "precious");
     refused(&folder, &[], &["is not empty and holds no crawl", "give an empty or a new directory"]);
@@ -57,7 +57,7 @@ fn directories_of_others() {
 
 #[test]
 fn crawls_begun_with_other_settings() {
-    let folder = Folder::new("differs");
+    let folder = TempFolder::new("differs");
     begun(&folder, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
     refused(&folder, &["--shards", "3"], &["a crawl with crawl.shards 2, and 3 was asked for"]);
     refused(&folder, &["--set", "partition.key=host"], &["partition.key site, and host was asked for"]);
@@ -72,9 +72,9 @@ fn crawls_begun_with_other_settings() {
 
 #[test]
 fn a_directory_that_another_crawl_holds() {
-    let folder = Folder::new("locked");
+    let folder = TempFolder::new("locked");
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 1"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 1"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config];
     let mut first = start(&arguments);
     first.wait_until("the first page", || web.report().requests > 2);
@@ -93,7 +93,7 @@ fn a_directory_that_another_crawl_holds() {
 /// Who forgets the configuration of a crawl of others when going on with it would end every URL as forbidden.
 #[test]
 fn a_crawl_of_others_resumed_without_a_name() {
-    let folder = Folder::new("nameless-resume");
+    let folder = TempFolder::new("nameless-resume");
     let identity = "agent.name = \"bot\"\nagent.url = \"https://example.org/bot\"\nagent.email = \"bot@example.org\"\n";
     // No name server answers here: nobody is asked, and the seed waits.
     let waits = format!("{identity}dns.servers = [\"127.0.0.1:9\"]\ncrawl.shards = 1\ncrawl.time_max = \"300ms\"\n");
@@ -114,7 +114,7 @@ fn directories_without_permission() {
         skip("only root can run the program as another user");
         return;
     }
-    let folder = Folder::new("permission");
+    let folder = TempFolder::new("permission");
     // As /tmp's owner sees it, the folder is for everybody; what is in it is not.
     let open = |path: &str, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions");

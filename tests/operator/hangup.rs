@@ -4,21 +4,21 @@ use std::process::Command;
 
 use ringcrawl::web::{ModelConfig, Running};
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::open_files;
 use crate::rig::program::{Process, RINGCRAWL, run, start};
 use crate::rig::slow_server::SlowServer;
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
-fn endless(folder: &Folder) -> (Running, String, String) {
+fn endless(folder: &TempFolder) -> (Running, String, String) {
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
-    let config = folder.config(&web, "crawl.shards = 1");
+    let config = web::config(folder, &web, "crawl.shards = 1");
     (web, seed, config)
 }
 
 #[test]
 fn a_hangup_drains() {
-    let folder = Folder::new("hangup");
+    let folder = TempFolder::new("hangup");
     let (web, seed, config) = endless(&folder);
     let dir = folder.at("crawl");
     let mut crawl = start(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"]);
@@ -33,7 +33,7 @@ fn a_hangup_drains() {
 /// Shell and kernel may each send one, and an operator may have pressed Ctrl-C before.
 #[test]
 fn more_hangups_do_no_more() {
-    let (folder, slow) = (Folder::new("hangups"), SlowServer::start());
+    let (folder, slow) = (TempFolder::new("hangups"), SlowServer::start());
     let config = folder.file("config.toml", "crawl.shards = 1\n");
     let (dir, url) = (folder.at("crawl"), slow.url());
     let mut crawl = start(&["crawl", &url, "--dir", &dir, "-c", &config, "--json", "-"]);
@@ -51,7 +51,7 @@ fn more_hangups_do_no_more() {
 
 #[test]
 fn under_nohup_a_hangup_is_nothing() {
-    let folder = Folder::new("nohup");
+    let folder = TempFolder::new("nohup");
     let (web, seed, config) = endless(&folder);
     let dir = folder.at("crawl");
     let mut command = Command::new("sh");

@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, Process, RINGCRAWL, is_root};
 use crate::rig::skip;
+use ringcrawl::lab::TempFolder;
 
 /// A crawl by another user than root, for whom limits hold, under `ulimit`; `None` where that cannot be had.
 fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
@@ -15,7 +15,7 @@ fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
         skip("only root can run the program as another user, and bash sets its limits");
         return None;
     }
-    let folder = Folder::new(name);
+    let folder = TempFolder::new(name);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("permissions");
     let program = folder.at("ringcrawl");
     std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");

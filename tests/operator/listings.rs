@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::stored;
 use crate::rig::program::run;
+use ringcrawl::lab::TempFolder;
 
 /// Path, type, further header fields, body.
 const PAGES: [(&str, &str, &str, &str); 12] = [
@@ -71,7 +71,7 @@ fn serve() -> u16 {
 }
 
 /// The paths stored, and the summary.
-fn crawl(folder: &Folder, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
+fn crawl(folder: &TempFolder, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
     let (dir, seed) = (folder.at(name), format!("http://127.0.0.1:{port}/"));
     let mut arguments = vec!["crawl", &seed, "--dir", &dir, "--json", "-", "--set", "politeness.host_delay=0s"];
     arguments.extend(["--set", "politeness.ip_delay=0s"]);
@@ -87,7 +87,7 @@ fn paths(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn links_are_found_in_what_is_no_html() {
-    let (folder, port) = (Folder::new("listings"), serve());
+    let (folder, port) = (TempFolder::new("listings"), serve());
     let (found, json) = crawl(&folder, "all", port, &["links.sitemaps=robots"]);
     assert_eq!(
         found,
@@ -105,7 +105,7 @@ fn links_are_found_in_what_is_no_html() {
 
 #[test]
 fn what_is_stored_goes_by_type() {
-    let (folder, port) = (Folder::new("types"), serve());
+    let (folder, port) = (TempFolder::new("types"), serve());
     let (found, json) = crawl(&folder, "crawl", port, &["store.types=application/*, text/plain"]);
     assert_eq!(found, paths("/by-header /by-list"));
     assert_eq!((&json["not_stored"], &json["responses"]), (&4.into(), &7.into()), "{json}");

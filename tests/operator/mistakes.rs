@@ -2,15 +2,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-use crate::rig::folder::Folder;
 use crate::rig::names::NameServer;
 use crate::rig::program::{Ended, run};
+use ringcrawl::lab::TempFolder;
 
 const SEED: &str = "http://127.0.0.1:9/";
 
 /// Runs `crawl` with a directory that must not come into being; expects exit code 2 and each of `words`.
 #[track_caller]
-fn refused(folder: &Folder, arguments: &[&str], words: &[&str]) -> Ended {
+fn refused(folder: &TempFolder, arguments: &[&str], words: &[&str]) -> Ended {
     let before = folder.content("");
     let dir = folder.at("crawl");
     let ended = run(&[&["crawl", "--dir", &dir], arguments].concat()).expect(2).says(words);
@@ -21,7 +21,7 @@ fn refused(folder: &Folder, arguments: &[&str], words: &[&str]) -> Ended {
 
 #[test]
 fn seeds_that_are_none() {
-    let folder = Folder::new("seeds");
+    let folder = TempFolder::new("seeds");
     let file = folder.file("seeds.txt", "# ours\nhttp://a.test/\n\nhttp://[b/\nnews:c\nmailto:d@e.test\n");
     refused(&folder, &["http://", "not a url"], &["seed 1: \"http://\"", "empty host", "seed 2: \"not a url\""]);
     refused(&folder, &[SEED, "ftp://a.test/"], &["seed 2: \"ftp://a.test/\"", "http or https"]);
@@ -38,7 +38,7 @@ fn seeds_that_are_none() {
 
 #[test]
 fn files_of_seeds_that_are_none() {
-    let folder = Folder::new("seed-files");
+    let folder = TempFolder::new("seed-files");
     let [missing, itself] = [folder.at("missing.txt"), folder.at("")];
     let empty = folder.file("empty.txt", "");
     let comments = folder.file("comments.txt", "# http://a.test/\n\n");
@@ -54,7 +54,7 @@ fn files_of_seeds_that_are_none() {
 
 #[test]
 fn settings_that_are_wrong() {
-    let folder = Folder::new("settings");
+    let folder = TempFolder::new("settings");
     let file = folder.file(
         "wrong.toml",
         "[fetch]\ndeadline = \"10\"\nfo = 1\n[politeness]\nretries_max = 1000\n[store]\nzstd_level = \"fast\"\n",
@@ -88,7 +88,7 @@ fn settings_that_are_wrong() {
 
 #[test]
 fn settings_on_the_command_line_that_are_wrong() {
-    let folder = Folder::new("set");
+    let folder = TempFolder::new("set");
     refused(
         &folder,
         &[SEED, "--set", "crawl.shard=1"],
@@ -120,7 +120,7 @@ fn settings_on_the_command_line_that_are_wrong() {
 /// What cannot be written at the end is told at the beginning.
 #[test]
 fn summaries_that_have_no_place() {
-    let folder = Folder::new("json");
+    let folder = TempFolder::new("json");
     std::fs::create_dir(folder.at("folder")).expect("a folder");
     let file = folder.file("file", "precious");
     let missing = folder.at("missing/x.json");
@@ -139,7 +139,7 @@ fn summaries_that_have_no_place() {
 
 #[test]
 fn certificates_that_are_none() {
-    let folder = Folder::new("ca-files");
+    let folder = TempFolder::new("ca-files");
     let (missing, text) = (folder.at("missing.pem"), folder.file("notes.pem", "no certificate in here\n"));
     for (file, word) in [(missing, "no file that can be found"), (text, "holds no certificate")] {
         let config = folder.file("config.toml", &format!("tls.ca_files = [{file:?}]\n"));
@@ -150,7 +150,7 @@ fn certificates_that_are_none() {
 /// A limit of the shell that is too low is told before a directory is begun, with what would be enough.
 #[test]
 fn too_few_open_files() {
-    let folder = Folder::new("files");
+    let folder = TempFolder::new("files");
     let script = "ulimit -n 300; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command.args([
@@ -172,7 +172,7 @@ fn too_few_open_files() {
 /// Who does not say who it is does not leave the machine: refused where a seed shows it.
 #[test]
 fn nameless_crawls_of_others() {
-    let folder = Folder::new("nameless");
+    let folder = TempFolder::new("nameless");
     for seed in ["http://example.org/", "http://192.0.2.1/", "http://10.0.0.1:8080/", "http://[2001:db8::1]/"] {
         refused(&folder, &[SEED, seed], &[seed, "is not on this machine", "agent.name, agent.url and agent.email"]);
     }
@@ -183,7 +183,7 @@ fn nameless_crawls_of_others() {
 /// And stopped where only the name server shows it: names of this machine that turn out to lie elsewhere.
 #[test]
 fn nameless_crawls_that_are_led_away() {
-    let folder = Folder::new("led-away");
+    let folder = TempFolder::new("led-away");
     let address = outward_address();
     let listener = address.map(|address| std::net::TcpListener::bind((address, 0)).expect("a listener"));
     let port = listener.as_ref().map_or(80, |listener| listener.local_addr().expect("its address").port());

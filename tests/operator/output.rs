@@ -7,13 +7,13 @@ use std::process::Command;
 
 use ringcrawl::web::{ModelConfig, Running};
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, Process, RINGCRAWL, run};
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 /// Runs the program by a line of the shell in which `"$0" "$@"` is the program; `$OUT` is the folder.
 #[track_caller]
-fn shell(folder: &Folder, line: &str, arguments: &[&str]) -> Ended {
+fn shell(folder: &TempFolder, line: &str, arguments: &[&str]) -> Ended {
     let mut command = Command::new("sh");
     command.env("OUT", folder.path()).args(["-c", line, RINGCRAWL]).args(arguments);
     Process::start(&mut command).end()
@@ -25,9 +25,9 @@ fn small_web() -> (Running, String) {
 
 #[test]
 fn a_crawl_that_can_say_nothing_is_a_crawl() {
-    let folder = Folder::new("stderr");
+    let folder = TempFolder::new("stderr");
     let (web, seed) = small_web();
-    let config = folder.config(&web, "crawl.shards = 1");
+    let config = web::config(&folder, &web, "crawl.shards = 1");
     for (name, line) in [
         ("full", "exec \"$0\" \"$@\" 2> /dev/full"),
         ("gone", "{ \"$0\" \"$@\" 2>&1; echo $? > \"$OUT/code\"; } | :; exit $(cat \"$OUT/code\")"),
@@ -47,7 +47,7 @@ fn a_crawl_that_can_say_nothing_is_a_crawl() {
 
 #[test]
 fn a_mistake_that_cannot_be_told_is_a_mistake() {
-    let folder = Folder::new("mute");
+    let folder = TempFolder::new("mute");
     let config = folder.file("wrong.toml", "[fetch]\nfo = 1\n");
     let line = "exec \"$0\" \"$@\" 2> /dev/full";
     for arguments in [
@@ -66,9 +66,9 @@ fn a_mistake_that_cannot_be_told_is_a_mistake() {
 /// Each command that has a result, in a full file and for a reader that has gone.
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
-    let folder = Folder::new("stdout");
+    let folder = TempFolder::new("stdout");
     let (web, seed) = small_web();
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 1"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 1"));
     let robots = folder.file("robots.txt", "User-agent: *\n");
     let page = folder.file("page.html", "<a href=/a>a</a>");
     let questions = folder.file("questions", "{\"input\":\"http://a.test/\"}\n");

@@ -6,15 +6,15 @@ use std::process::Command;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{Process, RINGCRAWL, run};
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 fn panics(name: &str, planted: &str) {
-    let folder = Folder::new(name);
+    let folder = TempFolder::new(name);
     let (web, seed) = web(ModelConfig { sites: 40, pages: 1_000, addresses: 16, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"];
     let mut command = Command::new(RINGCRAWL);
     let ended = Process::start(command.env("RINGCRAWL_PANIC", planted).args(arguments)).end().expect(1);

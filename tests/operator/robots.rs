@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::rig::folder::Folder;
 use crate::rig::program::run;
 use crate::rig::servers::{read_request, server};
+use ringcrawl::lab::TempFolder;
 
 /// Crawls `/yes` and `/no` of a host whose robots.txt lies `hops` authorities further; what the server was asked for.
 fn asked(hops: usize, shards: &str) -> Vec<String> {
@@ -38,7 +38,7 @@ fn asked(hops: usize, shards: &str) -> Vec<String> {
             }
         }
     });
-    let folder = Folder::new("robots");
+    let folder = TempFolder::new("robots");
     let mut text = String::from("politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n");
     text += "fetch.private_addresses = \"loopback-only\"\n[dns.hosts]\n";
     (0..=hops).for_each(|host| text += &format!("\"h{host}.test\" = [\"127.0.0.1\"]\n"));

@@ -12,12 +12,12 @@ use ringcrawl::time::UnixTime;
 use ringcrawl::web::truth::{Expected, Truth, reachable};
 use ringcrawl::web::{ModelConfig, Running};
 
-use crate::rig::folder::Folder;
 use crate::rig::harvest::{Verdict, expect_own_ids, open_files, stored, times};
 use crate::rig::names::NameServer;
 use crate::rig::program::{run, start};
 use crate::rig::slow_server::SlowServer;
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 fn model() -> ModelConfig {
     ModelConfig { sites: 60, pages: 4_000, addresses: 32, ..ModelConfig::default() }
@@ -37,9 +37,9 @@ fn is_closed(dir: &str) {
 
 #[test]
 fn interrupted_once_it_drains_and_goes_on() {
-    let folder = Folder::new("drain");
+    let folder = TempFolder::new("drain");
     let (web, seed) = web(model());
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"];
     let truth = truth(&web);
     let mut stored_before = 0;
@@ -69,9 +69,9 @@ fn interrupted_once_it_drains_and_goes_on() {
 
 #[test]
 fn interrupted_an_endless_web_drains_too() {
-    let folder = Folder::new("endless");
+    let folder = TempFolder::new("endless");
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
     let mut crawl = start(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"]);
     crawl.wait_until("some pages", || web.report().requests >= 1_000);
     crawl.signal("INT");
@@ -86,9 +86,9 @@ fn interrupted_an_endless_web_drains_too() {
 /// The page that is under way is left and comes with the next run; everything else is there once.
 #[test]
 fn interrupted_twice_it_ends_at_once_and_goes_on() {
-    let folder = Folder::new("abort");
+    let folder = TempFolder::new("abort");
     let ((web, seed), slow) = (web(model()), SlowServer::start());
-    let (dir, config, slow_url) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 2"), slow.url());
+    let (dir, config, slow_url) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"), slow.url());
     let arguments = ["crawl", &seed, &slow_url, "--dir", &dir, "-c", &config, "--json", "-"];
     let mut crawl = start(&arguments);
     crawl.wait_until("the slow page and others are under way", || slow.asked() > 0 && web.report().requests >= 300);
@@ -120,7 +120,7 @@ fn what_comes_in_too_late_is_not_stored_twice() {
 
 /// Stops a crawl at once while answers come, `pause` apart, and goes on; whether some came in time and others after.
 fn stopped_while_answers_come(pause: Duration) -> bool {
-    let folder = Folder::new("too-late");
+    let folder = TempFolder::new("too-late");
     let (names, server) = (NameServer::pointing_to(Ipv4Addr::LOCALHOST), SlowServer::start());
     let lines = "politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\ncrawl.shards = 2\n";
     let config = folder.file("config.toml", &format!("dns.servers = [\"{}\"]\n{lines}", names.addr));
@@ -191,9 +191,9 @@ fn now() -> UnixTime {
 /// Kills the crawl at several places, and goes on: nothing is missing, and only what was fetched shortly before a
 /// kill was fetched again.
 fn killed(name: &str, shards: usize) {
-    let folder = Folder::new(name);
+    let folder = TempFolder::new(name);
     let (web, seed) = web(model());
-    let (dir, config, count) = (folder.at("crawl"), folder.config(&web, ""), shards.to_string());
+    let (dir, config, count) = (folder.at("crawl"), web::config(&folder, &web, ""), shards.to_string());
     let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-", "--shards", &count];
     let mut lost = Vec::new();
     // First before anything was noted; then when every shard has noted something more; at last in the middle of a

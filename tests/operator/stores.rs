@@ -8,15 +8,15 @@ use ringcrawl::store::read::find_segments;
 use ringcrawl::store::verify::index_path;
 use ringcrawl::web::ModelConfig;
 
-use crate::rig::folder::Folder;
 use crate::rig::program::{Ended, run};
-use crate::rig::web::web;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
 
 /// A crawl with one closed segment and its index, and the seed's URL.
-fn crawled(name: &str) -> (Folder, String, PathBuf, PathBuf) {
-    let folder = Folder::new(name);
+fn crawled(name: &str) -> (TempFolder, String, PathBuf, PathBuf) {
+    let folder = TempFolder::new(name);
     let (web, seed) = web(ModelConfig { sites: 2, pages: 20, ..ModelConfig::default() });
-    let (dir, config) = (folder.at("crawl"), folder.config(&web, "crawl.shards = 1"));
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 1"));
     run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
     let segment = find_segments(Path::new(&dir)).expect("a crawl").remove(0);
     let index = index_path(&segment).expect("a closed segment");
@@ -25,7 +25,7 @@ fn crawled(name: &str) -> (Folder, String, PathBuf, PathBuf) {
 
 /// Runs `store verify`, which must find `problems`, each a path and what is wrong, and nothing else.
 #[track_caller]
-fn verify(folder: &Folder, problems: &[(&Path, &str)]) -> Ended {
+fn verify(folder: &TempFolder, problems: &[(&Path, &str)]) -> Ended {
     let ended = run(&["store", "verify", &folder.at("crawl")]).expect(i32::from(!problems.is_empty()));
     let lines: Vec<String> = problems.iter().map(|(path, what)| format!("{}: {what}", path.display())).collect();
     assert_eq!(ended.out.lines().collect::<Vec<&str>>(), lines);
@@ -122,7 +122,7 @@ fn a_folder_that_cannot_be_read_is_named() {
         crate::rig::skip("only root can run the program as another user");
         return;
     }
-    let folder = Folder::new("unread");
+    let folder = TempFolder::new("unread");
     for (path, mode) in [("", 0o755), ("open", 0o755), ("open/closed", 0o700)] {
         std::fs::create_dir_all(folder.at(path)).expect("a folder");
         std::fs::set_permissions(folder.at(path), std::fs::Permissions::from_mode(mode)).expect("permissions");

@@ -7,12 +7,12 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::folder::Folder;
+use ringcrawl::lab::TempFolder;
 
 /// A certificate authority, with its own certificate in a file.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: Folder,
+    folder: TempFolder,
 }
 
 impl Authority {
@@ -22,7 +22,7 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("key")).expect("authority");
-        let folder = Folder::new(name);
+        let folder = TempFolder::new(name);
         folder.file("root.pem", &issuer.pem());
         Authority { issuer, folder }
     }

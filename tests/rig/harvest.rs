@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use ringcrawl::store::digest::Sha256;
-use ringcrawl::store::index::Entry;
+use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
 use ringcrawl::time::UnixTime;
@@ -26,7 +26,7 @@ pub fn stored(dir: &str) -> Harvest {
         let text = std::fs::read_to_string(&index).unwrap_or_else(|error| panic!("{}: {error}", index.display()));
         let mut reader = SegmentReader::open(&segment).expect("a segment");
         for line in text.lines() {
-            let entry = Entry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"));
+            let entry = IndexEntry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"));
             let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");
             assert_eq!((record.head.target_uri(), record.head.kind().as_str()), (entry.url.as_str(), "response"));
             let head = reader.read_http_head().expect("an HTTP head");

@@ -2,7 +2,6 @@
 //! stored. One of each.
 
 pub mod certificates;
-pub mod folder;
 pub mod hands;
 pub mod harvest;
 pub mod names;

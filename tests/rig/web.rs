@@ -1,10 +1,10 @@
 //! Synthetic webs: one served by the test's own process, one by the program as a process of its own.
 
+use ringcrawl::lab::TempFolder;
 use ringcrawl::url::Url;
 use ringcrawl::web::{ModelConfig, Running, Server, ServerConfig};
 use serde_json::Value;
 
-use super::folder::Folder;
 use super::program::{Process, start};
 
 /// A watched web on free ports, and the root of its first site, from which all of it is reachable.
@@ -15,17 +15,15 @@ pub fn web(model: ModelConfig) -> (Running, String) {
     (web, seed)
 }
 
-impl Folder {
-    /// The configuration of a crawl of `web`, without any delay, with `more` lines behind it; its path.
-    pub fn config(&self, web: &Running, more: &str) -> String {
-        let ca_file = self.file("ca.pem", &web.ca_pem);
-        let text = format!(
-            "version = 1\ndns.servers = [\"{}\"]\ntls.ca_files = [{ca_file:?}]\n\
-             politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n{more}\n",
-            web.dns
-        );
-        self.file("config.toml", &text)
-    }
+/// The configuration of a crawl of `web`, without any delay, with `more` lines behind it; its path in `folder`.
+pub fn config(folder: &TempFolder, web: &Running, more: &str) -> String {
+    let ca_file = folder.file("ca.pem", &web.ca_pem);
+    let text = format!(
+        "version = 1\ndns.servers = [\"{}\"]\ntls.ca_files = [{ca_file:?}]\n\
+         politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n{more}\n",
+        web.dns
+    );
+    folder.file("config.toml", &text)
 }
 
 /// `ringcrawl web`, serving and watching.

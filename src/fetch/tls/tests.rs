@@ -9,6 +9,7 @@ use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::pki::{Authority, at, authority, leaf};
 use super::*;
+use crate::lab::TempFolder;
 
 const BOTH: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
 const TLS12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
@@ -29,14 +30,11 @@ impl TimeProvider for Clock {
 
 /// A client that trusts `root`, and its clock.
 fn client(root: &Authority, change: impl FnOnce(&mut Tls)) -> (TlsClient, Arc<Clock>) {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("ringcrawl-tls-{}-{number}.pem", std::process::id()));
-    std::fs::write(&path, root.pem()).expect("write");
-    let mut tls = Tls { ca_files: vec![path.clone()], ..Tls::default() };
+    let folder = TempFolder::new("tls");
+    let path = folder.file("ca.pem", &root.pem());
+    let mut tls = Tls { ca_files: vec![path.into()], ..Tls::default() };
     change(&mut tls);
     let mut client = TlsClient::new(&tls).expect("a client");
-    std::fs::remove_file(&path).expect("remove");
     let clock = Arc::new(Clock(AtomicU64::new(now())));
     Arc::get_mut(&mut client.config).expect("not shared yet").time_provider = clock.clone();
     (client, clock)
@@ -114,13 +112,13 @@ fn names() {
 
 #[test]
 fn a_file_without_certificates_is_an_error() {
-    let path = std::env::temp_dir().join(format!("ringcrawl-no-ca-{}.pem", std::process::id()));
-    std::fs::write(&path, "no certificate here\n").expect("write");
-    let tls = Tls { ca_files: vec![path.clone()], ..Tls::default() };
+    let folder = TempFolder::new("no-ca");
+    let path = folder.file("ca.pem", "no certificate here\n");
+    let tls = Tls { ca_files: vec![path.clone().into()], ..Tls::default() };
     assert!(matches!(TlsClient::new(&tls), Err(HandsError::CaFile(..))));
-    std::fs::remove_file(&path).expect("remove");
+    drop(folder);
     let error = TlsClient::new(&tls).err().expect("no such file").to_string();
-    assert!(error.contains("ringcrawl-no-ca"), "{error}");
+    assert!(error.contains(&path), "{error}");
 }
 
 #[test]

@@ -1,22 +1,22 @@
-//! A folder of one test.
+//! The folder of one test.
 //!
-//! Invariants: it is removed when its value goes, whatever the test does.
+//! Invariants: it is new, no other test has it, and it is removed with its value, also when the test fails.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder, removed with this value.
-pub struct Folder(PathBuf);
+pub struct TempFolder(PathBuf);
 
-impl Folder {
+impl TempFolder {
     /// A new, empty folder.
-    pub fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> TempFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("ringcrawl-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a folder for the test");
-        Folder(path)
+        TempFolder(path)
     }
 
     /// Where it is.
@@ -52,7 +52,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
