@@ -57,7 +57,7 @@ pub fn bytes() -> usize {
 fn synthetic() -> Vec<Page> {
     let config = ModelConfig { sites: 10, pages: 4_000, profile: Profile::Web, https_share: 0.0, ..Default::default() };
     let model = Model::new(config).expect("a web");
-    let url = |page| model.url_of(&Place::front(0, Item::Page(page))).expect("a page");
+    let url = |page| model.url_of(&Place::canonical(0, Item::Page(page))).expect("a page");
     let page = |number| {
         let (url, mut html) = (url(number), Vec::new());
         assert_eq!(model.answer_url(&url, &mut html).status, 200);

@@ -14,7 +14,7 @@ use super::output::{self, tell};
 use super::{DONE, FAILED};
 use crate::boot::Order;
 use crate::config::{Config, ConfigError};
-use crate::store::index::Entry;
+use crate::store::index::IndexEntry;
 use crate::store::read::find_segments;
 use crate::store::verify::index_path;
 use crate::time::Duration;
@@ -129,7 +129,7 @@ fn stored(dir: &Path) -> std::io::Result<BTreeMap<String, (u16, u64)>> {
     for segment in find_segments(dir)? {
         let Some(index) = index_path(&segment) else { continue };
         let index = std::fs::read_to_string(index)?;
-        for entry in index.lines().filter_map(Entry::parse).filter(|entry| !entry.url.ends_with("/robots.txt")) {
+        for entry in index.lines().filter_map(IndexEntry::parse).filter(|entry| !entry.url.ends_with("/robots.txt")) {
             let (status, count) = stored.entry(entry.url).or_insert((entry.status, 0));
             *status = entry.status;
             *count += 1;

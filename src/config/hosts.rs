@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use toml_edit::{Item, Value as Toml};
 
-use super::kind::{Fault, LIST_MAX, describe, list, quote, quote_all};
+use super::kind::{LIST_MAX, ValueFault, describe, list, quote, quote_all};
 
 /// Most fixed names; a larger zone belongs into a name server.
 const HOSTS_MAX: usize = 100_000;
@@ -20,7 +20,7 @@ pub(super) fn expected() -> String {
 }
 
 /// Reads a table of names.
-pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Vec<IpAddr>>, Vec<Fault>> {
+pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Vec<IpAddr>>, Vec<ValueFault>> {
     let Some(table) = item.as_table_like() else { return Err(whole(&describe(item))) };
     if table.len() > HOSTS_MAX {
         return Err(whole(&format!("{} names", table.len())));
@@ -30,7 +30,7 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Vec<IpAddr>>, Vec<Fau
     for (name, item) in table.iter() {
         let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
         let mut wrong = |span: Option<Range<usize>>, what: String| {
-            faults.push(Fault { span, name: Some(name.to_owned()), message: sentence(&what) });
+            faults.push(ValueFault { span, name: Some(name.to_owned()), message: sentence(&what) });
         };
         let Some(host) = read_host(name) else {
             wrong(span, "this is no host name".to_owned());
@@ -85,8 +85,8 @@ fn read_host(name: &str) -> Option<String> {
     (name.len() <= 253 && name.split('.').all(label)).then_some(name)
 }
 
-fn whole(what: &str) -> Vec<Fault> {
-    vec![Fault { span: None, name: None, message: sentence(what) }]
+fn whole(what: &str) -> Vec<ValueFault> {
+    vec![ValueFault { span: None, name: None, message: sentence(what) }]
 }
 
 fn sentence(what: &str) -> String {

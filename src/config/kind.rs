@@ -71,7 +71,7 @@ pub(super) const fn size(min: &str, max: &str) -> Kind {
 
 /// Something wrong in a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
+pub(super) struct ValueFault {
     /// Where in the text, when it is a part of the value.
     pub(super) span: Option<Range<usize>>,
     /// The name below the key; for fixed names only.
@@ -131,7 +131,7 @@ impl Kind {
     }
 
     /// Reads a value of the file.
-    pub(super) fn read(self, item: &Item) -> Result<Value, Vec<Fault>> {
+    pub(super) fn read(self, item: &Item) -> Result<Value, Vec<ValueFault>> {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
@@ -152,7 +152,7 @@ impl Kind {
 
     /// Reads a value of the command line: as in the file, where the quotes of text may be left out and a list
     /// may be written with commas alone.
-    pub(super) fn read_word(self, word: &str) -> Result<Value, Vec<Fault>> {
+    pub(super) fn read_word(self, word: &str) -> Result<Value, Vec<ValueFault>> {
         let toml = || word.parse::<Toml>().map(Item::Value).map_err(|_| self.fault(&quote(word)));
         match self {
             // Nothing of the input is shown: it may be a password.
@@ -200,14 +200,14 @@ impl Kind {
         }
     }
 
-    fn read_number(self, number: i128) -> Result<Value, Vec<Fault>> {
+    fn read_number(self, number: i128) -> Result<Value, Vec<ValueFault>> {
         match self {
             Kind::Number(min, max) if number >= min.into() && number <= max.into() => Ok(Value::Number(number)),
             _ => Err(self.fault(&format!("{} is out of range", format_number(number)))),
         }
     }
 
-    fn read_text(self, text: &str) -> Result<Value, Vec<Fault>> {
+    fn read_text(self, text: &str) -> Result<Value, Vec<ValueFault>> {
         let shown = quote(text);
         match self {
             Kind::Time(min, max) => match unit::read_millis(text) {
@@ -237,14 +237,14 @@ impl Kind {
         }
     }
 
-    fn read_list(self, array: &toml_edit::Array) -> Result<Value, Vec<Fault>> {
+    fn read_list(self, array: &toml_edit::Array) -> Result<Value, Vec<ValueFault>> {
         let mut faults = Vec::new();
         if array.len() > LIST_MAX {
             return Err(self.fault(&format!("{} elements", array.len())));
         }
         let (mut servers, mut files, mut addresses, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for element in array {
-            let wrong = |what: String| Fault { span: element.span(), name: None, message: self.sentence(&what) };
+            let wrong = |what: String| ValueFault { span: element.span(), name: None, message: self.sentence(&what) };
             match (self, element.as_str()) {
                 (Kind::Servers, Some(text)) => match read_server(text) {
                     Some(server) if servers.contains(&server) => {
@@ -280,8 +280,8 @@ impl Kind {
         }
     }
 
-    fn fault(self, what: &str) -> Vec<Fault> {
-        vec![Fault { span: None, name: None, message: self.sentence(what) }]
+    fn fault(self, what: &str) -> Vec<ValueFault> {
+        vec![ValueFault { span: None, name: None, message: self.sentence(what) }]
     }
 
     fn sentence(self, what: &str) -> String {

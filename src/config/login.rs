@@ -11,7 +11,7 @@ use std::fmt;
 
 use toml_edit::{Item, Value as Toml};
 
-use super::kind::Fault;
+use super::kind::ValueFault;
 use super::value::{Field, Value};
 
 /// Most origins with credentials.
@@ -52,8 +52,8 @@ pub(super) const EXPECTED: &str =
     "origins with user name and password, such as \"https://intranet.example.org\" = \"user:password\"";
 
 /// Reads a table of credentials.
-pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<Fault>> {
-    let fault = |span, name: Option<&str>, what: &str| Fault {
+pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFault>> {
+    let fault = |span, name: Option<&str>, what: &str| ValueFault {
         span,
         name: name.map(str::to_owned),
         message: format!("{what}; expected {EXPECTED}"),

@@ -169,28 +169,28 @@ impl Turns {
             held = Some(Held { ledger: Arc::clone(&self.ledger), ip, hold_until, pause: self.pause });
         }
         self.under_way.set(self.under_way.get() + 1);
-        Some(Turn { _held: held, place: Some(Place(Rc::clone(&self.under_way))) })
+        Some(Turn { _held: held, permit: Some(Permit(Rc::clone(&self.under_way))) })
     }
 }
 
 /// A turn at an address; dropped, it is over.
 pub(super) struct Turn {
     _held: Option<Held>,
-    place: Option<Place>,
+    permit: Option<Permit>,
 }
 
 impl Turn {
     /// The attempt is over: its connection is the fetch's only one.
     fn connected(mut self) -> Turn {
-        self.place = None;
+        self.permit = None;
         self
     }
 }
 
-/// A place among the further attempts under way.
-struct Place(Rc<Cell<usize>>);
+/// Leave for one of the further attempts under way.
+struct Permit(Rc<Cell<usize>>);
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }

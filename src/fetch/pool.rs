@@ -41,19 +41,19 @@ impl Peer {
 
 /// The shard's idle connections.
 pub(super) struct Pool {
-    shelf: Rc<RefCell<Shelf<Box<Connection>>>>,
+    idle: Rc<RefCell<IdleList<Box<Connection>>>>,
     idle_max: Duration,
 }
 
 impl Pool {
     pub(super) fn new(count_max: usize, idle_max: Duration) -> Pool {
-        Pool { shelf: Rc::new(RefCell::new(Shelf::new(count_max))), idle_max }
+        Pool { idle: Rc::new(RefCell::new(IdleList::new(count_max))), idle_max }
     }
 
     /// An idle connection to the host of `url` at `ip` that may be used.
     pub(super) fn take(&self, url: &Url, ip: IpAddr, now: Instant) -> Option<(Peer, Box<Connection>)> {
         loop {
-            let (peer, since, mut connection) = self.shelf.borrow_mut().take(url, ip)?;
+            let (peer, since, mut connection) = self.idle.borrow_mut().take(url, ip)?;
             if now.since(since) < self.idle_max && connection.is_quiet() {
                 return Some((peer, connection));
             }
@@ -63,60 +63,60 @@ impl Pool {
 
     /// Keeps `connection`; inside the runtime only.
     pub(super) fn put(&self, peer: Peer, now: Instant, connection: Box<Connection>) {
-        let mut shelf = self.shelf.borrow_mut();
-        let evicted = shelf.put(peer, now, connection);
-        let start = !shelf.is_empty() && !std::mem::replace(&mut shelf.swept, true);
-        drop(shelf);
+        let mut idle = self.idle.borrow_mut();
+        let evicted = idle.put(peer, now, connection);
+        let start = !idle.is_empty() && !std::mem::replace(&mut idle.swept, true);
+        drop(idle);
         if let Some(evicted) = evicted {
             evicted.close();
         }
         if start {
-            ring::spawn(sweep(Rc::downgrade(&self.shelf), self.idle_max));
+            ring::spawn(sweep(Rc::downgrade(&self.idle), self.idle_max));
         }
     }
 
     /// What to do when receive blocks run out: a kept connection on which something came holds one, and serves nobody.
     pub(super) fn closing_noisy(&self) -> impl Fn() + 'static {
-        let shelf = Rc::downgrade(&self.shelf);
+        let idle = Rc::downgrade(&self.idle);
         move || {
-            let Some(shelf) = shelf.upgrade() else { return };
-            let noisy = shelf.borrow_mut().take_where(|connection| !connection.is_quiet());
+            let Some(idle) = idle.upgrade() else { return };
+            let noisy = idle.borrow_mut().take_where(|connection| !connection.is_quiet());
             noisy.into_iter().for_each(|connection| connection.close());
         }
     }
 
     /// Connections kept now.
     pub(super) fn len(&self) -> usize {
-        self.shelf.borrow().count
+        self.idle.borrow().count
     }
 }
 
 /// Closes what has been idle for too long; ends when nothing is left.
-async fn sweep(shelf: Weak<RefCell<Shelf<Box<Connection>>>>, idle_max: Duration) {
+async fn sweep(idle: Weak<RefCell<IdleList<Box<Connection>>>>, idle_max: Duration) {
     let pause = (idle_max / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
     loop {
         tokio::time::sleep(pause).await;
-        let Some(shelf) = shelf.upgrade() else { return };
+        let Some(idle) = idle.upgrade() else { return };
         let limit = ring::now() - idle_max;
         loop {
-            let old = shelf.borrow_mut().pop_before(limit);
+            let old = idle.borrow_mut().pop_before(limit);
             match old {
                 Some(connection) => connection.close(),
                 None => break,
             }
         }
-        let mut shelf = shelf.borrow_mut();
-        if shelf.is_empty() {
-            shelf.swept = false;
+        let mut idle = idle.borrow_mut();
+        if idle.is_empty() {
+            idle.swept = false;
             return;
         }
     }
 }
 
-/// What is kept, by peer and by age; plain. Places are linked from the newest to the oldest, and those of one hash
+/// What is kept, by peer and by age; plain. Nodes are linked from the newest to the oldest, and those of one hash
 /// likewise.
-struct Shelf<C> {
-    places: Vec<Place<C>>,
+struct IdleList<C> {
+    nodes: Vec<Node<C>>,
     free: Vec<usize>,
     /// The newest of those whose peers have the hash.
     by_hash: HashMap<u64, usize, BuildHasherDefault<AsItIs>>,
@@ -130,7 +130,7 @@ struct Shelf<C> {
     swept: bool,
 }
 
-struct Place<C> {
+struct Node<C> {
     kept: Option<(Peer, Instant, C)>,
     hash: u64,
     older: Option<usize>,
@@ -157,10 +157,10 @@ impl Hasher for AsItIs {
     }
 }
 
-impl<C> Shelf<C> {
-    fn new(count_max: usize) -> Shelf<C> {
-        Shelf {
-            places: Vec::new(),
+impl<C> IdleList<C> {
+    fn new(count_max: usize) -> IdleList<C> {
+        IdleList {
+            nodes: Vec::new(),
             free: Vec::new(),
             by_hash: HashMap::default(),
             seed: RandomState::new().hash_one(0),
@@ -188,14 +188,14 @@ impl<C> Shelf<C> {
         }
         let evicted = if self.count >= self.count_max { self.pop_oldest() } else { None };
         let hash = self.hash(&peer.host);
-        let at = self.free.pop().unwrap_or(self.places.len());
+        let at = self.free.pop().unwrap_or(self.nodes.len());
         let alike = self.by_hash.insert(hash, at);
-        let place = Place { kept: Some((peer, now, kept)), hash, older: self.newest, newer: None, alike };
-        match self.places.get_mut(at) {
-            Some(free) => *free = place,
-            None => self.places.push(place),
+        let node = Node { kept: Some((peer, now, kept)), hash, older: self.newest, newer: None, alike };
+        match self.nodes.get_mut(at) {
+            Some(free) => *free = node,
+            None => self.nodes.push(node),
         }
-        match self.newest.replace(at).and_then(|newest| self.places.get_mut(newest)) {
+        match self.newest.replace(at).and_then(|newest| self.nodes.get_mut(newest)) {
             Some(newest) => newest.newer = Some(at),
             None => self.oldest = Some(at),
         }
@@ -207,17 +207,17 @@ impl<C> Shelf<C> {
     fn take(&mut self, url: &Url, ip: IpAddr) -> Option<(Peer, Instant, C)> {
         let mut next = self.by_hash.get(&self.hash(url.host())).copied();
         while let Some(at) = next {
-            let place = self.places.get(at)?;
-            if place.kept.as_ref().is_some_and(|(peer, ..)| peer.is_of(url, ip)) {
+            let node = self.nodes.get(at)?;
+            if node.kept.as_ref().is_some_and(|(peer, ..)| peer.is_of(url, ip)) {
                 return self.remove(at);
             }
-            next = place.alike;
+            next = node.alike;
         }
         None
     }
 
     fn pop_before(&mut self, limit: Instant) -> Option<C> {
-        let (_, since, _) = self.places.get(self.oldest?)?.kept.as_ref()?;
+        let (_, since, _) = self.nodes.get(self.oldest?)?.kept.as_ref()?;
         if *since > limit { None } else { self.pop_oldest() }
     }
 
@@ -228,9 +228,9 @@ impl<C> Shelf<C> {
     fn take_where(&mut self, mut is_wanted: impl FnMut(&mut C) -> bool) -> Vec<C> {
         let mut wanted = Vec::new();
         let mut next = self.oldest;
-        while let Some((at, place)) = next.and_then(|at| Some((at, self.places.get_mut(at)?))) {
-            next = place.newer;
-            if place.kept.as_mut().is_some_and(|(.., kept)| is_wanted(kept)) {
+        while let Some((at, node)) = next.and_then(|at| Some((at, self.nodes.get_mut(at)?))) {
+            next = node.newer;
+            if node.kept.as_mut().is_some_and(|(.., kept)| is_wanted(kept)) {
                 wanted.extend(self.remove(at).map(|(.., kept)| kept));
             }
         }
@@ -238,14 +238,14 @@ impl<C> Shelf<C> {
     }
 
     fn remove(&mut self, at: usize) -> Option<(Peer, Instant, C)> {
-        let place = self.places.get_mut(at)?;
-        let kept = place.kept.take()?;
-        let (hash, older, newer, alike) = (place.hash, place.older, place.newer, place.alike);
-        match newer.and_then(|newer| self.places.get_mut(newer)) {
+        let node = self.nodes.get_mut(at)?;
+        let kept = node.kept.take()?;
+        let (hash, older, newer, alike) = (node.hash, node.older, node.newer, node.alike);
+        match newer.and_then(|newer| self.nodes.get_mut(newer)) {
             Some(newer) => newer.older = older,
             None => self.newest = older,
         }
-        match older.and_then(|older| self.places.get_mut(older)) {
+        match older.and_then(|older| self.nodes.get_mut(older)) {
             Some(older) => older.newer = newer,
             None => self.oldest = newer,
         }
@@ -254,12 +254,12 @@ impl<C> Shelf<C> {
             (Some(first), None) if first == at => drop(self.by_hash.remove(&hash)),
             (first, _) => {
                 let mut next = first;
-                while let Some(place) = next.and_then(|before| self.places.get_mut(before)) {
-                    if place.alike == Some(at) {
-                        place.alike = alike;
+                while let Some(node) = next.and_then(|before| self.nodes.get_mut(before)) {
+                    if node.alike == Some(at) {
+                        node.alike = alike;
                         break;
                     }
-                    next = place.alike;
+                    next = node.alike;
                 }
             }
         }
@@ -285,26 +285,26 @@ mod tests {
         assert!(peer("http://one.test/").is_of(&url("http://one.test/other"), ip));
         assert!(!peer("http://one.test/").is_of(&one, IpAddr::from([127, 0, 0, 2])));
         let at = |second| Instant::ZERO + Duration::from_secs(second);
-        let put = |shelf: &mut Shelf<char>, url: &Url, second, kept| shelf.put(Peer::new(url, ip), at(second), kept);
-        let take = |shelf: &mut Shelf<char>, url: &Url| shelf.take(url, ip).map(|(_, since, kept)| (since, kept));
-        let mut shelf = Shelf::new(3);
-        assert_eq!(put(&mut shelf, &one, 1, 'a'), None);
-        assert_eq!(put(&mut shelf, &two, 2, 'b'), None);
-        assert_eq!(put(&mut shelf, &one, 3, 'c'), None);
-        assert_eq!(put(&mut shelf, &one, 4, 'd'), Some('a'));
-        assert_eq!(take(&mut shelf, &one), Some((at(4), 'd')));
-        assert_eq!(shelf.pop_before(at(1)), None);
-        assert_eq!(shelf.pop_before(at(2)), Some('b'));
-        assert_eq!(take(&mut shelf, &two), None);
-        assert_eq!(take(&mut shelf, &one), Some((at(3), 'c')));
-        assert!(shelf.is_empty() && shelf.by_hash.is_empty());
-        assert_eq!(put(&mut Shelf::new(0), &one, 1, 'x'), Some('x'));
+        let put = |idle: &mut IdleList<char>, url: &Url, second, kept| idle.put(Peer::new(url, ip), at(second), kept);
+        let take = |idle: &mut IdleList<char>, url: &Url| idle.take(url, ip).map(|(_, since, kept)| (since, kept));
+        let mut idle = IdleList::new(3);
+        assert_eq!(put(&mut idle, &one, 1, 'a'), None);
+        assert_eq!(put(&mut idle, &two, 2, 'b'), None);
+        assert_eq!(put(&mut idle, &one, 3, 'c'), None);
+        assert_eq!(put(&mut idle, &one, 4, 'd'), Some('a'));
+        assert_eq!(take(&mut idle, &one), Some((at(4), 'd')));
+        assert_eq!(idle.pop_before(at(1)), None);
+        assert_eq!(idle.pop_before(at(2)), Some('b'));
+        assert_eq!(take(&mut idle, &two), None);
+        assert_eq!(take(&mut idle, &one), Some((at(3), 'c')));
+        assert!(idle.is_empty() && idle.by_hash.is_empty());
+        assert_eq!(put(&mut IdleList::new(0), &one, 1, 'x'), Some('x'));
         for (url, kept) in [(&one, 'e'), (&two, 'f'), (&one, 'g')] {
-            assert_eq!(put(&mut shelf, url, 5, kept), None);
+            assert_eq!(put(&mut idle, url, 5, kept), None);
         }
-        assert_eq!(shelf.take_where(|kept| *kept > 'e'), ['f', 'g']);
-        assert_eq!((take(&mut shelf, &two), take(&mut shelf, &one)), (None, Some((at(5), 'e'))));
-        assert!(shelf.is_empty() && shelf.by_hash.is_empty());
+        assert_eq!(idle.take_where(|kept| *kept > 'e'), ['f', 'g']);
+        assert_eq!((take(&mut idle, &two), take(&mut idle, &one)), (None, Some((at(5), 'e'))));
+        assert!(idle.is_empty() && idle.by_hash.is_empty());
     }
 
     /// Against a list that is looked through from its end.
@@ -316,7 +316,7 @@ mod tests {
             .collect();
         let ip = IpAddr::from([127, 0, 0, 1]);
         let mut rng = crate::lab::Rng::new(7);
-        let (mut shelf, mut twin) = (Shelf::new(20), Vec::<(usize, u64)>::new());
+        let (mut idle, mut twin) = (IdleList::new(20), Vec::<(usize, u64)>::new());
         for number in 0..20_000 {
             let which = (rng.next() % 4) as usize;
             match rng.next() % 8 {
@@ -324,28 +324,28 @@ mod tests {
                     let evicted = (twin.len() == 20).then(|| twin.remove(0).1);
                     twin.push((which, number));
                     let since = Instant::from_nanos(number);
-                    assert_eq!(shelf.put(Peer::new(&urls[which], ip), since, number), evicted);
+                    assert_eq!(idle.put(Peer::new(&urls[which], ip), since, number), evicted);
                 }
                 4..6 => {
                     let place = twin.iter().rposition(|(of, _)| *of == which);
                     let wanted = place.map(|place| twin.remove(place).1);
-                    assert_eq!(shelf.take(&urls[which], ip).map(|(.., kept)| kept), wanted);
+                    assert_eq!(idle.take(&urls[which], ip).map(|(.., kept)| kept), wanted);
                 }
                 6 => {
                     let limit = number.saturating_sub(rng.next() % 60);
                     let wanted = twin.first().is_some_and(|(_, number)| *number <= limit).then(|| twin.remove(0).1);
-                    assert_eq!(shelf.pop_before(Instant::from_nanos(limit)), wanted);
+                    assert_eq!(idle.pop_before(Instant::from_nanos(limit)), wanted);
                 }
                 _ => {
                     let odd = rng.next() % 11;
                     let wanted: Vec<u64> = twin.iter().map(|(_, number)| *number).filter(|n| n % 11 == odd).collect();
                     twin.retain(|(_, number)| number % 11 != odd);
-                    assert_eq!(shelf.take_where(|number| *number % 11 == odd), wanted);
+                    assert_eq!(idle.take_where(|number| *number % 11 == odd), wanted);
                 }
             }
-            assert_eq!(shelf.count, twin.len());
-            assert_eq!(shelf.is_empty(), shelf.by_hash.is_empty());
+            assert_eq!(idle.count, twin.len());
+            assert_eq!(idle.is_empty(), idle.by_hash.is_empty());
         }
-        assert!(shelf.places.len() <= 20);
+        assert!(idle.nodes.len() <= 20);
     }
 }

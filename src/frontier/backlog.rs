@@ -15,14 +15,14 @@ use crate::url::{Url, UrlBatch};
 pub struct Backlog {
     queue: HostQueue,
     /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
-    current: Option<Entry>,
-    retries: Vec<(Instant, Entry)>,
+    current: Option<QueuedUrl>,
+    retries: Vec<(Instant, QueuedUrl)>,
     retries_bytes: u64,
 }
 
 /// A URL that waits.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct QueuedUrl {
     /// Which.
     pub url: Url,
     /// The bits of its `Hops`.
@@ -69,23 +69,23 @@ impl Backlog {
     }
 
     /// The URL under consideration.
-    pub fn current(&self) -> Option<&Entry> {
+    pub fn current(&self) -> Option<&QueuedUrl> {
         self.current.as_ref()
     }
 
     /// Takes the current URL away.
-    pub fn take_current(&mut self) -> Option<Entry> {
+    pub fn take_current(&mut self) -> Option<QueuedUrl> {
         self.current.take()
     }
 
     /// Makes a URL the current one; there must be none.
-    pub fn set_current(&mut self, entry: Entry) {
+    pub fn set_current(&mut self, entry: QueuedUrl) {
         debug_assert!(self.current.is_none(), "two current URLs");
         self.current = Some(entry);
     }
 
     /// Tries a URL again at `at`.
-    pub fn retry(&mut self, at: Instant, entry: Entry) {
+    pub fn retry(&mut self, at: Instant, entry: QueuedUrl) {
         debug_assert!(self.retries.len() < RETRIES_MAX, "a URL was taken while too many wait for another try");
         self.retries_bytes += entry.ram_bytes();
         self.retries.push((at, entry));
@@ -120,7 +120,7 @@ impl Backlog {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
-                        self.set_current(Entry { url, depth, attempt: 0 });
+                        self.set_current(QueuedUrl { url, depth, attempt: 0 });
                         return Taken::Url;
                     }
                     Err(_) => *damaged += 1,
@@ -141,10 +141,10 @@ impl Backlog {
     }
 }
 
-impl Entry {
+impl QueuedUrl {
     /// Memory that it holds while it waits for another try.
     fn ram_bytes(&self) -> u64 {
-        (size_of::<(Instant, Entry)>() + self.url.as_str().len()) as u64
+        (size_of::<(Instant, QueuedUrl)>() + self.url.as_str().len()) as u64
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::Frontier;
 use super::addresses::NextAddress;
-use super::backlog::Entry;
+use super::backlog::QueuedUrl;
 use super::host::State;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::ledger::HOLD_SLACK;
@@ -104,7 +104,7 @@ impl Frontier {
         let wait = backoff(job.attempt, &self.settings.politeness).max(host.pace.not_before().since(now));
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + wait, Entry { url: job.url.clone(), depth: job.depth, attempt });
+        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), depth: job.depth, attempt });
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

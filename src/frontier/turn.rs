@@ -3,7 +3,7 @@
 //! Decides, for the host's current URL, in this order: an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
-use super::backlog::{Entry, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::host::State;
 use super::origin::Verdict;
 use super::{Frontier, STEPS_MAX};
@@ -137,7 +137,7 @@ impl Frontier {
                     if let Some((depth, text)) = origin.unpark() {
                         self.memory.shrank(UrlBatch::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.set_current(Entry { url, depth, attempt: 0 });
+                            host.backlog.set_current(QueuedUrl { url, depth, attempt: 0 });
                             return Next::Current;
                         }
                         self.queued -= 1;
@@ -193,7 +193,7 @@ impl Frontier {
         }
     }
 
-    fn page_job(&mut self, id: HostId, entry: Entry, now: Instant) -> Option<FetchJob> {
+    fn page_job(&mut self, id: HostId, entry: QueuedUrl, now: Instant) -> Option<FetchJob> {
         let (url, depth, attempt) = (entry.url.clone(), entry.depth, entry.attempt);
         self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;

@@ -32,7 +32,7 @@ pub(super) enum Extent {
 
 /// What a final response's head says about its body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct BodyPlan {
     pub(super) extent: Extent,
     /// Transfer codings other than chunked, in the order they were applied.
     pub(super) codings: Vec<Coding>,
@@ -41,11 +41,11 @@ pub(super) struct Plan {
 }
 
 /// Reads the plan off a final response's head.
-pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Headers) -> Result<Plan, HttpError> {
+pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Headers) -> Result<BodyPlan, HttpError> {
     let mut persistent = persists(minor_version, headers);
     let is_tunnel = method == Method::Connect && matches!(status, 200..=299);
     if is_tunnel || method == Method::Head || matches!(status, 100..=199 | 204 | 304) {
-        return Ok(Plan { extent: Extent::Nothing, codings: Vec::new(), persistent });
+        return Ok(BodyPlan { extent: Extent::Nothing, codings: Vec::new(), persistent });
     }
     let transfer = TransferEncoding::read(headers)?;
     // Transfer-Encoding beside Content-Length, or in HTTP/1.0 at all, is faulty framing (RFC 9112 section 6.1).
@@ -57,7 +57,7 @@ pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Hea
         (false, false) => Extent::Close,
         (false, true) => content_length(headers)?.map_or(Extent::Close, Extent::Bytes),
     };
-    Ok(Plan { extent, codings: transfer.codings, persistent: persistent && extent != Extent::Close })
+    Ok(BodyPlan { extent, codings: transfer.codings, persistent: persistent && extent != Extent::Close })
 }
 
 struct TransferEncoding {

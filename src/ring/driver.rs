@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::slots::{Completion, Leftover, Place, Slots};
+use super::slots::{Completion, Leftover, OpId, Slots};
 use crate::time::Duration;
 
 /// Most entries submitted together: with 4,096, an exchange over 4,096 connections took 15 % more CPU
@@ -37,7 +37,7 @@ pub(super) struct Driver {
     fd: RawFd,
     slots: RefCell<Slots>,
     /// Operations that complete on submission, and of which the kernel reports only failures.
-    silent: RefCell<Vec<Place>>,
+    silent: RefCell<Vec<OpId>>,
     /// Wakers to call once completions have been read; the vector is reused.
     woken: RefCell<Vec<Waker>>,
     /// The reactor's waker while it sleeps where it would not notice a submission.
@@ -100,18 +100,18 @@ impl Driver {
     }
 
     /// Submits `entry`. What its pointers point to must stay until the last completion.
-    pub(super) fn submit(&self, entry: squeue::Entry) -> Place {
-        let place = self.slots.borrow_mut().take();
-        self.push(entry.user_data(place.user_data()));
-        place
+    pub(super) fn submit(&self, entry: squeue::Entry) -> OpId {
+        let id = self.slots.borrow_mut().take();
+        self.push(entry.user_data(id.user_data()));
+        id
     }
 
     /// Submits `entry`, which fails rather than waits: it has ended once the kernel has taken it, so success needs no
     /// completion of its own. Its result is then `DONE`.
-    pub(super) fn submit_silent(&self, entry: squeue::Entry) -> Place {
-        let place = self.submit(entry.flags(squeue::Flags::SKIP_SUCCESS));
-        self.silent.borrow_mut().push(place);
-        place
+    pub(super) fn submit_silent(&self, entry: squeue::Entry) -> OpId {
+        let id = self.submit(entry.flags(squeue::Flags::SKIP_SUCCESS));
+        self.silent.borrow_mut().push(id);
+        id
     }
 
     fn push(&self, entry: squeue::Entry) {
@@ -132,29 +132,29 @@ impl Driver {
         }
     }
 
-    /// The next completion of the operation at `place`, and whether it was the last: the place is then free.
-    pub(super) fn poll(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
-        self.slots.borrow_mut().poll(place, context)
+    /// The next completion of the operation `id`, and whether it was the last: its slot is then free.
+    pub(super) fn poll(&self, id: OpId, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        self.slots.borrow_mut().poll(id, context)
     }
 
     /// The same for a caller that need not be woken on success.
-    pub(super) fn poll_failure(&self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
-        self.slots.borrow_mut().poll_failure(place, context)
+    pub(super) fn poll_failure(&self, id: OpId, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        self.slots.borrow_mut().poll_failure(id, context)
     }
 
-    /// Whether the kernel will still report on the operation at `place`.
-    pub(super) fn is_in_flight(&self, place: Place) -> bool {
-        self.slots.borrow().is_in_flight(place)
+    /// Whether the kernel will still report on the operation `id`.
+    pub(super) fn is_in_flight(&self, id: OpId) -> bool {
+        self.slots.borrow().is_in_flight(id)
     }
 
-    /// Whether the operation at `place` is in flight and has no completion ready.
-    pub(super) fn is_waiting(&self, place: Place) -> bool {
-        self.slots.borrow().is_waiting(place)
+    /// Whether the operation `id` is in flight and has no completion ready.
+    pub(super) fn is_waiting(&self, id: OpId) -> bool {
+        self.slots.borrow().is_waiting(id)
     }
 
-    /// Nobody waits any more for the operation at `place`, which has not ended: `leftover` is kept until it has.
-    pub(super) fn leave(&self, place: Place, leftover: Rc<dyn Leftover>) {
-        let unasked = self.slots.borrow_mut().leave(place, &leftover);
+    /// Nobody waits any more for the operation `id`, which has not ended: `leftover` is kept until it has.
+    pub(super) fn leave(&self, id: OpId, leftover: Rc<dyn Leftover>) {
+        let unasked = self.slots.borrow_mut().leave(id, &leftover);
         for completion in unasked {
             leftover.completed(completion);
         }
@@ -209,9 +209,9 @@ impl Driver {
                 count += 1;
                 let more = cqueue::more(entry.flags());
                 let completion = Completion { result: entry.result(), block: cqueue::buffer_select(entry.flags()) };
-                let place = Place::from(entry.user_data());
-                if slots.complete(place, completion, more, &mut woken, &mut left) {
-                    full.push(place);
+                let id = OpId::from(entry.user_data());
+                if slots.complete(id, completion, more, &mut woken, &mut left) {
+                    full.push(id);
                 }
             }
             let taken = {
@@ -219,8 +219,8 @@ impl Driver {
                 queue.is_empty() && !queue.cq_overflow()
             };
             if taken {
-                for place in self.silent.borrow_mut().drain(..) {
-                    slots.assume(place, Completion { result: DONE, block: None }, &mut woken);
+                for id in self.silent.borrow_mut().drain(..) {
+                    slots.assume(id, Completion { result: DONE, block: None }, &mut woken);
                 }
             }
         }
@@ -228,25 +228,25 @@ impl Driver {
         for (leftover, completion) in left {
             leftover.completed(completion);
         }
-        full.into_iter().for_each(|place| self.cancel(place));
+        full.into_iter().for_each(|id| self.cancel(id));
         woken.drain(..).for_each(Waker::wake);
         self.woken.replace(woken);
         Ok(count)
     }
 
-    /// Asks the kernel to end the operation at `place`, which then completes with ECANCELED. By its number: any other
+    /// Asks the kernel to end the operation `id`, which then completes with ECANCELED. By its number: any other
     /// kind of cancel searches everything in flight.
-    pub(super) fn cancel(&self, place: Place) {
-        if self.is_in_flight(place) {
-            let cancel = self.submit(opcode::AsyncCancel::new(place.user_data()).build());
+    pub(super) fn cancel(&self, id: OpId) {
+        if self.is_in_flight(id) {
+            let cancel = self.submit(opcode::AsyncCancel::new(id.user_data()).build());
             self.leave(cancel, Rc::new(()));
         }
     }
 
     /// The same for everything in flight.
     pub(super) fn cancel_all(&self) {
-        let places = self.slots.borrow().in_flight();
-        places.into_iter().for_each(|place| self.cancel(place));
+        let ids = self.slots.borrow().in_flight();
+        ids.into_iter().for_each(|id| self.cancel(id));
     }
 
     /// Ends what is in flight and waits for it, a few seconds at most. Memory that the kernel may still write to after

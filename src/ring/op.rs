@@ -20,13 +20,13 @@ use io_uring::{opcode, squeue, types};
 
 use super::driver::Driver;
 use super::runtime::{self, is_running};
-use super::slots::{Completion, Leftover, Place};
+use super::slots::{Completion, Leftover, OpId};
 
 /// Submits `entry`, whose pointers point into heap memory owned by `data`; the result comes back together with `data`.
 /// Only inside a runtime.
 pub(super) fn submit<D: Unpin + 'static>(entry: squeue::Entry, data: D) -> Op<D> {
     let driver = runtime::driver().expect("an operation outside a runtime");
-    Op { place: driver.submit(entry), driver, data: Some(data), is_cancelled: false }
+    Op { id: driver.submit(entry), driver, data: Some(data), is_cancelled: false }
 }
 
 /// Operations submitted so far by this thread's runtime.
@@ -70,7 +70,7 @@ pub(super) fn close(fd: OwnedFd) {
 /// An operation in flight, with one completion.
 pub(super) struct Op<D: Unpin + 'static> {
     driver: Rc<Driver>,
-    place: Place,
+    id: OpId,
     /// `None` once it has ended.
     data: Option<D>,
     /// Whether it is cancelled when this is dropped before the end.
@@ -81,7 +81,7 @@ impl<D: Unpin + 'static> Future for Op<D> {
     type Output = (io::Result<u32>, D);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Poll::Ready((completion, _)) = self.driver.poll(self.place, context) else { return Poll::Pending };
+        let Poll::Ready((completion, _)) = self.driver.poll(self.id, context) else { return Poll::Pending };
         match self.data.take() {
             Some(data) => Poll::Ready((completion.to_result(), data)),
             None => Poll::Pending,
@@ -93,9 +93,9 @@ impl<D: Unpin + 'static> Drop for Op<D> {
     fn drop(&mut self) {
         if let Some(data) = self.data.take() {
             if self.is_cancelled {
-                self.driver.cancel(self.place);
+                self.driver.cancel(self.id);
             }
-            self.driver.leave(self.place, Rc::new(Kept(data)));
+            self.driver.leave(self.id, Rc::new(Kept(data)));
         }
     }
 }

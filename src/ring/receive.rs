@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use io_uring::{opcode, squeue, types};
 
 use super::driver::Driver;
-use super::slots::{Completion, Leftover, Place};
+use super::slots::{Completion, Leftover, OpId};
 use super::{Buffer, BufferPool, runtime};
 
 /// What a receive holds until its completion.
@@ -49,7 +49,7 @@ impl Leftover for Held {
 pub struct Receive {
     driver: Rc<Driver>,
     /// `None` once it has ended.
-    place: Option<Place>,
+    id: Option<OpId>,
     /// Whether to check for the end.
     suspects: bool,
     held: Held,
@@ -67,14 +67,14 @@ impl Receive {
                 once.build().flags(squeue::Flags::BUFFER_SELECT)
             }
         };
-        let place = driver.submit(entry);
-        Receive { driver, place: Some(place), suspects: false, held: Held { pool: pool.clone(), fd: fd.clone() } }
+        let id = driver.submit(entry);
+        Receive { driver, id: Some(id), suspects: false, held: Held { pool: pool.clone(), fd: fd.clone() } }
     }
 
     /// Whether nothing has arrived yet, not even the end. For an idle connection: whether it may be used for another
     /// request, as unsolicited bytes would be taken for the next answer.
     pub fn is_waiting(&self) -> bool {
-        self.place.is_some_and(|place| self.driver.is_waiting(place))
+        self.id.is_some_and(|id| self.driver.is_waiting(id))
     }
 
     /// The end may have come unnoticed.
@@ -89,20 +89,20 @@ impl Receive {
 
     /// Whether nothing will come any more; another receive may then be started.
     pub(super) fn has_ended(&self) -> bool {
-        self.place.is_none()
+        self.id.is_none()
     }
 
     /// What arrived next; never anything once it has ended.
     pub(super) fn poll_next(&mut self, context: &Context<'_>) -> Poll<(io::Result<u32>, Option<Buffer>)> {
-        let Some(place) = self.place else { return Poll::Pending };
-        let Poll::Ready((completion, last)) = self.driver.poll(place, context) else {
+        let Some(id) = self.id else { return Poll::Pending };
+        let Poll::Ready((completion, last)) = self.driver.poll(id, context) else {
             if std::mem::take(&mut self.suspects) && has_ended(&self.held.fd) {
-                self.driver.cancel(place);
+                self.driver.cancel(id);
             }
             return Poll::Pending;
         };
         if last {
-            self.place = None;
+            self.id = None;
         }
         self.suspect();
         Poll::Ready((completion.to_result(), self.held.block(completion)))
@@ -111,9 +111,9 @@ impl Receive {
 
 impl Drop for Receive {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.driver.cancel(place);
-            self.driver.leave(place, Rc::new(self.held.clone()));
+        if let Some(id) = self.id.take() {
+            self.driver.cancel(id);
+            self.driver.leave(id, Rc::new(self.held.clone()));
         }
     }
 }

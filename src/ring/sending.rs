@@ -19,7 +19,7 @@ use io_uring::{opcode, types};
 use super::driver::{DONE, Driver};
 use super::op::Kept;
 use super::runtime;
-use super::slots::Place;
+use super::slots::OpId;
 
 /// Limit of a short message: less than the smallest send buffer of Linux (SOCK_MIN_SNDBUF, 4,608 bytes with the
 /// kernel's overhead).
@@ -36,9 +36,9 @@ pub struct Sending {
 #[derive(Clone, Copy)]
 enum State {
     /// A short message that has been submitted.
-    Silent(Place),
+    Silent(OpId),
     /// Waiting for room in the buffer.
-    Waiting(Place),
+    Waiting(OpId),
     /// The result, until it is taken.
     Ended(Option<i32>),
 }
@@ -87,13 +87,13 @@ impl Sending {
     /// To be called whenever the answer is polled for: resubmits what found no room, and returns whether the send
     /// failed. Success wakes nobody.
     pub(super) fn attend(&mut self, context: &Context<'_>) -> bool {
-        if let State::Silent(place) = self.state
-            && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
+        if let State::Silent(id) = self.state
+            && let Poll::Ready((completion, _)) = self.driver.poll_failure(id, context)
         {
             self.said(completion.result);
         }
-        if let State::Waiting(place) = self.state
-            && let Poll::Ready((completion, _)) = self.driver.poll_failure(place, context)
+        if let State::Waiting(id) = self.state
+            && let Poll::Ready((completion, _)) = self.driver.poll_failure(id, context)
         {
             self.state = State::Ended(Some(completion.result));
         }
@@ -117,8 +117,8 @@ impl Future for Sending {
                         Err(_) => Err(io::Error::from_raw_os_error(result.saturating_neg())),
                     });
                 }
-                State::Silent(place) | State::Waiting(place) => {
-                    let Poll::Ready((completion, _)) = self.driver.poll(place, context) else { return Poll::Pending };
+                State::Silent(id) | State::Waiting(id) => {
+                    let Poll::Ready((completion, _)) = self.driver.poll(id, context) else { return Poll::Pending };
                     match self.state {
                         State::Silent(_) => self.said(completion.result),
                         _ => self.state = State::Ended(Some(completion.result)),
@@ -131,9 +131,9 @@ impl Future for Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        if let State::Silent(place) | State::Waiting(place) = self.state {
-            self.driver.cancel(place);
-            self.driver.leave(place, Rc::new(Kept((std::mem::take(&mut self.bytes), self.fd.clone()))));
+        if let State::Silent(id) | State::Waiting(id) = self.state {
+            self.driver.cancel(id);
+            self.driver.leave(id, Rc::new(Kept((std::mem::take(&mut self.bytes), self.fd.clone()))));
         }
     }
 }

@@ -31,21 +31,21 @@ impl Leftover for () {}
 
 /// Where an operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct OpId {
     index: u32,
     generation: u32,
 }
 
-impl Place {
+impl OpId {
     /// The number by which the kernel knows it.
     pub(super) fn user_data(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 }
 
-impl From<u64> for Place {
-    fn from(user_data: u64) -> Place {
-        Place { index: (user_data & 0xffff_ffff) as u32, generation: (user_data >> 32) as u32 }
+impl From<u64> for OpId {
+    fn from(user_data: u64) -> OpId {
+        OpId { index: (user_data & 0xffff_ffff) as u32, generation: (user_data >> 32) as u32 }
     }
 }
 
@@ -73,7 +73,7 @@ struct Slot {
 
 impl Slots {
     /// A slot for a new operation.
-    pub(super) fn take(&mut self) -> Place {
+    pub(super) fn take(&mut self) -> OpId {
         self.in_flight += 1;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -85,7 +85,7 @@ impl Slots {
             slot.failure_alone = false;
             slot.generation
         });
-        Place { index, generation }
+        OpId { index, generation }
     }
 
     /// Whether nothing is in flight.
@@ -93,32 +93,32 @@ impl Slots {
         self.in_flight == 0
     }
 
-    /// Whether the operation at `place` is in flight.
-    pub(super) fn is_in_flight(&self, place: Place) -> bool {
-        let slot = self.slots.get(place.index as usize);
-        slot.is_some_and(|slot| slot.generation == place.generation && slot.in_flight)
+    /// Whether the operation `id` is in flight.
+    pub(super) fn is_in_flight(&self, id: OpId) -> bool {
+        let slot = self.slots.get(id.index as usize);
+        slot.is_some_and(|slot| slot.generation == id.generation && slot.in_flight)
     }
 
-    /// Whether the operation at `place` is in flight and has no completion ready.
-    pub(super) fn is_waiting(&self, place: Place) -> bool {
-        self.is_in_flight(place) && self.slots.get(place.index as usize).is_some_and(|slot| slot.first.is_none())
+    /// Whether the operation `id` is in flight and has no completion ready.
+    pub(super) fn is_waiting(&self, id: OpId) -> bool {
+        self.is_in_flight(id) && self.slots.get(id.index as usize).is_some_and(|slot| slot.first.is_none())
     }
 
-    /// The places of all operations in flight.
-    pub(super) fn in_flight(&self) -> Vec<Place> {
+    /// The ids of all operations in flight.
+    pub(super) fn in_flight(&self) -> Vec<OpId> {
         let slots = (0..).zip(&self.slots).filter(|(_, slot)| slot.in_flight);
-        slots.map(|(index, slot)| Place { index, generation: slot.generation }).collect()
+        slots.map(|(index, slot)| OpId { index, generation: slot.generation }).collect()
     }
 
-    /// The next completion, and whether it is the last: the slot is then free. A place that has been reused never has
+    /// The next completion, and whether it is the last: the slot is then free. An id that has been reused never has
     /// one.
-    pub(super) fn poll(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
-        let Some(slot) = self.slot(place) else { return Poll::Pending };
+    pub(super) fn poll(&mut self, id: OpId, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        let Some(slot) = self.slot(id) else { return Poll::Pending };
         if let Some(completion) = slot.first.take() {
             slot.first = slot.more.pop_front();
             let last = !slot.in_flight && slot.first.is_none();
             if last {
-                self.release(place);
+                self.release(id);
             }
             return Poll::Ready((completion, last));
         }
@@ -131,27 +131,27 @@ impl Slots {
     }
 
     /// The same for a caller that must learn of a failure but need not be woken on success.
-    pub(super) fn poll_failure(&mut self, place: Place, context: &Context<'_>) -> Poll<(Completion, bool)> {
-        let polled = self.poll(place, context);
+    pub(super) fn poll_failure(&mut self, id: OpId, context: &Context<'_>) -> Poll<(Completion, bool)> {
+        let polled = self.poll(id, context);
         if polled.is_pending()
-            && let Some(slot) = self.slot(place)
+            && let Some(slot) = self.slot(id)
         {
             slot.failure_alone = true;
         }
         polled
     }
 
-    /// The operation at `place`, of which the kernel reports only failures, has been submitted: it succeeded unless a
+    /// The operation `id`, of which the kernel reports only failures, has been submitted: it succeeded unless a
     /// failure was reported.
-    pub(super) fn assume(&mut self, place: Place, completion: Completion, woken: &mut Vec<Waker>) {
-        if !self.is_in_flight(place) {
+    pub(super) fn assume(&mut self, id: OpId, completion: Completion, woken: &mut Vec<Waker>) {
+        if !self.is_in_flight(id) {
             return;
         }
         self.in_flight -= 1;
-        let Some(slot) = self.slot(place) else { return };
+        let Some(slot) = self.slot(id) else { return };
         slot.in_flight = false;
         if slot.leftover.is_some() {
-            self.release(place);
+            self.release(id);
             return;
         }
         slot.first = Some(completion);
@@ -161,14 +161,14 @@ impl Slots {
     }
 
     /// Leaves `leftover` in the slot until its operation has ended; returns the completions that nobody took.
-    pub(super) fn leave(&mut self, place: Place, leftover: &Rc<dyn Leftover>) -> Vec<Completion> {
-        let Some(slot) = self.slot(place) else { return Vec::new() };
+    pub(super) fn leave(&mut self, id: OpId, leftover: &Rc<dyn Leftover>) -> Vec<Completion> {
+        let Some(slot) = self.slot(id) else { return Vec::new() };
         slot.waker = None;
         let unasked = slot.first.take().into_iter().chain(slot.more.drain(..)).collect();
         if slot.in_flight {
             slot.leftover = Some(leftover.clone());
         } else {
-            self.release(place);
+            self.release(id);
         }
         unasked
     }
@@ -177,22 +177,22 @@ impl Slots {
     /// whether so many wait to be taken that the operation should be ended.
     pub(super) fn complete(
         &mut self,
-        place: Place,
+        id: OpId,
         completion: Completion,
         more: bool,
         woken: &mut Vec<Waker>,
         left: &mut Vec<(Rc<dyn Leftover>, Completion)>,
     ) -> bool {
-        if !self.is_in_flight(place) {
+        if !self.is_in_flight(id) {
             return false;
         }
         self.in_flight -= usize::from(!more);
-        let Some(slot) = self.slot(place) else { return false };
+        let Some(slot) = self.slot(id) else { return false };
         slot.in_flight = more;
         if let Some(leftover) = &slot.leftover {
             left.push((leftover.clone(), completion));
             if !more {
-                self.release(place);
+                self.release(id);
             }
             return false;
         }
@@ -204,16 +204,16 @@ impl Slots {
         more && slot.more.len() + 1 == UNASKED
     }
 
-    fn slot(&mut self, place: Place) -> Option<&mut Slot> {
-        self.slots.get_mut(place.index as usize).filter(|slot| slot.generation == place.generation)
+    fn slot(&mut self, id: OpId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)
     }
 
-    fn release(&mut self, place: Place) {
-        if let Some(slot) = self.slot(place) {
+    fn release(&mut self, id: OpId) {
+        if let Some(slot) = self.slot(id) {
             slot.generation = slot.generation.wrapping_add(1);
             slot.waker = None;
             slot.leftover = None;
-            self.free.push(place.index);
+            self.free.push(id.index);
         }
     }
 }
@@ -238,9 +238,9 @@ mod tests {
     }
 
     /// Completes, and hands leftovers their completions; returns how many wakers were called.
-    fn complete(slots: &mut Slots, place: Place, result: i32, more: bool) -> usize {
+    fn complete(slots: &mut Slots, id: OpId, result: i32, more: bool) -> usize {
         let (mut woken, mut left) = (Vec::new(), Vec::new());
-        assert!(!slots.complete(place, said(result), more, &mut woken, &mut left));
+        assert!(!slots.complete(id, said(result), more, &mut woken, &mut left));
         left.iter().for_each(|(leftover, completion)| leftover.completed(*completion));
         woken.len()
     }
@@ -248,21 +248,21 @@ mod tests {
     #[test]
     fn completions_come_in_order_and_the_last_frees_the_slot() {
         let (mut slots, context) = (Slots::default(), Context::from_waker(Waker::noop()));
-        let place = slots.take();
-        assert_eq!(Place::from(place.user_data()), place);
-        assert!(slots.poll(place, &context).is_pending());
-        assert_eq!(complete(&mut slots, place, 1, true), 1);
-        assert_eq!(complete(&mut slots, place, 2, true), 0, "woken once");
-        assert_eq!(complete(&mut slots, place, 3, false), 0);
+        let id = slots.take();
+        assert_eq!(OpId::from(id.user_data()), id);
+        assert!(slots.poll(id, &context).is_pending());
+        assert_eq!(complete(&mut slots, id, 1, true), 1);
+        assert_eq!(complete(&mut slots, id, 2, true), 0, "woken once");
+        assert_eq!(complete(&mut slots, id, 3, false), 0);
         assert!(slots.is_idle());
-        let polled = [0; 3].map(|_| slots.poll(place, &context));
+        let polled = [0; 3].map(|_| slots.poll(id, &context));
         assert_eq!(polled, [(1, false), (2, false), (3, true)].map(|(result, last)| Poll::Ready((said(result), last))));
         let next = slots.take();
-        assert_eq!((next.index, slots.slots.len()), (place.index, 1), "used again");
-        assert_ne!(next, place);
+        assert_eq!((next.index, slots.slots.len()), (id.index, 1), "used again");
+        assert_ne!(next, id);
         // A late completion for the previous operation belongs to nobody.
-        assert_eq!(complete(&mut slots, place, 9, false), 0);
-        assert!(slots.poll(next, &context).is_pending() && slots.poll(place, &context).is_pending());
+        assert_eq!(complete(&mut slots, id, 9, false), 0);
+        assert!(slots.poll(next, &context).is_pending() && slots.poll(id, &context).is_pending());
         assert!(!slots.is_idle());
         assert_eq!(slots.in_flight(), [next]);
     }
@@ -270,47 +270,47 @@ mod tests {
     #[test]
     fn what_goes_on_unasked_is_to_end() {
         let (mut slots, context) = (Slots::default(), Context::from_waker(Waker::noop()));
-        let place = slots.take();
-        assert!(slots.is_waiting(place));
+        let id = slots.take();
+        assert!(slots.is_waiting(id));
         let mut told = Vec::new();
         for round in 0..3 {
             for number in 0..10 {
                 let last = (round, number) == (2, 9);
-                if slots.complete(place, said(number), !last, &mut Vec::new(), &mut Vec::new()) {
+                if slots.complete(id, said(number), !last, &mut Vec::new(), &mut Vec::new()) {
                     told.push((round, number));
                 }
-                assert!(!slots.is_waiting(place));
+                assert!(!slots.is_waiting(id));
             }
             for number in 0..10 {
                 let last = (round, number) == (2, 9);
-                assert_eq!(slots.poll(place, &context), Poll::Ready((said(number), last)));
+                assert_eq!(slots.poll(id, &context), Poll::Ready((said(number), last)));
             }
-            assert_eq!(slots.is_waiting(place), round < 2);
+            assert_eq!(slots.is_waiting(id), round < 2);
         }
         assert_eq!(told, [0, 1, 2].map(|round| (round, 7)), "once each time");
         // An operation that ends by itself need not be cancelled.
-        let place = slots.take();
-        let ended = (1..=8).map(|number| slots.complete(place, said(0), number < 8, &mut Vec::new(), &mut Vec::new()));
+        let id = slots.take();
+        let ended = (1..=8).map(|number| slots.complete(id, said(0), number < 8, &mut Vec::new(), &mut Vec::new()));
         assert_eq!(ended.filter(|tell| *tell).count(), 0);
     }
 
     #[test]
     fn what_nobody_asks_for_goes_to_what_was_left() {
         let mut slots = Slots::default();
-        let (place, seen) = (slots.take(), Rc::new(Seen::default()));
-        complete(&mut slots, place, 1, true);
+        let (id, seen) = (slots.take(), Rc::new(Seen::default()));
+        complete(&mut slots, id, 1, true);
         let leftover: Rc<dyn Leftover> = seen.clone();
-        assert_eq!(slots.leave(place, &leftover), [said(1)]);
+        assert_eq!(slots.leave(id, &leftover), [said(1)]);
         drop(leftover);
         assert_eq!(Rc::strong_count(&seen), 2);
-        complete(&mut slots, place, 2, true);
-        complete(&mut slots, place, 3, false);
+        complete(&mut slots, id, 2, true);
+        complete(&mut slots, id, 3, false);
         assert_eq!(*seen.0.borrow(), [2, 3]);
         assert_eq!((Rc::strong_count(&seen), slots.free.len()), (1, 1));
         // An operation that has ended keeps nothing.
-        let place = slots.take();
-        complete(&mut slots, place, 4, false);
-        assert_eq!(slots.leave(place, &(seen.clone() as Rc<dyn Leftover>)), [said(4)]);
+        let id = slots.take();
+        complete(&mut slots, id, 4, false);
+        assert_eq!(slots.leave(id, &(seen.clone() as Rc<dyn Leftover>)), [said(4)]);
         assert_eq!((Rc::strong_count(&seen), slots.free.len()), (1, 1));
     }
 
@@ -324,11 +324,11 @@ mod tests {
         assert_eq!(complete(&mut slots, failed, -11, false), 1, "who attends is woken by a failure");
         slots.leave(left, &(Rc::new(()) as Rc<dyn Leftover>));
         let mut woken = Vec::new();
-        for place in [asked, attended, failed, left, unasked] {
-            slots.assume(place, said(7), &mut woken);
+        for id in [asked, attended, failed, left, unasked] {
+            slots.assume(id, said(7), &mut woken);
         }
         assert_eq!(woken.len(), 1, "who asked, and not who attends");
-        let results = [asked, attended, failed, unasked].map(|place| slots.poll(place, &context));
+        let results = [asked, attended, failed, unasked].map(|id| slots.poll(id, &context));
         assert_eq!(results, [7, 7, -11, 7].map(|result| Poll::Ready((said(result), true))));
         assert_eq!(slots.free.len(), 5);
     }

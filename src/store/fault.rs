@@ -8,7 +8,7 @@ use std::io;
 
 /// What is wrong with a file at some place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
+pub enum SegmentFault {
     /// The file starts like nothing we read.
     #[error("not a WARC file")]
     UnknownFormat,
@@ -50,6 +50,6 @@ pub enum ReadError {
         /// Where the damaged frame (or record, in a plain file) starts, in bytes.
         offset: u64,
         /// What is wrong.
-        fault: Fault,
+        fault: SegmentFault,
     },
 }

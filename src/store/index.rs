@@ -12,7 +12,7 @@ use crate::url::{Url, surt};
 
 /// What an index says of one capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Entry {
+pub struct IndexEntry {
     /// The 14 digits of the capture's time.
     pub timestamp: String,
     /// The page.
@@ -31,9 +31,9 @@ pub struct Entry {
     pub filename: String,
 }
 
-impl Entry {
+impl IndexEntry {
     /// Reads one line without its LF; `None` when it is not of this form.
-    pub fn parse(line: &str) -> Option<Entry> {
+    pub fn parse(line: &str) -> Option<IndexEntry> {
         let (_key, rest) = line.split_once(' ')?;
         let (timestamp, json) = rest.split_once(' ')?;
         let members: Map<String, Value> = serde_json::from_str(json).ok()?;
@@ -42,7 +42,7 @@ impl Entry {
             Some(Value::Number(number)) => Some(number.to_string()),
             _ => None,
         };
-        Some(Entry {
+        Some(IndexEntry {
             timestamp: timestamp.to_owned(),
             url: text("url")?,
             mime: text("mime").unwrap_or_else(|| "unk".to_owned()),
@@ -80,7 +80,7 @@ pub struct Index {
 
 impl Index {
     /// Adds a capture of `url`; `entry.url` is the same page as its record writes it.
-    pub fn add(&mut self, url: &Url, entry: &Entry) {
+    pub fn add(&mut self, url: &Url, entry: &IndexEntry) {
         entry.write(&surt(url), &mut self.lines);
     }
 
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn lines_come_back() {
         let url = Url::parse("http://www.example.com/\"a\"?b=\\").expect("a URL");
-        let entry = Entry {
+        let entry = IndexEntry {
             timestamp: "19700101000000".to_owned(),
             url: url.as_str().to_owned(),
             mime: media_type("Text/HTML; charset=x"),
@@ -134,7 +134,7 @@ mod tests {
         index.add(&url, &entry);
         let line = String::from_utf8(index.sorted()).expect("UTF-8");
         assert!(line.starts_with("com,example)/\"a\"?b=\\ 19700101000000 {\"url\":"), "{line}");
-        let back = Entry::parse(line.trim_end()).expect("a line");
+        let back = IndexEntry::parse(line.trim_end()).expect("a line");
         assert_eq!(back.url, url.as_str());
         assert_eq!((back.mime.as_str(), back.status, back.offset, back.frame_bytes), ("text/html", 200, 5, 7));
     }
@@ -143,7 +143,7 @@ mod tests {
     fn sorted_by_bytes() {
         let mut index = Index::default();
         for text in ["http://b.example/", "http://a.example/x", "http://a.example/", "http://a.example/X?q"] {
-            index.add(&Url::parse(text).expect("a URL"), &Entry::default());
+            index.add(&Url::parse(text).expect("a URL"), &IndexEntry::default());
         }
         let sorted = String::from_utf8(index.sorted()).expect("UTF-8");
         let lines = sorted.lines().collect::<Vec<&str>>();
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_no_line_is_refused() {
         for line in ["", "a", "a b", "a b {}", "a b []", "a b {\"url\":\"x\",\"offset\":\"-1\"}", "a b {\"url\""] {
-            assert_eq!(Entry::parse(line), None, "{line}");
+            assert_eq!(IndexEntry::parse(line), None, "{line}");
         }
         assert_eq!(media_type(" ; x"), "unk");
         assert_eq!(media_type("a b"), "unk");

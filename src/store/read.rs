@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::fault::{Fault, ReadError};
+use super::fault::{ReadError, SegmentFault};
 use super::folder::Folder;
 use super::source::{Coding, FrameTraits, Source};
 use super::warc::{HEAD_BYTES_MAX, HttpHead, RecordHead};
@@ -161,9 +161,9 @@ impl<R: Read + Seek> SegmentReader<R> {
             let bytes = self.source.peek()?;
             if bytes.is_empty() {
                 return Err(damaged(if b"WARC/".starts_with(&head) || head.starts_with(b"WARC/") {
-                    Fault::Truncated
+                    SegmentFault::Truncated
                 } else {
-                    Fault::NoRecord
+                    SegmentFault::NoRecord
                 }));
             }
             let line_bytes = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
@@ -171,13 +171,13 @@ impl<R: Read + Seek> SegmentReader<R> {
             self.source.consume(line_bytes);
             let start = head.get(..5).unwrap_or(&head);
             if !b"WARC/".starts_with(start) {
-                return Err(damaged(Fault::NoRecord));
+                return Err(damaged(SegmentFault::NoRecord));
             }
             if head.ends_with(b"\n\r\n") || head.ends_with(b"\n\n") {
                 return Ok(head);
             }
             if head.len() > HEAD_BYTES_MAX {
-                return Err(damaged(Fault::HeadTooLong));
+                return Err(damaged(SegmentFault::HeadTooLong));
             }
         }
     }
@@ -189,7 +189,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         }
         let bytes = self.source.peek()?;
         if bytes.is_empty() {
-            return Err(ReadError::Damaged { offset: start, fault: Fault::Truncated });
+            return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
         }
         let count = bytes.len().min(out.len()).min(usize::try_from(left).unwrap_or(usize::MAX));
         for (to, from) in out.iter_mut().zip(bytes.iter().take(count)) {
@@ -206,7 +206,7 @@ impl<R: Read + Seek> SegmentReader<R> {
             let Some((start, left)) = self.open.filter(|(_, left)| *left > 0) else { return Ok(head) };
             let bytes = self.source.peek()?;
             if bytes.is_empty() {
-                return Err(ReadError::Damaged { offset: start, fault: Fault::Truncated });
+                return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
             }
             let bytes = bytes.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(bytes);
             let line_bytes = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
@@ -224,7 +224,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         while let Some((start, left)) = self.open.filter(|(_, left)| *left > 0) {
             let available = self.source.peek()?.len();
             if available == 0 {
-                return Err(ReadError::Damaged { offset: start, fault: Fault::Truncated });
+                return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
             }
             let count = available.min(usize::try_from(left).unwrap_or(usize::MAX));
             self.source.consume(count);

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek};
 
 use super::examine::{Examined, examine};
 use super::fault::ReadError;
-use super::index::{Entry, Index, media_type};
+use super::index::{Index, IndexEntry, media_type};
 use super::read::{Record, SegmentReader, Trailer};
 use crate::url::Url;
 
@@ -64,11 +64,11 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
 }
 
 /// The index line of a record that is a capture with a frame of its own.
-pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<(Url, Entry)> {
+pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<(Url, IndexEntry)> {
     let is_capture = matches!(record.head.kind().as_str(), "response" | "revisit");
     let end = examined.end.offset.filter(|_| is_capture && record.offset_in_frame == 0)?;
     let url = Url::parse(record.head.target_uri()).ok()?;
-    let entry = Entry {
+    let entry = IndexEntry {
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
         mime: media_type(&examined.http.get("Content-Type").unwrap_or_default()),

@@ -19,7 +19,7 @@ use super::StoreError;
 use super::digest::Sha256;
 use super::frame::FrameWriter;
 use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{Entry, Index, media_type};
+use super::index::{Index, IndexEntry, media_type};
 use super::record::{RecordId, RecordIds, write_field};
 use crate::config;
 use crate::outcome::Truncated;
@@ -275,7 +275,7 @@ impl SegmentWriter {
             self.put_record(&[])?;
         }
 
-        let entry = Entry {
+        let entry = IndexEntry {
             timestamp: capture.time.to_digits(),
             url: capture.url.as_str().to_owned(),
             mime: media_type(capture.mime),

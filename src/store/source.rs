@@ -12,7 +12,7 @@ mod resync;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::fault::{Fault, ReadError};
+use super::fault::{ReadError, SegmentFault};
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -88,7 +88,7 @@ impl<R: Read + Seek> Source<R> {
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Coding::Zstd,
             [0x1f, 0x8b, ..] => Coding::Gzip,
             [b'W', b'A', b'R', b'C', ..] | [] => Coding::Plain,
-            _ => return Err(source.damaged(0, Fault::UnknownFormat)),
+            _ => return Err(source.damaged(0, SegmentFault::UnknownFormat)),
         };
         if source.coding == Coding::Zstd && source.raw_rest().starts_with(&DICTIONARY_MAGIC) {
             source.load_dictionary()?;
@@ -169,13 +169,17 @@ impl<R: Read + Seek> Source<R> {
     fn step_gzip(&mut self) -> Result<bool, ReadError> {
         let start = self.raw_offset + self.raw_pos as u64;
         if self.want(1)? == 0 {
-            return if self.frame.is_open { Err(self.damaged(self.frame.start, Fault::Truncated)) } else { Ok(false) };
+            return if self.frame.is_open {
+                Err(self.damaged(self.frame.start, SegmentFault::Truncated))
+            } else {
+                Ok(false)
+            };
         }
         if !self.frame.is_open {
             self.want(MAGIC_BYTES)?;
             self.frame = Frame { start, is_open: true, ..Frame::default() };
             if !self.raw_rest().starts_with(&[0x1f, 0x8b]) {
-                return Err(self.damaged(start, Fault::NoFrame));
+                return Err(self.damaged(start, SegmentFault::NoFrame));
             }
             self.gzip = Decompress::new_gzip(GZIP_WINDOW_BITS);
         }
@@ -187,10 +191,10 @@ impl<R: Read + Seek> Source<R> {
         match status {
             Ok(Status::StreamEnd) => self.close_frame(),
             Ok(_) if read == 0 && self.out.is_empty() => {
-                return Err(self.damaged(self.frame.start, Fault::Gzip("no progress".to_owned())));
+                return Err(self.damaged(self.frame.start, SegmentFault::Gzip("no progress".to_owned())));
             }
             Ok(_) => {}
-            Err(error) => return Err(self.damaged(self.frame.start, Fault::Gzip(error.to_string()))),
+            Err(error) => return Err(self.damaged(self.frame.start, SegmentFault::Gzip(error.to_string()))),
         }
         Ok(true)
     }
@@ -214,17 +218,17 @@ impl<R: Read + Seek> Source<R> {
                 [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] => {
                     let end = start + 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
                     if end > self.file_bytes()? {
-                        return Err(self.damaged(start, Fault::Truncated));
+                        return Err(self.damaged(start, SegmentFault::Truncated));
                     }
                     self.go_to(end)?;
                     return Ok(true);
                 }
-                [0x28, ref rest @ ..] if rest.len() < 4 => return Err(self.damaged(start, Fault::Truncated)),
-                _ => return Err(self.damaged(start, Fault::NoFrame)),
+                [0x28, ref rest @ ..] if rest.len() < 4 => return Err(self.damaged(start, SegmentFault::Truncated)),
+                _ => return Err(self.damaged(start, SegmentFault::NoFrame)),
             }
         }
         if available == 0 {
-            return Err(self.damaged(self.frame.start, Fault::Truncated));
+            return Err(self.damaged(self.frame.start, SegmentFault::Truncated));
         }
         let mut input = InBuffer::around(self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default());
         let mut output = OutBuffer::around(&mut self.out);
@@ -246,28 +250,30 @@ impl<R: Read + Seek> Source<R> {
     /// The dictionary frame in front; the file stands behind it afterwards.
     fn load_dictionary(&mut self) -> Result<(), ReadError> {
         self.want(8)?;
-        let &[_, _, _, _, a, b, c, d, ..] = self.raw_rest() else { return Err(self.damaged(0, Fault::Truncated)) };
+        let &[_, _, _, _, a, b, c, d, ..] = self.raw_rest() else {
+            return Err(self.damaged(0, SegmentFault::Truncated));
+        };
         let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
         if bytes > DICTIONARY_BYTES_MAX {
-            return Err(self.damaged(0, Fault::Dictionary));
+            return Err(self.damaged(0, SegmentFault::Dictionary));
         }
         self.go_to(8)?;
         let mut dictionary = Vec::new();
         (&mut self.input).take(bytes).read_to_end(&mut dictionary)?;
         if (dictionary.len() as u64) < bytes {
-            return Err(self.damaged(0, Fault::Truncated));
+            return Err(self.damaged(0, SegmentFault::Truncated));
         }
         if dictionary.starts_with(&FRAME_MAGIC) {
             let mut plain = Vec::new();
             zstd::stream::read::Decoder::with_buffer(dictionary.as_slice())
                 .and_then(|decoder| decoder.single_frame().take(DICTIONARY_BYTES_MAX + 1).read_to_end(&mut plain))
-                .map_err(|_| self.damaged(0, Fault::Dictionary))?;
+                .map_err(|_| self.damaged(0, SegmentFault::Dictionary))?;
             dictionary = plain;
         }
         if dictionary.len() as u64 > DICTIONARY_BYTES_MAX || !dictionary.starts_with(&[0x37, 0xa4, 0x30, 0xec]) {
-            return Err(self.damaged(0, Fault::Dictionary));
+            return Err(self.damaged(0, SegmentFault::Dictionary));
         }
-        self.zstd.load_dictionary(&dictionary).map_err(|_| self.damaged(0, Fault::Dictionary))?;
+        self.zstd.load_dictionary(&dictionary).map_err(|_| self.damaged(0, SegmentFault::Dictionary))?;
         self.go_to(8 + bytes)?;
         Ok(())
     }
@@ -303,13 +309,13 @@ impl<R: Read + Seek> Source<R> {
         self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default()
     }
 
-    fn damaged(&self, offset: u64, fault: Fault) -> ReadError {
+    fn damaged(&self, offset: u64, fault: SegmentFault) -> ReadError {
         ReadError::Damaged { offset, fault }
     }
 }
 
 fn damaged_zstd(offset: u64, code: zstd_safe::ErrorCode) -> ReadError {
-    ReadError::Damaged { offset, fault: Fault::Zstd(zstd_safe::get_error_name(code)) }
+    ReadError::Damaged { offset, fault: SegmentFault::Zstd(zstd_safe::get_error_name(code)) }
 }
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -384,10 +390,10 @@ mod tests {
         }
         for bad in [&b""[..], b"none", &coded[..coded.len() - 1], &frame(b"none")] {
             let file = [&skippable(0x5d, bad)[..], &frame_with].concat();
-            assert!(matches!(pieces(&file), Err(ReadError::Damaged { offset: 0, fault: Fault::Dictionary })));
+            assert!(matches!(pieces(&file), Err(ReadError::Damaged { offset: 0, fault: SegmentFault::Dictionary })));
         }
         let file = skippable(0x5d, &dictionary);
-        assert!(matches!(pieces(&file[..100]), Err(ReadError::Damaged { fault: Fault::Truncated, .. })));
+        assert!(matches!(pieces(&file[..100]), Err(ReadError::Damaged { fault: SegmentFault::Truncated, .. })));
     }
 
     #[test]

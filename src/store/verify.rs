@@ -17,7 +17,7 @@ use std::path::Path;
 use super::examine::{Examined, examine};
 use super::fault::ReadError;
 use super::folder::is_of_crawl;
-use super::index::Entry;
+use super::index::IndexEntry;
 use super::read::{Record, SegmentReader, Trailer};
 use super::recover::entry_of;
 use super::source::Coding;
@@ -43,7 +43,7 @@ pub struct VerifyReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// WARC-Record-ID; empty when unknown.
     pub record_id: String,
     /// What is wrong.
@@ -52,7 +52,7 @@ pub struct Problem {
 
 /// Where a problem is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Location {
     /// In the segment, at this offset in bytes.
     Offset(u64),
     /// In the index, in this line.
@@ -62,10 +62,10 @@ pub enum Place {
 }
 
 impl VerifyReport {
-    fn add(&mut self, place: Place, record_id: &str, what: impl Into<String>) {
+    fn add(&mut self, location: Location, record_id: &str, what: impl Into<String>) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem { place, record_id: record_id.to_owned(), what: what.into() });
+            self.problems.push(Problem { location, record_id: record_id.to_owned(), what: what.into() });
         }
     }
 
@@ -83,7 +83,7 @@ pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
         None | Some(Ok(None)) => None,
         Some(Ok(Some(file))) => Some(read_index(file, &mut report)?),
         Some(Err(why)) => {
-            report.add(Place::Index, "", format!("index: {why}"));
+            report.add(Location::Index, "", format!("index: {why}"));
             None
         }
     };
@@ -119,25 +119,25 @@ pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
 }
 
 /// Lines of an index by the offset that they point to.
-pub type Entries = HashMap<u64, (u64, Entry)>;
+pub type IndexEntries = HashMap<u64, (u64, IndexEntry)>;
 
 /// Reads an index; lines out of order, doubled or malformed are problems.
-pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<Entries> {
-    let mut entries = Entries::new();
+pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<IndexEntries> {
+    let mut entries = IndexEntries::new();
     let mut lines = BufReader::new(input.take(INDEX_BYTES_MAX));
     let (mut before, mut line) = (Vec::new(), Vec::new());
     let mut number = 0;
     while lines.read_until(b'\n', &mut line)? > 0 {
         number += 1;
         if line < before {
-            report.add(Place::IndexLine(number), "", "index: line is out of order");
+            report.add(Location::IndexLine(number), "", "index: line is out of order");
         }
         let text = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\n'));
-        match text.and_then(Entry::parse) {
-            None => report.add(Place::IndexLine(number), "", "index: line is malformed"),
+        match text.and_then(IndexEntry::parse) {
+            None => report.add(Location::IndexLine(number), "", "index: line is malformed"),
             Some(entry) => {
                 if entries.insert(entry.offset, (number, entry)).is_some() {
-                    report.add(Place::IndexLine(number), "", "index: two lines for one offset");
+                    report.add(Location::IndexLine(number), "", "index: two lines for one offset");
                 }
             }
         }
@@ -150,7 +150,7 @@ pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<Ent
 /// Checks the records of `input`, called `filename`, and that `entries` tell the truth about them.
 pub fn verify<R: Read + Seek>(
     input: R,
-    mut entries: Option<Entries>,
+    mut entries: Option<IndexEntries>,
     filename: &str,
     report: &mut VerifyReport,
 ) -> io::Result<()> {
@@ -159,7 +159,7 @@ pub fn verify<R: Read + Seek>(
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
         Err(ReadError::Damaged { offset, fault }) => {
-            report.add(Place::Offset(offset), "", fault.to_string());
+            report.add(Location::Offset(offset), "", fault.to_string());
             return Ok(());
         }
     };
@@ -169,7 +169,7 @@ pub fn verify<R: Read + Seek>(
             Ok(Some(record)) => record,
             Err(ReadError::Io(error)) => return Err(error),
             Err(ReadError::Damaged { offset, fault }) => {
-                report.add(Place::Offset(offset), "", fault.to_string());
+                report.add(Location::Offset(offset), "", fault.to_string());
                 continue;
             }
         };
@@ -183,27 +183,27 @@ pub fn verify<R: Read + Seek>(
             }
             Err(ReadError::Io(error)) => return Err(error),
             Err(ReadError::Damaged { offset, fault }) => {
-                report.add(Place::Offset(offset), record.head.id(), fault.to_string())
+                report.add(Location::Offset(offset), record.head.id(), fault.to_string())
             }
         }
     }
-    let mut left = entries.unwrap_or_default().into_values().collect::<Vec<(u64, Entry)>>();
+    let mut left = entries.unwrap_or_default().into_values().collect::<Vec<(u64, IndexEntry)>>();
     left.sort_by_key(|(number, _)| *number);
     for (number, entry) in left {
         report.add(
-            Place::IndexLine(number),
+            Location::IndexLine(number),
             "",
             format!("index: no capture at offset {} for {}", entry.offset, entry.url),
         );
     }
     if report.records == 0 && report.problem_count == 0 {
-        report.add(Place::Offset(0), "", "the file holds no record");
+        report.add(Location::Offset(0), "", "the file holds no record");
     }
     Ok(())
 }
 
 fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &mut VerifyReport) {
-    let (at, id) = (Place::Offset(record.offset), record.head.id());
+    let (at, id) = (Location::Offset(record.offset), record.head.id());
     for name in ["WARC-Type", "WARC-Record-ID", "WARC-Date"] {
         if record.head.get(name).is_none_or(str::is_empty) {
             report.add(at, id, format!("{name} is missing"));
@@ -233,9 +233,15 @@ fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &m
     }
 }
 
-fn check_entry(record: &Record, examined: &Examined, filename: &str, entries: &mut Entries, report: &mut VerifyReport) {
+fn check_entry(
+    record: &Record,
+    examined: &Examined,
+    filename: &str,
+    entries: &mut IndexEntries,
+    report: &mut VerifyReport,
+) {
     let Some((_, expected)) = entry_of(record, examined, filename) else { return };
-    let (at, id) = (Place::Offset(record.offset), record.head.id());
+    let (at, id) = (Location::Offset(record.offset), record.head.id());
     let Some((_, entry)) = entries.remove(&record.offset) else {
         report.add(at, id, "index: no line for this capture");
         return;

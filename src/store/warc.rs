@@ -5,7 +5,7 @@
 //! Limits: heads of at most 1 MiB (`HEAD_BYTES_MAX`).
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
-use super::fault::Fault;
+use super::fault::SegmentFault;
 use crate::http::{self, Headers};
 
 /// Bytes of the longest record head that is read.
@@ -20,24 +20,24 @@ pub struct RecordHead {
 
 impl RecordHead {
     /// Reads a head: all lines, the empty one at the end included or not.
-    pub fn parse(bytes: &[u8]) -> Result<RecordHead, Fault> {
+    pub fn parse(bytes: &[u8]) -> Result<RecordHead, SegmentFault> {
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let version = lines.next().unwrap_or_default();
-        let number = version.strip_prefix(b"WARC/").ok_or(Fault::NoRecord)?;
+        let number = version.strip_prefix(b"WARC/").ok_or(SegmentFault::NoRecord)?;
         if number.is_empty() || !number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
-            return Err(Fault::NoRecord);
+            return Err(SegmentFault::NoRecord);
         }
         let mut head = RecordHead { version: String::from_utf8_lossy(version).into_owned(), fields: Vec::new() };
         for line in lines.take_while(|line| !line.is_empty()) {
             let text = String::from_utf8_lossy(line);
             if line.starts_with(b" ") || line.starts_with(b"\t") {
-                let (_, value) = head.fields.last_mut().ok_or(Fault::HeadMalformed)?;
+                let (_, value) = head.fields.last_mut().ok_or(SegmentFault::HeadMalformed)?;
                 if !value.is_empty() {
                     value.push(' ');
                 }
                 value.push_str(text.trim());
             } else {
-                let (name, value) = text.split_once(':').ok_or(Fault::HeadMalformed)?;
+                let (name, value) = text.split_once(':').ok_or(SegmentFault::HeadMalformed)?;
                 head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
             }
         }
@@ -160,10 +160,10 @@ mod tests {
             let _ = RecordHead::parse(&whole[..end]);
         }
         assert_eq!(RecordHead::parse(whole).expect("a head").block_bytes(), None);
-        assert_eq!(RecordHead::parse(b"WARC/1.0\r\n folded"), Err(Fault::HeadMalformed));
-        assert_eq!(RecordHead::parse(b"WARC/1.0\r\nno colon\r\n"), Err(Fault::HeadMalformed));
-        assert_eq!(RecordHead::parse(b"WARC/\r\n"), Err(Fault::NoRecord));
-        assert_eq!(RecordHead::parse(b""), Err(Fault::NoRecord));
+        assert_eq!(RecordHead::parse(b"WARC/1.0\r\n folded"), Err(SegmentFault::HeadMalformed));
+        assert_eq!(RecordHead::parse(b"WARC/1.0\r\nno colon\r\n"), Err(SegmentFault::HeadMalformed));
+        assert_eq!(RecordHead::parse(b"WARC/\r\n"), Err(SegmentFault::NoRecord));
+        assert_eq!(RecordHead::parse(b""), Err(SegmentFault::NoRecord));
     }
 
     #[test]

@@ -99,17 +99,17 @@ impl<'host> Site<'host> {
 
 /// Sites of the hosts met last: the list is asked once for a host and not for each link to it.
 ///
-/// A host has one place, and another one may take it. Beside the name the place holds where in it the site stands, so
+/// A host has one slot, and another one may take it. Beside the name the slot holds where in it the site stands, so
 /// an answer is that of `Site::of`, remembered. Hosts of more than `HOST_BYTES_MAX` bytes are asked for each time.
 #[derive(Clone, Debug)]
 pub struct Sites {
-    places: Vec<Place>,
+    slots: Vec<CachedSite>,
 }
 
 /// A cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Place {
+struct CachedSite {
     host: [u8; HOST_BYTES_MAX],
     host_bytes: u8,
     site_start: u8,
@@ -120,27 +120,27 @@ struct Place {
 impl Sites {
     /// None met yet.
     pub fn new() -> Sites {
-        let empty = Place { host: [0; HOST_BYTES_MAX], host_bytes: 0, site_start: 0, site_end: 0, hash: 0 };
+        let empty = CachedSite { host: [0; HOST_BYTES_MAX], host_bytes: 0, site_start: 0, site_end: 0, hash: 0 };
         // What nobody asked for is where the empty host would be: its site is empty, too.
-        Sites { places: vec![Place { hash: xxh3_64(b""), ..empty }; PLACES] }
+        Sites { slots: vec![CachedSite { hash: xxh3_64(b""), ..empty }; SLOTS] }
     }
 
     /// The same as [`Site::of`].
     pub fn of<'host>(&mut self, host: &'host str) -> Site<'host> {
-        let Some(place) = self.places.get_mut(place_of(host.as_bytes())) else { return Site::of(host) };
-        if place.host() == host.as_bytes() {
-            let name = host.get(usize::from(place.site_start)..usize::from(place.site_end)).unwrap_or(host);
-            return Site { name, hash: place.hash };
+        let Some(slot) = self.slots.get_mut(slot_of(host.as_bytes())) else { return Site::of(host) };
+        if slot.host() == host.as_bytes() {
+            let name = host.get(usize::from(slot.site_start)..usize::from(slot.site_end)).unwrap_or(host);
+            return Site { name, hash: slot.hash };
         }
         let site = Site::of(host);
         let start = site.name.as_ptr() as usize - host.as_ptr() as usize;
-        if let Some(to) = place.host.get_mut(..host.len()) {
+        if let Some(to) = slot.host.get_mut(..host.len()) {
             to.copy_from_slice(host.as_bytes());
             // The site is a part of the host, and a host that has room is of fewer than 256 bytes.
-            place.host_bytes = host.len() as u8;
-            place.site_start = start as u8;
-            place.site_end = (start + site.name.len()) as u8;
-            place.hash = site.hash;
+            slot.host_bytes = host.len() as u8;
+            slot.site_start = start as u8;
+            slot.site_end = (start + site.name.len()) as u8;
+            slot.hash = site.hash;
         }
         site
     }
@@ -152,24 +152,24 @@ impl Default for Sites {
     }
 }
 
-impl Place {
+impl CachedSite {
     fn host(&self) -> &[u8] {
         self.host.get(..usize::from(self.host_bytes)).unwrap_or_default()
     }
 }
 
-/// By the ends of the name: whoever makes many names that share a place makes them dearer by a look at the list.
-fn place_of(host: &[u8]) -> usize {
+/// By the ends of the name: whoever makes many names that share a slot makes them dearer by a look at the list.
+fn slot_of(host: &[u8]) -> usize {
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let ends = word(host.first_chunk()) ^ word(host.last_chunk()).rotate_left(29) ^ host.len() as u64;
-    (ends.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % PLACES
+    (ends.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % SLOTS
 }
 
 /// Longer names are rare.
 const HOST_BYTES_MAX: usize = 48;
-/// A page's links lead to some dozen hosts, and many of these are every page's. 16 KiB: with four times as many places, three
+/// A page's links lead to some dozen hosts, and many of these are every page's. 16 KiB: with four times as many slots, three
 /// of a hundred links to other hosts find theirs that do not with these, and more is pushed out of a cache than that saves.
-const PLACES: usize = 256;
+const SLOTS: usize = 256;
 
 #[cfg(test)]
 mod tests {

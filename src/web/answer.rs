@@ -1,6 +1,6 @@
 //! Answers: what the web says to one request, as status, fields and body; no connection yet.
 //!
-//! Decides: doors other than the front redirect (301) with the path kept; robots.txt is redirected like all else;
+//! Decides: origins other than the canonical one redirect (301) with the path kept; robots.txt is redirected like all else;
 //! trap addresses answer 200, so that following one is seen as the mistake it is and not as a dead link.
 //! Invariants: pure; an answer's plain body does not depend on whether the client accepts gzip.
 //! Leaves to others: HTTP framing (`connection`), counting (`watch`).
@@ -9,7 +9,7 @@ use super::faults::spot::Spot;
 use super::faults::{ending, pages};
 use super::gzip::Sink;
 use super::model::Model;
-use super::place::{Door, Item, Place};
+use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
 use crate::url::Url;
 
@@ -97,12 +97,16 @@ impl Model {
     fn redirect(&self, place: &Place, path_and_query: &str) -> Option<(u16, String)> {
         let site = self.site(place.site)?;
         let mut location = Vec::with_capacity(128);
-        if place.door != Door::Front {
+        if place.variant != OriginVariant::Canonical {
             // http to https first, then to the main host, as sites do.
-            let door = if place.door == Door::PlainAlias { Door::Alias } else { Door::Front };
+            let variant = if place.variant == OriginVariant::PlainAlias {
+                OriginVariant::Alias
+            } else {
+                OriginVariant::Canonical
+            };
             let mut path = Vec::with_capacity(128);
             let label = self.push_path(&site, place.item, &mut path).unwrap_or(site.main_label());
-            self.push_origin(&site, door, label, &mut location);
+            self.push_origin(&site, variant, label, &mut location);
             location.extend_from_slice(path_and_query.as_bytes());
             return Some((301, String::from_utf8(location).ok()?));
         }
@@ -121,7 +125,7 @@ impl Model {
             Item::Fault(fault, spot) => (302, Item::Fault(fault, pages::redirect(fault, spot)?)),
             _ => return None,
         };
-        self.push_url(&Place::front(place.site, target), &mut location)?;
+        self.push_url(&Place::canonical(place.site, target), &mut location)?;
         Some((status, String::from_utf8(location).ok()?))
     }
 
@@ -143,9 +147,10 @@ mod tests {
     #[test]
     fn redirects_end_at_the_page() {
         let model = Model::new(ModelConfig { https_share: 1.0, ..ModelConfig::default() }).unwrap();
-        for door in [Door::Front, Door::Plain, Door::Alias, Door::PlainAlias] {
+        for variant in [OriginVariant::Canonical, OriginVariant::Plain, OriginVariant::Alias, OriginVariant::PlainAlias]
+        {
             for item in [Item::Page(0), Item::Go(5), Item::Old(5), Item::Hop(4, 5), Item::Hop(1, 5)] {
-                let mut url = model.url_of(&Place { site: 0, door, item }).unwrap();
+                let mut url = model.url_of(&Place { site: 0, variant, item }).unwrap();
                 let mut hops = 0;
                 loop {
                     let mut body = Vec::new();
@@ -159,7 +164,7 @@ mod tests {
                     assert!(hops <= 6);
                 }
                 let end = model.locate_url(&url).unwrap();
-                assert!(end == Place::front(0, Item::Page(0)) || end == Place::front(0, Item::Page(5)));
+                assert!(end == Place::canonical(0, Item::Page(0)) || end == Place::canonical(0, Item::Page(5)));
             }
         }
     }

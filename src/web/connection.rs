@@ -21,7 +21,7 @@ use super::conduct::{After, Manner, Wire, carry_out};
 use super::faults::Fault;
 use super::faults::script::{Question, Script};
 use super::model::Model;
-use super::place::{Door, Item, Place};
+use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
 use super::watch::{Arrival, Observer};
 use crate::ring::unix_now;
@@ -216,7 +216,7 @@ fn answer(
 
 /// What is wrong with what stands at `place`, if anything is.
 fn script(place: &Place, request: &Request, shared: &Shared) -> Option<Script> {
-    let Place { door: Door::Front, item: Item::Fault(fault, spot), .. } = *place else { return None };
+    let Place { variant: OriginVariant::Canonical, item: Item::Fault(fault, spot), .. } = *place else { return None };
     if request.is_head {
         return None;
     }

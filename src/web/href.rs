@@ -10,7 +10,7 @@
 use super::draw::Draw;
 use super::model::Model;
 use super::noise;
-use super::place::{Door, Item, Place, WORDS, door_of};
+use super::place::{Item, OriginVariant, Place, WORDS, origin_of};
 use super::site::{HostLabel, Site, push_number};
 use crate::url::Scheme;
 
@@ -95,14 +95,19 @@ impl<'a> Speller<'a> {
         self.path.clear();
         self.raw.clear();
         let item_label = self.model.push_path(&site, place.item, &mut self.path)?;
-        let (scheme, label) = door_of(&site, place.door, item_label);
+        let (scheme, label) = origin_of(&site, place.variant, item_label);
         let same_origin = place.site == base.site.number && label == base.label && scheme == base.scheme;
         let bits = draw.bits();
         let style = bits % 100;
         // One reference in six is odd in one way.
         let oddity = if (bits >> 8).is_multiple_of(6) { Some((bits >> 16) % 12) } else { None };
 
-        if same_origin && style < 2 && !base.moved && place.item == Item::Page(base.page) && place.door == Door::Front {
+        if same_origin
+            && style < 2
+            && !base.moved
+            && place.item == Item::Page(base.page)
+            && place.variant == OriginVariant::Canonical
+        {
             self.raw.push(b'#');
             self.raw.extend_from_slice(draw.pick(WORDS).as_bytes());
             return Some(());
@@ -282,7 +287,7 @@ mod tests {
                 let site = model.site(draw.below(9) as u32).unwrap();
                 let page = draw.below(site.pages);
                 let directory = draw.one_in(3).then_some("/elsewhere/");
-                let base_url = model.url_of(&Place::front(site.number, Item::Page(page))).unwrap();
+                let base_url = model.url_of(&Place::canonical(site.number, Item::Page(page))).unwrap();
                 let base_url = directory.map_or(base_url.clone(), |directory| base_url.join(directory).unwrap());
                 let mut speller = Speller::new(&model, Base::new(&model, &site, page, directory));
                 let target = model.site(draw.below(9) as u32).unwrap();
@@ -294,8 +299,9 @@ mod tests {
                     3 if target == site => Item::Page(page),
                     _ => Item::Page(number),
                 };
-                let door = if target.https && draw.one_in(4) { Door::Plain } else { Door::Front };
-                let place = Place { site: target.number, door, item };
+                let variant =
+                    if target.https && draw.one_in(4) { OriginVariant::Plain } else { OriginVariant::Canonical };
+                let place = Place { site: target.number, variant, item };
                 speller.reference(&place, &mut draw).unwrap();
                 let text = String::from_utf8(speller.raw.clone()).unwrap();
                 let resolved: Url = base_url.join(&text).unwrap();

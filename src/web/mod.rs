@@ -32,7 +32,7 @@ mod watch;
 
 pub use faults::{Fault, Faults, FaultsError};
 pub use model::{Model, ModelConfig, ModelError, Profile};
-pub use place::{Door, Item, Place};
+pub use place::{Item, OriginVariant, Place};
 pub use server::{Running, Server, ServerConfig};
 pub use site::{RobotsKind, Site};
 pub use watch::ServerReport;

@@ -144,7 +144,7 @@ impl Model {
     /// The root pages of the first `count` sites. From any one of them that is site 0's the whole web is reachable.
     pub fn seeds(&self, count: u32) -> Vec<Url> {
         (0..count.min(self.config.sites))
-            .filter_map(|number| self.url_of(&Place::front(number, Item::Page(0))))
+            .filter_map(|number| self.url_of(&Place::canonical(number, Item::Page(0))))
             .collect()
     }
 
@@ -199,7 +199,7 @@ impl Model {
     pub fn faulty_roots(&self) -> impl Iterator<Item = Place> + '_ {
         let all = Fault::ALL.iter().flat_map(|fault| (0..self.config.sites).map(|site| (site, *fault)));
         all.filter(|(site, fault)| self.has_fault(*site, *fault))
-            .map(|(site, fault)| Place::front(site, Item::Fault(fault, Spot::Root)))
+            .map(|(site, fault)| Place::canonical(site, Item::Fault(fault, Spot::Root)))
     }
 
     /// The port of a scheme, and whether it is the scheme's default.

@@ -69,7 +69,7 @@ impl Model {
     /// Appends a page's absolute URL as an attribute's value.
     fn push_link(&self, site: &Site, page: u64, out: &mut Vec<u8>) {
         let mut url = Vec::with_capacity(128);
-        if self.push_url(&Place::front(site.number, Item::Page(page)), &mut url).is_none() {
+        if self.push_url(&Place::canonical(site.number, Item::Page(page)), &mut url).is_none() {
             return;
         }
         for byte in url {

@@ -19,17 +19,17 @@ use crate::url::{Scheme, Url};
 pub struct Place {
     /// The site's number.
     pub site: u32,
-    /// How the site is entered.
-    pub door: Door,
+    /// Which of the site's origins.
+    pub variant: OriginVariant,
     /// What is asked for.
     pub item: Item,
 }
 
-/// How a site is entered. All doors but `Front` answer with a redirect (301) towards it.
+/// The origins of a site. All but `Canonical` answer with a redirect (301) towards it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Door {
+pub enum OriginVariant {
     /// The canonical scheme and host.
-    Front,
+    Canonical,
     /// http to an https site, at the canonical host.
     Plain,
     /// The canonical scheme at the host that is only an alias of the main one.
@@ -76,9 +76,9 @@ impl Item {
 }
 
 impl Place {
-    /// `item` of `site` through the front door.
-    pub const fn front(site: u32, item: Item) -> Place {
-        Place { site, door: Door::Front, item }
+    /// `item` of `site` at the canonical origin.
+    pub const fn canonical(site: u32, item: Item) -> Place {
+        Place { site, variant: OriginVariant::Canonical, item }
     }
 }
 
@@ -92,14 +92,14 @@ impl Model {
         }
         let plain = https && scheme == Scheme::Http;
         let alias = label == site.alias_label();
-        let door = match (plain, alias) {
-            (false, false) => Door::Front,
-            (true, false) => Door::Plain,
-            (false, true) => Door::Alias,
-            (true, true) => Door::PlainAlias,
+        let variant = match (plain, alias) {
+            (false, false) => OriginVariant::Canonical,
+            (true, false) => OriginVariant::Plain,
+            (false, true) => OriginVariant::Alias,
+            (true, true) => OriginVariant::PlainAlias,
         };
         let label = if alias { site.main_label() } else { label };
-        Some(Place { site: site.number, door, item: self.item(&site, label, path_and_query) })
+        Some(Place { site: site.number, variant, item: self.item(&site, label, path_and_query) })
     }
 
     /// What stands at `url`.
@@ -122,14 +122,14 @@ impl Model {
         let site = self.site(place.site)?;
         let mut path = Vec::with_capacity(64);
         let label = self.push_path(&site, place.item, &mut path)?;
-        self.push_origin(&site, place.door, label, out);
+        self.push_origin(&site, place.variant, label, out);
         out.extend_from_slice(&path);
         Some(())
     }
 
-    /// Appends `scheme://host[:port]` of a door, for an item that lives at `label`.
-    pub(super) fn push_origin(&self, site: &Site, door: Door, label: HostLabel, out: &mut Vec<u8>) {
-        let (scheme, label) = door_of(site, door, label);
+    /// Appends `scheme://host[:port]` of a variant, for an item that lives at `label`.
+    pub(super) fn push_origin(&self, site: &Site, variant: OriginVariant, label: HostLabel, out: &mut Vec<u8>) {
+        let (scheme, label) = origin_of(site, variant, label);
         out.extend_from_slice(if scheme == Scheme::Https { b"https://" } else { b"http://" });
         site.push_host(label, out);
         let (port, is_default) = self.port(scheme);
@@ -284,10 +284,10 @@ impl Model {
     }
 }
 
-/// Scheme and host of a door, for an item that lives at `label`.
-pub(super) fn door_of(site: &Site, door: Door, label: HostLabel) -> (Scheme, HostLabel) {
-    let plain = !site.is_https(label) || matches!(door, Door::Plain | Door::PlainAlias);
-    let alias = matches!(door, Door::Alias | Door::PlainAlias) && label == site.main_label();
+/// Scheme and host of a variant, for an item that lives at `label`.
+pub(super) fn origin_of(site: &Site, variant: OriginVariant, label: HostLabel) -> (Scheme, HostLabel) {
+    let plain = !site.is_https(label) || matches!(variant, OriginVariant::Plain | OriginVariant::PlainAlias);
+    let alias = matches!(variant, OriginVariant::Alias | OriginVariant::PlainAlias) && label == site.main_label();
     (if plain { Scheme::Http } else { Scheme::Https }, if alias { site.alias_label() } else { label })
 }
 
@@ -340,7 +340,7 @@ mod tests {
                 let numbers = (0..site.pages.min(700)).chain(endless.then_some(site.pages - 1));
                 for page in numbers {
                     for item in [Item::Page(page), Item::Go(page), Item::Old(page), Item::Hop(3, page)] {
-                        let place = Place::front(number, item);
+                        let place = Place::canonical(number, item);
                         let url = model.url_of(&place).unwrap();
                         assert_eq!(model.locate_url(&url), Some(place), "{}", url.as_str());
                         // The canonical form is the WHATWG one already: what is written is what is parsed.
@@ -357,8 +357,9 @@ mod tests {
     #[test]
     fn doors_are_told_apart() {
         let model = Model::new(ModelConfig { https_share: 1.0, ..ModelConfig::default() }).unwrap();
-        for door in [Door::Front, Door::Plain, Door::Alias, Door::PlainAlias] {
-            let place = Place { site: 1, door, item: Item::Page(0) };
+        for variant in [OriginVariant::Canonical, OriginVariant::Plain, OriginVariant::Alias, OriginVariant::PlainAlias]
+        {
+            let place = Place { site: 1, variant, item: Item::Page(0) };
             assert_eq!(model.locate_url(&model.url_of(&place).unwrap()), Some(place));
         }
         let model = Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap();
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn other_spellings_are_unknown() {
         let model = Model::new(ModelConfig::default()).unwrap();
-        let url = model.url_of(&Place::front(0, Item::Page(7))).unwrap();
+        let url = model.url_of(&Place::canonical(0, Item::Page(7))).unwrap();
         for wrong in ["/news/", "/go/01", "/go/99999999", "/hop/5/1", "/hop/1/", "/hop//1", "/old/3", "", "/x-7", "/7"]
         {
             let place = model.locate(url.scheme(), url.host(), wrong).unwrap();

@@ -12,7 +12,7 @@ use super::draw::{Draw, Purpose};
 use super::faults::Fault;
 use super::faults::spot::Spot;
 use super::model::{Model, Profile};
-use super::place::{Door, Item, Place};
+use super::place::{Item, OriginVariant, Place};
 use super::site::{HostLabel, Site};
 
 /// How much a page holds.
@@ -45,14 +45,14 @@ impl Model {
         };
         for index in 0..self.arity() {
             if let Some(child) = self.child(site, page, index) {
-                emit(Place::front(site.number, Item::Page(child)));
+                emit(Place::canonical(site.number, Item::Page(child)));
             }
         }
         if page == 0 {
             for index in 1..=SITE_ARITY {
                 let child = u64::from(site.number) * SITE_ARITY + index;
                 if child < u64::from(self.config().sites) {
-                    emit(Place::front(child as u32, Item::Page(0)));
+                    emit(Place::canonical(child as u32, Item::Page(0)));
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Model {
         // Last, so that what comes before is as it is without faults.
         if page == 0 && !self.config().faults.is_none() {
             for fault in Fault::ALL.iter().copied().filter(|fault| self.has_fault(site.number, *fault)) {
-                emit(Place::front(site.number, Item::Fault(fault, Spot::Root)));
+                emit(Place::canonical(site.number, Item::Fault(fault, Spot::Root)));
             }
         }
     }
@@ -80,28 +80,28 @@ impl Model {
         match draw.below(1_000) {
             0..110 => {
                 let number = draw.rank(u64::from(self.config().sites)) as u32;
-                let Some(other) = self.site(number) else { return Place::front(site.number, Item::Page(0)) };
+                let Some(other) = self.site(number) else { return Place::canonical(site.number, Item::Page(0)) };
                 let deep = if self.config().endless { 1_000 } else { other.pages };
                 let page = if draw.below(10) < 7 { 0 } else { draw.rank(deep) };
-                let door = match draw.below(20) {
+                let variant = match draw.below(20) {
                     // Old addresses of a few pages, not of all: redirects are a minority on the web, too.
-                    0 | 1 if other.https && page.is_multiple_of(RARITY) => Door::Plain,
+                    0 | 1 if other.https && page.is_multiple_of(RARITY) => OriginVariant::Plain,
                     // Only what lives at the main host can be asked for at its alias.
-                    2 if self.label_of(&other, page) == other.main_label() => Door::Alias,
-                    _ => Door::Front,
+                    2 if self.label_of(&other, page) == other.main_label() => OriginVariant::Alias,
+                    _ => OriginVariant::Canonical,
                 };
-                Place { site: number, door, item: Item::Page(page) }
+                Place { site: number, variant, item: Item::Page(page) }
             }
-            110..115 => Place::front(site.number, Item::Missing(draw.below(size / RARITY + 1))),
-            115..121 => Place::front(site.number, Item::Go(rare(draw.below(size), RARITY))),
-            121..127 => Place::front(site.number, Item::Old(rare(draw.below(size), RARITY))),
+            110..115 => Place::canonical(site.number, Item::Missing(draw.below(size / RARITY + 1))),
+            115..121 => Place::canonical(site.number, Item::Go(rare(draw.below(size), RARITY))),
+            121..127 => Place::canonical(site.number, Item::Old(rare(draw.below(size), RARITY))),
             127..130 => {
                 let hops = draw.below(3) as u8 + 1;
-                Place::front(site.number, Item::Hop(hops, rare(draw.below(size), 4 * RARITY)))
+                Place::canonical(site.number, Item::Hop(hops, rare(draw.below(size), 4 * RARITY)))
             }
-            130..420 => Place::front(site.number, Item::Page(draw.below(size.min(MENU_PAGES)))),
-            420..430 => Place::front(site.number, Item::Page(page)),
-            _ => Place::front(site.number, Item::Page(draw.below(size).min(draw.below(size)))),
+            130..420 => Place::canonical(site.number, Item::Page(draw.below(size.min(MENU_PAGES)))),
+            420..430 => Place::canonical(site.number, Item::Page(page)),
+            _ => Place::canonical(site.number, Item::Page(draw.below(size).min(draw.below(size)))),
         }
     }
 

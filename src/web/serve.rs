@@ -25,7 +25,7 @@ use super::watch::Observer;
 use crate::url::Scheme;
 
 /// What one thread does.
-pub(super) struct Plan {
+pub(super) struct ThreadJob {
     pub model: Arc<Model>,
     pub observer: Arc<Observer>,
     pub tls: Arc<rustls::ServerConfig>,
@@ -38,8 +38,8 @@ pub(super) struct Plan {
 }
 
 /// Serves until told to stop; says once over `ready` whether it could begin.
-pub(super) fn run(plan: Plan, ready: &mpsc::Sender<io::Result<()>>, mut stopped: watch::Receiver<bool>) {
-    if let Some(id) = plan.cpu
+pub(super) fn run(job: ThreadJob, ready: &mpsc::Sender<io::Result<()>>, mut stopped: watch::Receiver<bool>) {
+    if let Some(id) = job.cpu
         && !core_affinity::set_for_current(core_affinity::CoreId { id })
     {
         let _ = ready.send(Err(io::Error::other(format!("CPU {id} cannot be used"))));
@@ -54,7 +54,7 @@ pub(super) fn run(plan: Plan, ready: &mpsc::Sender<io::Result<()>>, mut stopped:
     };
     let local = LocalSet::new();
     local.block_on(&runtime, async {
-        let begun = begin(plan);
+        let begun = begin(job);
         let failed = begun.is_err();
         let _ = ready.send(begun);
         if !failed {
@@ -64,26 +64,26 @@ pub(super) fn run(plan: Plan, ready: &mpsc::Sender<io::Result<()>>, mut stopped:
     });
 }
 
-fn begin(plan: Plan) -> io::Result<()> {
-    let ports = [(Scheme::Http, plan.model.config().http_port), (Scheme::Https, plan.model.config().https_port)];
+fn begin(job: ThreadJob) -> io::Result<()> {
+    let ports = [(Scheme::Http, job.model.config().http_port), (Scheme::Https, job.model.config().https_port)];
     let mut listeners = Vec::new();
-    for address in &plan.addresses {
+    for address in &job.addresses {
         for (scheme, port) in ports {
             listeners.push((scheme, bind(*address, port)?.listen(BACKLOG)?));
         }
     }
-    if let Some((socket, ttl)) = plan.dns {
+    if let Some((socket, ttl)) = job.dns {
         let socket = tokio::net::UdpSocket::from_std(socket)?;
-        tokio::task::spawn_local(names::serve(socket, Arc::clone(&plan.model), ttl));
+        tokio::task::spawn_local(names::serve(socket, Arc::clone(&job.model), ttl));
     }
     let shared = Rc::new(Shared {
-        model: plan.model,
-        observer: plan.observer,
+        model: job.model,
+        observer: job.observer,
         buffers: RefCell::default(),
-        requests_per_connection: plan.requests_per_connection,
+        requests_per_connection: job.requests_per_connection,
     });
-    let slots = Arc::new(Semaphore::new(plan.connections_max));
-    let tls = TlsAcceptor::from(plan.tls);
+    let slots = Arc::new(Semaphore::new(job.connections_max));
+    let tls = TlsAcceptor::from(job.tls);
     for (scheme, listener) in listeners {
         let tls = (scheme == Scheme::Https).then(|| tls.clone());
         tokio::task::spawn_local(accept(listener, tls, Rc::clone(&shared), Arc::clone(&slots)));

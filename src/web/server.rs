@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use super::authority::Authority;
 use super::model::{Model, ModelConfig};
-use super::serve::{self, Plan};
+use super::serve::{self, ThreadJob};
 use super::watch::{Observer, ServerReport};
 
 /// How a web is served.
@@ -101,7 +101,7 @@ impl Server {
         let mut dns_socket = Some(dns_socket);
         let mut running = Running { http_port, https_port, dns, ca_pem, model, observer, stop, threads: Vec::new() };
         for number in 0..config.threads {
-            let plan = Plan {
+            let job = ThreadJob {
                 model: Arc::clone(&running.model),
                 observer: Arc::clone(&running.observer),
                 tls: Arc::clone(&tls),
@@ -115,7 +115,7 @@ impl Server {
             let stopped = stopped.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("web-{number}"))
-                .spawn(move || serve::run(plan, &ready, stopped))?;
+                .spawn(move || serve::run(job, &ready, stopped))?;
             running.threads.push(thread);
             is_ready.recv().map_err(io::Error::other)??;
         }

@@ -110,7 +110,8 @@ fn some_urls(running: &Running, scheme: Scheme, chunked: bool) -> Vec<Url> {
         .find(|site| site.https == (scheme == Scheme::Https) && site.chunked == chunked && site.pages >= 8)
         .unwrap();
     let items = (0..site.pages.min(12)).map(Item::Page).chain([Item::Go(1), Item::Missing(3), Item::Robots]);
-    let urls: Vec<Url> = items.map(|item| running.model().url_of(&Place::front(site.number, item)).unwrap()).collect();
+    let urls: Vec<Url> =
+        items.map(|item| running.model().url_of(&Place::canonical(site.number, item)).unwrap()).collect();
     urls.iter().filter(|url| url.host() == urls[0].host()).cloned().collect()
 }
 
@@ -259,7 +260,7 @@ fn only_loopback_is_bound() {
 #[test]
 fn a_changing_page_is_confirmed_to_who_knows_it() {
     let running = start(|model, _| model.faults = "changing=1".parse().unwrap());
-    let place = Place::front(0, Item::Fault(Fault::Changing, Spot::Page(1)));
+    let place = Place::canonical(0, Item::Fault(Fault::Changing, Spot::Page(1)));
     let url = running.model().url_of(&place).unwrap();
     let mut stream: Box<dyn Stream> = match url.scheme() {
         Scheme::Http => Box::new(connect(&running, &url)),

@@ -134,7 +134,7 @@ impl Walk<'_> {
 
     fn follow(&mut self, site: u32, fault: Fault, spot: Spot) {
         for link in pages::links(fault, spot) {
-            self.offer(Place::front(site, Item::Fault(fault, link)));
+            self.offer(Place::canonical(site, Item::Fault(fault, link)));
         }
     }
 
@@ -180,7 +180,7 @@ const STRAY_HOPS_MAX: usize = 3;
 mod tests {
     use super::super::faults::Faults;
     use super::super::model::ModelConfig;
-    use super::super::place::Door;
+    use super::super::place::OriginVariant;
     use super::*;
 
     /// The slow twin: crawls the bytes as a crawler does, with a tag reader of its own that knows just enough HTML.
@@ -323,7 +323,7 @@ mod tests {
             }
             assert!(truth == naive);
             let pages = truth.fetched.values().filter(|expected| expected.status == 200).count();
-            let denied_pages = truth.denied.iter().filter(|url| matches!(model.locate_url(url), Some(place) if matches!(place.item, Item::Page(_)) && place.door == Door::Front)).count();
+            let denied_pages = truth.denied.iter().filter(|url| matches!(model.locate_url(url), Some(place) if matches!(place.item, Item::Page(_)) && place.variant == OriginVariant::Canonical)).count();
             // All of it is there to be found, and every kind of thing is.
             assert!(pages + denied_pages >= 1_490, "{pages} + {denied_pages}");
             assert!(!truth.denied.is_empty() && !truth.missing.is_empty());

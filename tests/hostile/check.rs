@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringcrawl::store::index::Entry;
+use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
 use ringcrawl::url::Url;
@@ -30,7 +30,8 @@ pub fn stored(dir: &str) -> Harvest {
         let index = index_path(&segment).expect("a closed segment");
         let text = std::fs::read_to_string(&index).expect("its index");
         let mut reader = SegmentReader::open(&segment).expect("a segment");
-        let mut entries: Vec<Entry> = text.lines().map(|line| Entry::parse(line).expect("an index line")).collect();
+        let mut entries: Vec<IndexEntry> =
+            text.lines().map(|line| IndexEntry::parse(line).expect("an index line")).collect();
         entries.sort_by_key(|entry| entry.offset);
         for entry in entries.into_iter().filter(|entry| !entry.url.ends_with("/robots.txt")) {
             let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");

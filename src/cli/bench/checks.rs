@@ -3,12 +3,12 @@
 //! Decides: a figure of `new` is worth nothing when connections were kept, so every run is held against what its
 //! workload means; the ranges of `web` are those of real pages (bench/README.md). A run that fails a check is shown all
 //! the same, and the program ends with 1.
-//! Invariants: a pure function of plan and figures.
+//! Invariants: a pure function of setup and figures.
 
 use serde::Serialize;
 
 use super::figures::Figures;
-use super::workload::{Plan, Workload};
+use super::workload::{Setup, Workload};
 
 /// Something that must be so.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -26,7 +26,7 @@ pub struct Check {
 }
 
 /// The checks of a run.
-pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
+pub fn of(setup: &Setup, figures: &Figures) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut check = |name, least: f64, most: Option<f64>, seen: Option<f64>| {
         let holds = seen.is_some_and(|seen| seen >= least && most.is_none_or(|most| seen <= most));
@@ -35,7 +35,7 @@ pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
     let seen = &figures.seen;
     check("pages", 1.0, None, Some(figures.pages as f64));
     check("failures", 0.0, Some(0.0), Some(figures.failures.values().sum::<u64>() as f64));
-    match plan.workload {
+    match setup.workload {
         Workload::Web => {
             check("body_bytes_mean", 150e3, Some(200e3), seen.body_bytes_mean);
             check("links_mean", 150.0, Some(185.0), seen.links_mean);
@@ -47,23 +47,23 @@ pub fn of(plan: &Plan, figures: &Figures) -> Vec<Check> {
             check("links_mean", 8.0, Some(20.0), seen.links_mean);
         }
     }
-    if plan.requests_per_connection > 0 {
+    if setup.requests_per_connection > 0 {
         // At both ends of the window there are connections that are half used.
-        let each = f64::from(plan.requests_per_connection);
+        let each = f64::from(setup.requests_per_connection);
         check("responses_per_connection", each * 0.7, Some(each * 1.3), seen.responses_per_connection);
-    } else if plan.workload == Workload::Small {
+    } else if setup.workload == Workload::Small {
         // What is not kept would be another workload.
         let each = seen.responses_per_connection.unwrap_or(figures.pages as f64);
         check("responses_per_connection", 4.0, None, Some(each));
     }
-    if plan.workload == Workload::Tls {
+    if setup.workload == Workload::Tls {
         let handshakes = figures.counters.get("handshakes").copied().unwrap_or(0) as f64;
         let connections = figures.counters.get("connections").copied().unwrap_or(0) as f64;
         check("handshakes_per_connection", 0.8, Some(1.2), super::measured::ratio(handshakes, connections));
-        let resumed = if plan.resumption { [0.5, 1.0] } else { [0.0, 0.0] };
+        let resumed = if setup.resumption { [0.5, 1.0] } else { [0.0, 0.0] };
         check("resumed_share", resumed[0], Some(resumed[1]), seen.resumed_share);
     }
-    if plan.polite {
+    if setup.polite {
         let watch = figures.web.as_ref().and_then(|web| web.get("watch"));
         let number = |name: &str| watch.and_then(|watch| watch.get(name)).and_then(serde_json::Value::as_f64);
         check("host_idle_ms_min", figures.setting.host_delay_ms as f64, None, number("host_idle_ms_min"));

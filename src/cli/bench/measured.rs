@@ -13,7 +13,7 @@ use super::figures::{
 use super::layout::Layout;
 use super::reading::Reading;
 use super::verdict::{Bottleneck, Load};
-use super::workload::Plan;
+use super::workload::Setup;
 use crate::latency::LatencySnapshot;
 use crate::outcome::Failure;
 use crate::ring::{Sampled, Sampler};
@@ -23,7 +23,7 @@ use crate::stage::Stage;
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// What was run.
-    pub plan: Plan,
+    pub setup: Setup,
     /// On which CPUs.
     pub layout: Layout,
     /// How it ended.
@@ -54,7 +54,7 @@ pub struct Gauges {
 }
 
 impl Measured {
-    /// The numbers, with the checks that `plan` calls for.
+    /// The numbers, with the checks that `setup` calls for.
     pub fn figures(&self, machine: Machine) -> Figures {
         let [early, late] = &self.readings;
         let counted = late.totals.since(&early.totals);
@@ -141,7 +141,7 @@ impl Measured {
             failures: failures.map(|(failure, count)| (failure.as_str(), count)).collect(),
             web: self.web.clone(),
         };
-        figures.checks = super::checks::of(&self.plan, &figures);
+        figures.checks = super::checks::of(&self.setup, &figures);
         figures
     }
 
@@ -157,31 +157,31 @@ impl Measured {
             disk_behind: self.gauges.disk_behind,
             in_flight: self.gauges.in_flight_share,
             queued: late.totals.queued,
-            polite: self.plan.polite,
+            polite: self.setup.polite,
         }
     }
 
     fn ceiling(&self, hosts: u64) -> Option<f64> {
         let [host_delay, ip_delay] = self.delays;
         let by_hosts = ratio(hosts as f64, host_delay.as_secs_f64());
-        let by_addresses = ratio(f64::from(self.plan.model.addresses), ip_delay.as_secs_f64());
+        let by_addresses = ratio(f64::from(self.setup.model.addresses), ip_delay.as_secs_f64());
         [by_hosts, by_addresses].into_iter().flatten().reduce(f64::min)
     }
 
     fn setting(&self) -> Setting {
-        let (plan, layout) = (&self.plan, &self.layout);
+        let (setup, layout) = (&self.setup, &self.layout);
         Setting {
-            workload: plan.workload.as_str(),
+            workload: setup.workload.as_str(),
             shards: layout.count,
             cpus: layout.shards.clone(),
             web_cpus: layout.web.clone(),
             cpus_shared: layout.is_shared(),
-            sites: plan.model.sites,
-            addresses: plan.model.addresses,
-            politeness: plan.polite,
+            sites: setup.model.sites,
+            addresses: setup.model.addresses,
+            politeness: setup.polite,
             host_delay_ms: u64::try_from(self.delays[0].as_millis()).unwrap_or(u64::MAX),
-            requests_per_connection: plan.requests_per_connection,
-            resumption: plan.resumption,
+            requests_per_connection: setup.requests_per_connection,
+            resumption: setup.resumption,
             sampler: self.readings.iter().all(|reading| !reading.sampled.is_empty()),
         }
     }

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use self::layout::Layout;
 use self::rig::{Failed, Run};
-use self::workload::{Plan, Workload};
+use self::workload::{Setup, Workload};
 use super::output::{self, tell};
 use super::{DONE, FAILED, MISTAKE, Switch, json};
 use crate::config::read_duration;
@@ -116,7 +116,7 @@ fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Val
         tell!("The web and the shards share a CPU: what a second shows is both together; CPU times are apart.");
     }
     let run = Run {
-        plan: Plan::new(arguments),
+        setup: Setup::new(arguments),
         layout,
         dir: &dir(arguments),
         set: &arguments.set,

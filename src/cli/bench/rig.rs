@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::measured::{Gauges, Measured};
 use super::reading::{Probes, Reading};
 use super::served::Served;
-use super::workload::Plan;
+use super::workload::Setup;
 use crate::boot::{self, Crawl, Order};
 use crate::cli::progress::Progress;
 use crate::config::Config;
@@ -36,7 +36,7 @@ pub enum Failed {
 /// What is to be run.
 pub struct Run<'a> {
     /// What is crawled, and how.
-    pub plan: Plan,
+    pub setup: Setup,
     /// On which CPUs.
     pub layout: Layout,
     /// Where files lie meanwhile.
@@ -52,19 +52,19 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Runs it.
     pub fn run(self) -> Result<Figures, Failed> {
-        let place = Place::new(self.dir).map_err(Failed::Order)?;
-        let ca_file = place.0.join("ca.pem");
-        let served = Served::start(&self.plan, &self.layout.web, &ca_file).map_err(Failed::Run)?;
+        let folder = RunFolder::new(self.dir).map_err(Failed::Order)?;
+        let ca_file = folder.0.join("ca.pem");
+        let served = Served::start(&self.setup, &self.layout.web, &ca_file).map_err(Failed::Run)?;
         let config = self.config(&served, &ca_file).map_err(Failed::Order)?;
-        let seeds = self.plan.seeds(served.ready.http_port, served.ready.https_port).map_err(Failed::Order)?;
-        let order = Order { config: config.clone(), seeds, dir: place.0.join("crawl"), new: true };
+        let seeds = self.setup.seeds(served.ready.http_port, served.ready.https_port).map_err(Failed::Order)?;
+        let order = Order { config: config.clone(), seeds, dir: folder.0.join("crawl"), new: true };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();
         let started = Crawl::start(order);
         let mut crawl = started.map_err(|error| {
             if error.is_order() { Failed::Order(error.to_string()) } else { Failed::Run(error.to_string()) }
         })?;
-        let watched = self.watch(&mut crawl, &served, &config, &place);
+        let watched = self.watch(&mut crawl, &served, &config, &folder);
         // However that went, the crawl is ended before its files are removed.
         let rss_bytes = [rss_bytes_before, boot::rss_bytes(), boot::rss_bytes_max()];
         while !crawl.poll(Duration::ZERO, Phase::Abort) {
@@ -73,7 +73,7 @@ impl Run<'_> {
         crawl.finish().map_err(Failed::Run)?;
         let (readings, warm_up, gauges, ended) = watched.map_err(Failed::Run)?;
         let measured = Measured {
-            plan: self.plan,
+            setup: self.setup,
             layout: self.layout,
             ended,
             readings,
@@ -87,7 +87,7 @@ impl Run<'_> {
     }
 
     fn config(&self, served: &Served, ca_file: &Path) -> Result<Config, String> {
-        let made = self.plan.config(&self.layout, &served.ready.dns, ca_file);
+        let made = self.setup.config(&self.layout, &served.ready.dns, ca_file);
         let mut config = made.map_err(|error| error.to_string())?;
         for pair in self.set {
             crate::cli::check_config::set(&mut config, pair).map_err(|error| error.to_string())?;
@@ -101,7 +101,7 @@ impl Run<'_> {
         crawl: &mut Crawl,
         served: &Served,
         config: &Config,
-        place: &Place,
+        folder: &RunFolder,
     ) -> Result<([Reading; 2], Duration, Gauges, &'static str), String> {
         let begun = Instant::now();
         while crawl.control().shards().iter().any(|handle| handle.thread.tid().is_none()) {
@@ -123,8 +123,8 @@ impl Run<'_> {
             let totals = crawl.control().totals();
             let sum = Totals::sum(&totals);
             match &first {
-                None if begun.elapsed() >= self.plan.warm_up => first = Some(probes.read(crawl.control(), served)),
-                Some(first) if first.at.elapsed() >= self.plan.time => break Ok("time is over"),
+                None if begun.elapsed() >= self.setup.warm_up => first = Some(probes.read(crawl.control(), served)),
+                Some(first) if first.at.elapsed() >= self.setup.time => break Ok("time is over"),
                 Some(_) => looks.look(&sum, config, shards),
                 None => {}
             }
@@ -133,7 +133,7 @@ impl Run<'_> {
             }
             if Instant::now() >= next_tick {
                 progress.tick(&sum, &totals, begun.elapsed());
-                place.drop_closed_segments();
+                folder.drop_closed_segments();
                 next_tick = Instant::now() + TICK;
             }
             std::thread::sleep(POLL);
@@ -173,15 +173,15 @@ impl Looks {
 }
 
 /// A folder of this run, removed with this value.
-struct Place(PathBuf);
+struct RunFolder(PathBuf);
 
-impl Place {
-    fn new(dir: &Path) -> Result<Place, String> {
+impl RunFolder {
+    fn new(dir: &Path) -> Result<RunFolder, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("ringcrawl-bench-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| format!("--dir: {}: {error}", path.display()))?;
-        Ok(Place(path))
+        Ok(RunFolder(path))
     }
 
     /// What cannot be deleted now is deleted next time, or with the folder.
@@ -198,7 +198,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

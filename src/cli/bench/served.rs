@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::layout::Layout;
-use super::workload::Plan;
+use super::workload::Setup;
 use crate::ring;
 use crate::time::Duration;
 
@@ -37,13 +37,13 @@ pub struct Ready {
 }
 
 impl Served {
-    /// Serves the plan's web on `cpus`; its root certificate goes to `ca_file`.
-    pub fn start(plan: &Plan, cpus: &[usize], ca_file: &Path) -> Result<Served, String> {
+    /// Serves the setup's web on `cpus`; its root certificate goes to `ca_file`.
+    pub fn start(setup: &Setup, cpus: &[usize], ca_file: &Path) -> Result<Served, String> {
         let failed = |what: &str| format!("the synthetic web did not start: {what}");
         let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
         let mut child = Command::new(program)
             .arg("web")
-            .args(plan.web_arguments())
+            .args(setup.web_arguments())
             .args(["--until-eof", "--http-port", "0", "--https-port", "0", "--dns-port", "0", "--ca-file"])
             .arg(ca_file)
             .args(["--threads", &cpus.len().to_string(), "--cpus", &Layout::list(cpus)])

@@ -33,7 +33,7 @@ pub enum Workload {
 
 /// A workload with everything decided.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Setup {
     /// Which.
     pub workload: Workload,
     /// The web; its ports are not known yet.
@@ -63,9 +63,9 @@ impl Workload {
     }
 }
 
-impl Plan {
+impl Setup {
     /// What the arguments ask for; what they leave open the workload decides.
-    pub fn new(arguments: &BenchArguments) -> Plan {
+    pub fn new(arguments: &BenchArguments) -> Setup {
         let workload = arguments.workload;
         let by_default = match workload {
             // Hosts take turns: with more of them than connections may idle, none would be kept until its next turn.
@@ -86,7 +86,7 @@ impl Plan {
             gzip: workload == Workload::Web,
             ..ModelConfig::default()
         };
-        Plan {
+        Setup {
             workload,
             model,
             requests_per_connection: arguments.requests_per_connection.unwrap_or(requests),

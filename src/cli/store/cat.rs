@@ -13,7 +13,7 @@ use super::{printable, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::fault::ReadError;
-use crate::store::index::Entry;
+use crate::store::index::IndexEntry;
 use crate::store::read::{Record, SegmentReader};
 use crate::store::source::Coding;
 use crate::store::verify::index_path;
@@ -35,7 +35,7 @@ pub struct Cat {
 }
 
 /// Where a capture lies.
-struct Found {
+struct Capture {
     timestamp: String,
     segment: PathBuf,
     offset: u64,
@@ -52,14 +52,14 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
             return Ok(MISTAKE);
         }
     };
-    let mut latest: Option<Found> = None;
+    let mut latest: Option<Capture> = None;
     for segment in segments(std::slice::from_ref(&arguments.path))? {
         let found = match index_path(&segment).filter(|index| index.is_file()).map(File::open) {
             Some(Ok(index)) => search_index(index, &segment, &url),
             _ => search_segment(&segment, &url),
         };
         let found = found.map_err(|error| with_path(&segment, &error))?;
-        let is_later = |found: &Found| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
+        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
         if let Some(found) = found.filter(is_later) {
             latest = Some(found);
         }
@@ -84,7 +84,7 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
 }
 
 /// Prints the record; what there is instead, if it is not one of `url`.
-fn print(found: &Found, url: &Url, arguments: &Cat, out: &mut impl Write) -> Result<Option<String>, ReadError> {
+fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> Result<Option<String>, ReadError> {
     let mut reader = SegmentReader::open(&found.segment)?;
     let mut record = reader.record_at(found.offset)?;
     for _ in 0..found.skip {
@@ -124,7 +124,7 @@ fn print(found: &Found, url: &Url, arguments: &Cat, out: &mut impl Write) -> Res
 }
 
 /// The latest line for `url` in a sorted index.
-fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Found>> {
+fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Capture>> {
     let start = format!("{} ", surt(url));
     let mut low = 0;
     let mut high = index.metadata()?.len();
@@ -150,9 +150,13 @@ fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Fou
         if line.is_empty() || (is_past && text.split(' ').next() > start.split(' ').next()) {
             return Ok(found);
         }
-        if let Some(entry) = Entry::parse(text.trim_end()).filter(|entry| entry.url == url.as_str()) {
-            found =
-                Some(Found { timestamp: entry.timestamp, segment: segment.to_owned(), offset: entry.offset, skip: 0 });
+        if let Some(entry) = IndexEntry::parse(text.trim_end()).filter(|entry| entry.url == url.as_str()) {
+            found = Some(Capture {
+                timestamp: entry.timestamp,
+                segment: segment.to_owned(),
+                offset: entry.offset,
+                skip: 0,
+            });
         }
     }
 }
@@ -164,13 +168,13 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
 }
 
 /// The latest capture of `url` in a segment without an index.
-fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Found>> {
+fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Capture>> {
     let mut reader = match SegmentReader::open(path) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
         Err(_) => return Ok(None),
     };
-    let mut found: Option<Found> = None;
+    let mut found: Option<Capture> = None;
     let (mut frame, mut skip) = (u64::MAX, 0);
     loop {
         match reader.next_record() {
@@ -181,7 +185,7 @@ fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Found>> {
                 let timestamp = record.head.timestamp();
                 let is_later = found.as_ref().is_none_or(|found| found.timestamp <= timestamp);
                 if is_capture_of(&record, url) && is_later {
-                    found = Some(Found { timestamp, segment: path.to_owned(), offset: record.offset, skip });
+                    found = Some(Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip });
                 }
             }
             Err(ReadError::Io(error)) => return Err(error),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{folder, printable, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::store::verify::{Place, index_path, verify_file};
+use crate::store::verify::{Location, index_path, verify_file};
 
 /// Arguments of `store verify`.
 #[derive(clap::Args, Debug)]
@@ -35,13 +35,13 @@ pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
         problems += report.problem_count;
         for problem in &report.problems {
             let index = || index_path(&path).unwrap_or_else(|| path.clone());
-            let (file, place) = match problem.place {
-                Place::Offset(offset) => (path.clone(), format!("offset {offset}")),
-                Place::IndexLine(line) => (index(), format!("line {line}")),
-                Place::Index => (index(), "-".to_owned()),
+            let (file, location) = match problem.location {
+                Location::Offset(offset) => (path.clone(), format!("offset {offset}")),
+                Location::IndexLine(line) => (index(), format!("line {line}")),
+                Location::Index => (index(), "-".to_owned()),
             };
             let id = if problem.record_id.is_empty() { "-" } else { &problem.record_id };
-            writeln!(out, "{}: {place}: {}: {}", file.display(), printable(id), printable(&problem.what))?;
+            writeln!(out, "{}: {location}: {}: {}", file.display(), printable(id), printable(&problem.what))?;
         }
         for note in &report.notes {
             tell!("{}: note: {note}", path.display());

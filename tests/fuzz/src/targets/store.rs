@@ -4,7 +4,7 @@ use std::io::{Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};
 
 use ringcrawl::http::{Limits, Method, ResponseReader};
-use ringcrawl::store::index::{Entry, Index};
+use ringcrawl::store::index::{Index, IndexEntry};
 use ringcrawl::store::read::SegmentReader;
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, read_index, verify};
@@ -130,12 +130,12 @@ pub fn cdxj(data: &[u8]) {
     let url = Url::parse("http://example.com/").expect("a URL");
     let mut count = 0;
     for line in data.split(|byte| *byte == b'\n') {
-        let Some(entry) = std::str::from_utf8(line).ok().and_then(Entry::parse) else { continue };
+        let Some(entry) = std::str::from_utf8(line).ok().and_then(IndexEntry::parse) else { continue };
         let mut written = Vec::new();
         entry.write("com,example)/", &mut written);
         let text = std::str::from_utf8(&written).expect("text").strip_suffix('\n').expect("a line");
         assert!(!text.contains('\n'));
-        let again = Entry::parse(text).expect("our own line");
+        let again = IndexEntry::parse(text).expect("our own line");
         assert_eq!(again, entry);
         index.add(&url, &entry);
         count += 1;
