@@ -5,7 +5,9 @@
 //! | `crawl.json` | the manifest: what was fixed when the crawl began |
 //! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
-//! | `shard-NN/journal` | what was accepted and what is over |
+//! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
+//! | `shard-NN/ends` | how URLs ended |
+//! | `shard-NN/journal/` | URLs that are on their way to other shards |
 //! | `shard-NN/segments/` | records |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
@@ -106,6 +108,14 @@ pub struct Wanted {
     pub agent_name: Option<String>,
 }
 
+impl Manifest {
+    /// A number that no other crawl has, for the heads of logs.
+    pub fn crawl_id(&self) -> u64 {
+        let text = format!("{} {} {}", self.created, self.created_by, self.rng_seed);
+        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+    }
+}
+
 impl CrawlDir {
     /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
@@ -145,7 +155,9 @@ impl CrawlDir {
         let dir = CrawlDir { root: root.to_owned(), manifest, is_new, _lock: lock };
         for shard in 0..dir.manifest.shards {
             let shard = dir.shard(shard);
-            fs::create_dir_all(shard.join("segments")).map_err(io)?;
+            for folder in ["segments", "journal"] {
+                fs::create_dir_all(shard.join(folder)).map_err(io)?;
+            }
             let spool = shard.join("spool");
             if spool.exists() {
                 fs::remove_dir_all(&spool).map_err(io)?;

@@ -41,6 +41,7 @@ pub use login::Secret;
 pub(crate) use nearest::nearest;
 pub use proxy::{ProxyAddress, ProxyScheme};
 pub use text::read_cpus;
+pub use value::SyncInterval;
 use value::Value;
 
 use crate::time::Duration;
