@@ -114,7 +114,6 @@ impl CrawlDir {
         }
         if let Some(held) = &held {
             check(root, held, wanted)?;
-            read_seeds(root, held)?;
         }
         fs::create_dir_all(root).map_err(io)?;
         let lock = File::options().create(true).truncate(false).write(true).open(root.join(LOCK)).map_err(io)?;

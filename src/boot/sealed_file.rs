@@ -50,6 +50,10 @@ pub(super) fn is_whole(path: &Path) -> bool {
 /// Writes the file `name` in `root`, instead of the one that is there.
 pub(super) fn write(root: &Path, name: &str, crawl_id: &str, text: &str) -> io::Result<()> {
     let unfinished = format!("{text}# crawl {crawl_id}, {SUM}");
+    if (unfinished.len() + SUM_BYTES) as u64 > FILE_BYTES_MAX {
+        let why = format!("longer than {FILE_BYTES_MAX} bytes, and could not be read again");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let sum = xxh3_64(unfinished.as_bytes());
     replace(root, name, &format!("{unfinished}{sum:016x}\n"))
 }
@@ -94,6 +98,8 @@ fn unseal(bytes: Vec<u8>) -> Result<(String, String), Unsealed> {
     Ok((text, id))
 }
 
+/// Bytes of the checksum and the line end.
+const SUM_BYTES: usize = 17;
 /// What stands before the checksum.
 const SUM: &str = "xxh3-64 of all before this number: ";
 
