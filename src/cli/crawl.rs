@@ -1,9 +1,10 @@
 //! `ringcrawl crawl`: a crawl in the foreground.
 //!
-//! Decides: what the arguments mean, in which order settings win (file, or else what the directory kept of the last run,
-//! then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way end, everything is written), the second leaves the
-//! fetches under way, a third ends the process as the system does it. A hangup drains and never does more, since shell
-//! and kernel may each send one when a connection is lost; under `nohup` it does nothing.
+//! Decides: what the arguments mean, in which order settings win (the file, or without one what the directory kept of
+//! the last run; then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way
+//! end, everything is written), the second leaves the fetches under way, a third ends the process as the system does it.
+//! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
+//! `nohup` it does nothing.
 //! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
 
 use std::io::IsTerminal;
