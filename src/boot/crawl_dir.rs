@@ -6,7 +6,9 @@
 //! | `config.toml` | the configuration of the last run, without the texts of secrets |
 //! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
-//! | `shard-NN/journal` | what was accepted and what is over |
+//! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
+//! | `shard-NN/ends` | how URLs ended |
+//! | `shard-NN/journal/` | URLs that are on their way to other shards |
 //! | `shard-NN/segments/` | records |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
@@ -203,7 +205,9 @@ impl CrawlDir {
 
     fn make_shard(&self, index: u16) -> io::Result<()> {
         let shard = self.shard(index);
-        fs::create_dir_all(shard.join("segments"))?;
+        for folder in ["segments", "journal"] {
+            fs::create_dir_all(shard.join(folder))?;
+        }
         let spool = shard.join("spool");
         if spool.exists() {
             fs::remove_dir_all(&spool)?;

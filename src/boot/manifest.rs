@@ -50,6 +50,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The identifier as a number, for the heads of logs.
+    pub fn crawl_number(&self) -> u64 {
+        u64::from_str_radix(&self.crawl_id, 16).unwrap_or_default()
+    }
+
     /// What stays together on one shard.
     pub fn partition_key(&self) -> PartitionKey {
         if self.partition_key == PartitionKey::Host.as_str() { PartitionKey::Host } else { PartitionKey::Site }

@@ -14,17 +14,15 @@ use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{Config, ConfigError};
 use crate::control::{Control, Observation, Supervisor};
-use crate::disk;
 use crate::exchange::spsc;
 use crate::fetch;
 use crate::frontier::Ledger;
-use crate::log;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
-use crate::shard::{Ending, Phase, Scope, Setup};
+use crate::shard::{FilesFound, Phase, Scope, Setup};
 use crate::stats::Totals;
-use crate::time::Duration;
+use crate::time::{Duration, UnixTime};
 use crate::url::Url;
 
 /// What is to be crawled.
@@ -71,7 +69,7 @@ impl BootError {
 pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
-    threads: Vec<JoinHandle<Result<Ending, String>>>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
 
@@ -152,6 +150,8 @@ impl Crawl {
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
         let budget = Arc::new(PageBudget::new(config.crawl.pages_max));
+        let since_zero = ring::now().as_nanos() / 1_000;
+        let epoch = UnixTime::from_micros(ring::unix_now().as_micros().saturating_sub(since_zero));
         for index in 0..shards {
             let setup = Setup {
                 index,
@@ -164,7 +164,10 @@ impl Crawl {
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread.
                 name_servers: 0,
-                next_segment: 0,
+                files: FilesFound::default(),
+                crawl: manifest.crawl_number(),
+                epoch,
+                begins: ring::now(),
             };
             tasks.push(pump::Task {
                 setup,
@@ -229,34 +232,18 @@ impl Crawl {
 
     /// Joins the threads; what went wrong, if anything did.
     pub fn finish(self) -> Result<(), String> {
-        let (mut failure, mut is_handed_over) = (None, true);
+        let mut failure = None;
         for thread in self.threads {
             let ended =
                 thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
-            match ended {
-                Ok(ending) => is_handed_over &= ending == Ending::HandedOver,
-                Err(error) => {
-                    failure.get_or_insert(error);
-                }
+            if let Err(error) = ended {
+                failure.get_or_insert(error);
             }
         }
-        if let Some(failure) = self.control.failure().or(failure) {
-            return Err(failure);
+        match self.control.failure().or(failure) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
         }
-        if !is_handed_over {
-            return Ok(());
-        }
-        // First what the others say they have, then the word that they have it.
-        for shard in 0..self.dir.manifest().shards {
-            let path = self.dir.shard(shard);
-            disk::sync_log(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        for shard in 0..self.dir.manifest().shards {
-            let path = self.dir.shard(shard);
-            disk::append_log(&path, &log::handed_over_block())
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        Ok(())
     }
 }
 

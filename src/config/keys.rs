@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use super::kind::{Kind, size, time};
 use super::secret::Secret;
 use super::text::TextForm;
-use super::value::{Field, Value, choices};
+use super::value::{Field, SyncInterval, Value, choices};
 use crate::time::Duration;
 
 /// One table of the file.
@@ -396,6 +396,16 @@ tables! {
         /// Hosts in memory, all shards together; URLs of further hosts wait on disk until a host has no more URLs.
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
+    }
+
+    /// What is written down to go on after an end, a kill or a power cut.
+    journal: Journal {
+        /// How often what happened is synced to the device; "never" leaves the moment to the kernel.
+        /// A power cut can make so much be fetched again. With "never" it can cost URLs, and a kill still none.
+        sync_interval: SyncInterval = "1s", Kind::TimeOrNever(10, 3_600_000);
+        /// Bytes of URLs that other shards have not on their disks yet, all shards together.
+        /// Nothing is fetched while there are more.
+        bytes_max: u64 = "4GiB", size("64MiB", "16TiB");
     }
 
     /// Segments of what was crawled.

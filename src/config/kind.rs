@@ -31,6 +31,8 @@ const DNS_PORT: u16 = 53;
 pub(super) enum Kind {
     /// A duration between two, in milliseconds.
     Time(u64, u64),
+    /// The same, or "never".
+    TimeOrNever(u64, u64),
     /// A size between two, in bytes.
     Size(u64, u64),
     /// A whole number between two.
@@ -82,10 +84,14 @@ pub(super) struct ValueFault {
     pub(super) message: String,
 }
 
+/// The word for no duration at all.
+const NEVER: &str = "never";
+
 impl Kind {
     /// What would be right, after "expected".
     pub(super) fn expected(self) -> String {
         match self {
+            Kind::TimeOrNever(..) => format!("{} such as \"1s\"", self.takes()),
             Kind::Time(..) => format!("{}, such as \"250ms\", \"10s\", \"5m\" or \"24h\"", self.takes()),
             Kind::Size(..) => format!("{}, such as \"64KiB\", \"1MiB\" or \"1GiB\"", self.takes()),
             Kind::Number(min, max) => {
@@ -128,6 +134,7 @@ impl Kind {
                 unit::format_duration(Duration::from_millis(min)),
                 unit::format_duration(Duration::from_millis(max)),
             ),
+            Kind::TimeOrNever(min, max) => format!("{}, or \"{NEVER}\"", Kind::Time(min, max).takes()),
             Kind::Size(min, max) => format!("a size from {} to {}", unit::format_bytes(min), unit::format_bytes(max)),
             _ => self.expected(),
         }
@@ -146,7 +153,7 @@ impl Kind {
             (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, _) => {
                 Err(self.fault(&describe(item)))
             }
-            (Kind::Time(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
+            (Kind::Time(..) | Kind::TimeOrNever(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
                 Err(self.fault(&format!("{} without a unit", describe(item))))
             }
             (_, Item::Value(Toml::String(text))) => self.read_text(text.value()),
@@ -186,6 +193,7 @@ impl Kind {
     /// The value as TOML; fixed names as an inline table.
     pub(super) fn format(self, value: &Value) -> String {
         match value {
+            Value::Never => quote_all(NEVER),
             Value::Time(duration) => quote_all(&unit::format_duration(*duration)),
             Value::Number(bytes) if matches!(self, Kind::Size(..)) => {
                 quote_all(&unit::format_bytes(u64::try_from(*bytes).unwrap_or(u64::MAX)))
@@ -217,7 +225,8 @@ impl Kind {
     fn read_text(self, text: &str) -> Result<Value, Vec<ValueFault>> {
         let shown = quote(text);
         match self {
-            Kind::Time(min, max) => match unit::read_millis(text) {
+            Kind::TimeOrNever(..) if text == NEVER => Ok(Value::Never),
+            Kind::Time(min, max) | Kind::TimeOrNever(min, max) => match unit::read_millis(text) {
                 Ok(millis) if (min..=max).contains(&millis) => Ok(Value::Time(Duration::from_millis(millis))),
                 Ok(_) => Err(self.fault(&format!("{shown} is out of range"))),
                 Err(why) => Err(self.fault(&explain(why, &shown, "ms, s, m, h or d"))),
