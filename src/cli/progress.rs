@@ -183,9 +183,9 @@ impl Progress {
             format!("{} pages", grouped(totals.pages)),
             format!("{}/s", rounded(rates.pages)),
             format!("{}/s/core", rounded(rates.pages / self.shards as f64)),
-            format!("queue {}", grouped(totals.queued)),
+            queue(totals),
             format!("in flight {}", grouped(totals.in_flight)),
-            format!("hosts {}", grouped(totals.hosts)),
+            hosts(totals),
             errors(totals),
             format!("{}/s", bytes(rates.bytes as u64)),
         ];
@@ -265,11 +265,10 @@ impl Live {
         self.chart.set_message(format!("{}  peak {}", chart(&history), grouped(peak)));
         let waits_for = progress.waits_for(totals, elapsed).map_or(String::new(), |what| format!("  {what}"));
         self.state.set_message(format!(
-            "queue {}  in flight {}  hosts {}  seen {}  stored {}{waits_for}",
-            grouped(totals.queued),
+            "{}  in flight {}  {}  stored {}{waits_for}",
+            queue(totals),
             grouped(totals.in_flight),
-            grouped(totals.hosts),
-            grouped(totals.visited),
+            hosts(totals),
             bytes(totals.bytes_stored),
         ));
         self.draw_shards(per_shard, rates);
@@ -308,6 +307,16 @@ impl Live {
             ));
         }
     }
+}
+
+/// `queue 1,234 of 5,678 known`: URLs of the whole crawl that wait, and those that were ever found.
+fn queue(totals: &Totals) -> String {
+    format!("queue {} of {} known", grouped(totals.queued), grouped(totals.visited))
+}
+
+/// `hosts 3,210 (120 left)`: those met, and those of them with something to do.
+fn hosts(totals: &Totals) -> String {
+    format!("hosts {} ({} left)", grouped(totals.hosts), grouped(totals.hosts_left))
 }
 
 /// `38 errors (0.3 %)`: failures that are not our own decision, and their share of what was asked for.
@@ -358,8 +367,10 @@ mod tests {
             responses: pages,
             bytes_wire: pages * 20_000,
             queued: 1_234_567,
+            visited: 2_345_678,
             in_flight: 812,
             hosts: 3_210,
+            hosts_left: 1_100,
             ..Totals::default()
         };
         if let Some(slot) = totals.failures.get_mut(Failure::DnsTimeout as usize) {
@@ -382,9 +393,9 @@ mod tests {
         let mut progress = Progress::new(2, Some(40_000), false);
         let lines = run(&mut progress, 11_000, 2_000);
         let expected = [
-            "00:05  10,000 pages  2,000/s  1,000/s/core  queue 1,234,567  in flight 812  hosts 3,210  100 errors (1.0 %)  \
+            "00:05  10,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  100 errors (1.0 %)  \
              40.0 MB/s  25 %  ETA 00:15",
-            "00:10  20,000 pages  2,000/s  1,000/s/core  queue 1,234,567  in flight 812  hosts 3,210  200 errors (1.0 %)  \
+            "00:10  20,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  200 errors (1.0 %)  \
              40.0 MB/s  50 %  ETA 00:10",
         ];
         assert_eq!(lines, expected);

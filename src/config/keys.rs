@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::kind::{Kind, size, time};
-use super::login::Secret;
+use super::secret::Secret;
 use super::text::TextForm;
 use super::value::{Field, SyncInterval, Value, choices};
 use crate::time::Duration;
@@ -298,7 +298,7 @@ tables! {
     proxy: Proxy {
         /// Its address; "": no proxy. Its name is looked up once, at the start.
         /// An HTTP proxy gets http pages by absolute URL and https pages by CONNECT (RFC 9112 section 3.2).
-        url: Secret = "", Kind::Text(TextForm::Proxy);
+        url: Secret = "", Kind::Proxy;
         /// Who looks up the names of the web's hosts.
         names: ProxyNames = "here", Kind::Choice(ProxyNames::CHOICES);
     }
@@ -306,7 +306,8 @@ tables! {
     /// What requests carry besides the URL.
     http: Http {
         /// User name and password for Basic authentication, by origin: scheme, host and port.
-        /// Sent only to that origin, even when a redirect leads elsewhere, and never stored.
+        /// Sent only to that origin, even when a redirect leads elsewhere, and never stored. A crawl's directory keeps
+        /// { file = "/path" } and { credential = "name" } (systemd's LoadCredential=), but no password.
         auth: BTreeMap<String, Secret> = "{}", Kind::Logins;
         /// Whether cookies that servers set are sent back to them (RFC 6265).
         /// A crawl has no user to remember. Cookies are for sites that show nothing without them.

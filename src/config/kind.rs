@@ -4,7 +4,7 @@
 //! cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names and credentials (`hosts`, `login`), where in the file the value stands (`parse`),
+//! Leaves to others: fixed names, credentials and proxies (`hosts`, `login`, `proxy`), where in the file the value stands (`parse`),
 //! which key has which kind (`keys`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
-use super::{hosts, login};
+use super::{hosts, login, proxy};
 use crate::time::Duration;
 
 /// Most elements of a list.
@@ -51,6 +51,8 @@ pub(super) enum Kind {
     Names,
     /// Origins and their credentials.
     Logins,
+    /// A proxy's URL.
+    Proxy,
     /// IP addresses.
     Addresses,
 }
@@ -113,6 +115,7 @@ impl Kind {
             }
             Kind::Hosts => hosts::expected(),
             Kind::Logins => login::EXPECTED.to_owned(),
+            Kind::Proxy => proxy::EXPECTED.to_owned(),
             Kind::Addresses => {
                 format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
             }
@@ -142,6 +145,7 @@ impl Kind {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
+            (Kind::Proxy, _) => proxy::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
             (Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, Item::Value(Toml::Array(array))) => {
                 self.read_list(array)
             }
@@ -166,6 +170,10 @@ impl Kind {
             Kind::Logins => match word.parse::<Toml>() {
                 Ok(value) => self.read(&Item::Value(value)),
                 Err(_) => Err(self.fault("this is not TOML")),
+            },
+            Kind::Proxy => match word.parse::<Toml>() {
+                Ok(value @ (Toml::String(_) | Toml::InlineTable(_))) => self.read(&Item::Value(value)),
+                _ => self.read(&Item::Value(Toml::from(word))),
             },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
             Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses if word.trim_start().starts_with('[') => {
@@ -202,9 +210,8 @@ impl Kind {
             Value::Hosts(hosts) => {
                 table(hosts.iter().map(|(name, addresses)| (name.as_str(), hosts::format_addresses(addresses))))
             }
-            Value::Logins(logins) => {
-                table(logins.iter().map(|(origin, login)| (origin.as_str(), quote_all(login.reveal()))))
-            }
+            Value::Logins(logins) => table(logins.iter().map(|(origin, login)| (origin.as_str(), login.format()))),
+            Value::Secret(secret) => secret.format(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use super::login::Secret;
+use super::secret::Secret;
 use crate::time::Duration;
 
 /// A value that was read, or is to be written.
@@ -35,6 +35,8 @@ pub(super) enum Value {
     Addresses(Vec<IpAddr>),
     /// Origins and their credentials.
     Logins(BTreeMap<String, Secret>),
+    /// A secret by itself.
+    Secret(Secret),
 }
 
 /// A type that a key's field may have.

@@ -76,9 +76,9 @@ impl HostTable {
         self.hosts.len()
     }
 
-    /// Whether any host has something to do, now or later.
-    pub fn is_active(&self) -> bool {
-        self.active > 0
+    /// Hosts that have something to do, now or later.
+    pub fn active(&self) -> usize {
+        self.active
     }
 
     /// Whether there was no room when last looked.

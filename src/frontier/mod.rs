@@ -270,7 +270,7 @@ impl Frontier {
 
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        !self.hosts.is_active() && self.overflow.is_empty()
+        self.hosts.active() == 0 && self.overflow.is_empty()
     }
 
     /// URLs that wait or are being fetched.
@@ -281,6 +281,11 @@ impl Frontier {
     /// Hosts met; one that was forgotten meanwhile counts each time.
     pub fn hosts(&self) -> u64 {
         self.hosts.met()
+    }
+
+    /// Hosts in memory that have something to do, now or later.
+    pub fn hosts_left(&self) -> u64 {
+        self.hosts.active() as u64
     }
 
     /// Hosts in memory.

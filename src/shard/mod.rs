@@ -289,6 +289,8 @@ impl Shard {
     pub fn stats(&mut self) -> &Totals {
         let stats = &mut self.stats;
         stats.hosts = self.frontier.hosts();
+        stats.hosts_left = self.frontier.hosts_left();
+        (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
         stats.in_flight = (self.in_flight.len() - self.lookups.in_flight()) as u64;

@@ -295,13 +295,22 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
     }
     assert_eq!(pages, ["/d/index.html", "/d/"], "what is fetched is what was found");
     first.enter(Phase::Close);
-    let mut resumed = Rig::new(by_key(Difference::Ignore), first.logs);
+    let mut resumed = Rig::new(by_key(Difference::Ignore), first.logs.clone());
     assert_eq!(resumed.counts(), (0, 2));
     resumed.seed(&url("/d/index.php"));
     assert_eq!(resumed.counts(), (0, 2));
     let mut without = Rig::new(by_key(Difference::Count), Logs::new());
     paths.iter().for_each(|path| without.seed(&url(path)));
     assert_eq!(without.counts(), (3, 3));
+    // Other rules after a restart: what was accepted stays known and what is over stays over; links go by the new rules.
+    without.enter(Phase::Close);
+    let mut with = Rig::new(by_key(Difference::Ignore), without.logs);
+    with.seed(&url("/d/default.asp"));
+    assert_eq!(with.counts(), (3, 3));
+    let mut without = Rig::new(by_key(Difference::Count), first.logs);
+    assert_eq!(without.counts(), (0, 2));
+    without.seed(&url("/d/index.php"));
+    assert_eq!(without.counts(), (1, 3));
 }
 
 /// A fetch that ends after the word to abort: its links would go into a batch that nobody sends any more, and its page

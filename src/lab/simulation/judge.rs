@@ -11,6 +11,7 @@ use std::io::Cursor;
 use super::Simulation;
 use crate::log::{self, EndKind, LogFile};
 use crate::outcome::Failure;
+use crate::stats::Known;
 use crate::store::examine::examine;
 use crate::store::read::SegmentReader;
 use crate::time::{Duration, Instant};
@@ -106,6 +107,10 @@ impl Simulation {
             let (over, queued, visited) = (over.len() as u64, stats.queued, stats.visited);
             if queued != 0 || over != visited {
                 complaints.push(format!("shard {index} ended with {queued} queued, {over} over of {visited} accepted"));
+            }
+            let (told, known) = (stats.known(), Known { urls: visited, waiting: 0, over });
+            if told != known {
+                complaints.push(format!("shard {index} says {told:?} of {known:?}"));
             }
         }
         if !complaints.is_empty() {
