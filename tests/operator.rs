@@ -8,6 +8,7 @@ mod disk;
 mod folders;
 mod hangup;
 mod kept;
+mod kills;
 mod limits;
 mod listings;
 mod mistakes;

@@ -15,7 +15,7 @@ use ringcrawl::budget::PageBudget;
 use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
 use ringcrawl::lab::TempFolder;
-use ringcrawl::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace};
+use ringcrawl::log::{Append, End, EndKind, Found, Log, LogFile, Owner, RecordPlace};
 use ringcrawl::route::Partition;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Scope, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
@@ -66,6 +66,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
     rig.write();
     let memory = memory("VmHWM") >> 20;
     let mut log = Log::new(OWNER, 1, 0);
+    log.take_up(&Found { next_url: urls, ..Found::default() });
     let mut bytes = 0;
     for number in 0..over {
         let url = number * 7_919 % over.max(1);

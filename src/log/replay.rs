@@ -293,7 +293,9 @@ mod tests {
     fn write(log: &mut Log, files: &mut Files) {
         let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
         log.freeze_ends();
+        log.confirm_facts();
         appends.extend(std::iter::from_fn(|| log.take_ends()));
+        log.confirm_ends();
         for append in appends {
             let file = files.entry(append.file).or_default();
             assert_eq!(append.position, file.len() as u64);
@@ -422,8 +424,12 @@ mod tests {
             let open = urls.iter().filter(|(number, is_over)| truth[number] && !**is_over).count() as u64;
             let is_cut_at_a_block = found.torn.is_empty() && found.damaged.is_empty() && seed >= 10_000;
             if name == LogFile::Urls {
-                assert_eq!(found.urls_lost, 10 - urls.len() as u64, "seed {seed}");
-                assert_eq!(found.next_url, 10, "seed {seed}");
+                // No other log knows of the last URL.
+                assert!(
+                    [0, 1].contains(&(10 - urls.len() as u64 - found.urls_lost)),
+                    "seed {seed}: {urls:?} {found:?}"
+                );
+                assert!(urls.contains_key(&9) == (found.urls_lost == 10 - urls.len() as u64), "seed {seed}");
             } else {
                 assert_eq!(urls.len(), 10, "seed {seed}");
             }

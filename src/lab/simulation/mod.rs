@@ -238,6 +238,10 @@ impl Simulation {
                 self.disks[index].push(op);
                 self.start_disk(index);
             }
+            // Whatever is cut off by a kill or a power cut was not promised to anybody, and no bit flips here.
+            Effect::Note(note) if note.contains("missing") || note.contains("damaged") => {
+                self.complaints.push(format!("{:?} {note}", self.now));
+            }
             Effect::Note(_) => {}
             Effect::End(result) => self.run.ended[index] = Some(result),
         }
