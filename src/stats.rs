@@ -210,6 +210,8 @@ counters! {
         queued,
         /// Fetches in flight.
         in_flight,
+        /// Hosts that have something to do, now or after a delay.
+        hosts_active,
         /// Lookups of names in flight.
         lookups,
         /// Connections that are open, in use or kept.

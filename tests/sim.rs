@@ -17,6 +17,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored, mut unsent) = (0, 0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 5]);
+    let (mut outages, mut outages_seen) = (0, [0; 3]);
     for seed in crawls() {
         let report = Simulation::new(seed).run();
         assert!(
@@ -39,6 +40,8 @@ fn every_crawl_covers_everything_once_and_politely() {
         robots_messages += report.robots_messages;
         left_behind += report.left_behind;
         unsent += report.unsent;
+        outages += report.outages;
+        outages_seen.iter_mut().zip(report.outages_seen).for_each(|(sum, count)| *sum += count);
         interrupted.iter_mut().zip(report.interrupted).for_each(|(sum, count)| *sum += count);
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
@@ -51,11 +54,14 @@ fn every_crawl_covers_everything_once_and_politely() {
         "{left_behind} fetches in flight then, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{unsent} runs ended before all was handed over; {forgotten} hosts forgotten");
+    let [of_names, of_sites, of_route] = outages_seen;
+    println!("{outages} outages; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
         assert!(robots_messages > 1_000);
+        assert!(outages > 50 && outages_seen.iter().all(|count| *count > 10));
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);
     }
 }

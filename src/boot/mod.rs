@@ -4,11 +4,13 @@
 
 mod cpus;
 mod crawl_dir;
+mod guard;
 mod limits;
 mod loopback;
 mod seed;
 mod seeds;
 mod start;
+mod surroundings;
 
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted, is_crawl};

@@ -28,6 +28,8 @@ pub struct Summary {
     pub shards: usize,
     /// From the first seed to the last page.
     pub elapsed: Duration,
+    /// Outages of our own network, and how long they lasted together.
+    pub outages: (u64, Duration),
     /// Most memory held at once (resident set), in bytes; `None`: not measured.
     pub rss_bytes_max: Option<u64>,
     /// CPU time of all threads, in user and kernel mode; `None`: not measured.
@@ -56,6 +58,10 @@ pub struct SummaryJson {
     pub failures: serde_json::Map<String, serde_json::Value>,
     /// Responses that were kept with something wrong, each kind by name; one response may have several.
     pub blemishes: serde_json::Map<String, serde_json::Value>,
+    /// Outages of our own network.
+    pub outages: u64,
+    /// How long they lasted together, in seconds.
+    pub outage_seconds: f64,
     /// Decoded bytes a stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
@@ -93,6 +99,8 @@ impl Summary {
                 .zip(&totals.blemishes)
                 .map(|(blemish, count)| (blemish.as_str().to_owned(), (*count).into()))
                 .collect(),
+            outages: self.outages.0,
+            outage_seconds: self.outages.1.as_secs_f64(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
             cpu_micros_per_page: self.cpu_per_page().map(|seconds| seconds * 1e6),
@@ -151,6 +159,8 @@ impl Summary {
             rows.some(name, count, None);
         }
         rows.some("retries", totals.retries, None);
+        let (outages, outage_time) = self.outages;
+        rows.some("outages", outages, Some(format!("{} without the network", clock(outage_time))));
         rows.some(
             "connections",
             totals.connections,
@@ -328,6 +338,7 @@ mod tests {
             totals,
             shards: 2,
             elapsed: Duration::from_millis(10_000),
+            outages: (2, Duration::from_millis(4_500)),
             rss_bytes_max: Some(123_456_789),
             cpu_time: Some(Duration::from_millis(15_000)),
         }
@@ -352,6 +363,7 @@ finished after 00:10
     dns-not-found         30  30.0 %
     robots-denied         70  70.0 %
   retries                  7
+  outages                  2  00:04 without the network
   connections          1,300  10.0 responses each
   TLS handshakes         800  75.0 % resumed
     chains known          50  25.0 % of those not resumed
@@ -394,8 +406,8 @@ ended after 00:00
         let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
             bytes_wire bytes_decoded bytes_stored records coded links listings pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied \
             dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-            redirects_too_many links_dropped links_out_of_scope set_aside dns_answers queued in_flight lookups connections_open disk_backlog_bytes idle statuses failures blemishes \
-            stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
+            redirects_too_many links_dropped links_out_of_scope set_aside dns_answers queued in_flight hosts_active lookups connections_open disk_backlog_bytes idle statuses failures blemishes \
+            outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
         let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(names, expected);
         for (pointer, value) in [
@@ -405,6 +417,8 @@ ended after 00:00
             ("/statuses/2xx", 12_345.0),
             ("/statuses/other", 1.0),
             ("/failures/robots-denied", 70.0),
+            ("/outages", 2.0),
+            ("/outage_seconds", 4.5),
             ("/cpu_seconds", 15.0),
         ] {
             assert_eq!(json.pointer(pointer).and_then(serde_json::Value::as_f64), Some(value), "{pointer}");

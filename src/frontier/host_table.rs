@@ -73,6 +73,11 @@ impl HostTable {
         self.hosts.len()
     }
 
+    /// Hosts that have something to do, now or later.
+    pub fn active(&self) -> usize {
+        self.active
+    }
+
     /// Whether any host has something to do, now or later.
     pub fn is_active(&self) -> bool {
         self.active > 0

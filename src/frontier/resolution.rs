@@ -53,6 +53,11 @@ impl Resolution {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
     }
 
+    /// Whether no lookup has failed since the last that was answered.
+    pub fn is_well(&self) -> bool {
+        self.attempts == 0
+    }
+
     /// Whether both families are to be asked for.
     pub fn wants_both_families(&self) -> bool {
         self.wants_both_families
@@ -88,7 +93,7 @@ impl Resolution {
                 None
             }
             Outcome::Failed(Failure::Aborted) => {
-                self.dns = Dns::Unknown;
+                self.dns = Dns::Retry(now, self.take_answer());
                 None
             }
             Outcome::Failed(failure)

@@ -57,6 +57,10 @@ pub struct SimulationReport {
     pub twice: usize,
     /// Records of pages in segments.
     pub stored: usize,
+    /// Outages that there were.
+    pub outages: u64,
+    /// Outages that were seen: of name servers, of sites, of the default route.
+    pub outages_seen: [u64; 3],
 }
 
 impl Simulation {
@@ -123,6 +127,8 @@ impl Simulation {
             unsent: self.tally.unsent,
             twice,
             stored: stored.values().sum::<u64>() as usize,
+            outages: self.outages.begun,
+            outages_seen: self.tally.by_cause,
         }
     }
 
