@@ -10,6 +10,7 @@ mod hangup;
 mod limits;
 mod listings;
 mod mistakes;
+mod outages;
 mod output;
 mod panics;
 mod robots;

@@ -172,6 +172,9 @@ impl Crawl {
                 control: Arc::clone(&control),
             });
         }
+        let mut guard = Guard::new(&config, shards, dir.root().to_owned());
+        // Before the first fetch.
+        guard.look(ring::now(), &control);
         let mut threads = Vec::new();
         for task in tasks {
             let index = task.setup.index;
@@ -191,7 +194,6 @@ impl Crawl {
             }
         }
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
-        let guard = Guard::new(&config, shards, dir.root().to_owned());
         Ok(Crawl { control, supervisor, guard, threads, dir })
     }
 

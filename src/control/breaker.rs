@@ -128,7 +128,7 @@ impl Breaker {
         Breaker {
             sites: RecentSites::new(settings.sites, settings.sites_failed),
             settings,
-            name_wait: config.dns.timeout,
+            name_wait: config.dns.timeout + NAME_SLACK,
             outage: None,
             seen: Seen::default(),
             asked_names: None,
@@ -258,16 +258,17 @@ impl Breaker {
 
     /// The next thing to try, when it is time.
     fn next_probe(&mut self, now: Instant, outage: Outage, view: NetworkView<'_>) -> Option<(usize, ProbeKind)> {
-        let kind = match outage.cause {
-            Cause::NameServers => ProbeKind::Names,
-            Cause::Sites { .. } | Cause::Proxy => ProbeKind::Job,
-            Cause::Route => return None,
-        };
         if now < outage.next_probe {
             return None;
         }
         let interval = (outage.interval * 2).min(self.settings.probe_max);
         self.outage = Some(Outage { next_probe: now + interval, interval, ..outage });
+        let kind = match outage.cause {
+            Cause::NameServers => ProbeKind::Names,
+            Cause::Sites { .. } | Cause::Proxy => ProbeKind::Job,
+            // Whether it is there again is looked at by itself.
+            Cause::Route => return None,
+        };
         let shards = view.reports.len();
         let mut in_turn = (self.next_shard..self.next_shard + shards).map(|shard| shard % shards);
         let can_try =
@@ -366,6 +367,8 @@ impl Outage {
 
 /// How long a failure is held before anybody is asked about it: other sites mostly answer sooner.
 const SUSPICION: Duration = Duration::from_secs(1);
+/// A query of a probe waits for half of `dns.timeout`; the way to its shard and back may take this long on a busy machine.
+const NAME_SLACK: Duration = Duration::from_secs(1);
 /// The first interval between probes.
 const PROBE_FIRST: Duration = Duration::from_secs(1);
 

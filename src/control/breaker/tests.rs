@@ -56,10 +56,10 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
     assert_eq!((bed.look(999, &[]).probe, bed.cause()), (None, None));
     // Each server is asked, and once more.
     assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
-    assert_eq!(bed.look(2_499, &[]).probe, None);
+    assert_eq!(bed.look(2_999, &[]).probe, None);
     assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
-    assert_eq!((bed.look(2_499, &[]).is_down, bed.look(1, &[]).is_down), (false, true));
-    assert_eq!(bed.breaker.outage().expect("one").describe(bed.now), "no name server has answered for 6 s");
+    assert_eq!((bed.look(2_999, &[]).is_down, bed.look(1, &[]).is_down), (false, true));
+    assert_eq!(bed.breaker.outage().expect("one").describe(bed.now), "no name server has answered for 7 s");
     // One probe a second, two, four, four.
     bed.reports[1] = NetworkReport { held_since: Instant::NEVER, names_held_since: Instant::NEVER, ..bed.reports[1] };
     let mut probes = Vec::new();
@@ -74,7 +74,7 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
     bed.reports[0].dns_heard = 1;
     assert!(!bed.look(100, &[]).is_down);
     let (count, time) = bed.breaker.outages(bed.now + Duration::from_secs(9));
-    assert_eq!((count, time.as_secs()), (1, 21));
+    assert_eq!((count, time.as_secs()), (1, 22));
 }
 
 #[test]

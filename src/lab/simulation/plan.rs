@@ -125,7 +125,7 @@ fn config(rng: &mut Rng) -> Config {
     config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;
     (config.dns.ttl_min, config.dns.negative_ttl_min) = (Duration::ZERO, Duration::ZERO);
     config.outage.sites = 8;
-    config.outage.sites_failed = 4 + rng.below(4) as usize;
+    config.outage.sites_failed = 5 + rng.below(3) as usize;
     config.outage.probe_max = Duration::from_secs(pick(rng, &[1, 30]));
     // Segments so small that there are several, and blocks that do not take long to compress.
     config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
