@@ -22,12 +22,13 @@ use crate::rig::web::WebProcess;
 
 /// Times so short that a URL is given up within three seconds, were it not for the breaker.
 const LINES: &str = "\
-politeness.host_delay = \"300ms\"
+politeness.host_delay = \"200ms\"
 politeness.ip_delay = \"0s\"
 politeness.retry_delay = \"50ms\"
 politeness.host_failures_max = 4
 robots.retry_delay = \"1s\"
 fetch.connect_timeout = \"1s\"
+fetch.tls_timeout = \"1s\"
 fetch.first_byte_timeout = \"1s\"
 fetch.deadline = \"2s\"
 dns.timeout = \"1s\"
@@ -35,7 +36,7 @@ outage.probe_max = \"2s\"
 crawl.shards = 2
 ";
 const SITES: u64 = 40;
-const PAGES: u64 = 600;
+const PAGES: u64 = 240;
 /// How long an outage lasts after it was noticed.
 const LASTS: Duration = Duration::from_secs(4);
 
