@@ -182,7 +182,10 @@ mod tests {
         // By the server's own clock, however wrong it is, or ours.
         let date = "Sat, 21 Nov 2026 08:41:32 GMT\r\nDate: Sat, 21 Nov 2026 08:41:";
         assert_eq!(of(&format!("{date}02 GMT")), Some(Duration::from_secs(30)));
-        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:48:37 GMT"), Some(Duration::from_secs(60)));
+        assert_eq!(
+            of("Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:48:37 GMT"),
+            Some(Duration::from_secs(60))
+        );
         assert_eq!(of(&format!("{date}no date")), Some(Duration::from_secs(60)));
     }
 }

@@ -182,6 +182,7 @@ fn a_failure_among_living_sites_counts_soon() {
     let mut slow = Bed::new(|_| ());
     slow.look(1_000, &[]);
     slow.look(0, &slow.ends(0..40, SiteReply::Answered));
+    slow.look(1, &[]);
     slow.hold(false);
     let held = slow.now;
     assert!(slow.look(59_990, &slow.ends(0..14, SiteReply::FellSilent)[..13]).cleared.sites < held);

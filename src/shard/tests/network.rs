@@ -51,7 +51,7 @@ impl Rig {
 fn a_failure_counts_when_it_is_cleared() {
     let mut rig = rig(1, |_| ());
     let robots = rig.begun().remove(0);
-    rig.fail(at(100), &robots, Failure::ConnectTimeout);
+    rig.fail(at(100), &robots, Failure::Reset);
     assert_eq!((rig.shard.network_report().held_since, rig.shard.report().quiet), (at(100), false));
     assert_eq!(rig.shard.stats().in_flight, 1, "it keeps its place");
     rig.clear(at(99));
