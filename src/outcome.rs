@@ -215,8 +215,6 @@ failures! {
     ConnectTimeout = "connect-timeout", transient: true;
     /// The network said no (unreachable, no port left, …).
     ConnectFailed = "connect-failed", transient: true;
-    /// The proxy could not be reached.
-    ProxyUnreachable = "proxy-unreachable", transient: true;
     /// The proxy did not speak as one.
     ProxyFailed = "proxy-failed", transient: true;
     /// The proxy would not: it wants other credentials, or its rules forbid the peer.
@@ -266,6 +264,8 @@ failures! {
     /// We gave it up ourselves, as the crawl was stopping, or our own network was down: it counts for nothing, and the URL
     /// stays queued.
     Aborted = "aborted", transient: true;
+    /// The proxy could not be reached.
+    ProxyUnreachable = "proxy-unreachable", transient: true;
 }
 
 impl Failure {
