@@ -43,6 +43,8 @@ pub struct FetchJob {
     /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty where an
     /// address is known to work.
     pub others: Vec<IpAddr>,
+    /// Of a page: the URL's number in its shard's URL log.
+    pub number: u64,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
     /// How many times this was tried before: 0 the first time.
@@ -62,6 +64,8 @@ pub enum Outcome {
         addrs: Vec<IpAddr>,
         /// How long they may be used.
         ttl: Duration,
+        /// Both families were to be asked for, and no server told of the other one: it may have others.
+        is_half: bool,
     },
     /// A `Resolve` job learned that the name does not exist, or has no address (RFC 2308 section 2).
     NoAddress {

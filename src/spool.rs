@@ -43,6 +43,8 @@ pub enum ReadFor {
     Lane(u16),
     /// The queue of those whose host is not in memory.
     Outside,
+    /// URLs that an earlier run had no room for.
+    SetAside,
 }
 
 /// What the hands are to do, in this order.

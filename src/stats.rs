@@ -12,6 +12,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+
 use crate::outcome::{Blemish, Failure};
 
 /// Ways to fail; the length of `failures`.
@@ -204,14 +206,20 @@ counters! {
         set_aside,
         /// Answers of name servers, errors included, but for those that answer nobody.
         dns_answers,
+        /// URLs that are over, however they ended.
+        over,
     }
     gauges {
+        /// URLs that the crawl knew when this run began.
+        known_urls,
+        /// Those of them that waited.
+        known_waiting,
+        /// Hosts that have URLs waiting or sleep out their delay; those beyond `frontier.hosts_max` are not counted.
+        hosts_left,
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
         /// Fetches in flight.
         in_flight,
-        /// Hosts that have something to do, now or after a delay.
-        hosts_active,
         /// Lookups of names in flight.
         lookups,
         /// Connections that are open, in use or kept.
@@ -223,13 +231,37 @@ counters! {
     }
 }
 
+/// URLs of a crawl, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Known {
+    /// URLs that were accepted, each once.
+    pub urls: u64,
+    /// Those of them that wait or are being fetched.
+    pub waiting: u64,
+    /// Those of them that are over, however they ended.
+    pub over: u64,
+}
+
 impl Totals {
-    /// Counts a URL that ended in `failure`.
+    /// What the crawl knew when this run began.
+    pub fn known_before(&self) -> Known {
+        let over = self.known_urls.saturating_sub(self.known_waiting);
+        Known { urls: self.known_urls, waiting: self.known_waiting, over }
+    }
+
+    /// What the whole crawl knows now.
+    pub fn known(&self) -> Known {
+        let over = self.known_before().over.saturating_add(self.over);
+        Known { urls: self.visited, waiting: self.visited.saturating_sub(over), over }
+    }
+
+    /// Counts a URL that ended in `failure`. What robots.txt forbids is counted as such, and is no failure.
     pub fn fail(&mut self, failure: Failure) {
-        if let Some(count) = self.failures.get_mut(failure as usize) {
+        if failure == Failure::RobotsDenied {
+            self.robots_denied += 1;
+        } else if let Some(count) = self.failures.get_mut(failure as usize) {
             *count += 1;
         }
-        self.robots_denied += u64::from(failure == Failure::RobotsDenied);
     }
 
     /// Counts what is wrong with a response that is kept.
@@ -256,10 +288,9 @@ impl Totals {
         sum
     }
 
-    /// Failures that somebody might look into: all but what we decided ourselves, by robots.txt or by stopping.
+    /// Failures that somebody might look into: all but what we decided ourselves by stopping.
     pub fn errors(&self) -> u64 {
-        let count = |failure: Failure| self.failures.get(failure as usize).copied().unwrap_or(0);
-        self.failed().saturating_sub(count(Failure::RobotsDenied) + count(Failure::Aborted))
+        self.failed().saturating_sub(self.failures.get(Failure::Aborted as usize).copied().unwrap_or(0))
     }
 
     /// Failures in all.
@@ -300,14 +331,11 @@ mod tests {
         }
         let early: Vec<Totals> = shards.iter().map(ShardStats::totals).collect();
         let early = Totals::sum(&early);
-        assert_eq!((early.pages, early.queued, early.idle, early.failed()), (6, 60, 3, 6));
-        assert_eq!(early.errors(), 3);
+        assert_eq!((early.pages, early.queued, early.idle, early.failed()), (6, 60, 3, 3));
+        assert_eq!((early.errors(), early.robots_denied), (3, 3));
         assert_eq!(early.statuses, [15, 0, 6, 0, 3, 3]);
         assert_eq!(early.statuses.iter().sum::<u64>(), early.responses);
-        assert_eq!(
-            early.failures_by_name().collect::<Vec<_>>(),
-            [(Failure::DnsTimeout, 3), (Failure::RobotsDenied, 3)]
-        );
+        assert_eq!(early.failures_by_name().collect::<Vec<_>>(), [(Failure::DnsTimeout, 3)]);
 
         shards.iter().for_each(|shard| shard.pages.add(100));
         shards.iter().for_each(|shard| shard.queued.set(shard.queued.get().saturating_sub(15)));
@@ -318,12 +346,24 @@ mod tests {
     }
 
     #[test]
+    fn a_run_and_the_whole_crawl_are_told_apart() {
+        let totals = Totals { known_urls: 100, known_waiting: 30, visited: 150, over: 45, ..Totals::default() };
+        assert_eq!(totals.known_before(), Known { urls: 100, waiting: 30, over: 70 });
+        assert_eq!(totals.known(), Known { urls: 150, waiting: 35, over: 115 });
+        // Counters of different moments.
+        let early = Totals { visited: 10, over: 11, ..Totals::default() };
+        assert_eq!(early.known(), Known { urls: 10, waiting: 0, over: 11 });
+    }
+
+    #[test]
     fn every_failure_and_counter_has_its_own_place() {
         let mut shard = Totals::default();
         for failure in Failure::ALL {
             shard.fail(*failure);
         }
-        assert_eq!(shard.failures, [1; FAILURES]);
+        let mut expected = [1; FAILURES];
+        expected[Failure::RobotsDenied as usize] = 0;
+        assert_eq!((shard.failures, shard.robots_denied), (expected, 1));
         assert_eq!(std::mem::align_of::<ShardStats>(), 128);
         assert_eq!(std::mem::size_of::<ShardStats>() % 128, 0);
         let names: std::collections::BTreeSet<_> = shard.named().map(|(name, _)| name).collect();

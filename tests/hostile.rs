@@ -136,7 +136,8 @@ fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> s
             Ending::Cut { .. } => {}
         }
     }
-    failures.insert(Failure::RobotsDenied.as_str(), truth.denied.len() as u64);
+    failures.remove(Failure::RobotsDenied.as_str());
+    assert_eq!(summary["robots_denied"].as_u64(), Some(truth.denied.len() as u64), "{summary:#}");
     for (name, count) in &failures {
         assert_eq!(summary["failures"][name].as_u64(), Some(*count), "{name}: {summary:#}");
     }

@@ -7,6 +7,7 @@ mod budget;
 mod disk;
 mod folders;
 mod hangup;
+mod kept;
 mod limits;
 mod listings;
 mod mistakes;

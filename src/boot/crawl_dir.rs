@@ -2,26 +2,30 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `crawl.json` | the manifest: what was fixed when the crawl began |
+//! | `crawl.json` | the manifest: what was fixed when the crawl began ([`Manifest`]) |
+//! | `config.toml` | the configuration of the last run, without the texts of secrets |
 //! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
-//! | `shard-NN/journal` | what was accepted and what is over |
+//! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
+//! | `shard-NN/ends` | how URLs ended |
+//! | `shard-NN/journal/` | URLs that are on their way to other shards |
 //! | `shard-NN/segments/` | records |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
 //! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
-//! refused and left untouched. Nothing is ever overwritten.
-//! Invariants: the manifest is written whole (under another name, then renamed) and never changed afterwards, except
-//! that one from an earlier version gets the `agent_name` of the first run that has one.
+//! refused and left untouched, and so is a crawl of which a file is damaged. What is fixed for a crawl may not be given
+//! another value; all other settings may change from run to run.
+//! Invariants: `crawl.json`, `config.toml` and `seeds` are written whole (`sealed_file`), the manifest last: with it the
+//! crawl has begun. Nothing but `lock` is written before every check has passed.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use crate::config::PartitionKey;
+use super::manifest::{self, MANIFEST, Manifest};
+use super::sealed_file;
+use crate::config::{Config, PartitionKey};
 use crate::url::Url;
 
 /// A directory that this process holds.
@@ -30,30 +34,10 @@ pub struct CrawlDir {
     root: PathBuf,
     manifest: Manifest,
     is_new: bool,
+    /// Given in earlier runs; `None`: there is no list of them.
+    seeds: Option<Vec<Url>>,
     /// Held for as long as this value lives.
     _lock: File,
-}
-
-/// What was fixed when the crawl began.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Manifest {
-    /// Version of the directory's layout.
-    pub format: u32,
-    /// Which ringcrawl began it.
-    pub created_by: String,
-    /// When, as in WARC-Date.
-    pub created: String,
-    /// Seed of fingerprints and of every random choice.
-    pub rng_seed: u64,
-    /// Number of shards.
-    pub shards: u16,
-    /// `site` or `host`.
-    pub partition_key: String,
-    /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
-    /// machine without a name; `None`: begun by a version that did not keep it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_name: Option<String>,
 }
 
 /// Why a directory cannot be used. Each message says what to do.
@@ -71,11 +55,24 @@ pub enum DirError {
     /// A crawl of another layout, or a damaged manifest.
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Manifest(PathBuf, String),
+    /// The list of seeds is not what was written.
+    #[error(
+        "{path}: {why}; restore the file from a copy, or remove it and give all seeds of the crawl again",
+        path = .0.display(), why = .1
+    )]
+    Seeds(PathBuf, String),
+    /// The configuration that was kept cannot be used.
+    #[error("{path}: {why}; give the settings of the crawl with -c FILE, and they are kept instead", path = .0.display(), why = .1)]
+    Config(PathBuf, String),
     /// Another process works in it.
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
     /// The crawl in it was begun with other settings.
-    #[error("{path} holds a crawl with {what} {held}, and {wanted} was asked for; omit the setting or give a new directory", path = .path.display())]
+    #[error(
+        "{path} holds a crawl with {what} {held}, and {wanted} was asked for; this is fixed for a crawl: \
+         leave it at {held}, or give a new directory",
+        path = .path.display()
+    )]
     Differs {
         /// The directory.
         path: PathBuf,
@@ -107,13 +104,13 @@ pub struct Wanted {
 }
 
 impl CrawlDir {
-    /// Opens or begins the crawl in `root` and locks it. For a new one, `manifest` supplies what the caller left open.
+    /// Locks `root` and checks what lies there. For a new crawl, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
         if root.exists() && !root.is_dir() {
             return Err(DirError::NoDirectory(root.to_owned()));
         }
-        let held = read_manifest(root)?;
+        let held = manifest::read(root)?;
         if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
             return Err(DirError::Foreign(root.to_owned()));
         }
@@ -128,31 +125,15 @@ impl CrawlDir {
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
         // Another process may have begun a crawl between the check and the lock.
-        let (mut manifest, is_new) = match read_manifest(root)? {
+        let (manifest, is_new, seeds) = match manifest::read(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
-                (held, false)
+                let seeds = read_seeds(root, &held)?;
+                (held, false, seeds)
             }
-            None => (manifest(), true),
+            None => (manifest(), true, None),
         };
-        let is_named_now = manifest.agent_name.is_none() && wanted.agent_name.is_some();
-        if is_named_now {
-            manifest.agent_name.clone_from(&wanted.agent_name);
-        }
-        if is_new || is_named_now {
-            write_manifest(root, &manifest).map_err(io)?;
-        }
-        let dir = CrawlDir { root: root.to_owned(), manifest, is_new, _lock: lock };
-        for shard in 0..dir.manifest.shards {
-            let shard = dir.shard(shard);
-            fs::create_dir_all(shard.join("segments")).map_err(io)?;
-            let spool = shard.join("spool");
-            if spool.exists() {
-                fs::remove_dir_all(&spool).map_err(io)?;
-            }
-            fs::create_dir(&spool).map_err(io)?;
-        }
-        Ok(dir)
+        Ok(CrawlDir { root: root.to_owned(), manifest, is_new, seeds, _lock: lock })
     }
 
     /// What was fixed when the crawl began.
@@ -160,25 +141,78 @@ impl CrawlDir {
         &self.manifest
     }
 
-    /// Adds `seeds` to those given before; returns all of them.
-    pub fn remember_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
-        let path = self.root.join(SEEDS);
-        let io = |error| DirError::Io(path.clone(), error);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(io(error)),
-        };
-        let mut all: Vec<Url> = text.lines().filter_map(|line| Url::parse(line).ok()).collect();
-        let known: HashSet<Url> = all.iter().cloned().collect();
-        let new: Vec<&Url> = seeds.iter().filter(|seed| !known.contains(seed)).collect();
-        if !new.is_empty() {
-            let lines: String = new.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
-            let mut file = File::options().create(true).append(true).open(&path).map_err(io)?;
-            file.write_all(lines.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
-            all.extend(new.into_iter().cloned());
+    /// The seeds given before, and then those of `seeds` that are new.
+    pub fn with_earlier_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
+        if self.seeds.is_none() && seeds.is_empty() {
+            return Err(DirError::Seeds(self.root.join(SEEDS), "it is missing".to_owned()));
         }
+        let mut all = self.seeds.clone().unwrap_or_default();
+        let known: HashSet<&Url> = self.seeds.iter().flatten().collect();
+        all.extend(seeds.iter().filter(|seed| !known.contains(seed)).cloned());
         Ok(all)
+    }
+
+    /// Keeps all seeds and the configuration of this run, makes what is missing, and throws away what a run left in its
+    /// spools. Returns what people should know of it.
+    pub fn keep(&self, seeds: &[Url], config: &Config) -> Result<Vec<String>, DirError> {
+        let io = |name: &str| {
+            let path = self.root.join(name);
+            move |error| DirError::Io(path, error)
+        };
+        let (root, crawl_id) = (&self.root, &self.manifest.crawl_id);
+        let config = self.with_fixed(config);
+        let before = if self.is_new { None } else { Some(read_config(root, &self.manifest)) };
+        let mut notes = Vec::new();
+        match &before {
+            Some(Ok(before)) => notes.extend(changes(&root.join(CONFIG), &config, before)),
+            Some(Err(DirError::Config(path, why))) => {
+                notes.push(format!("{}: {why}; it is written anew with the settings of this run", path.display()));
+            }
+            Some(Err(_)) | None => {}
+        }
+        if self.seeds.as_deref() != Some(seeds) {
+            if self.seeds.is_none() && !self.is_new {
+                let path = root.join(SEEDS);
+                notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
+            }
+            let lines: String = seeds.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
+            sealed_file::write(root, SEEDS, crawl_id, &lines).map_err(io(SEEDS))?;
+        }
+        let is_same = matches!(&before, Some(Ok(before)) if *before == config);
+        if !is_same {
+            let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
+            sealed_file::write(root, CONFIG, crawl_id, &text).map_err(io(CONFIG))?;
+        }
+        if self.is_new {
+            manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
+        }
+        for shard in 0..self.manifest.shards {
+            self.make_shard(shard).map_err(|error| DirError::Io(self.shard(shard), error))?;
+        }
+        File::open(root).and_then(|root| root.sync_all()).map_err(io(""))?;
+        Ok(notes)
+    }
+
+    /// `config` with what is fixed for the crawl, whether the run has said it or not.
+    fn with_fixed(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        config.crawl.shards = self.manifest.shards.into();
+        config.crawl.rng_seed = self.manifest.rng_seed;
+        config.partition.key = self.manifest.partition_key();
+        config.agent.name.clone_from(&self.manifest.agent_name);
+        config
+    }
+
+    fn make_shard(&self, index: u16) -> io::Result<()> {
+        let shard = self.shard(index);
+        for folder in ["segments", "journal"] {
+            fs::create_dir_all(shard.join(folder))?;
+        }
+        let spool = shard.join("spool");
+        if spool.exists() {
+            fs::remove_dir_all(&spool)?;
+        }
+        fs::create_dir(&spool)
     }
 
     /// Whether the crawl begins now.
@@ -197,8 +231,29 @@ impl CrawlDir {
     }
 }
 
+/// Whether `root` is the directory of a crawl, whole or not.
+pub fn is_crawl(root: &Path) -> bool {
+    root.join(MANIFEST).is_file()
+}
+
+/// The configuration of the last run in `root`; `None` when there is no crawl.
+pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
+    if root.exists() && !root.is_dir() {
+        return Err(DirError::NoDirectory(root.to_owned()));
+    }
+    match manifest::read(root)? {
+        Some(manifest) => read_config(root, &manifest).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether this is in a directory whose crawl was about to begin when its process was killed.
 fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
-    entry.as_ref().is_ok_and(|entry| entry.file_name() == LOCK || entry.file_name() == MANIFEST_OPEN)
+    let Ok(entry) = entry else { return false };
+    let name = entry.file_name();
+    let is_sealed = [SEEDS, CONFIG].iter().any(|ours| name == *ours) && sealed_file::is_whole(&entry.path());
+    let mut open = [MANIFEST, SEEDS, CONFIG].iter().map(|ours| sealed_file::open_name(Path::new(""), ours));
+    name == LOCK || is_sealed || open.any(|open| open == *name)
 }
 
 fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> {
@@ -214,157 +269,80 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     if let Some(rng_seed) = wanted.rng_seed {
         differs("crawl.rng_seed", held.rng_seed.to_string(), rng_seed.to_string())?;
     }
-    if let (Some(held), Some(wanted)) = (&held.agent_name, &wanted.agent_name) {
-        differs("agent.name", format!("\"{held}\""), format!("\"{wanted}\""))?;
+    if let Some(wanted) = &wanted.agent_name {
+        differs("agent.name", format!("\"{}\"", held.agent_name), format!("\"{wanted}\""))?;
     }
-    differs("partition.key", held.partition_key.clone(), key_name(wanted.partition_key).to_owned())
+    differs("partition.key", held.partition_key.clone(), wanted.partition_key.as_str().to_owned())
 }
 
-/// Whether `root` is the directory of a crawl, whole or not.
-pub fn is_crawl(root: &Path) -> bool {
-    root.join(MANIFEST).is_file()
-}
-
-/// The name of a partition key in manifests and configurations.
-pub fn key_name(key: PartitionKey) -> &'static str {
-    match key {
-        PartitionKey::Site => "site",
-        PartitionKey::Host => "host",
-    }
-}
-
-fn read_manifest(root: &Path) -> Result<Option<Manifest>, DirError> {
-    let path = root.join(MANIFEST);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+/// The seeds of earlier runs; `None` when there is no file.
+fn read_seeds(root: &Path, manifest: &Manifest) -> Result<Option<Vec<Url>>, DirError> {
+    let path = root.join(SEEDS);
+    let text = match sealed_file::read(&path, &manifest.crawl_id) {
+        Ok(None) => return Ok(None),
+        Ok(Some(Ok(text))) => text,
+        Ok(Some(Err(why))) => return Err(DirError::Seeds(path, why.to_string())),
         Err(error) => return Err(DirError::Io(path, error)),
     };
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| DirError::Manifest(path.clone(), format!("no manifest of a crawl: {error}")))?;
-    match value.get("format").and_then(serde_json::Value::as_u64) {
-        Some(format) if format == u64::from(FORMAT) => {}
-        Some(format) => {
-            let why = format!("the crawl is of format {format}, this ringcrawl reads format {FORMAT}");
-            return Err(DirError::Manifest(path, why));
-        }
-        None => return Err(DirError::Manifest(path, "no manifest of a crawl: it names no format".to_owned())),
-    }
-    let manifest: Manifest = serde_json::from_value(value)
-        .map_err(|error| DirError::Manifest(path.clone(), format!("damaged manifest: {error}")))?;
-    if manifest.shards == 0 {
-        return Err(DirError::Manifest(path, "damaged manifest: no shards".to_owned()));
-    }
-    Ok(Some(manifest))
+    let url = |(index, line): (usize, &str)| {
+        Url::parse(line).map_err(|error| DirError::Seeds(path.clone(), format!("line {}: {error}", index + 1)))
+    };
+    text.lines().enumerate().map(url).collect::<Result<_, _>>().map(Some)
 }
 
-fn write_manifest(root: &Path, manifest: &Manifest) -> io::Result<()> {
-    let open = root.join(MANIFEST_OPEN);
-    let mut text = serde_json::to_string_pretty(manifest)?;
-    text.push('\n');
-    fs::write(&open, text)?;
-    File::open(&open)?.sync_all()?;
-    fs::rename(&open, root.join(MANIFEST))?;
-    File::open(root)?.sync_all()
+/// The configuration of the last run.
+fn read_config(root: &Path, manifest: &Manifest) -> Result<Config, DirError> {
+    let path = root.join(CONFIG);
+    let text = match sealed_file::read(&path, &manifest.crawl_id) {
+        Ok(None) => return Err(DirError::Config(path, "it is missing".to_owned())),
+        Ok(Some(Ok(text))) => text,
+        Ok(Some(Err(why))) => return Err(DirError::Config(path, why.to_string())),
+        Err(error) => return Err(DirError::Io(path, error)),
+    };
+    Config::parse(&text, "").map_err(|errors| {
+        let by = text.lines().find_map(|line| line.strip_prefix(WRITTEN_BY)).unwrap_or("another version");
+        let first = errors.first().map(|error| format!("line {}: {error}", error.line));
+        let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
+        let why = format!("{by} wrote it, and it is not right for this one: {}{more}", first.unwrap_or_default());
+        DirError::Config(path, why)
+    })
 }
 
-/// The layout that this version writes.
-pub const FORMAT: u32 = 1;
-const MANIFEST: &str = "crawl.json";
-const MANIFEST_OPEN: &str = "crawl.json.open";
+/// What differs from the last run, a line for each key.
+fn changes(path: &Path, config: &Config, before: &Config) -> Vec<String> {
+    let changes = config.changes_since(before);
+    let shown = |value: &str| {
+        let short: String = value.chars().take(VALUE_CHARS_MAX).collect();
+        if short.len() < value.len() { format!("{short}…") } else { short }
+    };
+    let line = |change: &crate::config::Change| {
+        let (now, before) = (shown(&change.now), shown(&change.before));
+        format!("{}: {} = {now} from now on, was {before}", path.display(), change.key)
+    };
+    let mut lines: Vec<String> = changes.iter().take(CHANGES_MAX).map(line).collect();
+    if changes.len() > CHANGES_MAX {
+        lines.push(format!("{}: {} other settings changed", path.display(), changes.len() - CHANGES_MAX));
+    }
+    lines
+}
+
+fn written_by() -> String {
+    format!("{WRITTEN_BY}ringcrawl {}", env!("CARGO_PKG_VERSION"))
+}
+
 const LOCK: &str = "lock";
 const SEEDS: &str = "seeds";
+const CONFIG: &str = "config.toml";
+/// What stands at the head of the configuration.
+const CONFIG_HEAD: &str = "\
+# The settings of this crawl's last run: without -c, the next one goes on with them. They are changed by -c FILE or
+# --set KEY=VALUE, not in this file. Texts of secrets are left out.
+";
+const WRITTEN_BY: &str = "# Written by ";
+/// Changed settings that are told one by one.
+const CHANGES_MAX: usize = 20;
+/// A longer value is told in short.
+const VALUE_CHARS_MAX: usize = 80;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lab::TempFolder;
-
-    fn manifest() -> Manifest {
-        Manifest {
-            format: FORMAT,
-            created_by: "ringcrawl test".to_owned(),
-            created: "2026-11-21T00:00:00Z".to_owned(),
-            rng_seed: 7,
-            shards: 2,
-            partition_key: "site".to_owned(),
-            agent_name: Some("bot".to_owned()),
-        }
-    }
-
-    #[test]
-    fn begun_once_then_resumed_and_locked() {
-        let folder = TempFolder::new("resume");
-        let root = folder.path().join("crawl");
-        let first = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap();
-        assert!(first.is_new() && root.join("shard-01/segments").is_dir());
-        let [a, b] = ["http://a.test/", "http://b.test/"].map(|text| Url::parse(text).unwrap());
-        assert_eq!(first.remember_seeds(std::slice::from_ref(&a)).unwrap(), std::slice::from_ref(&a));
-        assert_eq!(first.remember_seeds(&[b.clone(), a.clone()]).unwrap(), [a.clone(), b.clone()]);
-        assert_eq!(first.remember_seeds(&[]).unwrap(), [a, b]);
-        let locked = CrawlDir::open(&root, &Wanted::default(), manifest).unwrap_err();
-        assert!(matches!(locked, DirError::Locked(_)), "{locked}");
-        drop(first);
-        fs::write(root.join("shard-00/spool/0"), "old").unwrap();
-        let again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
-        assert!(!again.is_new() && !root.join("shard-00/spool/0").exists());
-        assert_eq!(again.manifest(), &manifest());
-        drop(again);
-        let wanted = Wanted { shards: Some(3), ..Wanted::default() };
-        let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
-        assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
-        let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
-        assert!(matches!(new, DirError::NotNew(_)), "{new}");
-    }
-
-    #[test]
-    fn a_crawl_keeps_its_name() {
-        let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
-        let folder = TempFolder::new("named");
-        let root = folder.path().join("crawl");
-        let is_open = |wanted: &Wanted| {
-            let open = CrawlDir::open(&root, wanted, manifest);
-            open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
-        };
-        let bot = Ok(Some("bot".to_owned()));
-        assert_eq!(is_open(&named("bot")), bot);
-        // Without a name the crawl's own is kept.
-        assert_eq!(is_open(&Wanted::default()), bot);
-        let before = fs::read_to_string(root.join(MANIFEST)).unwrap();
-        let refused = is_open(&named("other")).unwrap_err();
-        for word in ["agent.name \"bot\", and \"other\" was asked for", "omit the setting or give a new directory"] {
-            assert!(refused.contains(word), "{refused}");
-        }
-        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
-        // From an earlier version: the first name given is kept.
-        let older = before.replace(",\n  \"agent_name\": \"bot\"", "");
-        assert_ne!(older, before);
-        fs::write(root.join(MANIFEST), &older).unwrap();
-        assert_eq!(is_open(&Wanted::default()), Ok(None));
-        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), older);
-        assert_eq!(is_open(&named("bot")), bot);
-        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), before);
-        assert!(is_open(&named("other")).is_err());
-    }
-
-    #[test]
-    fn foreign_directories_are_left_alone() {
-        let folder = TempFolder::new("foreign");
-        let root = folder.path();
-        fs::write(root.join("thesis.tex"), "precious").unwrap();
-        assert!(matches!(CrawlDir::open(root, &Wanted::default(), manifest), Err(DirError::Foreign(_))));
-        assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing was added");
-        fs::remove_file(root.join("thesis.tex")).unwrap();
-        for (text, expected) in [
-            ("{\"format\": 9}", "format 9"),
-            ("{\"format\": 1}", "damaged"),
-            ("{}", "names no format"),
-            ("not json", "no manifest"),
-        ] {
-            fs::write(root.join(MANIFEST), text).unwrap();
-            let error = CrawlDir::open(root, &Wanted::default(), manifest).unwrap_err().to_string();
-            assert!(error.contains(expected), "{text}: {error}");
-            assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), text);
-        }
-    }
-}
+mod tests;

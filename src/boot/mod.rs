@@ -7,13 +7,16 @@ mod crawl_dir;
 mod guard;
 mod limits;
 mod loopback;
+mod manifest;
+mod sealed_file;
 mod seed;
 mod seeds;
 mod start;
 mod surroundings;
 
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Manifest, Wanted, is_crawl};
+pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, kept_config};
 pub use limits::{cpu_time, forget_rss_bytes_max, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
+pub use manifest::Manifest;
 pub use seeds::{SeedError, read_seeds};
 pub use start::{BootError, Crawl, Order};

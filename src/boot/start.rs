@@ -1,30 +1,29 @@
 //! A crawl from its order to its end, as the thread that asked for it sees it.
 //!
-//! Decides: what is checked before anything is touched (seeds, identity, CPUs, directory), then
+//! Decides: what is checked before anything is touched (seeds, identity, secrets, CPUs, directory), then
 //! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
 //! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::crawl_dir::{CrawlDir, DirError, FORMAT, Manifest, Wanted, is_crawl, key_name};
+use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::guard::Guard;
+use super::manifest::{FORMAT, Manifest};
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, PartitionKey};
+use crate::config::{Config, ConfigError};
 use crate::control::{Control, Observation, Supervisor};
-use crate::disk;
 use crate::exchange::spsc;
 use crate::fetch;
 use crate::frontier::Ledger;
-use crate::log;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
-use crate::shard::{Ending, Phase, Scope, Setup};
+use crate::shard::{FilesFound, Phase, Scope, Setup};
 use crate::stats::Totals;
-use crate::time::Duration;
+use crate::time::{Duration, UnixTime};
 use crate::url::Url;
 
 /// What is to be crawled.
@@ -72,7 +71,7 @@ pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
     guard: Guard,
-    threads: Vec<JoinHandle<Result<Ending, String>>>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
 
@@ -80,9 +79,10 @@ impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
         let Order { mut config, seeds, dir, new } = order;
-        config.check().map_err(|errors| {
-            BootError::Order(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-        })?;
+        config.check().map_err(|errors| BootError::Order(lines(&errors)))?;
+        let kept = config.kept();
+        check_left_out(&config, &dir)?;
+        config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
@@ -101,7 +101,7 @@ impl Crawl {
             return Err(DirError::NotNew(dir).into());
         }
         // A crawl is not begun without a seed; one that is there already needs none.
-        let is_new = new || !dir.join("crawl.json").exists();
+        let is_new = new || !is_crawl(&dir);
         if seeds.is_empty() && is_new {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
@@ -112,42 +112,48 @@ impl Crawl {
             format: FORMAT,
             created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
             created: ring::unix_now().to_iso(),
-            rng_seed: wanted.rng_seed.unwrap_or_else(draw_rng_seed),
+            crawl_id: format!("{:016x}", draw()),
+            // 63 bits, because a configuration cannot write more.
+            rng_seed: wanted.rng_seed.unwrap_or_else(|| (draw() >> 1).max(1)),
             shards: shards_now,
-            partition_key: key_name(config.partition.key).to_owned(),
-            agent_name: Some(config.agent.name.clone()),
+            partition_key: config.partition.key.as_str().to_owned(),
+            agent_name: config.agent.name.clone(),
         })?;
         // A run that gives no name goes on under the crawl's.
-        config.agent.name = crawl_dir.manifest().agent_name.clone().unwrap_or_default();
+        config.agent.name.clone_from(&crawl_dir.manifest().agent_name);
+        let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
-        loopback::check(&mut config, &crawl_dir.remember_seeds(&[])?).map_err(BootError::Order)?;
+        loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
         check_files(&config, crawl_dir.manifest().shards)?;
-        Crawl::launch(config, seeds, crawl_dir, &cpus)
+        let notes = crawl_dir.keep(&seeds, &kept)?;
+        let crawl = Crawl::launch(config, &seeds, crawl_dir, &cpus)?;
+        notes.into_iter().for_each(|note| crawl.control.note(note));
+        Ok(crawl)
     }
 
     fn launch(
         config: Config,
-        seeds: Vec<Url>,
+        seeds: &[Url],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
-        let key = if manifest.partition_key == "host" { PartitionKey::Host } else { PartitionKey::Site };
-        let partition = Partition { key, shards };
+        let partition = Partition { key: manifest.partition_key(), shards };
         let control = Arc::new(Control::new(shards).map_err(|error| {
             BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
         })?);
         let ledger = Arc::new(Ledger::new(LEDGER_SLOTS));
         let user_agent = config.agent.user_agent();
-        let all_seeds = dir.remember_seeds(&seeds)?;
-        let scope = Scope::new(&config.scope, &all_seeds);
+        let scope = Scope::new(&config.scope, seeds);
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
         let budget = Arc::new(PageBudget::new(config.crawl.pages_max));
+        let since_zero = ring::now().as_nanos() / 1_000;
+        let epoch = UnixTime::from_micros(ring::unix_now().as_micros().saturating_sub(since_zero));
         for index in 0..shards {
             let setup = Setup {
                 index,
@@ -160,7 +166,10 @@ impl Crawl {
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread.
                 name_servers: 0,
-                next_segment: 0,
+                files: FilesFound::default(),
+                crawl: manifest.crawl_number(),
+                epoch,
+                begins: ring::now(),
             };
             tasks.push(pump::Task {
                 setup,
@@ -168,7 +177,7 @@ impl Crawl {
                 to: to.remove(0),
                 from: from.remove(0),
                 // Those of earlier runs too: a run may have been killed before it wrote its first block.
-                seeds: all_seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
+                seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
                 control: Arc::clone(&control),
             });
         }
@@ -244,34 +253,18 @@ impl Crawl {
 
     /// Joins the threads; what went wrong, if anything did.
     pub fn finish(self) -> Result<(), String> {
-        let (mut failure, mut is_handed_over) = (None, true);
+        let mut failure = None;
         for thread in self.threads {
             let ended =
                 thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
-            match ended {
-                Ok(ending) => is_handed_over &= ending == Ending::HandedOver,
-                Err(error) => {
-                    failure.get_or_insert(error);
-                }
+            if let Err(error) = ended {
+                failure.get_or_insert(error);
             }
         }
-        if let Some(failure) = self.control.failure().or(failure) {
-            return Err(failure);
+        match self.control.failure().or(failure) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
         }
-        if !is_handed_over {
-            return Ok(());
-        }
-        // First what the others say they have, then the word that they have it.
-        for shard in 0..self.dir.manifest().shards {
-            let path = self.dir.shard(shard);
-            disk::sync_log(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        for shard in 0..self.dir.manifest().shards {
-            let path = self.dir.shard(shard);
-            disk::append_log(&path, &log::handed_over_block())
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        Ok(())
     }
 }
 
@@ -306,10 +299,30 @@ fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
     )))
 }
 
-/// 63 bits, because a configuration cannot write more. The standard library's hasher keys come from the system.
-fn draw_rng_seed() -> u64 {
+/// A secret that was kept without its text must be given again.
+fn check_left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
+    let left_out = config.left_out();
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let line = |key: &String| {
+        format!(
+            "{key} is needed and was left out of {}/config.toml, which keeps no passwords: give it with -c FILE, where it \
+             may be {{ file = \"/path\" }} or {{ credential = \"name\" }}, which are kept",
+            dir.display()
+        )
+    };
+    Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
+}
+
+fn lines(errors: &[ConfigError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A random number. The standard library's hasher keys come from the system.
+fn draw() -> u64 {
     use std::hash::{BuildHasher, Hasher};
-    (std::hash::RandomState::new().build_hasher().finish() >> 1).max(1)
+    std::hash::RandomState::new().build_hasher().finish()
 }
 
 /// One million addresses in 8 MiB.

@@ -1,9 +1,10 @@
 //! `ringcrawl crawl`: a crawl in the foreground.
 //!
-//! Decides: what the arguments mean, in which order settings win (file, then `--set`, then the named options), and
-//! what an interrupt does: the first drains (fetches under way end, everything is written), the second leaves the
-//! fetches under way, a third ends the process as the system does it. A hangup drains and never does more, since shell
-//! and kernel may each send one when a connection is lost; under `nohup` it does nothing.
+//! Decides: what the arguments mean, in which order settings win (the file, or without one what the directory kept of
+//! the last run; then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way
+//! end, everything is written), the second leaves the fetches under way, a third ends the process as the system does it.
+//! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
+//! `nohup` it does nothing.
 //! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
 
 use std::io::IsTerminal;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::boot::{self, BootError, Crawl, Order};
+use crate::boot::{self, BootError, Crawl, DirError, Order};
 use crate::config::{Config, ConfigError};
 use crate::shard::Phase;
 use crate::stats::Totals;
@@ -35,7 +36,7 @@ pub struct CrawlArguments {
     /// The crawl's directory: a new one, or one to be resumed.
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Configuration file (TOML).
+    /// Configuration file (TOML); without it a crawl is resumed with the settings of its last run.
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// A file of seeds, one a line, `#` begins a comment; `-` is standard input. May be given several times.
@@ -66,14 +67,25 @@ pub struct CrawlArguments {
 
 /// Runs it.
 pub fn run(arguments: CrawlArguments) -> ExitCode {
-    match order(&arguments) {
-        Ok(order) => match drive(order) {
-            Ok(outcome) => outcome.report(arguments.json.as_deref()),
-            Err(error) => {
-                tell!("ringcrawl: {error}");
-                ExitCode::from(if error.is_order() { MISTAKE } else { FAILED })
+    let refuse = |error: BootError| {
+        error.to_string().lines().for_each(|line| tell!("ringcrawl: {line}"));
+        ExitCode::from(if error.is_order() { MISTAKE } else { FAILED })
+    };
+    let kept = match kept_config(&arguments) {
+        Ok(kept) => kept,
+        Err(error) => return refuse(error.into()),
+    };
+    let has_kept = kept.is_some();
+    match order(&arguments, kept) {
+        Ok(order) => {
+            if has_kept {
+                tell!("going on with the settings in {}", arguments.dir.join("config.toml").display());
             }
-        },
+            match drive(order) {
+                Ok(outcome) => outcome.report(arguments.json.as_deref()),
+                Err(error) => refuse(error),
+            }
+        }
         Err(complaints) => {
             complaints.iter().for_each(|complaint| tell!("ringcrawl: {complaint}"));
             ExitCode::from(MISTAKE)
@@ -81,11 +93,19 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
     }
 }
 
-fn order(arguments: &CrawlArguments) -> Result<Order, Vec<String>> {
+/// The settings of the last run, if they are to hold for this one.
+fn kept_config(arguments: &CrawlArguments) -> Result<Option<Config>, DirError> {
+    if arguments.config.is_some() || arguments.new {
+        return Ok(None);
+    }
+    boot::kept_config(&arguments.dir)
+}
+
+fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<String>> {
     let texts = |errors: Vec<crate::config::ConfigError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut config = match &arguments.config {
         Some(file) => Config::load(file).map_err(texts)?,
-        None => Config::default(),
+        None => kept.unwrap_or_default(),
     };
     let set_pair = |pair: &String| check_config::set(&mut config, pair).err().map(|error| error.to_string());
     let mut complaints: Vec<String> = arguments.set.iter().filter_map(set_pair).collect();

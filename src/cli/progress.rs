@@ -51,7 +51,9 @@ pub struct Progress {
     dns_queries: u64,
     /// Since when there have been no more although names were asked for.
     silent_since: Option<Duration>,
-    /// Since when nothing has been in flight although hosts have something to do.
+    /// Responses, failures, connections and queries, as seen last.
+    happened: u64,
+    /// Since when nothing has happened or been in flight although hosts have something to do.
     still_since: Option<Duration>,
     /// What makes fetching wait, if anything does.
     waiting: Option<String>,
@@ -84,6 +86,7 @@ impl Progress {
             dns_answers: 0,
             dns_queries: 0,
             silent_since: None,
+            happened: 0,
             still_since: None,
             waiting: None,
         }
@@ -124,7 +127,9 @@ impl Progress {
         if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
             self.silent_since.get_or_insert(elapsed);
         }
-        let is_still = totals.in_flight + totals.lookups == 0 && totals.hosts_active > 0;
+        let happened = totals.responses + totals.failed() + totals.connections + totals.dns_queries;
+        let nothing_happened = std::mem::replace(&mut self.happened, happened) == happened;
+        let is_still = nothing_happened && totals.in_flight + totals.lookups == 0 && totals.hosts_left > 0;
         self.still_since = if is_still { self.still_since.or(Some(elapsed)) } else { None };
         let rates = self.rates(totals, per_shard, elapsed);
         if let Some(live) = &self.live {
@@ -193,9 +198,9 @@ impl Progress {
             format!("{} pages", grouped(totals.pages)),
             format!("{}/s", rounded(rates.pages)),
             format!("{}/s/core", rounded(rates.pages / self.shards as f64)),
-            format!("queue {}", grouped(totals.queued)),
+            queue(totals),
             format!("in flight {}", grouped(totals.in_flight)),
-            format!("hosts {}", grouped(totals.hosts)),
+            hosts(totals),
             errors(totals),
             format!("{}/s", bytes(rates.bytes as u64)),
         ];
@@ -217,7 +222,7 @@ impl Progress {
             let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
             return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
         }
-        lasts(self.still_since).map(|_| match totals.hosts_active {
+        lasts(self.still_since).map(|_| match totals.hosts_left {
             1 => "the only host left is waiting for its delay".to_owned(),
             hosts => format!("all {} hosts left are waiting for their delay", grouped(hosts)),
         })
@@ -282,11 +287,10 @@ impl Live {
         self.chart.set_message(format!("{}  peak {}", chart(&history), grouped(peak)));
         let waits_for = progress.waits_for(totals, elapsed).map_or(String::new(), |what| format!("  {what}"));
         self.state.set_message(format!(
-            "queue {}  in flight {}  hosts {}  seen {}  stored {}{waits_for}",
-            grouped(totals.queued),
+            "{}  in flight {}  {}  stored {}{waits_for}",
+            queue(totals),
             grouped(totals.in_flight),
-            grouped(totals.hosts),
-            grouped(totals.visited),
+            hosts(totals),
             bytes(totals.bytes_stored),
         ));
         self.draw_shards(per_shard, rates);
@@ -325,6 +329,16 @@ impl Live {
             ));
         }
     }
+}
+
+/// `queue 1,234 of 5,678 known`: URLs of the whole crawl that wait, and those that were ever found.
+fn queue(totals: &Totals) -> String {
+    format!("queue {} of {} known", grouped(totals.queued), grouped(totals.visited))
+}
+
+/// `hosts 3,210 (120 left)`: those met, and those of them with something to do.
+fn hosts(totals: &Totals) -> String {
+    format!("hosts {} ({} left)", grouped(totals.hosts), grouped(totals.hosts_left))
 }
 
 /// `38 errors (0.3 %)`: failures that are not our own decision, and their share of what was asked for.
@@ -375,8 +389,10 @@ mod tests {
             responses: pages,
             bytes_wire: pages * 20_000,
             queued: 1_234_567,
+            visited: 2_345_678,
             in_flight: 812,
             hosts: 3_210,
+            hosts_left: 1_100,
             ..Totals::default()
         };
         if let Some(slot) = totals.failures.get_mut(Failure::DnsTimeout as usize) {
@@ -399,9 +415,9 @@ mod tests {
         let mut progress = Progress::new(2, Some(40_000), false);
         let lines = run(&mut progress, 11_000, 2_000);
         let expected = [
-            "00:05  10,000 pages  2,000/s  1,000/s/core  queue 1,234,567  in flight 812  hosts 3,210  100 errors (1.0 %)  \
+            "00:05  10,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  100 errors (1.0 %)  \
              40.0 MB/s  25 %  ETA 00:15",
-            "00:10  20,000 pages  2,000/s  1,000/s/core  queue 1,234,567  in flight 812  hosts 3,210  200 errors (1.0 %)  \
+            "00:10  20,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  200 errors (1.0 %)  \
              40.0 MB/s  50 %  ETA 00:10",
         ];
         assert_eq!(lines, expected);
@@ -431,7 +447,7 @@ mod tests {
     #[test]
     fn it_says_why_nothing_happens() {
         let mut progress = Progress::new(1, None, false);
-        let still = |hosts_active| Totals { in_flight: 0, hosts_active, ..totals(0) };
+        let still = |hosts_left| Totals { in_flight: 0, hosts_left, ..totals(0) };
         let mut step = |seconds, waiting: Option<&str>, totals: &Totals| {
             progress.waiting = waiting.map(str::to_owned);
             progress.step(totals, &[], Duration::from_secs(seconds)).unwrap_or_default()
@@ -443,6 +459,10 @@ mod tests {
         assert!(step(15, None, &still(1)).ends_with("  the only host left is waiting for its delay"));
         assert!(step(20, Some("the network is down"), &still(1)).ends_with("  the network is down"));
         assert!(!step(25, None, &Totals { in_flight: 1, ..still(1) }).contains("waiting"));
+        for (seconds, responses) in [(30, 1), (35, 2), (40, 3)] {
+            let line = step(seconds, None, &Totals { responses, ..still(1) });
+            assert!(!line.contains("waiting"), "answers come between two looks: {line}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run came to: a table for people, one JSON object for programs.
 //!
-//! Decides: rates are over the whole run, start and end included, because that is what a bill or a plan is made
+//! Decides: what was fetched is counted for the run; what is known is also told for the whole crawl, which may have had
+//! runs before. What robots.txt forbids has a line of its own: it is no failure. Rates are over the whole run, start and end included, because that is what a bill or a plan is made
 //! from; "per core" divides by the number of shards, one pinned thread each. JSON names are stable, carry their
 //! units, and are all there in every run, zero or null when there is nothing to say, so that nobody has to guess
 //! whether a missing name means zero.
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::outcome::{Blemish, Failure};
-use crate::stats::Totals;
+use crate::stats::{Known, Totals};
 use crate::time::Duration;
 
 /// The numbers of a finished run.
@@ -54,7 +55,11 @@ pub struct SummaryJson {
     pub counters: serde_json::Map<String, serde_json::Value>,
     /// Responses by status class, `1xx` to `5xx` and `other`.
     pub statuses: serde_json::Map<String, serde_json::Value>,
-    /// Fetches that ended in a failure, each kind by name.
+    /// URLs of the whole crawl, at the end of this run.
+    pub crawl: Known,
+    /// URLs of the whole crawl, at the beginning of this run.
+    pub crawl_before: Known,
+    /// Fetches that ended in a failure, each kind by name; what robots.txt forbids is none (`robots_denied`).
     pub failures: serde_json::Map<String, serde_json::Value>,
     /// Responses that were kept with something wrong, each kind by name; one response may have several.
     pub blemishes: serde_json::Map<String, serde_json::Value>,
@@ -89,9 +94,12 @@ impl Summary {
             pages_per_second_per_core: self.per_core(),
             counters: totals.named().map(|(name, value)| (name.to_owned(), value.into())).collect(),
             statuses: status_classes(totals).map(|(name, count)| (name.to_owned(), count.into())).collect(),
+            crawl: totals.known(),
+            crawl_before: totals.known_before(),
             failures: Failure::ALL
                 .iter()
                 .zip(&totals.failures)
+                .filter(|(failure, _)| **failure != Failure::RobotsDenied)
                 .map(|(failure, count)| (failure.as_str().to_owned(), (*count).into()))
                 .collect(),
             blemishes: Blemish::ALL
@@ -122,13 +130,15 @@ impl Summary {
             rate.map(|(all, one)| format!("{}/s, {}/s per core ({} {cores})", rounded(all), rounded(one), self.shards)),
         );
         rows.some("  duplicates", totals.duplicates, share(totals.duplicates, totals.pages));
-        rows.count(
-            "hosts",
-            totals.hosts,
-            ratio(totals.pages as f64, totals.hosts as f64).map(|each| format!("{} pages each", rounded(each))),
-        );
-        rows.count("URLs seen", totals.visited, None);
-        rows.count("URLs left", totals.queued, None);
+        let each = ratio(totals.pages as f64, totals.hosts as f64).map(|each| format!("{} pages each", rounded(each)));
+        let left = (totals.hosts_left > 0).then(|| format!("{} left", grouped(totals.hosts_left)));
+        let notes: Vec<String> = each.into_iter().chain(left).collect();
+        rows.count("hosts", totals.hosts, (!notes.is_empty()).then(|| notes.join(", ")));
+        let (crawl, before) = (totals.known(), totals.known_before());
+        let earlier = |count: u64| (before.urls > 0).then(|| format!("{} before this run", grouped(count)));
+        rows.count("URLs of the crawl", crawl.urls, earlier(before.urls));
+        rows.count("  over", crawl.over, earlier(before.over));
+        rows.count("  waiting", crawl.waiting, earlier(before.waiting));
         rows.count("responses", totals.responses, None);
         for (name, count) in status_classes(totals).filter(|(_, count)| *count > 0) {
             rows.count(&format!("  {name}"), count, share(count, totals.responses));
@@ -142,6 +152,7 @@ impl Summary {
         for (failure, count) in totals.failures_by_name() {
             rows.count(&format!("  {}", failure.as_str()), count, share(count, failed));
         }
+        rows.some("denied by robots.txt", totals.robots_denied, None);
         let blemishes: u64 = totals.blemishes.iter().sum();
         rows.some("blemishes", blemishes, Some("of responses that were kept".to_owned()));
         for (blemish, count) in totals.blemishes_by_name() {
@@ -207,7 +218,8 @@ impl Summary {
             rows.text("peak memory", bytes(rss), None);
         }
         let ended = if self.ended.is_empty() { "ended" } else { &self.ended };
-        format!("{ended} after {}\n\n{}", clock(self.elapsed), rows.align())
+        let run = if before.urls > 0 { "; this run resumed a crawl" } else { "" };
+        format!("{ended} after {}{run}\n\n{}", clock(self.elapsed), rows.align())
     }
 
     fn per_core(&self) -> Option<f64> {
@@ -304,138 +316,4 @@ fn status_classes(totals: &Totals) -> impl Iterator<Item = (&'static str, u64)> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn summary() -> Summary {
-        let mut totals = Totals {
-            pages: 12_345,
-            responses: 13_000,
-            bytes_wire: 310_000_000,
-            bytes_decoded: 1_234_567_890,
-            bytes_stored: 98_765_432,
-            records: 37_035,
-            hosts: 321,
-            visited: 45_678,
-            queued: 1_000_000,
-            exchanged_out: 20_000,
-            exchanged_in: 20_000,
-            connections: 1_300,
-            handshakes: 800,
-            resumed: 600,
-            chains_recognized: 50,
-            retries: 7,
-            statuses: [1, 0, 12_345, 300, 350, 4],
-            ..Totals::default()
-        };
-        for (failure, count) in [(Failure::DnsNotFound, 30), (Failure::RobotsDenied, 70)] {
-            if let Some(slot) = totals.failures.get_mut(failure as usize) {
-                *slot = count;
-            }
-        }
-        Summary {
-            ended: "finished".into(),
-            totals,
-            shards: 2,
-            elapsed: Duration::from_millis(10_000),
-            outages: (2, Duration::from_millis(4_500)),
-            rss_bytes_max: Some(123_456_789),
-            cpu_time: Some(Duration::from_millis(15_000)),
-        }
-    }
-
-    #[test]
-    fn people_read_a_table() {
-        let expected = "\
-finished after 00:10
-
-  pages               12,345  1,235/s, 617/s per core (2 cores)
-  hosts                  321  38.5 pages each
-  URLs seen           45,678
-  URLs left        1,000,000
-  responses           13,000
-    2xx               12,345  95.0 %
-    3xx                  300  2.3 %
-    4xx                  350  2.7 %
-    5xx                    4  0.0 %
-    other                  1  0.0 %
-  failures               100  0.8 % of outcomes
-    dns-not-found         30  30.0 %
-    robots-denied         70  70.0 %
-  retries                  7
-  outages                  2  00:04 without the network
-  connections          1,300  10.0 responses each
-  TLS handshakes         800  75.0 % resumed
-    chains known          50  25.0 % of those not resumed
-  URLs exchanged      20,000
-  on the wire       310.0 MB  31.0 MB/s
-  decoded             1.2 GB
-  stored             98.8 MB  12.5 : 1, 37,035 records
-  CPU time            15.0 s  1215 µs a page, 75 % of 2 cores
-  peak memory       123.5 MB
-";
-        assert_eq!(summary().human(), expected);
-    }
-
-    #[test]
-    fn an_empty_run_divides_by_nothing() {
-        let empty = Summary::default();
-        let expected = "\
-ended after 00:00
-
-  pages          0
-  hosts          0
-  URLs seen      0
-  URLs left      0
-  responses      0
-  failures       0
-  on the wire  0 B
-  decoded      0 B
-  stored       0 B
-";
-        assert_eq!(empty.human(), expected);
-        let json = serde_json::to_value(empty.json()).expect("plain numbers");
-        assert_eq!(json.get("pages_per_second"), Some(&serde_json::Value::Null));
-        assert_eq!(json.pointer("/failures/dns-timeout"), Some(&0.into()));
-    }
-
-    #[test]
-    fn programs_read_stable_names() {
-        let json = serde_json::to_value(summary().json()).expect("plain numbers");
-        let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
-        let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
-            bytes_wire bytes_decoded bytes_stored records coded links listings pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied \
-            dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-            redirects_too_many links_dropped links_out_of_scope set_aside dns_answers queued in_flight hosts_active lookups connections_open disk_backlog_bytes idle statuses failures blemishes \
-            outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
-        let expected: Vec<&str> = expected.split_whitespace().collect();
-        assert_eq!(names, expected);
-        for (pointer, value) in [
-            ("/pages", 12_345.0),
-            ("/pages_per_second", 1_234.5),
-            ("/pages_per_second_per_core", 617.25),
-            ("/statuses/2xx", 12_345.0),
-            ("/statuses/other", 1.0),
-            ("/failures/robots-denied", 70.0),
-            ("/outages", 2.0),
-            ("/outage_seconds", 4.5),
-            ("/cpu_seconds", 15.0),
-        ] {
-            assert_eq!(json.pointer(pointer).and_then(serde_json::Value::as_f64), Some(value), "{pointer}");
-        }
-    }
-
-    #[test]
-    fn numbers_as_people_write_them() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([0.0, 99.94, 99.96, 1234.5].map(rounded), ["0.0", "99.9", "100", "1,235"]);
-        assert_eq!(
-            [0, 999, 1_000, 999_949, 999_950, u64::MAX].map(bytes),
-            ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "18446.7 PB"]
-        );
-        assert_eq!(
-            [0, 59, 60, 3_599, 3_600, 360_000].map(|s| clock(Duration::from_secs(s))),
-            ["00:00", "00:59", "01:00", "59:59", "1:00:00", "100:00:00"]
-        );
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
 
@@ -74,12 +75,19 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     clashes
 }
 
-/// The rules of `clashes`, and that the files named in the configuration are there. Reads the file system.
+/// The rules of `clashes`, and that the files named in the configuration are there and hold what they should. Reads the
+/// file system. Credentials of a service are not looked for outside of it.
 pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
     let mut clashes = clashes(config);
     for file in config.tls.ca_files.iter().filter(|file| !Path::new(file).is_file()) {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
+    }
+    let credentials = kept::credentials();
+    let errors = config.clone().secret_errors(credentials.as_deref());
+    for error in errors.into_iter().filter(|error| credentials.is_some() || !error.is_credential) {
+        let message = error.name.map_or(error.why.clone(), |name| format!("{name:?}: {}", error.why));
+        clashes.push(Clash { keys: [error.key; 2], messages: [message.clone(), message] });
     }
     clashes
 }

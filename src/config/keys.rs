@@ -14,9 +14,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::kind::{Kind, size, time};
-use super::login::Secret;
+use super::secret::Secret;
 use super::text::TextForm;
-use super::value::{Field, Value, choices};
+use super::value::{Field, SyncInterval, Value, choices};
 use crate::time::Duration;
 
 /// One table of the file.
@@ -314,7 +314,7 @@ tables! {
     proxy: Proxy {
         /// Its address; "": no proxy. Its name is looked up once, at the start.
         /// An HTTP proxy gets http pages by absolute URL and https pages by CONNECT (RFC 9112 section 3.2).
-        url: Secret = "", Kind::Text(TextForm::Proxy);
+        url: Secret = "", Kind::Proxy;
         /// Who looks up the names of the web's hosts.
         names: ProxyNames = "here", Kind::Choice(ProxyNames::CHOICES);
     }
@@ -322,7 +322,8 @@ tables! {
     /// What requests carry besides the URL.
     http: Http {
         /// User name and password for Basic authentication, by origin: scheme, host and port.
-        /// Sent only to that origin, even when a redirect leads elsewhere, and never stored.
+        /// Sent only to that origin, even when a redirect leads elsewhere, and never stored. A crawl's directory keeps
+        /// { file = "/path" } and { credential = "name" } (systemd's LoadCredential=), but no password.
         auth: BTreeMap<String, Secret> = "{}", Kind::Logins;
         /// Whether cookies that servers set are sent back to them (RFC 6265).
         /// A crawl has no user to remember. Cookies are for sites that show nothing without them.
@@ -411,6 +412,16 @@ tables! {
         /// Hosts in memory, all shards together; URLs of further hosts wait on disk until a host has no more URLs.
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
+    }
+
+    /// What is written down to go on after an end, a kill or a power cut.
+    journal: Journal {
+        /// How often what happened is synced to the device; "never" leaves the moment to the kernel.
+        /// A power cut can make so much be fetched again. With "never" it can cost URLs, and a kill still none.
+        sync_interval: SyncInterval = "1s", Kind::TimeOrNever(10, 3_600_000);
+        /// Bytes of URLs that other shards have not on their disks yet, all shards together.
+        /// Nothing is fetched while there are more.
+        bytes_max: u64 = "4GiB", size("64MiB", "16TiB");
     }
 
     /// Segments of what was crawled.

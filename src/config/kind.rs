@@ -4,7 +4,7 @@
 //! cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names and credentials (`hosts`, `login`), where in the file the value stands (`parse`),
+//! Leaves to others: fixed names, credentials and proxies (`hosts`, `login`, `proxy`), where in the file the value stands (`parse`),
 //! which key has which kind (`keys`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
-use super::{hosts, login};
+use super::{hosts, login, proxy};
 use crate::time::Duration;
 
 /// Most elements of a list.
@@ -31,6 +31,8 @@ const DNS_PORT: u16 = 53;
 pub(super) enum Kind {
     /// A duration between two, in milliseconds.
     Time(u64, u64),
+    /// The same, or "never".
+    TimeOrNever(u64, u64),
     /// A size between two, in bytes.
     Size(u64, u64),
     /// A whole number between two.
@@ -49,6 +51,8 @@ pub(super) enum Kind {
     Names,
     /// Origins and their credentials.
     Logins,
+    /// A proxy's URL.
+    Proxy,
     /// IP addresses.
     Addresses,
 }
@@ -80,10 +84,14 @@ pub(super) struct ValueFault {
     pub(super) message: String,
 }
 
+/// The word for no duration at all.
+const NEVER: &str = "never";
+
 impl Kind {
     /// What would be right, after "expected".
     pub(super) fn expected(self) -> String {
         match self {
+            Kind::TimeOrNever(..) => format!("{} such as \"1s\"", self.takes()),
             Kind::Time(..) => format!("{}, such as \"250ms\", \"10s\", \"5m\" or \"24h\"", self.takes()),
             Kind::Size(..) => format!("{}, such as \"64KiB\", \"1MiB\" or \"1GiB\"", self.takes()),
             Kind::Number(min, max) => {
@@ -107,6 +115,7 @@ impl Kind {
             }
             Kind::Hosts => hosts::expected(),
             Kind::Logins => login::EXPECTED.to_owned(),
+            Kind::Proxy => proxy::EXPECTED.to_owned(),
             Kind::Addresses => {
                 format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
             }
@@ -125,6 +134,7 @@ impl Kind {
                 unit::format_duration(Duration::from_millis(min)),
                 unit::format_duration(Duration::from_millis(max)),
             ),
+            Kind::TimeOrNever(min, max) => format!("{}, or \"{NEVER}\"", Kind::Time(min, max).takes()),
             Kind::Size(min, max) => format!("a size from {} to {}", unit::format_bytes(min), unit::format_bytes(max)),
             _ => self.expected(),
         }
@@ -135,6 +145,7 @@ impl Kind {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
+            (Kind::Proxy, _) => proxy::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
             (Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, Item::Value(Toml::Array(array))) => {
                 self.read_list(array)
             }
@@ -142,7 +153,7 @@ impl Kind {
             (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, _) => {
                 Err(self.fault(&describe(item)))
             }
-            (Kind::Time(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
+            (Kind::Time(..) | Kind::TimeOrNever(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
                 Err(self.fault(&format!("{} without a unit", describe(item))))
             }
             (_, Item::Value(Toml::String(text))) => self.read_text(text.value()),
@@ -159,6 +170,10 @@ impl Kind {
             Kind::Logins => match word.parse::<Toml>() {
                 Ok(value) => self.read(&Item::Value(value)),
                 Err(_) => Err(self.fault("this is not TOML")),
+            },
+            Kind::Proxy => match word.parse::<Toml>() {
+                Ok(value @ (Toml::String(_) | Toml::InlineTable(_))) => self.read(&Item::Value(value)),
+                _ => self.read(&Item::Value(Toml::from(word))),
             },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
             Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses if word.trim_start().starts_with('[') => {
@@ -178,6 +193,7 @@ impl Kind {
     /// The value as TOML; fixed names as an inline table.
     pub(super) fn format(self, value: &Value) -> String {
         match value {
+            Value::Never => quote_all(NEVER),
             Value::Time(duration) => quote_all(&unit::format_duration(*duration)),
             Value::Number(bytes) if matches!(self, Kind::Size(..)) => {
                 quote_all(&unit::format_bytes(u64::try_from(*bytes).unwrap_or(u64::MAX)))
@@ -194,9 +210,8 @@ impl Kind {
             Value::Hosts(hosts) => {
                 table(hosts.iter().map(|(name, addresses)| (name.as_str(), hosts::format_addresses(addresses))))
             }
-            Value::Logins(logins) => {
-                table(logins.iter().map(|(origin, login)| (origin.as_str(), quote_all(login.reveal()))))
-            }
+            Value::Logins(logins) => table(logins.iter().map(|(origin, login)| (origin.as_str(), login.format()))),
+            Value::Secret(secret) => secret.format(),
         }
     }
 
@@ -210,7 +225,8 @@ impl Kind {
     fn read_text(self, text: &str) -> Result<Value, Vec<ValueFault>> {
         let shown = quote(text);
         match self {
-            Kind::Time(min, max) => match unit::read_millis(text) {
+            Kind::TimeOrNever(..) if text == NEVER => Ok(Value::Never),
+            Kind::Time(min, max) | Kind::TimeOrNever(min, max) => match unit::read_millis(text) {
                 Ok(millis) if (min..=max).contains(&millis) => Ok(Value::Time(Duration::from_millis(millis))),
                 Ok(_) => Err(self.fault(&format!("{shown} is out of range"))),
                 Err(why) => Err(self.fault(&explain(why, &shown, "ms, s, m, h or d"))),

@@ -1,55 +1,25 @@
-//! Secrets in the configuration, and credentials by origin.
+//! Credentials by origin.
 //!
 //! Decides: credentials belong to an origin, scheme and port included, so that what was meant for https is never sent
 //! in clear. A mistake is told without the text it stands in: a log is read by more people than the file.
-//! Invariants: `Debug` of a `Secret` shows nothing of it, nor does any error.
 //! Limits: `LOGINS_MAX` origins, credentials of `LOGIN_BYTES_MAX` bytes.
-//! Leaves to others: when credentials are sent (`fetch`). What `check-config --print` writes is the whole file.
+//! Leaves to others: references to credentials (`secret`), when they are sent (`fetch`). What `check-config --print`
+//! writes is the whole file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use toml_edit::{Item, Value as Toml};
 
 use super::kind::ValueFault;
-use super::value::{Field, Value};
+use super::secret::Secret;
 
 /// Most origins with credentials.
 const LOGINS_MAX: usize = 1_000;
 /// Longest `user:password`.
 const LOGIN_BYTES_MAX: usize = 1_024;
 
-/// Text that is not to be shown.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The text itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "Secret(\"\")" } else { "Secret(…)" })
-    }
-}
-
-impl Field for Secret {
-    fn from_value(value: Value) -> Option<Secret> {
-        match value {
-            Value::Text(text) => Some(Secret(text)),
-            _ => None,
-        }
-    }
-    fn to_value(&self) -> Value {
-        Value::Text(self.0.clone())
-    }
-}
-
-pub(super) const EXPECTED: &str =
-    "origins with user name and password, such as \"https://intranet.example.org\" = \"user:password\"";
+pub(super) const EXPECTED: &str = "origins with \"user:password\", { file = \"/path\" } or { credential = \"name\" }, \
+    such as \"https://a.example\" = \"user:password\"";
 
 /// Reads a table of credentials.
 pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFault>> {
@@ -66,13 +36,16 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
     let mut faults = Vec::new();
     for (name, item) in table.iter() {
         let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
-        let read = origin(name).and_then(|origin| match item {
-            Item::Value(Toml::String(text)) => check(text.value()).map(|()| (origin, text.value().clone())),
+        let read = origin(name).and_then(|origin| match (item, item.as_table_like()) {
+            (Item::Value(Toml::String(text)), _) => {
+                check(text.value()).map(|()| (origin, Secret::from_text(text.value())))
+            }
+            (_, Some(table)) => Secret::from_table(table).map(|login| (origin, login)),
             _ => Err("this is no text"),
         });
         match read {
             Ok((origin, login)) => {
-                if logins.insert(origin, Secret(login)).is_some() {
+                if logins.insert(origin, login).is_some() {
                     faults.push(fault(span, Some(name), "the same origin stands there twice"));
                 }
             }

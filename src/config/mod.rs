@@ -6,7 +6,7 @@
 //! the start, all told at once, each with line and key.
 //!
 //! Invariants: a `Config` that `parse` or `load` returned has every value in its range and passes the rules
-//! between keys; `parse(to_toml(c)) == c` for it.
+//! between keys; `parse(to_toml(c)) == c` for it, until references to secrets are read.
 //! Limits: see `parse`.
 //! Leaves to others: what the machine has (`boot`); what changes while the crawl runs (`control`).
 
@@ -14,12 +14,14 @@ mod check;
 mod error;
 mod example;
 mod hosts;
+mod kept;
 mod keys;
 mod kind;
 mod login;
 mod nearest;
 mod parse;
 mod proxy;
+mod secret;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -30,6 +32,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub use error::ConfigError;
+pub use kept::Change;
 pub use keys::{
     Agent, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch, Follow,
     Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots,
@@ -37,10 +40,11 @@ pub use keys::{
 };
 use keys::{Key, TABLES};
 use kind::Kind;
-pub use login::Secret;
 pub(crate) use nearest::nearest;
 pub use proxy::{ProxyAddress, ProxyScheme};
+pub use secret::Secret;
 pub use text::read_cpus;
+pub use value::SyncInterval;
 use value::Value;
 
 use crate::time::Duration;

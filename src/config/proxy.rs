@@ -2,10 +2,17 @@
 //!
 //! Decides: `http://` and `socks5://` with host and port, and credentials before the host, percent-encoded as in any
 //! URL. TLS to the proxy itself is refused, not ignored. No error shows what was written: a password may be part of it.
+//! Its URL may stand elsewhere (`secret`).
 //! Limits: credentials of 255 bytes each (RFC 1929 section 2).
 //! Leaves to others: what is said to the proxy (`fetch`).
 
+use toml_edit::{Item, Value as Toml};
+
 use super::login;
+use super::secret::Secret;
+
+pub(super) const EXPECTED: &str = "an address such as \"http://127.0.0.1:3128\" or \"socks5://user:password@host:1080\", \
+    { file = \"/path\" }, { credential = \"name\" } or \"\"";
 
 /// What a proxy speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +71,15 @@ pub(super) fn read(text: &str) -> Result<Option<ProxyAddress>, &'static str> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     Ok(Some(ProxyAddress { scheme, host, port, login }))
+}
+
+/// Reads the key's value: a proxy's URL, or a reference to it.
+pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
+    match (item, item.as_table_like()) {
+        (Item::Value(Toml::String(text)), _) => read(text.value()).map(|_| Secret::from_text(text.value())),
+        (_, Some(table)) => Secret::from_table(table),
+        _ => Err("this is no text"),
+    }
 }
 
 /// Undoes percent-encoding; `None` when that gives no UTF-8.

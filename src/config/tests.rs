@@ -99,6 +99,10 @@ fn every_range_fits_its_field_and_says_so_outside() {
                     .collect(),
             ),
             Kind::Time(min, max) => (vec![format!("{min}ms"), format!("{max}ms")], vec![format!("{}ms", max + 1)]),
+            Kind::TimeOrNever(min, max) => (
+                vec![format!("{min}ms"), format!("{max}ms"), "never".to_owned()],
+                vec![format!("{}ms", min - 1), format!("{}ms", max + 1), "ever".to_owned()],
+            ),
             Kind::Size(min, max) => {
                 let outside = min.checked_sub(1).into_iter().chain([max + 1]);
                 (vec![format!("{min}B"), format!("{max}B")], outside.map(|bytes| format!("{bytes}B")).collect())
@@ -112,6 +116,7 @@ fn every_range_fits_its_field_and_says_so_outside() {
             | Kind::Files
             | Kind::Names
             | Kind::Logins
+            | Kind::Proxy
             | Kind::Addresses => continue,
         };
         let mut config = Config::default();

@@ -1,5 +1,4 @@
-//! The forms of text values: product token, web address, mail address, list of CPUs, proxy, range of ports, media
-//! types.
+//! The forms of text values: product token, web address, mail address, list of CPUs, range of ports, media types.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
 //! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
@@ -7,8 +6,6 @@
 //! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
-
-use super::proxy;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +18,6 @@ pub(super) enum TextForm {
     MailAddress,
     /// `1-7,9`.
     Cpus,
-    /// `socks5://user:password@host:port`.
-    Proxy,
     /// `20000-60000`.
     Ports,
     /// `text/*,application/pdf`.
@@ -39,9 +34,6 @@ impl TextForm {
             TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
             TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
             TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
-            TextForm::Proxy => {
-                "an http:// or socks5:// address, such as \"socks5://user:password@127.0.0.1:1080\", or \"\""
-            }
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
             TextForm::Cpus => "CPU numbers and ascending ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
@@ -55,7 +47,6 @@ impl TextForm {
             TextForm::WebAddress => check_web_address(text),
             TextForm::MailAddress => check_mail_address(text),
             TextForm::Cpus => read_cpus(text).map(|_| ()),
-            TextForm::Proxy => proxy::read(text).map(|_| ()).map_err(str::to_owned),
             TextForm::Ports => read_ports(text).map(|_| ()),
             TextForm::MediaTypes => check_media_types(text),
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use super::login::Secret;
+use super::secret::Secret;
 use crate::time::Duration;
 
 /// A value that was read, or is to be written.
@@ -17,6 +17,8 @@ use crate::time::Duration;
 pub(super) enum Value {
     /// A duration.
     Time(Duration),
+    /// No duration at all.
+    Never,
     /// A count, a level or a number of bytes; wide enough for `u64` and `i64`.
     Number(i128),
     /// Free text, or the name of a choice.
@@ -33,6 +35,8 @@ pub(super) enum Value {
     Addresses(Vec<IpAddr>),
     /// Origins and their credentials.
     Logins(BTreeMap<String, Secret>),
+    /// A secret by itself.
+    Secret(Secret),
 }
 
 /// A type that a key's field may have.
@@ -87,6 +91,24 @@ plain_fields! {
     Vec<String> = Names;
     Vec<IpAddr> = Addresses;
     BTreeMap<String, Secret> = Logins;
+}
+
+/// How often something is done; `None`: never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyncInterval(pub Option<Duration>);
+
+impl Field for SyncInterval {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Time(interval) => Some(SyncInterval(Some(interval))),
+            Value::Never => Some(SyncInterval(None)),
+            _ => None,
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        self.0.map_or(Value::Never, Value::Time)
+    }
 }
 
 /// Declares an enumeration that a key chooses from, with the word each choice has in the file; the first is the

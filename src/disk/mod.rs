@@ -1,23 +1,25 @@
 //! A shard's files: one queue of operations, carried out in order by one task.
 //!
 //! Decides: nothing but where files lie: segments, journal and spool go through the same queue, so that what the brain
-//! gives out first is on its way to the disk first. Closing a segment (syncing it) goes on beside the queue.
+//! gives out first is on its way to the disk first. Syncing, and with it the closing of a
+//! segment, goes on beside the queue.
 //! Invariants: every operation ends once, as a [`DiskEnd`]; after the first error nothing more is written, and that error
 //! is the last end.
 //! Limits: the brain bounds the backlog.
 
-mod left_open;
+mod files_found;
 
-pub use left_open::{LeftOpen, close_left_open};
+pub use files_found::{LeftOpen, find_files};
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
-use std::io::{self, Write};
+use std::collections::{HashSet, VecDeque};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::fault_injection;
+use crate::log::{Append, LogFile};
 use crate::ring::{self, File, Signal};
 use crate::shard::{DiskEnd, DiskOp};
 use crate::spool::SpoolOp;
@@ -31,6 +33,9 @@ pub struct Disk {
     work: Signal,
     ends: RefCell<VecDeque<DiskEnd>>,
     has_failed: Cell<bool>,
+    /// Segments that are being closed, and who waits until there are none.
+    closing: Cell<usize>,
+    closed: Signal,
 }
 
 impl Disk {
@@ -47,7 +52,8 @@ impl Disk {
 
     /// Carries out what is queued, for ever; tells `done` after each operation.
     pub async fn work(self: Rc<Self>, dir: PathBuf, done: Rc<Signal>) {
-        let mut files = Files { dir, journal: None, segment: None, spool: HashMap::new() };
+        let mut files =
+            Files { dir, logs: HashMap::new(), segment: None, spool: HashMap::new(), unsynced: Unsynced::default() };
         loop {
             let op = self.ops.borrow_mut().pop_front();
             let Some(op) = op else {
@@ -63,18 +69,47 @@ impl Disk {
                 assert!(open.is_some(), "a segment is closed and none is open");
                 if let Some((name, file)) = open {
                     let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
+                    self.closing.set(self.closing.get() + 1);
                     ring::spawn(async move {
                         let bytes = index.len() as u64;
                         let closed = close_segment(&folder, &name, file, index).await;
+                        disk.closing.set(disk.closing.get() - 1);
+                        disk.closed.notify();
                         disk.end(closed.map(|()| DiskEnd::Done { spare: None, bytes }), &done);
                     });
                 }
+                continue;
+            }
+            if let DiskOp::Sync { to_device } = op {
+                let unsynced = files.take_unsynced();
+                let (disk, done) = (Rc::clone(&self), Rc::clone(&done));
+                ring::spawn(async move {
+                    let synced = disk.sync(unsynced, to_device).await;
+                    disk.end(synced.map(|()| DiskEnd::Synced), &done);
+                });
                 continue;
             }
             fault_injection::panic_at("disk");
             let end = files.carry_out(op).await;
             self.end(end, &done);
         }
+    }
+
+    /// Waits until segments are closed that are being closed, and with `to_device` until the rest is on the device: files before
+    /// the folders that have their names.
+    async fn sync(&self, unsynced: Unsynced, to_device: bool) -> Result<(), Failed> {
+        if to_device {
+            for (path, file) in unsynced.files {
+                file.sync().await.map_err(at(&path))?;
+            }
+            for folder in unsynced.folders {
+                ring::sync_dir(&folder).await.map_err(at(&folder))?;
+            }
+        }
+        while self.closing.get() > 0 {
+            self.closed.wait().await;
+        }
+        Ok(())
     }
 
     fn end(&self, end: Result<DiskEnd, Failed>, done: &Signal) {
@@ -91,9 +126,18 @@ impl Disk {
 
 struct Files {
     dir: PathBuf,
-    journal: Option<File>,
+    logs: HashMap<LogFile, File>,
     segment: Option<(String, File)>,
     spool: HashMap<u32, File>,
+    unsynced: Unsynced,
+}
+
+/// What was written since the last sync.
+#[derive(Default)]
+struct Unsynced {
+    files: HashMap<PathBuf, File>,
+    /// Folders with new names.
+    folders: HashSet<PathBuf>,
 }
 
 type Failed = (PathBuf, io::Error);
@@ -107,6 +151,7 @@ impl Files {
                 let path = self.segment_path(&name);
                 let file = ring::File::create_new(&path).await.map_err(at(&path))?;
                 self.segment = Some((name, file));
+                self.unsynced.folders.insert(self.dir.join("segments"));
                 done(None)
             }
             DiskOp::Segment(SegmentOp::Write { bytes, offset }) => {
@@ -118,27 +163,42 @@ impl Files {
                     // Whole records alone stay, so that what was stored verifies as it lies there.
                     let _ = file.truncate(offset);
                 }
-                result.map_err(at(&self.segment_path(name)))?;
+                let path = self.segment_path(name);
+                result.map_err(at(&path))?;
+                self.unsynced.files.insert(path, file.clone());
                 done(Some(spare))
             }
-            DiskOp::Segment(SegmentOp::Close { .. }) => done(None),
-            DiskOp::Append { position, bytes } => {
-                let path = self.journal_path();
-                let file = self.journal().await.map_err(at(&path))?;
-                let (result, _) = file.write_all_at(bytes, position).await;
+            // Carried out beside the queue.
+            DiskOp::Segment(SegmentOp::Close { .. }) | DiskOp::Sync { .. } => done(None),
+            DiskOp::Append(Append { file, position, bytes }) => {
+                let path = self.log_path(file);
+                let log = self.log(file).await.map_err(at(&path))?;
+                let (result, _) = log.write_all_at(bytes, position).await;
                 result.map_err(at(&path))?;
+                self.unsynced.files.insert(path, log);
                 done(None)
             }
-            DiskOp::ReadLog { position } => {
-                let path = self.journal_path();
-                let file = self.journal().await.map_err(at(&path))?;
-                let bytes = file.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?;
+            DiskOp::ReadLog { file, position } => {
+                let path = self.log_path(file);
+                let bytes = match ring::File::open(&path).await {
+                    Ok(log) => log.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                    Err(error) => return Err((path, error)),
+                };
                 Ok(DiskEnd::LogRead { bytes })
             }
-            DiskOp::CutLog { bytes } => {
-                let path = self.journal_path();
-                let file = self.journal().await.map_err(at(&path))?;
-                file.truncate(bytes).map_err(at(&path))?;
+            DiskOp::CutLog { file, bytes } => {
+                let path = self.log_path(file);
+                let log = self.log(file).await.map_err(at(&path))?;
+                log.truncate(bytes).map_err(at(&path))?;
+                self.unsynced.files.insert(path, log);
+                done(None)
+            }
+            DiskOp::DeleteLog(file) => {
+                let path = self.log_path(file);
+                self.logs.remove(&file);
+                self.unsynced.files.remove(&path);
+                ring::remove(&path).await.map_err(at(&path))?;
                 done(None)
             }
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => {
@@ -173,16 +233,29 @@ impl Files {
         }
     }
 
-    /// The journal, which is made when it is not there.
-    async fn journal(&mut self) -> io::Result<&File> {
-        match &mut self.journal {
-            Some(file) => Ok(file),
-            none => Ok(none.insert(ring::File::open_or_create(&self.dir.join(JOURNAL)).await?)),
-        }
+    /// What a sync is for; a segment that was closed since is synced by that.
+    fn take_unsynced(&mut self) -> Unsynced {
+        let mut unsynced = std::mem::take(&mut self.unsynced);
+        let open = self.segment.as_ref().map(|(name, _)| self.segment_path(name));
+        let segments = self.dir.join("segments");
+        unsynced.files.retain(|path, _| !path.starts_with(&segments) || Some(path) == open.as_ref());
+        unsynced
     }
 
-    fn journal_path(&self) -> PathBuf {
-        self.dir.join(JOURNAL)
+    /// A log, which is made when it is not there.
+    async fn log(&mut self, file: LogFile) -> io::Result<File> {
+        if let Some(log) = self.logs.get(&file) {
+            return Ok(log.clone());
+        }
+        let path = self.log_path(file);
+        let log = ring::File::open_or_create(&path).await?;
+        self.unsynced.folders.extend(path.parent().map(Path::to_owned));
+        self.logs.insert(file, log.clone());
+        Ok(log)
+    }
+
+    fn log_path(&self, file: LogFile) -> PathBuf {
+        self.dir.join(file.to_string())
     }
 
     fn segment_path(&self, name: &str) -> PathBuf {
@@ -217,20 +290,5 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
     move |error| (path.to_owned(), error)
 }
 
-/// Adds to the journal in a shard's directory, whose thread has ended, and waits until that is on the disk.
-pub fn append_log(dir: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = std::fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Waits until the journal in a shard's directory, and its name there, are on the disk.
-pub fn sync_log(dir: &Path) -> io::Result<()> {
-    std::fs::File::options().append(true).create(true).open(dir.join(JOURNAL))?.sync_all()?;
-    std::fs::File::open(dir)?.sync_all()
-}
-
-/// The journal's name in the shard's directory.
-pub const JOURNAL: &str = "journal";
-/// A journal is read in pieces of this size.
+/// A log is read in pieces of this size.
 const LOG_PIECE_BYTES: usize = 1 << 20;

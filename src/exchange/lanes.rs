@@ -2,9 +2,10 @@
 //!
 //! Decides: links for another shard gather in its lane's open batch; the batch closes when it is large or at the next
 //! tick; a closed batch waits for room in the ring, in memory up to a bound that all lanes share, then in the shard's
-//! spool on disk. Nothing is dropped. Order between batches is not kept: none is needed.
-//! Messages are numbered as they are sent. The receiver acknowledges cumulatively what it has accepted, with its next
-//! message or, at a tick, by a message of its own. A URL counts as handed over when it is acknowledged.
+//! spool on disk. Nothing is dropped. Batches of URLs are numbered as they close and sent in that order.
+//! Messages are numbered as they are sent. The receiver acknowledges cumulatively, with its next message or, at a tick, by a
+//! message of its own: which messages it has accepted, so that the end of a crawl can be seen, and which batches are on its
+//! disk, so that their sender need not keep them any longer.
 //! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //!
@@ -14,6 +15,7 @@
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use super::message::{Header, MessageKind};
 use crate::config;
@@ -42,7 +44,21 @@ pub struct Lanes {
     again: Option<Instant>,
     /// Acknowledgements and small batches do not wait for a tick.
     hurry: bool,
+    /// Batches that were closed, and what others have on their disks, since these were last asked for.
+    closed: Vec<Batch>,
+    durable: Vec<(u16, u64)>,
     limits: Limits,
+}
+
+/// A batch of URLs for another shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// The shard.
+    pub to: u16,
+    /// Its number in the lane.
+    pub number: u64,
+    /// The URLs.
+    pub urls: Rc<UrlBatch>,
 }
 
 /// A message for another shard's ring.
@@ -74,8 +90,9 @@ struct Lane {
     open: UrlBatch,
     /// Contents of messages that may be sent.
     waiting: VecDeque<(MessageKind, Content)>,
-    spooled: VecDeque<Block>,
-    reading: bool,
+    /// Batches in the spool, by their numbers; one of them may be on its way back.
+    spooled: VecDeque<(u64, Block)>,
+    reading: Option<u64>,
     /// A message that found the ring full, number and all.
     refused: Option<Outgoing>,
     is_ready: bool,
@@ -85,6 +102,14 @@ struct Lane {
     /// Number of the last message accepted from there, and of the last that we acknowledged.
     accepted: u64,
     told: u64,
+    /// Number of the last batch that was closed.
+    closed: u64,
+    /// Number of the last batch that came from there, of the last that is on our disk, and of the last of which we said so.
+    taken: u64,
+    durable: u64,
+    durable_told: u64,
+    /// Number of the last batch that is on their disk.
+    durable_there: u64,
     /// What came of something that is told in pieces.
     pieces: Vec<u8>,
     /// The acknowledgement may not wait for company any longer.
@@ -93,23 +118,36 @@ struct Lane {
 
 #[derive(Debug)]
 enum Content {
-    Urls(UrlBatch),
+    /// A batch and its number.
+    Urls(u64, Rc<UrlBatch>),
     Bytes(Vec<u8>),
 }
 
 impl Content {
     fn as_bytes(&self) -> &[u8] {
         match self {
-            Content::Urls(batch) => batch.as_bytes(),
+            Content::Urls(_, batch) => batch.as_bytes(),
             Content::Bytes(bytes) => bytes,
         }
     }
 
     fn urls(&self) -> u64 {
         match self {
-            Content::Urls(batch) => batch.len() as u64,
+            Content::Urls(_, batch) => batch.len() as u64,
             Content::Bytes(_) => 0,
         }
+    }
+
+    fn batch(&self) -> u64 {
+        if let Content::Urls(number, _) = self { *number } else { 0 }
+    }
+}
+
+impl Lane {
+    /// The header of the next message, which acknowledges all there is.
+    fn header(&mut self, kind: MessageKind, number: u64, batch: u64) -> Header {
+        (self.told, self.durable_told, self.must_tell) = (self.accepted, self.durable, false);
+        Header { kind, number, acknowledged: self.accepted, batch, durable: self.durable }
     }
 }
 
@@ -136,12 +174,14 @@ impl Lanes {
             tick: None,
             again: None,
             hurry: config.batch_age_max.is_zero(),
+            closed: Vec::new(),
+            durable: Vec::new(),
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
                 // With the longest URL on top, a message stays under the quarter of the ring that it may take.
                 batch_bytes_max: (config.ring_bytes / 4)
                     .saturating_sub(url_bytes_max + ENTRY_HEAD_BYTES + Header::BYTES)
-                    .max(1),
+                    .clamp(1, BATCH_BYTES_MAX),
                 piece_bytes_max: (config.ring_bytes / 4).saturating_sub(Header::BYTES + 1).max(1),
                 batch_age_max: config.batch_age_max,
                 waiting_bytes_max: config.waiting_bytes_max,
@@ -205,10 +245,10 @@ impl Lanes {
             let lane = &mut self.lanes[usize::from(to)];
             lane.is_ready = false;
             if lane.waiting.is_empty()
-                && !lane.reading
-                && let Some(block) = lane.spooled.pop_front()
+                && lane.reading.is_none()
+                && let Some((number, block)) = lane.spooled.pop_front()
             {
-                lane.reading = true;
+                lane.reading = Some(number);
                 spool.read(block, ReadFor::Lane(to));
             }
             let refused = lane.refused.take();
@@ -240,7 +280,7 @@ impl Lanes {
     pub fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) -> Incoming {
         let lane = &mut self.lanes[usize::from(from)];
         let Some((header, content)) = Header::read(bytes) else { panic!("shard {from} sent what is no message") };
-        let Header { kind, number, acknowledged } = header;
+        let Header { kind, number, acknowledged, batch, durable } = header;
         assert!(
             (lane.acknowledged..=lane.sent).contains(&acknowledged),
             "shard {from} acknowledged message {acknowledged}; {} were sent, {} acknowledged",
@@ -249,20 +289,22 @@ impl Lanes {
         );
         self.unacknowledged -= acknowledged - lane.acknowledged;
         lane.acknowledged = acknowledged;
+        if durable > lane.durable_there {
+            assert!(durable <= lane.closed, "shard {from} has batch {durable}; {} were closed", lane.closed);
+            lane.durable_there = durable;
+            self.durable.push((from, durable));
+        }
         if kind == MessageKind::Acknowledgement {
             return Incoming::Nothing;
         }
         assert_eq!(number, lane.accepted + 1, "shard {from} sent message {number} after {}", lane.accepted);
         lane.accepted = number;
-        self.owed += 1;
-        if self.hurry {
-            lane.must_tell = true;
-            if lane.refused.is_none() {
-                self.make_ready(from);
-            }
-        } else {
-            self.wait_for_tick(now);
+        if kind == MessageKind::Urls {
+            assert!(batch > lane.taken, "shard {from} sent batch {batch} after {}", lane.taken);
+            lane.taken = batch;
         }
+        self.owed += 1;
+        self.owe(now, from);
         match kind {
             MessageKind::Urls => match UrlBatch::from_bytes(content.to_vec()) {
                 Some(batch) => Incoming::Urls(batch),
@@ -280,13 +322,55 @@ impl Lanes {
         }
     }
 
+    /// An earlier run has closed a batch that its shard may not have: it is sent again, under its number.
+    pub fn resend(&mut self, batch: Batch, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(batch.to)];
+        lane.closed = lane.closed.max(batch.number);
+        self.urls += batch.urls.len() as u64;
+        self.wait(batch.to, batch.number, batch.urls, spool);
+    }
+
+    /// Closes all batches, large or small: what was found before is to be written down.
+    pub fn close_open(&mut self, spool: &mut Spool) {
+        for to in 0..self.lanes.len() as u16 {
+            if !self.lanes[usize::from(to)].open.is_empty() {
+                self.close(to, spool);
+            }
+        }
+    }
+
+    /// Takes the batches that were closed since the last call.
+    pub fn take_closed(&mut self) -> std::vec::Drain<'_, Batch> {
+        self.closed.drain(..)
+    }
+
+    /// Takes what other shards have said since the last call that they have on their disks: shard and number of a batch.
+    pub fn take_durable(&mut self) -> std::vec::Drain<'_, (u16, u64)> {
+        self.durable.drain(..)
+    }
+
+    /// The last batch that came from each shard.
+    pub fn taken(&self) -> Vec<u64> {
+        self.lanes.iter().map(|lane| lane.taken).collect()
+    }
+
+    /// What [`Lanes::taken`] once said is on the disk by now: its senders are told, at the next tick.
+    pub fn note_durable(&mut self, now: Instant, taken: &[u64]) {
+        for (from, taken) in (0..).zip(taken) {
+            let lane = &mut self.lanes[usize::from(from)];
+            if *taken > lane.durable {
+                lane.durable = *taken;
+                self.owe(now, from);
+            }
+        }
+    }
+
     /// A spooled batch came back.
     pub fn returned(&mut self, to: u16, batch: UrlBatch) {
         let lane = &mut self.lanes[usize::from(to)];
-        assert!(lane.reading, "a batch came back that nobody asked for");
-        lane.reading = false;
+        let Some(number) = lane.reading.take() else { panic!("a batch came back that nobody asked for") };
         self.waiting_bytes += batch.as_bytes().len();
-        lane.waiting.push_back((MessageKind::Urls, Content::Urls(batch)));
+        lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, Rc::new(batch))));
         if lane.refused.is_none() {
             self.make_ready(to);
         }
@@ -321,25 +405,35 @@ impl Lanes {
         let lane = &mut self.lanes[usize::from(to)];
         let owed = lane.accepted - lane.told;
         let Some((kind, content)) = lane.waiting.pop_front() else {
-            if owed == 0 || !lane.must_tell {
+            if owed == 0 && lane.durable == lane.durable_told || !lane.must_tell {
                 return None;
             }
-            let header = Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged: lane.accepted };
-            (lane.told, lane.must_tell) = (lane.accepted, false);
+            let header = lane.header(MessageKind::Acknowledgement, 0, 0);
             self.owed -= owed;
             return Some(Outgoing { to, bytes: header.with(&[]), urls: 0, wake: self.hurry });
         };
         lane.sent += 1;
-        (lane.told, lane.must_tell) = (lane.accepted, false);
+        let header = lane.header(kind, lane.sent, content.batch());
         self.owed -= owed;
         self.unacknowledged += 1;
         let urls = content.urls();
         self.urls -= urls;
         self.waiting_bytes -= content.as_bytes().len();
         self.said -= u64::from(matches!(content, Content::Bytes(_)));
-        let header = Header { kind, number: lane.sent, acknowledged: lane.accepted };
         let wake = self.hurry || kind != MessageKind::Urls || urls >= self.limits.batch_urls_max as u64;
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
+    }
+
+    /// Shard `to` is owed a word.
+    fn owe(&mut self, now: Instant, to: u16) {
+        if !self.hurry {
+            return self.wait_for_tick(now);
+        }
+        let lane = &mut self.lanes[usize::from(to)];
+        lane.must_tell = true;
+        if lane.refused.is_none() {
+            self.make_ready(to);
+        }
     }
 
     fn wait_for_tick(&mut self, now: Instant) {
@@ -362,7 +456,7 @@ impl Lanes {
                 self.close(to, spool);
             }
             let lane = &mut self.lanes[usize::from(to)];
-            if lane.accepted > lane.told {
+            if lane.accepted > lane.told || lane.durable > lane.durable_told {
                 lane.must_tell = true;
                 if lane.refused.is_none() {
                     self.make_ready(to);
@@ -373,13 +467,23 @@ impl Lanes {
 
     fn close(&mut self, to: u16, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
-        let batch = std::mem::take(&mut lane.open);
-        let bytes = batch.as_bytes().len();
-        if self.waiting_bytes + bytes > self.limits.waiting_bytes_max && !lane.waiting.is_empty() {
-            lane.spooled.push_back(spool.write(batch.as_bytes(), batch.len() as u32));
-        } else {
+        lane.closed += 1;
+        let (number, urls) = (lane.closed, Rc::new(std::mem::take(&mut lane.open)));
+        self.closed.push(Batch { to, number, urls: Rc::clone(&urls) });
+        self.wait(to, number, urls, spool);
+    }
+
+    /// A batch waits for room in the ring.
+    fn wait(&mut self, to: u16, number: u64, urls: Rc<UrlBatch>, spool: &mut Spool) {
+        let lane = &mut self.lanes[usize::from(to)];
+        let bytes = urls.as_bytes().len();
+        let has_room = self.waiting_bytes + bytes <= self.limits.waiting_bytes_max || lane.waiting.is_empty();
+        // Those in the spool go before it.
+        if has_room && lane.spooled.is_empty() && lane.reading.is_none() {
             self.waiting_bytes += bytes;
-            lane.waiting.push_back((MessageKind::Urls, Content::Urls(batch)));
+            lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, urls)));
+        } else {
+            lane.spooled.push_back((number, spool.write(urls.as_bytes(), urls.len() as u32)));
         }
         if lane.refused.is_none() {
             self.make_ready(to);
@@ -395,6 +499,8 @@ fn next_tick(now: Instant, age: Duration) -> Instant {
 
 /// What an entry of a batch takes besides the URL.
 const ENTRY_HEAD_BYTES: usize = 4;
+/// A batch is an entry of the journal, whose blocks have a limit.
+const BATCH_BYTES_MAX: usize = 128 << 10;
 /// Long against a look at a ring, short against the time in which a page is fetched.
 const FULL_RING_PAUSE: Duration = Duration::from_millis(5);
 

@@ -6,9 +6,13 @@
 //! | 1 | kind |
 //! | 8, little endian | number of the message in its lane, from 1; 0 for a bare acknowledgement |
 //! | 8, little endian | number of the last message that came the other way and is accepted; it and all before it |
+//! | 8, little endian | number of the batch of URLs in it, from 1; 0 where there is none |
+//! | 8, little endian | number of the last batch that came the other way and is on the disk there; it and all before it |
 //! | n | what it says, by its kind |
 //!
 //! Why numbered: the other end need not be a thread for ever. A gap or a repeat is a fault of ours and is seen at once.
+//! Messages are numbered anew in each run; batches go on where the run before ended, because their sender keeps them until
+//! they are on the receiver's disk.
 //! Why the kind and the version: entries will say more (a source site, a count of backlinks), and a fleet is never
 //! upgraded in one moment.
 
@@ -35,18 +39,23 @@ pub struct Header {
     pub number: u64,
     /// The last message of the other direction that is accepted.
     pub acknowledged: u64,
+    /// The number of the batch in it; 0: none.
+    pub batch: u64,
+    /// The last batch of the other direction that is on the disk.
+    pub durable: u64,
 }
 
 impl Header {
     /// Length in bytes.
-    pub const BYTES: usize = 18;
+    pub const BYTES: usize = 34;
 
     /// The message with `content`.
     pub fn with(self, content: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Header::BYTES + content.len());
         bytes.extend_from_slice(&[VERSION, self.kind as u8]);
-        bytes.extend_from_slice(&self.number.to_le_bytes());
-        bytes.extend_from_slice(&self.acknowledged.to_le_bytes());
+        for field in [self.number, self.acknowledged, self.batch, self.durable] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
         bytes.extend_from_slice(content);
         bytes
     }
@@ -54,8 +63,9 @@ impl Header {
     /// Header and content of a message; `None` when it is none of this version.
     pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let (head, content) = bytes.split_first_chunk::<2>()?;
-        let (number, content) = content.split_first_chunk::<8>()?;
-        let (acknowledged, content) = content.split_first_chunk::<8>()?;
+        let (fields, content) = content.split_first_chunk::<32>()?;
+        let (fields, _) = fields.as_chunks::<8>();
+        let [number, acknowledged, batch, durable] = <[[u8; 8]; 4]>::try_from(fields).ok()?.map(u64::from_le_bytes);
         let kind = match head {
             [VERSION, 0] => MessageKind::Acknowledgement,
             [VERSION, 1] => MessageKind::Urls,
@@ -63,8 +73,7 @@ impl Header {
             [VERSION, 3] => MessageKind::RobotsAnswer,
             _ => return None,
         };
-        let (number, acknowledged) = (u64::from_le_bytes(*number), u64::from_le_bytes(*acknowledged));
-        Some((Header { kind, number, acknowledged }, content))
+        Some((Header { kind, number, acknowledged, batch, durable }, content))
     }
 }
 
@@ -73,7 +82,7 @@ pub fn is_counted(bytes: &[u8]) -> bool {
     Header::read(bytes).is_some_and(|(header, _)| header.kind != MessageKind::Acknowledgement)
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -84,17 +93,17 @@ mod tests {
         for kind in
             [MessageKind::Acknowledgement, MessageKind::Urls, MessageKind::RobotsRequest, MessageKind::RobotsAnswer]
         {
-            let header = Header { kind, number: 7, acknowledged: u64::MAX };
+            let header = Header { kind, number: 7, acknowledged: u64::MAX, batch: 3, durable: 1 << 40 };
             let bytes = header.with(b"content");
             assert_eq!(Header::read(&bytes), Some((header, &b"content"[..])));
             for cut in 0..Header::BYTES {
                 assert_eq!(Header::read(&bytes[..cut]), None, "cut at {cut}");
             }
         }
-        let mut bytes = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0 }.with(b"");
+        let mut bytes = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0, batch: 1, durable: 0 }.with(b"");
         bytes[1] = 4;
         assert_eq!(Header::read(&bytes), None, "a kind of a later version");
-        (bytes[0], bytes[1]) = (2, 1);
+        (bytes[0], bytes[1]) = (VERSION + 1, 1);
         assert_eq!(Header::read(&bytes), None, "a later version");
     }
 }

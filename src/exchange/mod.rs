@@ -9,4 +9,4 @@ pub mod lanes;
 pub mod message;
 pub mod spsc;
 
-pub use lanes::{Incoming, Lanes, Outgoing};
+pub use lanes::{Batch, Incoming, Lanes, Outgoing};

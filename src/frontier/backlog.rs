@@ -6,9 +6,10 @@
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
 use super::queue::{HostQueue, Refill};
+use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::{Block, Spool};
 use crate::time::Instant;
-use crate::url::{Url, UrlBatch};
+use crate::url::Url;
 
 /// What waits for a host.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub struct QueuedUrl {
     /// Which.
     pub url: Url,
     /// The bits of its `Hops`.
-    pub depth: u16,
+    pub ticket: Ticket,
     /// How many times it was tried before.
     pub attempt: u8,
 }
@@ -44,12 +45,12 @@ pub enum Taken {
 
 impl Backlog {
     /// Adds a URL to the queue.
-    pub fn push(&mut self, depth: u16, url: &str, head_urls: usize) {
-        self.queue.push(depth, url, head_urls);
+    pub fn push(&mut self, ticket: Ticket, url: &str, head_urls: usize) {
+        self.queue.push(ticket, url, head_urls);
     }
 
     /// A block of the queue came back.
-    pub fn returned(&mut self, batch: UrlBatch) {
+    pub fn returned(&mut self, batch: WaitingUrls) {
         self.queue.returned(batch);
     }
 
@@ -116,11 +117,11 @@ impl Backlog {
     /// Makes the oldest URL of the queue the current one, and counts in `damaged` those that cannot be read.
     pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
         loop {
-            if let Some((depth, text)) = self.queue.pop() {
+            if let Some((ticket, text)) = self.queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
-                        self.set_current(QueuedUrl { url, depth, attempt: 0 });
+                        self.set_current(QueuedUrl { url, ticket, attempt: 0 });
                         return Taken::Url;
                     }
                     Err(_) => *damaged += 1,

@@ -8,6 +8,7 @@ use super::Frontier;
 use super::addresses::NextAddress;
 use super::backlog::QueuedUrl;
 use super::host::State;
+use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::ledger::HOLD_SLACK;
 use crate::politeness::{Try, backoff, is_overload};
@@ -86,7 +87,12 @@ impl Frontier {
         // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
         // one, and with it which address is dead.
         let has_another_address = left != NextAddress::None;
-        host.pace.ended(now, outcome, has_another_address, &self.settings.politeness)
+        let politeness = &self.settings.politeness;
+        let counts = host.pace.ended(now, outcome, has_another_address, politeness);
+        if host.pace.not_before() > now + host.pace.delay(politeness) {
+            self.note_rest(id);
+        }
+        counts
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
@@ -108,8 +114,9 @@ impl Frontier {
             _ => backoff(job.attempt, &self.settings.politeness).max(rest),
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
+        let ticket = Ticket { number: job.number, depth: job.depth };
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), depth: job.depth, attempt });
+        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt });
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

@@ -13,6 +13,7 @@ use std::ops::{Index, IndexMut};
 
 use super::failure_history::FailureHistory;
 use super::host::{Host, State};
+use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, host_key};
 use crate::outcome::HostId;
 use crate::politeness::HostPace;
@@ -38,6 +39,7 @@ pub struct HostTable {
     /// There was no room when last looked, and nothing has happened since that made any.
     is_full: bool,
     failures: FailureHistory,
+    rests: Rests,
 }
 
 impl HostTable {
@@ -55,6 +57,7 @@ impl HostTable {
             numbers: 0,
             is_full: false,
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+            rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
         }
     }
 
@@ -76,11 +79,6 @@ impl HostTable {
     /// Hosts that have something to do, now or later.
     pub fn active(&self) -> usize {
         self.active
-    }
-
-    /// Whether any host has something to do, now or later.
-    pub fn is_active(&self) -> bool {
-        self.active > 0
     }
 
     /// Whether there was no room when last looked.
@@ -114,10 +112,16 @@ impl HostTable {
         if let Some(record) = self.failures.take(name) {
             host.pace = HostPace::with_record(record);
         }
+        host.pace.rest_until(self.rests.take(name));
         self[id] = host;
         self.by_name.insert(name.into(), id);
         self.met += 1;
         id
+    }
+
+    /// Rests of an earlier run, for hosts that are met from now on.
+    pub fn rests(&mut self) -> &mut Rests {
+        &mut self.rests
     }
 
     /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes

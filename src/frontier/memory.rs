@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use super::host_table::HostTable;
 use super::queue::HostQueue;
+use super::waiting::WaitingUrls;
 use super::{BLOCK_BYTES, SHORT_TAIL_BYTES};
 use crate::outcome::HostId;
 use crate::spool::Spool;
-use crate::url::UrlBatch;
 
 /// The account of a shard's waiting URLs.
 #[derive(Debug)]
@@ -103,9 +103,9 @@ impl UrlMemory {
 /// Sends a queue's tail to disk, in pieces: a block comes back whole, and as the head it stays in memory.
 pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     let tail = queue.take_tail();
-    let mut piece = UrlBatch::new();
-    for (depth, url) in tail.iter() {
-        piece.push(depth, url);
+    let mut piece = WaitingUrls::default();
+    for (ticket, url) in tail.iter() {
+        piece.push(ticket, url);
         if piece.as_bytes().len() >= BLOCK_BYTES {
             queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
             piece.clear();

@@ -25,6 +25,7 @@ mod origin;
 mod overflow;
 mod queue;
 mod resolution;
+mod rests;
 mod robots_fetch;
 mod robots_files;
 mod rules_cache;
@@ -32,6 +33,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -39,13 +41,16 @@ use std::sync::Arc;
 
 pub use crate::politeness::Ledger;
 pub use finish::End;
+pub use rests::Rest;
 pub use settings::Settings;
+pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId};
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::Url;
 use address_queues::AddressQueues;
+use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
 use host::State;
 use host_table::HostTable;
@@ -72,6 +77,7 @@ pub struct Frontier {
     next_job: u64,
     queued: u64,
     settled: Vec<Settled>,
+    rests: Vec<Rest>,
 }
 
 /// A URL that ended without a request.
@@ -79,6 +85,10 @@ pub struct Frontier {
 pub struct Settled {
     /// Which.
     pub url: Url,
+    /// Its number in the URL log.
+    pub number: u64,
+    /// How many requests were made for it.
+    pub tries: u8,
     /// Why.
     pub failure: Failure,
 }
@@ -101,30 +111,31 @@ impl Frontier {
             next_job: 0,
             queued: 0,
             settled: Vec::new(),
+            rests: Vec::new(),
         }
     }
 
     /// Queues a URL that was never offered before.
-    pub fn offer(&mut self, now: Instant, url: &Url, depth: u16, spool: &mut Spool) {
+    pub fn offer(&mut self, now: Instant, url: &Url, ticket: Ticket, spool: &mut Spool) {
         self.queued += 1;
         let known = self.hosts.find(url.host());
         let may_come_in = known.is_some() || self.overflow.is_empty() && self.hosts.make_room(now);
         if may_come_in {
             let id = known.unwrap_or_else(|| self.hosts.admit(url.host()));
-            self.queue(now, id, url, depth, spool);
+            self.queue(now, id, url, ticket, spool);
         } else {
-            self.wait_outside(url, depth, spool);
+            self.wait_outside(url, ticket, spool);
         }
     }
 
     /// Queues a URL for its host.
-    fn queue(&mut self, now: Instant, id: HostId, url: &Url, depth: u16, spool: &mut Spool) {
+    fn queue(&mut self, now: Instant, id: HostId, url: &Url, ticket: Ticket, spool: &mut Spool) {
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         // A head cannot be spilled.
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let host = &mut self.hosts[id];
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
-        host.backlog.push(depth, url.as_str(), head_urls);
+        host.backlog.push(ticket, url.as_str(), head_urls);
         // Less than before when it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
@@ -140,9 +151,9 @@ impl Frontier {
     }
 
     /// Queues a URL whose host is not in memory.
-    fn wait_outside(&mut self, url: &Url, depth: u16, spool: &mut Spool) {
+    fn wait_outside(&mut self, url: &Url, ticket: Ticket, spool: &mut Spool) {
         self.memory.shrank(self.overflow.ram_bytes());
-        self.overflow.push(url, depth, self.memory.bytes_left(), spool);
+        self.overflow.push(url, ticket, self.memory.bytes_left(), spool);
         self.memory.grew(self.overflow.ram_bytes());
     }
 
@@ -157,14 +168,14 @@ impl Frontier {
             let next = self.overflow.pop(spool);
             self.memory.changed(before, self.overflow.ram_bytes());
             match next {
-                overflow::Next::Url(depth, text) => {
+                overflow::Next::Url(ticket, text) => {
                     // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                     let Ok(url) = Url::from_canonical(&text) else {
                         self.queued -= 1;
                         continue;
                     };
                     let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host()));
-                    self.queue(now, id, &url, depth, spool);
+                    self.queue(now, id, &url, ticket, spool);
                     came_in = true;
                 }
                 overflow::Next::Later => {}
@@ -179,13 +190,13 @@ impl Frontier {
     }
 
     /// A block of those outside came back.
-    pub fn returned_outside(&mut self, batch: UrlBatch) {
+    pub fn returned_outside(&mut self, batch: WaitingUrls) {
         self.memory.grew(batch.ram_bytes() as u64);
         self.overflow.returned(batch);
     }
 
     /// A block that was spilled came back.
-    pub fn returned(&mut self, now: Instant, id: HostId, batch: UrlBatch) {
+    pub fn returned(&mut self, now: Instant, id: HostId, batch: WaitingUrls) {
         let Some(host) = self.hosts.get_mut(id) else { return };
         self.memory.grew(batch.ram_bytes() as u64);
         host.backlog.returned(batch);
@@ -226,9 +237,40 @@ impl Frontier {
         std::mem::take(&mut self.settled)
     }
 
+    /// An earlier run was broken off before `now`: its hosts are left alone for as long as they are between two requests.
+    pub fn rest_all(&mut self, now: Instant) {
+        let politeness = &self.settings.politeness;
+        self.hosts.rests().rest_all(now + politeness.host_delay.max(politeness.ip_delay));
+    }
+
+    /// Nothing came of an earlier run.
+    pub fn rest_nobody(&mut self) {
+        self.hosts.rests().rest_all(Instant::ZERO);
+    }
+
+    /// An earlier run has noted that a host is to be left alone.
+    pub fn rest(&mut self, now: Instant, rest: &Rest) {
+        let politeness = &self.settings.politeness;
+        let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
+        let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
+        self.hosts.rests().rest(&rest.host, until);
+    }
+
+    /// Takes the hosts that have asked for a longer rest since the last call.
+    pub fn take_rests(&mut self) -> std::vec::Drain<'_, Rest> {
+        self.rests.drain(..)
+    }
+
+    /// Notes how long a host is left alone.
+    fn note_rest(&mut self, id: HostId) {
+        let host = &self.hosts[id];
+        let (crawl_delay, until) = (host.pace.crawl_delay(), host.pace.not_before());
+        self.rests.push(Rest { host: host.name.clone(), crawl_delay, until });
+    }
+
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        !self.hosts.is_active() && self.overflow.is_empty()
+        self.hosts.active() == 0 && self.overflow.is_empty()
     }
 
     /// URLs that wait or are being fetched.
@@ -241,9 +283,9 @@ impl Frontier {
         self.hosts.met()
     }
 
-    /// Hosts that have something to do, now or later.
-    pub fn active_hosts(&self) -> usize {
-        self.hosts.active()
+    /// Hosts in memory that have something to do, now or later.
+    pub fn hosts_left(&self) -> u64 {
+        self.hosts.active() as u64
     }
 
     /// Whether the host of a job under way answered its last request, and no lookup has failed since.
@@ -320,9 +362,10 @@ impl Frontier {
         self.settings.politeness.ip_delay.max(ADDR_PAUSE_MIN)
     }
 
-    fn settle(&mut self, url: Url, failure: Failure) {
+    fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
         self.queued -= 1;
-        self.settled.push(Settled { url, failure });
+        let QueuedUrl { url, ticket, attempt } = entry;
+        self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }
 
     fn read_back(&mut self, id: HostId, block: Block, spool: &mut Spool) {

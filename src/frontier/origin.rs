@@ -12,10 +12,11 @@ use super::Settings;
 use super::queue::Fifo;
 use super::robots_files::Finding;
 use super::rules_cache::CachedRules;
+use super::waiting::{Ticket, WaitingUrls};
 use crate::outcome::Failure;
 use crate::robots::RobotsResult;
 use crate::time::{Duration, Instant};
-use crate::url::{Scheme, Url, UrlBatch};
+use crate::url::{Scheme, Url};
 
 /// Scheme and port of a host.
 #[derive(Debug)]
@@ -247,16 +248,16 @@ impl Origin {
     }
 
     /// Parks a URL until robots.txt is known, if there is room; says how many bytes that takes.
-    pub fn park(&mut self, depth: u16, url: &Url, has_room: bool) -> Option<u64> {
+    pub fn park(&mut self, ticket: Ticket, url: &Url, has_room: bool) -> Option<u64> {
         let bytes_max = if has_room { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
         (self.parked.bytes_left() < bytes_max).then(|| {
-            self.parked.push(depth, url.as_str());
-            UrlBatch::entry_bytes(url.as_str()) as u64
+            self.parked.push(ticket, url.as_str());
+            WaitingUrls::entry_bytes(url.as_str()) as u64
         })
     }
 
     /// Takes the oldest of the parked URLs.
-    pub fn unpark(&mut self) -> Option<(u16, String)> {
+    pub fn unpark(&mut self) -> Option<(Ticket, String)> {
         self.parked.pop()
     }
 

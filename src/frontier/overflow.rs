@@ -6,9 +6,10 @@
 //! Limits: a block in memory at most, less where the frontier's memory is over its bound.
 
 use super::queue::{HostQueue, Refill};
+use super::waiting::{Ticket, WaitingUrls};
 use super::{BLOCK_BYTES, SHORT_TAIL_BYTES, spill_tail};
 use crate::spool::{ReadFor, Spool};
-use crate::url::{Url, UrlBatch};
+use crate::url::Url;
 
 /// The queue.
 #[derive(Debug, Default)]
@@ -20,8 +21,8 @@ pub struct Overflow {
 /// What came out of the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// A URL, as its text, with its depth.
-    Url(u16, String),
+    /// A URL, as its text, with its ticket.
+    Url(Ticket, String),
     /// Nothing yet: ask again, or a block must come back first.
     Later,
     /// Nothing, although so many URLs should be there: they were in a block that was damaged.
@@ -45,8 +46,8 @@ impl Overflow {
     }
 
     /// Adds a URL; `bytes_left` is what the frontier's memory has left without this queue.
-    pub fn push(&mut self, url: &Url, depth: u16, bytes_left: u64, spool: &mut Spool) {
-        self.queue.push(depth, url.as_str(), 0);
+    pub fn push(&mut self, url: &Url, ticket: Ticket, bytes_left: u64, spool: &mut Spool) {
+        self.queue.push(ticket, url.as_str(), 0);
         self.urls += 1;
         let has_room = self.ram_bytes() <= bytes_left;
         if self.queue.tail_bytes() >= if has_room { BLOCK_BYTES } else { SHORT_TAIL_BYTES } {
@@ -56,9 +57,9 @@ impl Overflow {
 
     /// Takes the oldest URL.
     pub fn pop(&mut self, spool: &mut Spool) -> Next {
-        if let Some((depth, text)) = self.queue.pop() {
+        if let Some((ticket, text)) = self.queue.pop() {
             self.urls -= 1;
-            return Next::Url(depth, text);
+            return Next::Url(ticket, text);
         }
         match self.queue.refill() {
             Refill::Taken => Next::Later,
@@ -71,7 +72,7 @@ impl Overflow {
     }
 
     /// A block came back.
-    pub fn returned(&mut self, batch: UrlBatch) {
+    pub fn returned(&mut self, batch: WaitingUrls) {
         self.queue.returned(batch);
     }
 }

@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
+use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Block;
-use crate::url::UrlBatch;
 
 /// The waiting URLs of one host.
 #[derive(Debug, Default)]
@@ -19,22 +19,22 @@ pub struct HostQueue {
     spilled: VecDeque<Block>,
     /// A block is on its way back: it goes before everything that arrives meanwhile.
     reading: bool,
-    tail: UrlBatch,
+    tail: WaitingUrls,
 }
 
 impl HostQueue {
     /// Adds a URL at the end.
-    pub fn push(&mut self, depth: u16, url: &str, head_urls: usize) {
+    pub fn push(&mut self, ticket: Ticket, url: &str, head_urls: usize) {
         let nothing_behind = self.spilled.is_empty() && !self.reading && self.tail.is_empty();
         if nothing_behind && self.head.len() < head_urls {
-            self.head.push(depth, url);
+            self.head.push(ticket, url);
         } else {
-            self.tail.push(depth, url);
+            self.tail.push(ticket, url);
         }
     }
 
     /// Takes the oldest URL; `None` when the head is empty: there may be more behind it ([`HostQueue::refill`]).
-    pub fn pop(&mut self) -> Option<(u16, String)> {
+    pub fn pop(&mut self) -> Option<(Ticket, String)> {
         self.head.pop()
     }
 
@@ -52,14 +52,14 @@ impl HostQueue {
     }
 
     /// A block that [`HostQueue::refill`] asked for came back.
-    pub fn returned(&mut self, batch: UrlBatch) {
+    pub fn returned(&mut self, batch: WaitingUrls) {
         assert!(self.reading && self.head.len() == 0, "a block came back to a head that still has URLs");
         self.reading = false;
         self.head = Fifo::from(batch);
     }
 
     /// Takes the tail out of memory, to be written as a block.
-    pub fn take_tail(&mut self) -> UrlBatch {
+    pub fn take_tail(&mut self) -> WaitingUrls {
         std::mem::take(&mut self.tail)
     }
 
@@ -105,25 +105,25 @@ pub enum Refill {
 /// Entries of a batch, taken from the front.
 #[derive(Debug, Default)]
 pub struct Fifo {
-    batch: UrlBatch,
+    batch: WaitingUrls,
     taken_bytes: usize,
     taken: usize,
 }
 
 impl Fifo {
     /// Adds a URL at the end.
-    pub fn push(&mut self, depth: u16, url: &str) {
+    pub fn push(&mut self, ticket: Ticket, url: &str) {
         if self.taken_bytes >= TAKEN_BYTES_MAX && self.taken_bytes >= self.batch.as_bytes().len() / 2 {
             self.forget_taken();
         }
-        self.batch.push(depth, url);
+        self.batch.push(ticket, url);
     }
 
     /// Takes the oldest URL.
-    pub fn pop(&mut self) -> Option<(u16, String)> {
-        let (depth, url) = self.batch.entry_at(self.taken_bytes)?;
-        let found = (depth, url.to_owned());
-        self.taken_bytes += UrlBatch::entry_bytes(url);
+    pub fn pop(&mut self) -> Option<(Ticket, String)> {
+        let (ticket, url) = self.batch.entry_at(self.taken_bytes)?;
+        let found = (ticket, url.to_owned());
+        self.taken_bytes += WaitingUrls::entry_bytes(url);
         self.taken += 1;
         if self.len() == 0 {
             // Frees the memory, too: most hosts are idle most of the time.
@@ -134,10 +134,10 @@ impl Fifo {
 
     /// Frees the memory of what was taken; a queue that never runs empty would keep it all otherwise.
     fn forget_taken(&mut self) {
-        let mut left = UrlBatch::new();
-        while let Some((depth, url)) = self.batch.entry_at(self.taken_bytes) {
-            left.push(depth, url);
-            self.taken_bytes += UrlBatch::entry_bytes(url);
+        let mut left = WaitingUrls::default();
+        while let Some((ticket, url)) = self.batch.entry_at(self.taken_bytes) {
+            left.push(ticket, url);
+            self.taken_bytes += WaitingUrls::entry_bytes(url);
         }
         *self = Fifo::from(left);
     }
@@ -153,8 +153,8 @@ impl Fifo {
     }
 }
 
-impl From<UrlBatch> for Fifo {
-    fn from(batch: UrlBatch) -> Fifo {
+impl From<WaitingUrls> for Fifo {
+    fn from(batch: WaitingUrls) -> Fifo {
         Fifo { batch, taken_bytes: 0, taken: 0 }
     }
 }
@@ -168,14 +168,18 @@ mod tests {
     use crate::lab::Rng;
     use crate::spool::{ReadFor, Spool, SpoolOp};
 
+    fn ticket(number: u64) -> Ticket {
+        Ticket { number, depth: (number % 9) as u16 }
+    }
+
     /// A calendar that links to its next day: one in, one out, never empty.
     #[test]
     fn a_queue_that_never_runs_empty_does_not_grow() {
         let mut fifo = Fifo::default();
-        (0..10).for_each(|number| fifo.push(0, &format!("http://h.test/{number}")));
+        (0..10).for_each(|number| fifo.push(ticket(number), &format!("http://h.test/{number}")));
         for number in 10..100_000 {
-            assert_eq!(fifo.pop(), Some((0, format!("http://h.test/{}", number - 10))));
-            fifo.push(0, &format!("http://h.test/{number}"));
+            assert_eq!(fifo.pop(), Some((ticket(number - 10), format!("http://h.test/{}", number - 10))));
+            fifo.push(ticket(number), &format!("http://h.test/{number}"));
             assert!(fifo.batch.as_bytes().len() < 2 * TAKEN_BYTES_MAX);
         }
         assert_eq!(fifo.len(), 10);
@@ -191,7 +195,7 @@ mod tests {
             for step in 0..3_000 {
                 match rng.below(10) {
                     0..=4 => {
-                        queue.push((pushed % 9) as u16, &format!("http://h.test/{pushed}"), 4);
+                        queue.push(ticket(pushed), &format!("http://h.test/{pushed}"), 4);
                         pushed += 1;
                     }
                     5 if queue.tail_bytes() > 0 => {
@@ -211,12 +215,11 @@ mod tests {
                                 }
                                 let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
                                 assert!(spool.finished_read(block).is_some());
-                                queue.returned(UrlBatch::from_bytes(bytes).unwrap());
+                                queue.returned(WaitingUrls::from_bytes(bytes).unwrap());
                                 queue.pop()
                             }
                         });
-                        let expected =
-                            (popped < pushed).then(|| ((popped % 9) as u16, format!("http://h.test/{popped}")));
+                        let expected = (popped < pushed).then(|| (ticket(popped), format!("http://h.test/{popped}")));
                         assert_eq!(found, expected, "seed {seed} step {step}");
                         popped += u64::from(found.is_some());
                     }

@@ -84,11 +84,11 @@ impl Resolution {
     ) -> Option<GivenUp> {
         let given_up = |failure, until| Some(GivenUp { failure, until });
         match outcome {
-            Outcome::Resolved { addrs, ttl } if !addrs.is_empty() => {
+            Outcome::Resolved { addrs, ttl, is_half } if !addrs.is_empty() => {
                 let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
                 let before = self.take_answer();
                 let known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());
-                self.dns = Dns::Known(known.of_both(both_families));
+                self.dns = Dns::Known(known.of_both(both_families && !is_half));
                 self.attempts = 0;
                 None
             }

@@ -154,7 +154,12 @@ impl Frontier {
             }
         }
         let host = &mut self.hosts[id];
+        let before = host.pace.crawl_delay();
         host.obey_crawl_delay(&self.settings.politeness);
+        if host.pace.crawl_delay() != before {
+            self.note_rest(id);
+        }
+        let host = &mut self.hosts[id];
         if matches!(host.state(), State::Idle | State::Waiting(_)) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);

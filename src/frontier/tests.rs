@@ -42,7 +42,7 @@ impl Bed {
     }
 
     fn offer(&mut self, url: &str) {
-        self.frontier.offer(self.now, &Url::parse(url).expect("a URL"), 0, &mut self.spool);
+        self.frontier.offer(self.now, &Url::parse(url).expect("a URL"), Ticket::default(), &mut self.spool);
     }
 
     /// Runs until nothing is left to do, `jobs_max` jobs were done, or `seconds` have passed.
@@ -56,7 +56,7 @@ impl Bed {
                     }
                     SpoolOp::Read { block } => {
                         let bytes = self.disk.remove(&(block.file, block.offset)).expect("a block");
-                        let batch = UrlBatch::from_bytes(bytes).expect("URLs");
+                        let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                         match self.spool.finished_read(block) {
                             Some(ReadFor::Host(id)) => self.frontier.returned(self.now, id, batch),
                             Some(ReadFor::Outside) => self.frontier.returned_outside(batch),
@@ -96,9 +96,11 @@ impl Bed {
 /// One address; no robots.txt; pages without links.
 fn well(job: &FetchJob) -> Outcome {
     match job.kind {
-        JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::from_secs(300) }
-        }
+        JobKind::Resolve => Outcome::Resolved {
+            addrs: vec![IpAddr::from([192, 0, 2, 1])],
+            ttl: Duration::from_secs(300),
+            is_half: false,
+        },
         JobKind::Robots => status(404),
         JobKind::Page => status(200),
     }
@@ -127,7 +129,9 @@ fn names_that_live_for_no_time_are_fetched_all_the_same() {
     let mut bed = Bed::new(|_| ());
     (0..3).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
     bed.run(HOUR, 1_000, &mut |job| match job.kind {
-        JobKind::Resolve => Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::ZERO },
+        JobKind::Resolve => {
+            Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::ZERO, is_half: false }
+        }
         _ => well(job),
     });
     assert_eq!(bed.count(JobKind::Page), 3, "{} jobs", bed.jobs.len());
@@ -139,9 +143,11 @@ fn a_long_row_of_hosts_resolves_no_name_in_vain() {
     let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
     (0..5_000).for_each(|number| bed.offer(&format!("http://h{number}.test/")));
     bed.run(HOUR, 20_000, &mut |job| match job.kind {
-        JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::from_millis(1_100) }
-        }
+        JobKind::Resolve => Outcome::Resolved {
+            addrs: vec![IpAddr::from([192, 0, 2, 1])],
+            ttl: Duration::from_millis(1_100),
+            is_half: false,
+        },
         _ => well(job),
     });
     assert_eq!(bed.count(JobKind::Page), 5_000, "{} names were asked for", bed.count(JobKind::Resolve));

@@ -6,6 +6,7 @@
 use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::host::State;
 use super::origin::Verdict;
+use super::waiting::WaitingUrls;
 use super::{Frontier, STEPS_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::GivenUp;
@@ -13,7 +14,7 @@ use crate::politeness::ledger::HOLD_SLACK;
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::Url;
 
 /// What a host can do now.
 enum Next {
@@ -63,11 +64,11 @@ impl Frontier {
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
             let Some(origin) = host.origin_of(&entry.url) else {
-                self.settle(entry.url, Failure::RobotsUnreachable);
+                self.settle(entry, Failure::RobotsUnreachable);
                 continue;
             };
             match host.origins[origin].verdict(&entry.url, now) {
-                Verdict::Settle(failure) => self.settle(entry.url, failure),
+                Verdict::Settle(failure) => self.settle(entry, failure),
                 Verdict::Wait(at) => {
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
                     if entry.attempt > 0 {
@@ -76,7 +77,7 @@ impl Frontier {
                         self.memory.changed(before, host.backlog.ram_bytes());
                         continue;
                     }
-                    if let Some(bytes) = host.origins[origin].park(entry.depth, &entry.url, self.memory.has_room()) {
+                    if let Some(bytes) = host.origins[origin].park(entry.ticket, &entry.url, self.memory.has_room()) {
                         self.memory.grew(bytes);
                         continue;
                     }
@@ -134,10 +135,10 @@ impl Frontier {
             match origin.waits_until(now) {
                 Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
                 None => {
-                    if let Some((depth, text)) = origin.unpark() {
-                        self.memory.shrank(UrlBatch::entry_bytes(&text) as u64);
+                    if let Some((ticket, text)) = origin.unpark() {
+                        self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.set_current(QueuedUrl { url, depth, attempt: 0 });
+                            host.backlog.set_current(QueuedUrl { url, ticket, attempt: 0 });
                             return Next::Current;
                         }
                         self.queued -= 1;
@@ -169,7 +170,7 @@ impl Frontier {
         match self.choose_url(id, now) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
-                    self.settle(entry.url, given_up.failure);
+                    self.settle(entry, given_up.failure);
                 }
                 true
             }
@@ -194,7 +195,7 @@ impl Frontier {
     }
 
     fn page_job(&mut self, id: HostId, entry: QueuedUrl, now: Instant) -> Option<FetchJob> {
-        let (url, depth, attempt) = (entry.url.clone(), entry.depth, entry.attempt);
+        let (url, ticket, attempt) = (entry.url.clone(), entry.ticket, entry.attempt);
         self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
@@ -204,7 +205,7 @@ impl Frontier {
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();
             }
-            return Some(FetchJob { depth, attempt, ..job });
+            return Some(FetchJob { number: ticket.number, depth: ticket.depth, attempt, ..job });
         }
         Some(job)
     }
@@ -284,6 +285,7 @@ impl Frontier {
             addr,
             both_families: false,
             others: Vec::new(),
+            number: 0,
             depth: 0,
             attempt: 0,
             deadline,

@@ -1,82 +1,261 @@
-//! The journal of one shard: facts gather, blocks go out. From it alone a crawl is resumed.
+//! The journal: URLs for other shards, kept until these say that they have them on their disks.
 //!
-//! Decides: one append-only file of blocks ([`super::block`]); a block is written when it is large or old. What waits is
-//! what was accepted and is not over: neither the queue nor the visited set is saved.
-//! Invariants: what is noted first is not in a later block than what is noted afterwards.
-//! Leaves to others: when the file is synced, and where it lies.
+//! Decides: batches go to files of [`FILE_BYTES`]; a file goes when everything in it is acknowledged. So it holds what is on its
+//! way and no more, however often a crawl is broken off: what an earlier run left is sent again and not written again.
+//! The payload of a block is a row of entries, with numbers as in [`super::number`]: shard, 0, number of the batch, length,
+//! URLs as [`UrlBatch`]; or shard, 1, number up to which all are acknowledged.
+//! Invariants: the numbers of a shard's batches grow from entry to entry.
+//! Limits: `journal.bytes_max` is the shard's to keep: nothing is fetched while [`Journal::bytes`] is above it.
 
 use std::collections::VecDeque;
 
-use super::block::{Entries, Packer};
-use crate::time::{Duration, Instant};
+use super::{BLOCK_BYTES, number};
+use crate::url::UrlBatch;
 
-/// What gathers for the next block.
+/// What is on its way to other shards.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// Blocks that are large enough and not yet taken.
-    full: VecDeque<Entries>,
-    entries: Entries,
-    since: Option<Instant>,
-    packer: Packer,
+    /// Files that are kept, in the order of their numbers.
+    files: VecDeque<File>,
+    next_file: u32,
+    /// No file of this run has a lower number: what an earlier run left is not written to.
+    first_file: u32,
+    /// By shard: all batches up to this are acknowledged.
+    acknowledged: Vec<u64>,
+    /// Of these, what is not written down yet.
+    unwritten: Vec<u16>,
+    /// Entries that make a block, and those that do not yet.
+    full: VecDeque<Payload>,
+    open: Payload,
+}
+
+/// Entries for a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Payload {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// How many they are.
+    pub entries: u32,
+    /// The last batch among them to each shard.
+    last: Vec<(u16, u64)>,
+}
+
+#[derive(Debug)]
+struct File {
+    number: u32,
+    bytes: u64,
+    /// By shard: the last batch in it.
+    last: Vec<u64>,
+}
+
+/// One entry of a journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum JournalEntry {
+    /// URLs for a shard.
+    Batch {
+        /// The shard.
+        to: u16,
+        /// The number of the batch.
+        number: u64,
+        /// The URLs.
+        urls: UrlBatch,
+    },
+    /// A shard has all batches up to this.
+    Acknowledged {
+        /// The shard.
+        to: u16,
+        /// The last of them.
+        number: u64,
+    },
 }
 
 impl Journal {
-    /// Where the next facts go.
-    pub fn entries(&mut self, now: Instant) -> &mut Entries {
-        if self.entries.bytes() >= BLOCK_BYTES {
-            self.full.push_back(std::mem::take(&mut self.entries));
-            self.since = None;
-        }
-        self.since.get_or_insert(now);
-        &mut self.entries
+    /// Nothing is on its way; `next_file` is a number that no file has.
+    pub fn new(shards: u16, next_file: u32) -> Journal {
+        let acknowledged = vec![0; usize::from(shards)];
+        Journal { next_file, first_file: next_file, acknowledged, ..Journal::default() }
     }
 
-    /// The next block as bytes, when it is large or old enough, or anything at all with `force`. There may be more.
-    pub fn take_block(&mut self, now: Instant, force: bool) -> Option<Vec<u8>> {
-        if let Some(full) = self.full.pop_front() {
-            return Some(self.packer.block(&full));
+    /// A file that an earlier run left, with the last batch in it to each shard.
+    pub fn found(&mut self, number: u32, bytes: u64, last: Vec<u64>) {
+        self.next_file = self.next_file.max(number + 1);
+        self.first_file = self.first_file.max(number + 1);
+        self.files.push_back(File { number, bytes, last });
+    }
+
+    /// Adds a batch, unless it is acknowledged already.
+    pub fn push(&mut self, to: u16, number: u64, urls: &UrlBatch) {
+        if self.is_acknowledged(to, number) {
+            return;
         }
-        let since = self.since?;
-        if !force && self.entries.bytes() < BLOCK_BYTES && now.since(since) < BLOCK_AGE {
+        for field in [u64::from(to), 0, number, urls.as_bytes().len() as u64] {
+            number::put(&mut self.open.bytes, field);
+        }
+        self.open.bytes.extend_from_slice(urls.as_bytes());
+        self.open.entries += 1;
+        self.open.last.push((to, number));
+        if self.open.bytes.len() >= BLOCK_BYTES {
+            self.full.push_back(std::mem::take(&mut self.open));
+        }
+    }
+
+    /// Shard `to` has all batches up to `number`.
+    pub fn acknowledge(&mut self, to: u16, number: u64) {
+        let known = &mut self.acknowledged[usize::from(to)];
+        if number > *known {
+            *known = number;
+            if !self.unwritten.contains(&to) {
+                self.unwritten.push(to);
+            }
+        }
+    }
+
+    /// Whether shard `to` has a batch.
+    pub fn is_acknowledged(&self, to: u16, number: u64) -> bool {
+        number <= self.acknowledged[usize::from(to)]
+    }
+
+    /// Whether no entry waits for a block.
+    pub fn is_empty(&self) -> bool {
+        self.full.is_empty() && self.open.entries == 0
+    }
+
+    /// Takes what the next block holds, when it is large, or anything with `all`. Acknowledgements go along with batches: alone they
+    /// are not worth a block.
+    pub fn take_payload(&mut self, all: bool) -> Option<Payload> {
+        if let Some(full) = self.full.pop_front() {
+            return Some(full);
+        }
+        if !all || self.open.entries == 0 {
             return None;
         }
-        self.since = None;
-        let block = self.packer.block(&self.entries);
-        self.entries.clear();
-        Some(block)
+        let mut payload = std::mem::take(&mut self.open);
+        for to in self.unwritten.drain(..) {
+            for field in [u64::from(to), 1, self.acknowledged[usize::from(to)]] {
+                number::put(&mut payload.bytes, field);
+            }
+            payload.entries += 1;
+        }
+        Some(payload)
     }
 
-    /// When the open block must be written.
-    pub fn next_due(&self) -> Option<Instant> {
-        if self.full.is_empty() { self.since.map(|since| since + BLOCK_AGE) } else { Some(Instant::ZERO) }
+    /// A block of so many bytes with `payload` is to be written: to which file, and where.
+    pub fn place(&mut self, payload: &Payload, block_bytes: u64) -> (u32, u64) {
+        if self.files.back().is_none_or(|file| file.bytes >= FILE_BYTES || file.number < self.first_file) {
+            self.files.push_back(File { number: self.next_file, bytes: 0, last: vec![0; self.acknowledged.len()] });
+            self.next_file += 1;
+        }
+        let Some(file) = self.files.back_mut() else { unreachable!("one was just added") };
+        let position = file.bytes;
+        file.bytes += block_bytes;
+        for (to, number) in &payload.last {
+            file.last[usize::from(*to)] = *number;
+        }
+        (file.number, position)
+    }
+
+    /// The number of a file of which everything is acknowledged; it is no longer counted, and is to be deleted. The newest stays
+    /// while it is short: a new file for each commit would cost more than it is worth.
+    pub fn take_done(&mut self) -> Option<u32> {
+        let newest = self.files.back()?.number;
+        let is_done = |file: &File| {
+            (file.number != newest || file.number < self.first_file || file.bytes >= SHORT_FILE_BYTES)
+                && file.last.iter().zip(&self.acknowledged).all(|(last, acknowledged)| last <= acknowledged)
+        };
+        let at = self.files.iter().position(is_done)?;
+        self.files.remove(at).map(|file| file.number)
+    }
+
+    /// Bytes in files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
-const BLOCK_BYTES: usize = 256 * 1024;
-const BLOCK_AGE: Duration = Duration::from_secs(1);
+/// The entries of a payload; `None` when it is none. Shards are below `shards`.
+pub fn entries(mut payload: &[u8], shards: u16) -> Option<Vec<JournalEntry>> {
+    let bytes = &mut payload;
+    let mut entries = Vec::new();
+    while !bytes.is_empty() {
+        let to = u16::try_from(number::take(bytes)?).ok().filter(|to| *to < shards)?;
+        entries.push(match (number::take(bytes)?, number::take(bytes)?) {
+            (0, number) => {
+                let length = number::take(bytes)?;
+                let urls = UrlBatch::from_bytes(number::take_bytes(bytes, length)?.to_vec())?;
+                JournalEntry::Batch { to, number, urls }
+            }
+            (1, number) => JournalEntry::Acknowledged { to, number },
+            _ => return None,
+        });
+    }
+    Some(entries)
+}
+
+/// A file is full at this length.
+const FILE_BYTES: u64 = 16 << 20;
+/// The newest file is kept below this, although nothing in it is needed.
+const SHORT_FILE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::{PAYLOAD_BYTES_MAX, blocks};
     use super::*;
 
-    /// Whatever comes in one turn of the loop, every block can be read back.
+    fn batch(text: &str) -> UrlBatch {
+        let mut batch = UrlBatch::new();
+        assert!(batch.push(1, text));
+        batch
+    }
+
     #[test]
-    fn no_block_is_too_long_to_be_read() {
-        let mut journal = Journal::default();
-        let text = format!("http://a.test/{}", "x".repeat(1_000));
-        let urls = 2 * PAYLOAD_BYTES_MAX / 1_000;
-        for number in 0..urls as u64 {
-            journal.entries(Instant::ZERO).accepted.push(0, &text);
-            journal.entries(Instant::ZERO).over.push(number);
-        }
-        let mut file = Vec::new();
-        while let Some(block) = journal.take_block(Instant::ZERO, true) {
-            file.extend(block);
-        }
-        let read: Vec<Entries> = blocks(&file).map(|(entries, _)| entries).collect();
-        assert_eq!(read.iter().map(|entries| entries.accepted.len()).sum::<usize>(), urls);
-        assert_eq!(read.iter().map(|entries| entries.over.len()).sum::<usize>(), urls);
-        assert_eq!(journal.next_due(), None);
+    fn there_and_back() {
+        let mut journal = Journal::new(4, 0);
+        assert_eq!(journal.take_payload(true), None);
+        journal.acknowledge(2, 9);
+        assert_eq!(journal.take_payload(true), None, "an acknowledgement is not worth a block");
+        journal.push(2, 9, &batch("http://acknowledged.test/"));
+        journal.push(2, 10, &batch("http://a.test/"));
+        journal.push(3, 1, &batch("http://b.test/"));
+        assert_eq!(journal.take_payload(false), None, "they are not many");
+        let Payload { bytes: payload, entries: count, .. } = journal.take_payload(true).expect("two batches");
+        let expected = vec![
+            JournalEntry::Batch { to: 2, number: 10, urls: batch("http://a.test/") },
+            JournalEntry::Batch { to: 3, number: 1, urls: batch("http://b.test/") },
+            JournalEntry::Acknowledged { to: 2, number: 9 },
+        ];
+        assert_eq!((entries(&payload, 4), count), (Some(expected), 3));
+        assert_eq!(entries(&payload, 3), None, "a shard that there is not");
+        assert!((1..payload.len()).filter(|cut| entries(&payload[..*cut], 4).is_some()).count() <= 2);
+    }
+
+    #[test]
+    fn files_go_when_all_in_them_is_acknowledged() {
+        let mut journal = Journal::new(3, 5);
+        let write = |journal: &mut Journal, to, number, bytes| {
+            journal.push(to, number, &batch("http://a.test/"));
+            let payload = journal.take_payload(true).expect("a batch");
+            journal.place(&payload, bytes)
+        };
+        assert_eq!(write(&mut journal, 1, 1, 100), (5, 0));
+        assert_eq!(write(&mut journal, 2, 1, FILE_BYTES), (5, 100));
+        assert_eq!(write(&mut journal, 1, 2, 10), (6, 0));
+        journal.acknowledge(1, 2);
+        assert_eq!(journal.take_done(), None, "another shard has not got its batch");
+        assert_eq!(journal.bytes(), FILE_BYTES + 110);
+        journal.acknowledge(2, 1);
+        assert_eq!((journal.take_done(), journal.take_done()), (Some(5), None), "the newest is written on");
+        assert_eq!((journal.bytes(), write(&mut journal, 1, 3, 10)), (10, (6, 10)));
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_goes_when_it_is_acknowledged_now() {
+        let mut journal = Journal::new(2, 0);
+        journal.found(3, 1_000, vec![0, 7]);
+        journal.push(1, 8, &batch("http://a.test/"));
+        let payload = journal.take_payload(true).expect("a batch");
+        assert_eq!(journal.place(&payload, 10), (4, 0), "no file of another run is written to");
+        journal.acknowledge(1, 6);
+        assert_eq!(journal.take_done(), None);
+        journal.acknowledge(1, 7);
+        assert_eq!((journal.take_done(), journal.bytes()), (Some(3), 10));
     }
 }

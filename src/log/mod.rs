@@ -1,17 +1,318 @@
-//! What a shard writes down to go on after its end: the journal, its bytes, and how it is read back.
+//! What a shard writes down to go on after its end: the URL log, the log of ends, and the journal.
 //!
-//! Decides: formats and the reading of them; pure, so that the simulator writes and reads the same bytes.
-//! Leaves to others: files (`disk`), what an entry means (`shard`).
+//! Decides: formats and the reading of them; pure, so that the simulator writes and reads the same bytes. Three files, because
+//! each must be on the disk before the next one says so: a page's links, for its own shard (`urls`) and for others
+//! (`journal`), before the word that it is over (`ends`). The first two are kept as long as the crawl; the journal is as long as
+//! what is on its way.
+//! Invariants: what is noted first is not in a later block of its file than what is noted afterwards; URLs and ends are
+//! numbered without gaps.
+//! Limits: a block is closed at [`BLOCK_BYTES`]; so is one that waits for a commit.
+//! Leaves to others: when files are written and synced (`shard`), and where they lie (`disk`), what an entry means (`shard`).
 
-pub mod block;
+mod block;
+mod ends;
 mod journal;
+mod number;
+mod reader;
 mod replay;
+mod urls;
 
-pub use block::{Entries, Packer};
-pub use journal::Journal;
-pub use replay::{Replay, ReplayStep};
+pub use block::{LogKind, Owner};
+pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
+pub use journal::{Journal, JournalEntry};
+pub use reader::LogReader;
+pub use replay::{Found, Replay, ReplayStep};
+pub use urls::UrlEntries;
 
-/// The block that says that everything found for other shards has arrived: written when all of them have ended well.
-pub fn handed_over_block() -> Vec<u8> {
-    Packer::default().block(&Entries { handed_over: true, ..Entries::default() })
+use std::collections::VecDeque;
+
+use crate::url::UrlBatch;
+use block::{BlockHead, Packer};
+
+/// A file of a shard's logs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LogFile {
+    /// How URLs ended.
+    Ends,
+    /// Which URLs there are.
+    Urls,
+    /// What is on its way to other shards: one of several files.
+    Journal(u32),
+}
+
+impl LogFile {
+    /// What its blocks hold.
+    pub fn kind(self) -> LogKind {
+        match self {
+            LogFile::Ends => LogKind::Ends,
+            LogFile::Urls => LogKind::Urls,
+            LogFile::Journal(_) => LogKind::Journal,
+        }
+    }
+
+    /// Its number, if it is one of the journal's.
+    pub fn journal(self) -> Option<u32> {
+        if let LogFile::Journal(number) = self { Some(number) } else { None }
+    }
+}
+
+impl std::fmt::Display for LogFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LogFile::Ends => f.write_str("ends"),
+            LogFile::Urls => f.write_str("urls"),
+            LogFile::Journal(number) => write!(f, "journal/{number}"),
+        }
+    }
+}
+
+/// Bytes for a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Append {
+    /// The file.
+    pub file: LogFile,
+    /// Where its whole blocks end.
+    pub position: u64,
+    /// Whole blocks.
+    pub bytes: Vec<u8>,
+}
+
+/// What a shard writes down.
+#[derive(Debug)]
+pub struct Log {
+    owner: Owner,
+    packer: Packer,
+    urls: UrlEntries,
+    full_urls: VecDeque<UrlEntries>,
+    /// The number of the next URL, of the first in the next block, and where the file goes on.
+    next_url: u64,
+    next_block_url: u64,
+    urls_bytes: u64,
+    ends: EndEntries,
+    /// Ends that make a block; the first so many are frozen.
+    full_ends: VecDeque<EndEntries>,
+    frozen: usize,
+    /// The number of the next end that is written, and where the file goes on.
+    next_end: u64,
+    ends_bytes: u64,
+    journal: Journal,
+}
+
+impl Log {
+    /// The empty logs of `owner` in a crawl of `shards` shards; no file of the journal has `next_journal` or a higher number.
+    pub fn new(owner: Owner, shards: u16, next_journal: u32) -> Log {
+        Log {
+            owner,
+            packer: Packer::default(),
+            urls: UrlEntries::default(),
+            full_urls: VecDeque::new(),
+            next_url: 0,
+            next_block_url: 0,
+            urls_bytes: 0,
+            ends: EndEntries::default(),
+            full_ends: VecDeque::new(),
+            frozen: 0,
+            next_end: 0,
+            ends_bytes: 0,
+            journal: Journal::new(shards, next_journal),
+        }
+    }
+
+    /// Goes on behind what an earlier run has left.
+    pub fn take_up(&mut self, found: &Found) {
+        (self.next_url, self.next_block_url, self.next_end) = (found.next_url, found.next_url, found.next_end);
+        let end = |file| found.ends.get(&file).copied().unwrap_or_default();
+        (self.urls_bytes, self.ends_bytes) = (end(LogFile::Urls), end(LogFile::Ends));
+        for (number, bytes, last) in &found.journal {
+            self.journal.found(*number, *bytes, last.clone());
+        }
+    }
+
+    /// A URL is accepted; its number.
+    pub fn accept(&mut self, depth: u16, url: &str) -> u64 {
+        self.urls.accepted.push(depth, url);
+        self.close_urls(BLOCK_BYTES);
+        self.next_url += 1;
+        self.next_url - 1
+    }
+
+    /// A URL finds no room.
+    pub fn set_aside(&mut self, depth: u16, url: &str) {
+        self.urls.aside.push(depth, url);
+        self.close_urls(BLOCK_BYTES);
+    }
+
+    /// A batch is on its way to shard `to`.
+    pub fn send(&mut self, to: u16, number: u64, urls: &UrlBatch) {
+        self.journal.push(to, number, urls);
+    }
+
+    /// Whether shard `to` has said that it has a batch.
+    pub fn is_acknowledged(&self, to: u16, number: u64) -> bool {
+        self.journal.is_acknowledged(to, number)
+    }
+
+    /// Shard `to` has all batches up to `number` on its disk.
+    pub fn acknowledge(&mut self, to: u16, number: u64) {
+        self.journal.acknowledge(to, number);
+    }
+
+    /// A URL is over.
+    pub fn end(&mut self, end: End) {
+        self.ends.ends.push(end);
+        self.close_ends(BLOCK_BYTES);
+    }
+
+    /// A host has asked for something.
+    pub fn note_host(&mut self, note: HostNote) {
+        self.ends.hosts.push(note);
+        self.close_ends(BLOCK_BYTES);
+    }
+
+    /// Whether there is anything that is not handed out.
+    pub fn is_empty(&self) -> bool {
+        let urls = self.urls.bytes() == 0 && self.full_urls.is_empty();
+        urls && self.journal.is_empty() && self.ends.is_empty() && self.full_ends.is_empty()
+    }
+
+    /// The next block of URLs or of the journal, when it is large, or any with `all`. There may be more.
+    pub fn take_append(&mut self, all: bool) -> Option<Append> {
+        if all {
+            self.close_urls(1);
+        }
+        if let Some(urls) = self.full_urls.pop_front() {
+            let count = urls.accepted.len() as u32;
+            let head = self.head(LogKind::Urls, self.next_block_url, count, self.next_end);
+            self.next_block_url += u64::from(count);
+            let bytes = self.packer.block(&head, &urls.to_payload());
+            let position = self.urls_bytes;
+            self.urls_bytes += bytes.len() as u64;
+            return Some(Append { file: LogFile::Urls, position, bytes });
+        }
+        let payload = self.journal.take_payload(all)?;
+        let head = self.head(LogKind::Journal, 0, payload.entries, self.next_url);
+        let bytes = self.packer.block(&head, &payload.bytes);
+        let (file, position) = self.journal.place(&payload, bytes.len() as u64);
+        Some(Append { file: LogFile::Journal(file), position, bytes })
+    }
+
+    /// What is over now may be written as soon as all that was noted before is on the disk.
+    pub fn freeze_ends(&mut self) {
+        self.close_ends(1);
+        self.frozen = self.full_ends.len();
+    }
+
+    /// The next block of frozen ends.
+    pub fn take_ends(&mut self) -> Option<Append> {
+        self.frozen = self.frozen.checked_sub(1)?;
+        let ends = self.full_ends.pop_front()?;
+        let count = ends.ends.len() as u32;
+        let head = self.head(LogKind::Ends, self.next_end, count, self.next_url);
+        self.next_end += u64::from(count);
+        let bytes = self.packer.block(&head, &ends.to_payload());
+        let position = self.ends_bytes;
+        self.ends_bytes += bytes.len() as u64;
+        Some(Append { file: LogFile::Ends, position, bytes })
+    }
+
+    /// A file of the journal that is to be deleted: other shards have what is in it.
+    pub fn take_done(&mut self) -> Option<LogFile> {
+        self.journal.take_done().map(LogFile::Journal)
+    }
+
+    /// Bytes of the journal.
+    pub fn journal_bytes(&self) -> u64 {
+        self.journal.bytes()
+    }
+
+    fn head(&self, kind: LogKind, first: u64, count: u32, mark: u64) -> BlockHead {
+        BlockHead { kind, owner: self.owner, first, count, mark }
+    }
+
+    fn close_urls(&mut self, bytes: usize) {
+        if self.urls.bytes() >= bytes {
+            self.full_urls.push_back(std::mem::take(&mut self.urls));
+        }
+    }
+
+    fn close_ends(&mut self, bytes: usize) {
+        if self.ends.bytes() >= bytes {
+            self.full_ends.push_back(std::mem::take(&mut self.ends));
+        }
+    }
+}
+
+/// The ends in the bytes of a log; what is damaged is passed over.
+pub fn read_ends(bytes: &[u8]) -> impl Iterator<Item = End> {
+    payloads(bytes).filter_map(|payload| EndEntries::from_payload(&payload)).flat_map(|entries| entries.ends)
+}
+
+/// The URLs in the bytes of a log, block by block.
+pub fn read_urls(bytes: &[u8]) -> impl Iterator<Item = UrlEntries> {
+    payloads(bytes).filter_map(|payload| UrlEntries::from_payload(&payload))
+}
+
+/// The batches in the bytes of a file of a journal of so many shards: shard, number and URLs.
+pub fn read_journal(bytes: &[u8], shards: u16) -> impl Iterator<Item = (u16, u64, UrlBatch)> {
+    let entries = payloads(bytes).filter_map(move |payload| journal::entries(&payload, shards)).flatten();
+    entries.filter_map(|entry| match entry {
+        JournalEntry::Batch { to, number, urls } => Some((to, number, urls)),
+        JournalEntry::Acknowledged { .. } => None,
+    })
+}
+
+fn payloads(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let mut reader = LogReader::default();
+    reader.push(bytes);
+    let next = move || {
+        reader.next_block().or_else(|| {
+            reader.push(&[]);
+            reader.next_block()
+        })
+    };
+    std::iter::from_fn(next).map(|(_, payload)| payload)
+}
+
+/// A block is closed when it has so many bytes, before they are compressed.
+pub const BLOCK_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::block::{HEAD_BYTES, PAYLOAD_BYTES_MAX};
+    use super::*;
+
+    /// Whatever comes in one turn of the loop, every block can be read back.
+    #[test]
+    fn no_block_is_too_long_to_be_read() {
+        let mut log = Log::new(Owner { crawl: 1, shard: 0 }, 2, 0);
+        let text = format!("http://a.test/{}", "x".repeat(60_000));
+        let mut files = std::collections::BTreeMap::<LogFile, LogReader>::new();
+        let mut urls = UrlBatch::new();
+        urls.push(0, &text);
+        for number in 0..200_000 {
+            if number % 1_000 == 0 {
+                log.accept(0, &text);
+                log.send(1, 1 + number, &urls);
+            }
+            let place = Some(RecordPlace { segment: u32::MAX * (number % 2) as u32, offset: u64::MAX * (number % 2) });
+            let end =
+                End { url: number % 7, kind: EndKind::Fetched(999), tries: 255, is_duplicate: true, seconds: 0, place };
+            log.end(end);
+            while number % 50_000 == 0
+                && let Some(append) = log.take_append(false)
+            {
+                files.entry(append.file).or_default().push(&append.bytes);
+            }
+        }
+        log.freeze_ends();
+        while let Some(append) = log.take_append(true).or_else(|| log.take_ends()) {
+            assert!(append.bytes.len() < HEAD_BYTES + PAYLOAD_BYTES_MAX);
+            files.entry(append.file).or_default().push(&append.bytes);
+        }
+        let count = |file: LogFile| {
+            let mut reader = files.remove(&file).expect("a log");
+            std::iter::from_fn(|| reader.next_block()).map(|(head, _)| u64::from(head.count)).sum::<u64>()
+        };
+        assert_eq!([LogFile::Urls, LogFile::Ends, LogFile::Journal(0)].map(count), [200, 200_000, 200]);
+    }
 }

@@ -1,234 +1,440 @@
-//! Reading a journal back after the end of a run, as a stream of bytes.
+//! Taking up an earlier run: its logs, read back in one pass.
 //!
-//! Decides: three passes: for what is over, then for what was accepted (what is not over waits again), then for what
-//! was set aside or not handed over: it must not take the room of what was accepted. A block that is damaged is skipped:
-//! reading goes on at the next that is whole. Damaged bytes stay where they are; a block at the end that a crash cut short is
-//! torn, and is to be cut off.
-//! Invariants: each pass sees the same blocks in the same order.
-//! Limits: eight bytes of memory for each URL that is over, and one block, while the journal is read.
-//! Leaves to others: what is done with an entry (`shard`), reading and cutting the file (`disk`).
+//! Decides: first the log of ends, of which a bit for each URL is kept; then the URLs, each with the word whether it is over; then
+//! the journal. A URL whose record is lost is not over. What is missing is told in URLs: each log's blocks are numbered, and
+//! say how many entries the other log has.
+//! Invariants: every URL comes once, in the order of acceptance.
+//! Limits: a bit for each URL, notes on hosts as they come, and one block.
+//! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::block::{Entries, is_torn, next_start};
+use super::block::{BlockHead, LogKind, Owner};
+use super::journal::{self, JournalEntry};
+use super::reader::LogReader;
+use super::{EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use crate::url::UrlBatch;
 
-/// A journal on its way back.
-#[derive(Debug, Default)]
+/// An earlier run that is taken up.
+#[derive(Debug)]
 pub struct Replay {
-    pass: Pass,
-    /// Bytes read and not yet understood.
-    window: Vec<u8>,
-    /// Where the window begins in the file.
-    start: u64,
-    /// Bytes of the file that this pass was given.
-    read: u64,
-    over: HashSet<u64>,
-    /// What was found for other shards before this is in their journals.
-    handed_over_until: u64,
-    /// There is something for the third pass.
-    has_more: bool,
-    /// Where the last whole block ends, what is damaged before it, and how long the file is.
-    whole_end: u64,
-    damaged_bytes: u64,
-    file_bytes: u64,
-    /// What is behind the last whole block is the beginning of another one.
-    is_torn: bool,
+    owner: Owner,
+    shards: u16,
+    /// What is read now, and what comes after it.
+    file: Option<LogFile>,
+    next: VecDeque<LogFile>,
+    reader: LogReader,
+    over: Bits,
+    /// Bytes of each segment: a record behind its end is lost.
+    segments: BTreeMap<u32, u64>,
+    reopened: BTreeSet<u64>,
+    ends: Count,
+    urls: Count,
+    /// By shard, the last batch of the journal file that is read.
+    last: Vec<u64>,
+    found: Found,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Pass {
-    #[default]
-    Over,
-    Accepted,
-    Rest,
-    Done,
+/// What an earlier run has left, as far as it is read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    /// Where each log goes on.
+    pub ends: BTreeMap<LogFile, u64>,
+    /// Torn bytes at the end of a log, to be cut.
+    pub torn: Vec<(LogFile, u64)>,
+    /// Bytes that are damaged and stay, by log.
+    pub damaged: Vec<(LogFile, u64)>,
+    /// Accepted URLs that are missing.
+    pub urls_lost: u64,
+    /// Ends that are missing: their pages are fetched again.
+    pub ends_lost: u64,
+    /// URLs that are over and whose record is lost: they are asked for again.
+    pub records_lost: u64,
+    /// The number of the next URL, and of the next end.
+    pub next_url: u64,
+    /// The number of the next end.
+    pub next_end: u64,
+    /// Files of the journal, with the last batch in each to every shard.
+    pub journal: Vec<(u32, u64, Vec<u64>)>,
 }
 
-/// What a piece of a journal says.
+/// What a piece of a log says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ReplayStep {
-    /// These URLs were accepted.
-    Accepted(Entries),
-    /// Of these, what was set aside is looked at again; with `resend`, what was found for other shards is sent again.
-    Rest {
-        /// The block's content.
-        entries: Entries,
-        /// Whether that was not handed over.
-        resend: bool,
+pub enum ReplayStep<'a> {
+    /// A URL was accepted.
+    Url {
+        /// Its number.
+        number: u64,
+        /// The bits of its `Hops`.
+        depth: u16,
+        /// Its text.
+        text: &'a str,
+        /// Whether it needs no fetch any more.
+        is_over: bool,
+    },
+    /// These URLs found no room.
+    Aside(UrlBatch),
+    /// A host has asked for something.
+    Host(HostNote),
+    /// URLs for another shard, which may not have them.
+    Batch {
+        /// The shard.
+        to: u16,
+        /// The number of the batch.
+        number: u64,
+        /// The URLs.
+        urls: UrlBatch,
+    },
+    /// Another shard has all batches up to this.
+    Acknowledged {
+        /// The shard.
+        to: u16,
+        /// The last of them.
+        number: u64,
     },
 }
 
 impl Replay {
-    /// Takes the bytes of the file that follow those before, none at the file's end; gives what they say to `each`.
-    /// To be called until [`Replay::is_done`].
-    pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ReplayStep, &HashSet<u64>)) {
-        self.window.extend_from_slice(bytes);
-        self.read += bytes.len() as u64;
-        let is_at_end = bytes.is_empty();
-        let mut used = 0;
-        while let Some(rest) = self.window.get(used..).filter(|rest| !rest.is_empty()) {
-            if let Some((entries, length)) = Entries::from_block(rest) {
-                let begins = self.start + used as u64;
-                used += length;
-                self.block(entries, begins, begins + length as u64, each);
-            } else if is_torn(rest) && !is_at_end {
-                break;
-            } else {
-                // Behind what looks like a torn block there may be whole ones: a damaged length looks the same.
-                self.is_torn |= self.start + used as u64 == self.whole_end && is_torn(rest);
-                used += next_start(rest);
+    /// The logs of `owner` in a crawl of `shards` shards, with these files of a journal, in their order, and with segments of
+    /// so many bytes. One that is not there was taken away by somebody, and is not missed.
+    pub fn new(owner: Owner, shards: u16, journal_files: &[u32], segments: BTreeMap<u32, u64>) -> Replay {
+        let files = [LogFile::Ends, LogFile::Urls].into_iter();
+        let mut next: VecDeque<LogFile> =
+            files.chain(journal_files.iter().map(|file| LogFile::Journal(*file))).collect();
+        Replay {
+            owner,
+            shards,
+            file: next.pop_front(),
+            next,
+            reader: LogReader::default(),
+            over: Bits::default(),
+            segments,
+            reopened: BTreeSet::new(),
+            ends: Count::default(),
+            urls: Count::default(),
+            last: vec![0; usize::from(shards)],
+            found: Found::default(),
+        }
+    }
+
+    /// What is to be read next, and from where; `None` when everything is read.
+    pub fn next_read(&self) -> Option<(LogFile, u64)> {
+        self.file.map(|file| (file, self.reader.next_offset()))
+    }
+
+    /// Takes the bytes that [`Replay::next_read`] asked for, none at the file's end; gives what they say to `each`. An error says
+    /// that the file is not this shard's.
+    pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
+        let Some(file) = self.file else { panic!("a log came that nobody asked for") };
+        self.reader.push(bytes);
+        while let Some((head, payload)) = self.reader.next_block() {
+            let (kind, owner) = (file.kind(), self.owner);
+            if head.kind != kind || head.owner != owner {
+                let held = head.owner;
+                let what = if held.crawl != owner.crawl {
+                    "another crawl".to_owned()
+                } else {
+                    format!("shard {} ({:?})", held.shard, head.kind)
+                };
+                return Err(format!(
+                    "{file} holds a block of {what}: files were mixed up; put the right one in its place"
+                ));
+            }
+            if self.block(kind, head, &payload, each).is_none() {
+                self.reader.reject(payload.len() as u64);
             }
         }
-        self.window.drain(..used.min(self.window.len()));
-        self.start += used as u64;
-        if is_at_end {
-            self.next_pass();
+        if bytes.is_empty() {
+            self.end_of(file);
         }
+        Ok(())
     }
 
-    /// Whether everything is read.
-    pub fn is_done(&self) -> bool {
-        self.pass == Pass::Done
+    /// What was left, when everything is read; URLs that are to be asked for again, by their numbers.
+    pub fn finish(mut self) -> (Found, BTreeSet<u64>) {
+        self.found.urls_lost = self.urls.lost();
+        self.found.ends_lost = self.ends.lost();
+        (self.found.next_url, self.found.next_end) = (self.urls.next, self.ends.next);
+        self.found.records_lost = self.reopened.len() as u64;
+        (self.found, self.reopened)
     }
 
-    /// Where in the file the next bytes are to be read.
-    pub fn next_offset(&self) -> u64 {
-        self.read
-    }
-
-    /// Where the journal goes on: behind the last whole block, or behind what is damaged at the file's end.
-    pub fn end(&self) -> u64 {
-        self.file_bytes - self.torn_bytes()
-    }
-
-    /// Bytes of a torn block at the file's end, to be cut.
-    pub fn torn_bytes(&self) -> u64 {
-        if self.is_torn { self.file_bytes - self.whole_end } else { 0 }
-    }
-
-    /// Bytes that are no block and are not torn.
-    pub fn damaged_bytes(&self) -> u64 {
-        self.damaged_bytes
-    }
-
-    /// URLs that are over.
-    pub fn over(&self) -> u64 {
-        self.over.len() as u64
-    }
-
-    fn block(&mut self, entries: Entries, begins: u64, end: u64, each: &mut dyn FnMut(ReplayStep, &HashSet<u64>)) {
-        match self.pass {
-            Pass::Over => {
-                self.has_more |= !entries.aside.is_empty() || !entries.outgoing.is_empty();
-                self.over.extend(entries.over);
-                self.damaged_bytes += begins - self.whole_end;
-                self.whole_end = end;
-                self.is_torn = false;
-                if entries.handed_over {
-                    self.handed_over_until = end;
+    /// A block; `None` when its payload is not what its kind says.
+    fn block(
+        &mut self,
+        kind: LogKind,
+        head: BlockHead,
+        payload: &[u8],
+        each: &mut dyn FnMut(ReplayStep<'_>),
+    ) -> Option<()> {
+        match kind {
+            LogKind::Ends => {
+                let entries = EndEntries::from_payload(payload)?;
+                if entries.ends.iter().any(|end| end.url >= head.mark) {
+                    return None;
+                }
+                self.ends.block(head);
+                self.urls.at_least(head.mark);
+                for end in &entries.ends {
+                    let is_lost = end.place.is_some_and(|place| self.is_cut(place));
+                    if is_lost {
+                        self.reopened.insert(end.url);
+                    } else {
+                        self.reopened.remove(&end.url);
+                    }
+                    self.over.set(end.url, !is_lost && end.kind != EndKind::Reopened);
+                }
+                entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
+            }
+            LogKind::Urls => {
+                let entries = UrlEntries::from_payload(payload)?;
+                if entries.accepted.len() != head.count as usize {
+                    return None;
+                }
+                self.urls.block(head);
+                self.ends.at_least(head.mark);
+                for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
+                    each(ReplayStep::Url { number, depth, text, is_over: self.over.get(number) });
+                }
+                if !entries.aside.is_empty() {
+                    each(ReplayStep::Aside(entries.aside));
                 }
             }
-            Pass::Accepted => each(ReplayStep::Accepted(entries), &self.over),
-            Pass::Rest => each(ReplayStep::Rest { resend: end > self.handed_over_until, entries }, &self.over),
-            Pass::Done => {}
-        }
-    }
-
-    fn next_pass(&mut self) {
-        if self.pass == Pass::Over {
-            self.file_bytes = self.read;
-            if !self.is_torn {
-                self.damaged_bytes += self.file_bytes - self.whole_end;
+            LogKind::Journal => {
+                self.urls.at_least(head.mark);
+                for entry in journal::entries(payload, self.shards)? {
+                    each(match entry {
+                        JournalEntry::Batch { to, number, urls } => {
+                            self.last[usize::from(to)] = number;
+                            ReplayStep::Batch { to, number, urls }
+                        }
+                        JournalEntry::Acknowledged { to, number } => ReplayStep::Acknowledged { to, number },
+                    });
+                }
             }
         }
-        self.pass = match self.pass {
-            Pass::Over if self.whole_end == 0 => Pass::Done,
-            Pass::Over => Pass::Accepted,
-            Pass::Accepted if self.has_more => Pass::Rest,
-            _ => Pass::Done,
-        };
-        (self.start, self.read) = (0, 0);
-        self.window = Vec::new();
+        Some(())
+    }
+
+    fn is_cut(&self, place: RecordPlace) -> bool {
+        self.segments.get(&place.segment).is_some_and(|end| place.offset >= *end)
+    }
+
+    fn end_of(&mut self, file: LogFile) {
+        let reader = std::mem::take(&mut self.reader);
+        self.found.ends.insert(file, reader.end());
+        if reader.torn_bytes() > 0 {
+            self.found.torn.push((file, reader.torn_bytes()));
+        }
+        if reader.damaged_bytes() > 0 {
+            self.found.damaged.push((file, reader.damaged_bytes()));
+        }
+        if let LogFile::Journal(number) = file {
+            let last = std::mem::replace(&mut self.last, vec![0; usize::from(self.shards)]);
+            self.found.journal.push((number, reader.end(), last));
+        }
+        self.file = self.next.pop_front();
+    }
+}
+
+/// The entries of a log, by their numbers.
+#[derive(Debug, Default)]
+struct Count {
+    /// Entries that came.
+    came: u64,
+    /// Entries that there are, as far as is known.
+    next: u64,
+}
+
+impl Count {
+    fn block(&mut self, head: BlockHead) {
+        self.came += u64::from(head.count);
+        self.at_least(head.first + u64::from(head.count));
+    }
+
+    fn at_least(&mut self, count: u64) {
+        self.next = self.next.max(count);
+    }
+
+    fn lost(&self) -> u64 {
+        self.next.saturating_sub(self.came)
+    }
+}
+
+/// A bit for each URL.
+#[derive(Debug, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, number: u64, value: bool) {
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        if value { self.0[word] |= bit } else { self.0[word] &= !bit }
+    }
+
+    fn get(&self, number: u64) -> bool {
+        self.0.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{End, Log};
     use super::*;
-    use crate::log::{Packer, handed_over_block};
+    use crate::lab::Rng;
 
-    fn block(change: impl FnOnce(&mut Entries)) -> Vec<u8> {
-        let mut entries = Entries::default();
-        change(&mut entries);
-        Packer::default().block(&entries)
+    const OWNER: Owner = Owner { crawl: 7, shard: 1 };
+
+    /// Files by their names.
+    type Files = BTreeMap<LogFile, Vec<u8>>;
+
+    fn write(log: &mut Log, files: &mut Files) {
+        let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
+        log.freeze_ends();
+        appends.extend(std::iter::from_fn(|| log.take_ends()));
+        for append in appends {
+            let file = files.entry(append.file).or_default();
+            assert_eq!(append.position, file.len() as u64);
+            file.extend(append.bytes);
+        }
     }
 
-    /// What a journal says, read in pieces of so many bytes: the accepted URLs, and which of the rest is sent again; where
-    /// it goes on, what is torn and what is damaged.
-    fn replayed(file: &[u8], piece: usize) -> (Vec<String>, Vec<bool>, [u64; 3]) {
-        let (mut replay, mut accepted, mut resent) = (Replay::default(), Vec::new(), Vec::new());
-        for _ in 0..10_000 {
-            if replay.is_done() {
-                return (accepted, resent, [replay.end(), replay.torn_bytes(), replay.damaged_bytes()]);
+    fn end(url: u64, segment: u32, offset: u64) -> End {
+        let place = Some(RecordPlace { segment, offset });
+        End { url, kind: EndKind::Fetched(200), tries: 1, is_duplicate: false, seconds: 1_800_000_000, place }
+    }
+
+    /// Ten URLs in blocks of their own, of which the even ones are over, with records of 100 bytes; a batch for another shard.
+    fn written() -> Files {
+        let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
+        for number in 0..10 {
+            assert_eq!(log.accept(number as u16, &format!("http://a.test/{number}")), number);
+            if number % 2 == 0 {
+                log.end(end(number, 0, 100 * number));
             }
-            let at = replay.next_offset() as usize;
-            let bytes = &file[at..file.len().min(at + piece)];
-            replay.read(bytes, &mut |step, over| match step {
-                ReplayStep::Accepted(entries) => {
-                    assert!(over.len() <= 1);
-                    accepted.extend(entries.accepted.iter().map(|(_, text)| text.to_owned()));
+            let mut urls = UrlBatch::new();
+            urls.push(0, "http://b.test/");
+            log.send(2, number + 1, &urls);
+            write(&mut log, &mut files);
+        }
+        files
+    }
+
+    /// What is read: which URLs are over, which batches there are, and what was found.
+    fn read(files: &Files, segment_bytes: u64) -> Result<(BTreeMap<u64, bool>, Vec<u64>, Found), String> {
+        let journal: Vec<u32> = files.keys().filter_map(|file| file.journal()).collect();
+        let mut replay = Replay::new(OWNER, 3, &journal, BTreeMap::from([(0, segment_bytes)]));
+        let (mut urls, mut batches) = (BTreeMap::new(), Vec::new());
+        while let Some((file, at)) = replay.next_read() {
+            let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+            let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
+            replay.read(piece, &mut |step| match step {
+                ReplayStep::Url { number, depth, text, is_over } => {
+                    assert_eq!((u64::from(depth), text), (number, format!("http://a.test/{number}").as_str()));
+                    urls.insert(number, is_over);
                 }
-                ReplayStep::Rest { entries, resend } => resent.extend(entries.outgoing.iter().map(|_| resend)),
-            });
+                ReplayStep::Batch { to: 2, number, urls } if urls.len() == 1 => batches.push(number),
+                step => panic!("{step:?}"),
+            })?;
         }
-        panic!("a replay without end");
+        let (found, reopened) = replay.finish();
+        assert_eq!(found.records_lost, reopened.len() as u64);
+        Ok((urls, batches, found))
     }
 
     #[test]
-    fn pieces_do_not_matter_and_what_is_torn_is_told() {
-        let mut file = block(|entries| {
-            entries.accepted.push(0, "http://a.test/");
-            entries.outgoing.push(0, "http://b.test/");
-        });
-        file.extend(handed_over_block());
-        file.extend(block(|entries| {
-            entries.over.push(7);
-            entries.accepted.push(0, "http://a.test/x");
-            entries.outgoing.push(0, "http://b.test/x");
-        }));
-        let accepted = vec!["http://a.test/".to_owned(), "http://a.test/x".to_owned()];
-        let whole = file.len() as u64;
-        let torn = &file[..40].to_vec();
-        file.extend(torn);
-        for piece in [1, 7, 64, 1 << 20] {
-            let expected = (accepted.clone(), vec![false, true], [whole, 40, 0]);
-            assert_eq!(replayed(&file, piece), expected, "pieces of {piece}");
-        }
-        assert_eq!(replayed(&[], 1), (vec![], vec![], [0, 0, 0]));
-        assert_eq!(replayed(b"no journal", 3), (vec![], vec![], [10, 0, 10]));
-        assert_eq!(replayed(b"RC", 3), (vec![], vec![], [0, 2, 0]));
+    fn there_and_back() {
+        let files = written();
+        let (urls, batches, found) = read(&files, 1_000).expect("our own");
+        assert!(urls.iter().all(|(number, is_over)| *is_over == (number % 2 == 0)) && urls.len() == 10);
+        assert_eq!(batches, (1..=10).collect::<Vec<_>>());
+        let lengths = files.iter().map(|(file, bytes)| (*file, bytes.len() as u64)).collect();
+        let journal = vec![(0, files[&LogFile::Journal(0)].len() as u64, vec![0, 0, 10])];
+        assert_eq!(found, Found { ends: lengths, next_url: 10, next_end: 5, journal, ..Found::default() });
     }
 
-    /// Whatever byte of a journal is not what was written, all blocks but its own are read.
     #[test]
-    fn what_is_behind_a_damaged_block_is_read() {
-        let blocks: Vec<Vec<u8>> = (0..3)
-            .map(|number| block(|entries| assert!(entries.accepted.push(0, &format!("http://a.test/{number}")))))
-            .collect();
-        let file = blocks.concat();
-        for at in 0..file.len() {
-            let mut damaged = file.clone();
-            damaged[at] ^= 1 << (at % 8);
-            let ends = [blocks[0].len(), blocks[0].len() + blocks[1].len(), file.len()];
-            let hit = ends.iter().position(|end| at < *end).unwrap_or_default();
-            for piece in [5, 1 << 20] {
-                let (accepted, _, [end, torn, lost]) = replayed(&damaged, piece);
-                let expected = (0..3).filter(|number| *number != hit).map(|number| format!("http://a.test/{number}"));
-                assert_eq!(accepted, expected.collect::<Vec<_>>(), "byte {at}");
-                // At the end, a longer length looks as if the rest were missing.
-                assert_eq!((torn + lost, end + torn), (blocks[hit].len() as u64, file.len() as u64), "byte {at}");
-                assert!(hit == 2 || torn == 0, "byte {at}: nothing but the end is cut");
+    fn a_url_whose_record_is_lost_is_asked_for_again_until_it_is_there() {
+        let mut files = written();
+        let over = |files: &Files, bytes| {
+            let (urls, _, found) = read(files, bytes).expect("our own");
+            (
+                urls.into_iter().filter(|(_, is_over)| *is_over).map(|(number, _)| number).collect::<Vec<_>>(),
+                found.records_lost,
+            )
+        };
+        assert_eq!(over(&files, 350), (vec![0, 2], 3));
+        // The next run writes down that they are owed, and is broken off; its segment is another one.
+        let mut log = Log::new(OWNER, 3, 1);
+        log.take_up(&read(&files, 350).expect("our own").2);
+        for url in [4, 6, 8] {
+            log.end(End { kind: EndKind::Reopened, place: None, ..end(url, 0, 0) });
+        }
+        write(&mut log, &mut files);
+        assert_eq!(over(&files, 10_000), (vec![0, 2], 0), "whatever is behind the end now");
+        log.end(end(6, 1, 0));
+        write(&mut log, &mut files);
+        assert_eq!(over(&files, 350), (vec![0, 2, 6], 0));
+    }
+
+    #[test]
+    fn files_of_others_are_refused() {
+        let mut files = written();
+        for owner in [Owner { shard: 2, ..OWNER }, Owner { crawl: 8, ..OWNER }] {
+            let (mut log, mut others) = (Log::new(owner, 3, 0), Files::new());
+            log.accept(0, "http://c.test/");
+            write(&mut log, &mut others);
+            let mut mixed = files.clone();
+            mixed.insert(LogFile::Urls, others[&LogFile::Urls].clone());
+            assert!(read(&mixed, 1_000).is_err_and(|error| error.contains("mixed up")));
+        }
+        let ends = files[&LogFile::Ends].clone();
+        files.insert(LogFile::Urls, ends);
+        assert!(read(&files, 1_000).is_err_and(|error| error.contains("Ends")));
+    }
+
+    /// Whatever is flipped, cut or gone: what is read is true, and what is missing is told.
+    #[test]
+    fn damage_is_told_in_urls_and_never_wrong() {
+        let whole = written();
+        let (truth, _, _) = read(&whole, 1_000).expect("our own");
+        let mut told = [0; 3];
+        for seed in 0..11_000 {
+            let (mut rng, mut files) = (Rng::new(seed), whole.clone());
+            let names: Vec<LogFile> = files.keys().copied().collect();
+            let name = names[rng.below(names.len() as u64) as usize];
+            let bytes = files.get_mut(&name).expect("a file");
+            let length = bytes.len() as u64;
+            match seed {
+                0..10_000 => bytes[rng.below(length) as usize] ^= 1 << rng.below(8),
+                10_000..10_990 => bytes.truncate(rng.below(length) as usize),
+                _ => drop(files.remove(&name)),
+            }
+            let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are nobody's");
+            for (number, is_over) in &urls {
+                assert!(truth[number] || !is_over, "seed {seed}: {number} is over and was not");
+            }
+            let open = urls.iter().filter(|(number, is_over)| truth[number] && !**is_over).count() as u64;
+            let is_cut_at_a_block = found.torn.is_empty() && found.damaged.is_empty() && seed >= 10_000;
+            if name == LogFile::Urls {
+                assert_eq!(found.urls_lost, 10 - urls.len() as u64, "seed {seed}");
+                assert_eq!(found.next_url, 10, "seed {seed}");
+            } else {
+                assert_eq!(urls.len(), 10, "seed {seed}");
+            }
+            if name == LogFile::Ends {
+                assert_eq!(found.ends_lost, open, "seed {seed}");
+            }
+            assert!(is_cut_at_a_block || !found.torn.is_empty() || !found.damaged.is_empty(), "seed {seed}");
+            assert!(batches.is_sorted() && (name.journal().is_some() || batches.len() == 10), "seed {seed}");
+            for (count, is_told) in
+                told.iter_mut().zip([found.urls_lost > 0, found.ends_lost > 0, !found.torn.is_empty()])
+            {
+                *count += u64::from(is_told);
             }
         }
+        assert!(told.iter().all(|count| *count > 300), "{told:?}");
     }
 }

@@ -66,8 +66,19 @@ impl DnsAnswer {
 pub(super) enum NextStep {
     /// With another query.
     Query,
-    /// It is over: all addresses, perhaps none, and how long that holds.
-    Over(Result<(Vec<IpAddr>, Duration), Failure>),
+    /// It is over.
+    Over(Result<Addresses, Failure>),
+}
+
+/// What a lookup found.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    /// The addresses, perhaps none.
+    pub addrs: Vec<IpAddr>,
+    /// How long that holds.
+    pub ttl: Duration,
+    /// The other family was to be asked for, too, and no server told of it.
+    pub is_half: bool,
 }
 
 /// A lookup in flight.
@@ -193,8 +204,7 @@ impl Lookup {
             return NextStep::Over(Err(question.failure));
         }
         // What is known of the other family is enough to go on, for a while: it may be the one that does not connect.
-        self.until = self.until.min(now + HALF_HOLDS_MAX);
-        self.over(now)
+        self.half(now)
     }
 
     fn next_family(&mut self, now: Instant) -> NextStep {
@@ -206,13 +216,20 @@ impl Lookup {
         if !self.patience.is_zero() {
             return NextStep::Query;
         }
-        if self.addrs.is_empty() { NextStep::Over(Err(self.question.failure)) } else { self.over(now) }
+        if self.addrs.is_empty() { NextStep::Over(Err(self.question.failure)) } else { self.half(now) }
     }
 
     /// An answer ages while the other family is asked for.
     fn over(&mut self, now: Instant) -> NextStep {
         let until = if self.addrs.is_empty() { self.negative_until } else { self.until };
-        NextStep::Over(Ok((std::mem::take(&mut self.addrs), until.since(now))))
+        let addrs = std::mem::take(&mut self.addrs);
+        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: false }))
+    }
+
+    /// There are addresses of one family, and the servers failed to tell those of the other.
+    fn half(&mut self, now: Instant) -> NextStep {
+        let (addrs, until) = (std::mem::take(&mut self.addrs), self.until.min(now + HALF_HOLDS_MAX));
+        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: true }))
     }
 }
 

@@ -30,7 +30,7 @@ pub use servers::Servers;
 use crate::config::{Config, Dns, Families, ProxyNames};
 use crate::outcome::{Failure, Outcome};
 use crate::time::{Duration, Instant};
-use lookup::{Lookup, NextStep};
+use lookup::{Addresses, Lookup, NextStep};
 use rate::QueryRate;
 
 /// The lookups of one shard.
@@ -79,10 +79,10 @@ impl Lookups {
     /// known at once, else it comes with an answer: [`Outcome::Resolved`], [`Outcome::NoAddress`] or a DNS failure.
     pub fn start(&mut self, now: Instant, id: u64, host: &str, both_families: bool) -> Option<Outcome> {
         if let Some(addr) = literal(host) {
-            return Some(self.resolved(vec![addr], Duration::MAX));
+            return Some(self.resolved(vec![addr], Duration::MAX, false));
         }
         if self.names_at_proxy {
-            return Some(Outcome::Resolved { addrs: vec![stand_in(host)], ttl: self.settings.ttl_max });
+            return Some(Outcome::Resolved { addrs: vec![stand_in(host)], ttl: self.settings.ttl_max, is_half: false });
         }
         let name = canonical(host);
         if let Some(addrs) = self.fixed.get(&name) {
@@ -91,10 +91,10 @@ impl Lookups {
                 Families::Ipv4Only => addr.is_ipv4(),
                 Families::Ipv6Only => addr.is_ipv6(),
             };
-            return Some(self.resolved(addrs.iter().copied().filter(wanted).collect(), Duration::MAX));
+            return Some(self.resolved(addrs.iter().copied().filter(wanted).collect(), Duration::MAX, false));
         }
         if !is_name(&name) {
-            return Some(self.resolved(Vec::new(), Duration::MAX));
+            return Some(self.resolved(Vec::new(), Duration::MAX, false));
         }
         if self.servers.is_empty() {
             return Some(Outcome::Failed(Failure::DnsFailed));
@@ -144,7 +144,7 @@ impl Lookups {
             NextStep::Over(result) => {
                 self.lookups.remove(&id);
                 Some(match result {
-                    Ok((addrs, ttl)) => self.resolved(addrs, ttl),
+                    Ok(Addresses { addrs, ttl, is_half }) => self.resolved(addrs, ttl, is_half),
                     Err(failure) => Outcome::Failed(failure),
                 })
             }
@@ -200,12 +200,12 @@ impl Lookups {
     }
 
     /// The outcome for `addrs`, which hold for `ttl`; so does that there are none.
-    fn resolved(&self, addrs: Vec<IpAddr>, ttl: Duration) -> Outcome {
+    fn resolved(&self, addrs: Vec<IpAddr>, ttl: Duration, is_half: bool) -> Outcome {
         let Dns { ttl_min, ttl_max, negative_ttl_min, negative_ttl_max, .. } = self.settings;
         if addrs.is_empty() {
             return Outcome::NoAddress { ttl: ttl.min(negative_ttl_max).max(negative_ttl_min) };
         }
-        Outcome::Resolved { addrs, ttl: ttl.min(ttl_max).max(ttl_min) }
+        Outcome::Resolved { addrs, ttl: ttl.min(ttl_max).max(ttl_min), is_half }
     }
 }
 

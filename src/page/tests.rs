@@ -15,6 +15,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         addr: None,
         both_families: false,
         others: Vec::new(),
+        number: 0,
         depth: 3,
         attempt: 0,
         deadline: Instant::NEVER,

@@ -87,6 +87,16 @@ impl HostPace {
         self.not_before
     }
 
+    /// No request before `at`.
+    pub fn rest_until(&mut self, at: Instant) {
+        self.not_before = self.not_before.max(at);
+    }
+
+    /// The delay that robots.txt asks for, as far as it is obeyed; zero: none.
+    pub fn crawl_delay(&self) -> Duration {
+        self.crawl_delay
+    }
+
     /// Whether it was asked since it is in memory: only then is it known from when on a Crawl-delay counts.
     pub fn was_asked(&self) -> bool {
         self.last_end > Instant::ZERO

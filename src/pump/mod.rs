@@ -29,14 +29,14 @@ use crate::exchange::spsc::{Consumer, Producer};
 use crate::fault_injection;
 use crate::fetch::Hands;
 use crate::ring::{self, Alarm, Signal, WakeListener};
-use crate::shard::{Command, Effect, Ending, Input, Phase, Setup, Shard};
+use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
 use crate::stage::{self, Stage};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 /// What a shard's thread is given.
 pub struct Task {
-    /// What its brain is made of; the numbers of name servers and segments are filled in here.
+    /// What its brain is made of; the number of name servers and the files are filled in here.
     pub setup: Setup,
     /// Its directory.
     pub dir: PathBuf,
@@ -51,7 +51,7 @@ pub struct Task {
 }
 
 /// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
-pub fn run(task: Task) -> Result<Ending, String> {
+pub fn run(task: Task) -> Result<(), String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
     control.shards()[usize::from(index)].thread.announce();
     let run = || {
@@ -88,18 +88,18 @@ struct Pump {
 }
 
 impl Pump {
-    async fn start(task: Task) -> Result<Ending, String> {
+    async fn start(task: Task) -> Result<(), String> {
         let Task { mut setup, dir, to, from, seeds, control } = task;
         let index = setup.index;
-        let left = disk::close_left_open(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        for (name, cut_bytes) in &left.closed {
+        let (files, left_open) = disk::find_files(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        for (name, cut_bytes) in &left_open {
             control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
         }
         let config = Arc::clone(&setup.config);
         let handle = Arc::clone(&control.shards()[usize::from(index)]);
         let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
         let hands = Rc::new(hands.sharing(Arc::clone(&setup.ledger)));
-        (setup.name_servers, setup.next_segment) = (hands.name_servers(), left.next_number);
+        (setup.name_servers, setup.files) = (hands.name_servers(), files);
         let brain = Shard::new(setup).map_err(|error| error.to_string())?;
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
@@ -127,7 +127,7 @@ impl Pump {
         pump.run().await
     }
 
-    async fn run(&mut self) -> Result<Ending, String> {
+    async fn run(&mut self) -> Result<(), String> {
         loop {
             let stage = stage::enter(Stage::Other);
             fault_injection::panic_at("turn");
@@ -334,7 +334,7 @@ struct Carried {
     /// There may be more at once.
     more: bool,
     /// The shard has ended.
-    end: Option<Result<Ending, String>>,
+    end: Option<Result<(), String>>,
 }
 
 /// Turns alarms into the pump's signal.

@@ -18,7 +18,8 @@ use io_uring::{opcode, types};
 
 use super::op;
 
-/// An open file. Closed when dropped.
+/// An open file. Closed when the last clone is dropped.
+#[derive(Clone)]
 pub struct File {
     fd: Rc<OwnedFd>,
 }

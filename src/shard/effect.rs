@@ -1,12 +1,13 @@
 //! What a shard wants done: the closed list of what comes out of the brain.
 //!
 //! Invariants: each is carried out once; those on files in the order in which they come, so that what is queued first is
-//! on its way to the disk first: a page's record before the journal's word that the page is over, a spool block before
-//! its reading.
+//! on its way to the disk first: a page's record before the word that the page is over, a spool block before its reading.
+//! Closing a segment and syncing go on beside the others.
 
 use std::rc::Rc;
 
 use crate::exchange::Outgoing;
+use crate::log::{Append, LogFile};
 use crate::names::DnsQuery;
 use crate::outcome::FetchJob;
 use crate::spool::SpoolOp;
@@ -26,16 +27,7 @@ pub enum Effect {
     /// Tell the operator.
     Note(String),
     /// The shard has ended: what it has is written, or the disk failed as is said.
-    End(Result<Ending, String>),
-}
-
-/// How a shard ended that has written what it has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// Other shards have accepted everything that was found for them.
-    HandedOver,
-    /// Some of it they have not: it is sent again by the next run.
-    Unsent,
+    End(Result<(), String>),
 }
 
 /// An operation on the shard's files.
@@ -45,22 +37,29 @@ pub enum DiskOp {
     Segment(SegmentOp),
     /// The spool.
     Spool(SpoolOp),
-    /// Write to the journal, whose whole blocks end at `position`.
-    Append {
-        /// Where.
-        position: u64,
-        /// Whole blocks.
-        bytes: Vec<u8>,
-    },
-    /// Read the journal from `position` on: some bytes, none behind its end.
+    /// Write to a log, which is made when it is not there.
+    Append(Append),
+    /// Read a log from `position` on: some bytes, none behind its end, or when there is no such log.
     ReadLog {
+        /// Which.
+        file: LogFile,
         /// Where.
         position: u64,
     },
-    /// Cut the journal to this length: what is behind is torn.
+    /// Cut a log to this length: what is behind is torn.
     CutLog {
+        /// Which.
+        file: LogFile,
         /// Bytes that stay.
         bytes: u64,
+    },
+    /// Delete a log.
+    DeleteLog(LogFile),
+    /// Ends when everything that was given out before is carried out, the closing of segments included, and with
+    /// `to_device` when segments and logs are on the device, with their names. What comes after need not wait for it.
+    Sync {
+        /// Whether the device is waited for.
+        to_device: bool,
     },
 }
 
@@ -69,12 +68,14 @@ impl DiskOp {
     pub fn bytes(&self) -> u64 {
         match self {
             DiskOp::Segment(SegmentOp::Write { bytes, .. } | SegmentOp::Close { index: bytes })
-            | DiskOp::Append { bytes, .. }
+            | DiskOp::Append(Append { bytes, .. })
             | DiskOp::Spool(SpoolOp::Write { bytes, .. }) => bytes.len() as u64,
             DiskOp::Segment(SegmentOp::Begin(_))
             | DiskOp::Spool(_)
             | DiskOp::ReadLog { .. }
-            | DiskOp::CutLog { .. } => 0,
+            | DiskOp::CutLog { .. }
+            | DiskOp::DeleteLog(_)
+            | DiskOp::Sync { .. } => 0,
         }
     }
 }

@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 use super::network::Probe;
 use super::{Phase, Shard};
-use crate::frontier::End;
+use crate::frontier::{self, Rest, Settled};
+use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::stage::{self, Stage};
@@ -57,6 +58,7 @@ impl Shard {
         self.phase == Phase::Run
             && self.fetches() < self.in_flight_max
             && !self.backlog.is_long()
+            && self.log.journal_bytes() <= self.journal_bytes_max
             && !self.is_disk_full
             && (!self.network.is_down || self.network.probe == Probe::Wanted)
     }
@@ -134,7 +136,7 @@ impl Shard {
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
                 Ok(transaction) => self.took(now, job, &transaction),
-                Err(failure) => self.ended(now, job, &Outcome::Failed(failure)),
+                Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
         }
         if job.kind == JobKind::Page && self.stats.pages == pages {
@@ -145,8 +147,9 @@ impl Shard {
     fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
         let _stage = stage::enter(Stage::Frontier);
         let job = self.frontier.next_job(now, &mut self.spool);
-        for settled in self.frontier.take_settled() {
-            self.note_over(now, &settled.url, Some(settled.failure));
+        for Settled { number, tries, failure, .. } in self.frontier.take_settled() {
+            let (kind, seconds) = (EndKind::Failed(failure), self.seconds(now));
+            self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None });
         }
         job
     }
@@ -155,7 +158,9 @@ impl Shard {
         let (job, began) = self.in_flight.end(id);
         self.lookup_times.push(now.since(began));
         self.probed(&job, Some(&outcome));
-        let Outcome::Failed(failure) = outcome else { return self.ended(now, &job, &outcome) };
+        let Outcome::Failed(failure) = outcome else {
+            return self.ended(now, &job, &outcome, Stored::default());
+        };
         let result = Err(failure);
         self.note_site(&job, began, &result);
         self.hold_or_conclude(now, job, began, result);
@@ -169,13 +174,17 @@ impl Shard {
             let _stage = stage::enter(Stage::Store);
             page.store(|capture| self.segments.append(now, transaction.started, capture))
         };
+        let mut record = Stored::default();
         match stored {
             None => {}
             Some(Ok(placed)) => {
+                record.place = Some(RecordPlace { segment: self.segments.number(), offset: placed.offset });
+                self.commits.note(now);
                 self.stats.bytes_stored += placed.capture_bytes;
                 self.stats.records += RECORDS_PER_CAPTURE;
                 if page.is_page() && page.body_bytes() > 0 && self.recent.is_again(placed.payload) {
                     self.stats.duplicates += 1;
+                    record.is_duplicate = true;
                 }
             }
             Some(Err(error)) => return self.fail(error.to_string()),
@@ -189,21 +198,46 @@ impl Shard {
                 self.redirected(now, job, target);
             }
         }
-        self.ended(now, job, &Outcome::Fetched(fetched));
+        self.ended(now, job, &Outcome::Fetched(fetched), record);
+    }
+
+    /// Notes how long hosts have asked to be left alone: a restart must not forget it.
+    fn note_rests(&mut self, now: Instant) {
+        let (from, seconds) = (now, self.seconds(now));
+        for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
+            let until_seconds = seconds + until.since(from).as_millis().div_ceil(1_000) as u64 + 1;
+            self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds });
+            self.commits.note(now);
+        }
     }
 
     /// A job ended with `outcome`, whose links are found.
-    fn ended(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+    fn ended(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, stored: Stored) {
         let _stage = stage::enter(Stage::Frontier);
-        match self.frontier.finish(now, job, outcome) {
-            End::Over => {
-                let failure = if let Outcome::Failed(failure) = outcome { Some(*failure) } else { None };
-                self.note_over(now, &job.url, failure);
+        let end = self.frontier.finish(now, job, outcome);
+        self.note_rests(now);
+        match end {
+            frontier::End::Over => {
+                let kind = match outcome {
+                    Outcome::Failed(failure) => EndKind::Failed(*failure),
+                    Outcome::Fetched(fetched) => EndKind::Fetched(fetched.status),
+                    outcome => panic!("a page ended as {outcome:?}"),
+                };
+                let Stored { place, is_duplicate } = stored;
+                let (tries, seconds) = (job.attempt.saturating_add(1), self.seconds(now));
+                self.note_over(now, End { url: job.number, kind, tries, is_duplicate, seconds, place });
             }
-            End::Again => self.stats.retries += 1,
-            End::Preparation => {}
+            frontier::End::Again => self.stats.retries += 1,
+            frontier::End::Preparation => {}
         }
     }
+}
+
+/// What is on record of a response.
+#[derive(Default)]
+struct Stored {
+    place: Option<RecordPlace>,
+    is_duplicate: bool,
 }
 
 /// Response, request and metadata.

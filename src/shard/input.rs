@@ -72,7 +72,8 @@ pub struct Cleared {
     pub names: Instant,
 }
 
-/// How an operation on files ended. They end in the order in which they were given out, but for the closing of a segment.
+/// How an operation on files ended. They end in the order in which they were given out, but for the closing of a
+/// segment and a sync.
 #[derive(Debug)]
 pub enum DiskEnd {
     /// Written, deleted, cut or closed.
@@ -89,11 +90,13 @@ pub enum DiskEnd {
         /// Its bytes, as they lay there.
         bytes: Vec<u8>,
     },
-    /// A piece of the journal; none behind its end.
+    /// A piece of a log; none behind its end.
     LogRead {
         /// Its bytes.
         bytes: Vec<u8>,
     },
+    /// A [`super::DiskOp::Sync`] ended.
+    Synced,
     /// The disk failed, with the file's name. Nothing was written afterwards.
     Failed(String),
 }

@@ -7,29 +7,31 @@
 //! Decides: what is fetched and looked up, what becomes of a response, which URLs are known and where they go, what is
 //! written and in which order, when fetching waits for the disk, how an earlier run is taken up, and how a phase ends.
 //!
-//! Invariants: a URL is accepted at most once; what is accepted is in the journal before it is fetched; a URL is over
-//! exactly once; a page's record is queued for the disk before the journal's word that the page is over; after
-//! [`Phase::Abort`] nothing that a fetch brings is taken in.
-//! Limits: no fetch starts, and no message is accepted, while the disk is more than [`BACKLOG_BYTES_MAX`] behind.
+//! Invariants: a URL is accepted at most once, and over exactly once; a page's record and links are on the device before the
+//! word that it is over ([`commit`]); after [`Phase::Abort`] nothing that a fetch brings is taken in.
+//! Limits: no fetch starts, and no message is accepted, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
+//! while other shards are `journal.bytes_max` behind.
 
+mod commit;
 mod effect;
 mod fetching;
 mod input;
 mod keys;
 mod network;
 mod phase;
+mod resume;
 mod scope;
 mod urls;
 mod writing;
 
-pub use effect::{DiskOp, Effect, Ending};
+pub use effect::{DiskOp, Effect};
 pub use input::{Cleared, Command, DiskEnd, Input};
 pub use network::{NetworkReport, SiteEnd, SiteReply};
 pub use phase::{Phase, ShardReport};
 pub use scope::{Outside, Scope};
 pub use writing::BACKLOG_BYTES_MAX;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
@@ -37,18 +39,19 @@ use crate::config::Config;
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
-use crate::log::{Journal, Replay};
+use crate::log::{Log, Owner, Replay};
 use crate::names::Lookups;
 use crate::page::{PageReader, Recent};
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
-use crate::spool::Spool;
+use crate::spool::{Block, Spool};
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::store::{Segments, Settings, StoreError};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, UnixTime};
 use crate::url::{Sites, Url};
 use crate::visited::Table;
+use commit::Commits;
 use fetching::InFlight;
 use keys::Keys;
 use network::Network;
@@ -83,9 +86,13 @@ pub struct Shard {
     segments: Segments,
     lanes: Lanes,
     spool: Spool,
-    journal: Journal,
-    /// Bytes of the journal, those included that are on their way.
-    journal_bytes: u64,
+    log: Log,
+    commits: Commits,
+    journal_bytes_max: u64,
+    /// What an earlier run had no room for, in the spool.
+    set_aside: VecDeque<Block>,
+    /// When the clock of instants began.
+    epoch: UnixTime,
     backlog: DiskBacklog,
     effects: VecDeque<Effect>,
     is_over: bool,
@@ -120,24 +127,44 @@ pub struct Setup {
     pub budget: Arc<PageBudget>,
     /// Name servers that can be asked.
     pub name_servers: usize,
-    /// No segment of the shard has this number or a higher one.
+    /// The crawl's number in the heads of its logs.
+    pub crawl: u64,
+    /// The time of day at [`Instant::ZERO`].
+    pub epoch: UnixTime,
+    /// When the run begins.
+    pub begins: Instant,
+    /// What the shard's files are at the start.
+    pub files: FilesFound,
+}
+
+/// What a shard's directory holds when a run begins.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FilesFound {
+    /// Segments by their numbers, with their bytes.
+    pub segments: BTreeMap<u32, u64>,
+    /// No segment has this number or a higher one.
     pub next_segment: u32,
+    /// Files of the journal, in order.
+    pub journal: Vec<u32>,
 }
 
 impl Shard {
     /// A shard that first asks for the journal of an earlier run.
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
-        let Setup { index, partition, scope, rng_seed, config, ledger, budget, .. } = setup;
+        let Setup { index, partition, scope, rng_seed, config, ledger, budget, files, .. } = setup;
         let shards = partition.shards;
         let segment_seed = rng_seed ^ u64::from(index) << 48;
         let settings = Settings::new(&config.store, &config.agent, &setup.user_agent, segment_seed);
+        let owner = Owner { crawl: setup.crawl, shard: index };
+        let sync_interval = config.journal.sync_interval.0;
+        let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
         let mut shard = Shard {
             index,
             partition,
             scope,
             in_flight_max: config.fetch.in_flight_max,
             phase: Phase::Run,
-            replay: Some(Replay::default()),
+            replay: Some(Replay::new(owner, shards, &files.journal, files.segments)),
             seeds: Vec::new(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
@@ -149,13 +176,16 @@ impl Shard {
             is_disk_full: false,
             budget,
             budget_look: None,
-            segments: Segments::new(settings, index, setup.next_segment)?,
+            segments: Segments::new(settings, index, files.next_segment)?,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
             recent: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
-            journal: Journal::default(),
-            journal_bytes: 0,
+            log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
+            commits: Commits::new(sync_interval),
+            journal_bytes_max,
+            set_aside: VecDeque::new(),
+            epoch: setup.epoch,
             backlog: DiskBacklog::default(),
             effects: VecDeque::new(),
             is_over: false,
@@ -166,7 +196,8 @@ impl Shard {
             known_waiting: 0,
             lookup_times: Vec::new(),
         };
-        shard.disk(DiskOp::ReadLog { position: 0 });
+        shard.read_log();
+        shard.frontier.rest_all(setup.begins);
         Ok(shard)
     }
 
@@ -213,7 +244,7 @@ impl Shard {
             return Some(Effect::Send(message));
         }
         if self.phase == Phase::Close {
-            return self.end_when_written();
+            return self.end_when_written(now);
         }
         if let Some(query) = self.next_query(now) {
             return Some(Effect::Ask(query));
@@ -240,7 +271,7 @@ impl Shard {
             None => self.frontier.next_due(),
         };
         let lookups = self.lookups.next_due().filter(|_| self.phase < Phase::Close);
-        let written = [self.segments.next_due(), self.journal.next_due()];
+        let written = [self.segments.next_due(), self.commits.next_due()];
         [fetches, lookups, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
@@ -272,7 +303,8 @@ impl Shard {
         let fetches = self.fetches() as u64;
         let stats = &mut self.stats;
         stats.hosts = self.frontier.hosts();
-        stats.hosts_active = self.frontier.active_hosts() as u64;
+        stats.hosts_left = self.frontier.hosts_left();
+        (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
         stats.in_flight = fetches;
@@ -302,12 +334,18 @@ impl Shard {
         (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
     }
 
+    /// The time of day, in seconds since 1970: as it was at the start, and the seconds since. A clock that is set meanwhile
+    /// changes nothing.
+    fn seconds(&self, now: Instant) -> u64 {
+        self.epoch.as_micros() / 1_000_000 + now.as_nanos() / 1_000_000_000
+    }
+
     fn enter(&mut self, now: Instant, phase: Phase) {
         assert!(phase >= self.phase, "{phase:?} after {:?}: phases go forward only", self.phase);
         self.phase = phase;
         if phase >= Phase::Abort && self.replay.is_some() {
             // Nothing is lost: the next run takes it up.
-            self.end(Ending::Unsent);
+            self.end();
             let note = format!("shard {}: stopped while it took up an earlier run, which is as it was", self.index);
             return self.effects.push_front(Effect::Note(note));
         }
@@ -315,9 +353,6 @@ impl Shard {
             self.lanes.hurry();
             self.undo_held(now);
             self.abort_lookups(now);
-        }
-        if phase == Phase::Close {
-            self.begin_closing(now);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::config::{Difference, PartitionKey};
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::lab::plain_transaction;
-use crate::log::block::blocks;
+use crate::log::{Append, LogFile, read_ends, read_urls};
 use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
@@ -18,7 +18,7 @@ use crate::url::UrlBatch;
 /// A shard with what its disk holds.
 struct Rig {
     shard: Shard,
-    journal: Vec<u8>,
+    logs: Logs,
     blocks: Vec<(crate::spool::Block, Vec<u8>)>,
     /// Blocks come back with another bit.
     damages_blocks: bool,
@@ -26,8 +26,11 @@ struct Rig {
     has_room: bool,
     sent: Vec<Vec<u8>>,
     fetches: Vec<FetchJob>,
-    end: Option<Result<Ending, String>>,
+    end: Option<Result<(), String>>,
 }
+
+/// Logs by their names.
+type Logs = BTreeMap<LogFile, Vec<u8>>;
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut config = Config::default();
@@ -38,14 +41,14 @@ fn config(change: impl FnOnce(&mut Config)) -> Config {
 }
 
 impl Rig {
-    fn new(config: Config, journal: Vec<u8>) -> Rig {
-        let mut rig = Rig::reading(config, journal);
+    fn new(config: Config, logs: Logs) -> Rig {
+        let mut rig = Rig::reading(config, logs);
         rig.run(Instant::ZERO);
         rig
     }
 
-    /// A shard that has not read its journal yet.
-    fn reading(config: Config, journal: Vec<u8>) -> Rig {
+    /// A shard that has not read its logs yet.
+    fn reading(config: Config, logs: Logs) -> Rig {
         let scope = Scope::new(&config.scope, []);
         let setup = Setup {
             index: 0,
@@ -57,12 +60,18 @@ impl Rig {
             user_agent: "shard/1".to_owned(),
             ledger: Arc::new(Ledger::new(16)),
             name_servers: 1,
-            next_segment: 0,
+            crawl: 1,
+            epoch: UnixTime::from_micros(0),
+            begins: Instant::ZERO,
+            files: FilesFound {
+                journal: logs.keys().filter_map(|file| file.journal()).collect(),
+                ..FilesFound::default()
+            },
         };
         let shard = Shard::new(setup).expect("a shard");
         Rig {
             shard,
-            journal,
+            logs,
             blocks: Vec::new(),
             damages_blocks: false,
             has_room: true,
@@ -89,17 +98,32 @@ impl Rig {
         }
     }
 
+    fn log(&self, file: LogFile) -> &[u8] {
+        self.logs.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// URLs in the journal.
+    fn journaled(&self) -> usize {
+        let files = self.logs.iter().filter(|(file, _)| file.journal().is_some());
+        files.flat_map(|(_, bytes)| crate::log::read_journal(bytes, 2)).map(|(_, _, urls)| urls.len()).sum()
+    }
+
     fn disk(&mut self, op: DiskOp) -> DiskEnd {
         let bytes = op.bytes();
         match op {
-            DiskOp::Append { position, bytes } => {
-                assert_eq!(position, self.journal.len() as u64);
-                self.journal.extend(bytes);
+            DiskOp::Append(Append { file, position, bytes }) => {
+                let log = self.logs.entry(file).or_default();
+                assert_eq!(position, log.len() as u64);
+                log.extend(bytes);
             }
-            DiskOp::ReadLog { position } => {
-                return DiskEnd::LogRead { bytes: self.journal[position as usize..].to_vec() };
+            DiskOp::ReadLog { file, position } => {
+                return DiskEnd::LogRead {
+                    bytes: self.log(file).get(position as usize..).unwrap_or_default().to_vec(),
+                };
             }
-            DiskOp::CutLog { bytes } => self.journal.truncate(bytes as usize),
+            DiskOp::CutLog { file, bytes } => self.logs.entry(file).or_default().truncate(bytes as usize),
+            DiskOp::DeleteLog(file) => assert!(self.logs.remove(&file).is_some()),
+            DiskOp::Sync { .. } => return DiskEnd::Synced,
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => self.blocks.push((block, bytes)),
             DiskOp::Spool(SpoolOp::Read { block }) => {
                 let at = self.blocks.iter().position(|(at, _)| *at == block).expect("written before");
@@ -116,7 +140,7 @@ impl Rig {
     fn receive(&mut self, number: u64, urls: &[&str]) {
         let mut batch = UrlBatch::new();
         urls.iter().for_each(|url| assert!(batch.push(0, url)));
-        let header = Header { kind: MessageKind::Urls, number, acknowledged: 0 };
+        let header = Header { kind: MessageKind::Urls, number, acknowledged: 0, batch: number, durable: 0 };
         self.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
     }
 
@@ -157,7 +181,7 @@ fn response(job: &FetchJob, status: u16, head: &str, body: &str) -> Input {
 
 #[test]
 fn what_was_not_handed_over_is_read_back_however_much_it_is() {
-    let mut rig = Rig::new(config(|config| config.exchange.waiting_bytes_max = 1 << 30), Vec::new());
+    let mut rig = Rig::new(config(|config| config.exchange.waiting_bytes_max = 1 << 30), Logs::new());
     rig.has_room = false;
     let urls = 70_000;
     for number in 0..urls {
@@ -165,21 +189,25 @@ fn what_was_not_handed_over_is_read_back_however_much_it_is() {
     }
     rig.run(Instant::ZERO);
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(Ending::Unsent)));
-    let read: usize = blocks(&rig.journal).map(|(entries, _)| entries.outgoing.len()).sum();
-    assert_eq!(read, urls);
+    assert_eq!((rig.end.as_ref(), rig.journaled()), (Some(&Ok(())), urls));
     // The next runs send them once more, and note them no second time.
-    let mut next = Rig::new(config(|_| {}), rig.journal);
+    let mut next = Rig::new(config(|_| {}), rig.logs);
     for _ in 0..2 {
         next.enter(Phase::Close);
-        let noted: usize = blocks(&next.journal).map(|(entries, _)| entries.outgoing.len()).sum();
-        assert_eq!(noted, urls, "the journal grows with what happens, not with restarts");
-        next = Rig::new(config(|_| {}), next.journal);
+        assert_eq!(next.journaled(), urls, "the journal grows with what happens, not with restarts");
+        next = Rig::new(config(|_| {}), next.logs);
     }
-    next.enter(Phase::Drain);
-    let sent: usize =
-        next.sent.iter().map(|bytes| UrlBatch::from_bytes(bytes[Header::BYTES..].to_vec()).unwrap().len()).sum();
-    assert_eq!(sent, urls);
+    let headers = next.sent.iter().filter_map(|bytes| Header::read(bytes));
+    let sent: Vec<(u64, usize)> = headers
+        .map(|(header, content)| (header.batch, UrlBatch::from_bytes(content.to_vec()).unwrap().len()))
+        .collect();
+    assert!(sent.is_sorted() && sent.iter().map(|(_, urls)| urls).sum::<usize>() == urls);
+    // When the other shard has them on its disk, they are forgotten.
+    let (last, _) = sent.last().expect("a batch");
+    let durable = Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged: 0, batch: 0, durable: *last };
+    next.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: durable.with(&[]) });
+    next.enter(Phase::Close);
+    assert_eq!(Rig::new(config(|_| {}), next.logs).sent.len(), 0);
 }
 
 #[test]
@@ -189,7 +217,7 @@ fn a_block_that_is_not_what_was_written_ends_the_run() {
             config.exchange.batch_urls_max = 1;
             config.exchange.waiting_bytes_max = 0;
         };
-        let mut rig = Rig::new(config(small), Vec::new());
+        let mut rig = Rig::new(config(small), Logs::new());
         rig.damages_blocks = damaged;
         for number in 0..3 {
             rig.seed(&foreign(number));
@@ -205,32 +233,32 @@ fn a_block_that_is_not_what_was_written_ends_the_run() {
 #[test]
 fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     let full = || config(|config| config.visited.urls_max = 20);
-    let mut first = Rig::new(full(), Vec::new());
+    let mut first = Rig::new(full(), Logs::new());
     let own: Vec<Url> = names(0).take(100).map(|name| Url::parse(&format!("http://{name}/")).expect("a URL")).collect();
     let texts: Vec<&str> = own.iter().map(Url::as_str).collect();
     first.receive(1, &texts);
     // Seeds are given to every run and need no note.
     own.iter().for_each(|url| first.seed(url));
     first.enter(Phase::Close);
-    let noted = |journal: &[u8]| {
-        let entries: Vec<_> = blocks(journal).map(|(entries, _)| entries).collect();
-        let sum = |count: fn(&crate::log::Entries) -> usize| entries.iter().map(count).sum::<usize>();
+    let noted = |rig: &Rig| {
+        let entries: Vec<_> = read_urls(rig.log(LogFile::Urls)).collect();
+        let sum = |count: fn(&crate::log::UrlEntries) -> usize| entries.iter().map(count).sum::<usize>();
         (sum(|entries| entries.accepted.len()), sum(|entries| entries.aside.len()))
     };
-    assert_eq!(noted(&first.journal), (10, own.len() - 10));
-    let mut resumed = Rig::new(full(), first.journal.clone());
+    assert_eq!(noted(&first), (10, own.len() - 10));
+    let mut resumed = Rig::new(full(), first.logs.clone());
     assert_eq!(resumed.counts(), (10, 10));
     own.iter().for_each(|url| resumed.seed(url));
     resumed.enter(Phase::Close);
-    assert_eq!(resumed.journal, first.journal);
+    assert_eq!(resumed.logs, first.logs);
     // With a lower limit than before, too.
-    let mut smaller = Rig::new(config(|config| config.visited.urls_max = 4), first.journal.clone());
+    let mut smaller = Rig::new(config(|config| config.visited.urls_max = 4), first.logs.clone());
     assert_eq!(smaller.counts(), (10, 10));
     // With room, those that were set aside are accepted, and noted as that.
-    let mut larger = Rig::new(config(|_| {}), first.journal);
+    let mut larger = Rig::new(config(|_| {}), first.logs);
     assert_eq!(larger.counts(), (100, 100));
     larger.enter(Phase::Close);
-    assert_eq!(noted(&larger.journal), (100, own.len() - 10));
+    assert_eq!(noted(&larger), (100, own.len() - 10));
 }
 
 /// Where a page is known by its key, a redirect to another address with this key is the only way to have it.
@@ -248,7 +276,7 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
         })
     };
     let paths = ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"];
-    let mut first = Rig::new(by_key(Difference::Ignore), Vec::new());
+    let mut first = Rig::new(by_key(Difference::Ignore), Logs::new());
     paths.iter().for_each(|path| first.seed(&url(path)));
     assert_eq!(first.counts(), (1, 1));
     let mut pages = Vec::new();
@@ -268,13 +296,22 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
     }
     assert_eq!(pages, ["/d/index.html", "/d/"], "what is fetched is what was found");
     first.enter(Phase::Close);
-    let mut resumed = Rig::new(by_key(Difference::Ignore), first.journal);
+    let mut resumed = Rig::new(by_key(Difference::Ignore), first.logs.clone());
     assert_eq!(resumed.counts(), (0, 2));
     resumed.seed(&url("/d/index.php"));
     assert_eq!(resumed.counts(), (0, 2));
-    let mut without = Rig::new(by_key(Difference::Count), Vec::new());
+    let mut without = Rig::new(by_key(Difference::Count), Logs::new());
     paths.iter().for_each(|path| without.seed(&url(path)));
     assert_eq!(without.counts(), (3, 3));
+    // Other rules after a restart: what was accepted stays known and what is over stays over; links go by the new rules.
+    without.enter(Phase::Close);
+    let mut with = Rig::new(by_key(Difference::Ignore), without.logs);
+    with.seed(&url("/d/default.asp"));
+    assert_eq!(with.counts(), (3, 3));
+    let mut without = Rig::new(by_key(Difference::Count), first.logs);
+    assert_eq!(without.counts(), (0, 2));
+    without.seed(&url("/d/index.php"));
+    assert_eq!(without.counts(), (1, 3));
 }
 
 /// A fetch that ends after the word to abort: its links would go into a batch that nobody sends any more, and its page
@@ -283,7 +320,7 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
 fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     let name = names(0).next().unwrap_or_default();
     let addr = "192.0.2.1".parse().expect("an address");
-    let mut rig = Rig::new(config(|config| drop(config.dns.hosts.insert(name.clone(), vec![addr]))), Vec::new());
+    let mut rig = Rig::new(config(|config| drop(config.dns.hosts.insert(name.clone(), vec![addr]))), Logs::new());
     rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
     rig.run(Instant::ZERO);
     let robots = rig.fetches.pop().expect("a fetch of robots.txt");
@@ -298,16 +335,15 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     rig.run(later);
     assert!(rig.shard.report().quiet && rig.sent.is_empty());
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(Ending::HandedOver)));
-    let entries: Vec<_> = blocks(&rig.journal).map(|(entries, _)| entries).collect();
-    assert!(entries.iter().all(|entries| entries.over.is_empty() && entries.outgoing.is_empty()));
-    assert_eq!(Rig::new(config(|_| {}), rig.journal).counts(), (1, 1), "the next run fetches it again");
+    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!((read_ends(rig.log(LogFile::Ends)).count(), rig.journaled()), (0, 0));
+    assert_eq!(Rig::new(config(|_| {}), rig.logs).counts(), (1, 1), "the next run fetches it again");
 }
 
 /// While the disk is busy with the end of a run, a lookup that wants another query is nobody's business.
 #[test]
 fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
-    let mut rig = Rig::new(config(|_| {}), Vec::new());
+    let mut rig = Rig::new(config(|_| {}), Logs::new());
     let name = names(0).next().unwrap_or_default();
     rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
     let asked = std::iter::from_fn(|| rig.shard.poll(Instant::ZERO)).find_map(|effect| match effect {
@@ -322,37 +358,40 @@ fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
     assert_eq!(rig.shard.next_due(), None);
 }
 
-/// A journal may take minutes to read; who wants an end at once does not wait for that, and the next run has it all.
+/// Logs may take a while to read; who wants an end at once does not wait for that, and the next run has it all.
 #[test]
 fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
-    let mut first = Rig::new(config(|_| {}), Vec::new());
+    let mut first = Rig::new(config(|_| {}), Logs::new());
     first.seed(&foreign(0));
     first.enter(Phase::Close);
-    let mut journal = first.journal;
-    journal.extend(b"RCJ1");
+    let mut logs = first.logs;
+    logs.entry(LogFile::Urls).or_default().extend(b"RCL1");
     for (phase, is_over) in [(Phase::Drain, false), (Phase::Abort, true), (Phase::Close, true)] {
-        let mut rig = Rig::reading(config(|_| {}), journal.clone());
-        let Some(Effect::Disk(DiskOp::ReadLog { position: 0 })) = rig.shard.poll(Instant::ZERO) else {
-            panic!("a shard that does not begin with its journal")
+        let mut rig = Rig::reading(config(|_| {}), logs.clone());
+        let Some(Effect::Disk(op @ DiskOp::ReadLog { file: LogFile::Ends, position: 0 })) =
+            rig.shard.poll(Instant::ZERO)
+        else {
+            panic!("a shard that does not begin with its logs")
         };
         rig.enter(phase);
-        assert_eq!(rig.end, is_over.then_some(Ok(Ending::Unsent)), "{phase:?}");
+        assert_eq!(rig.end, is_over.then_some(Ok(())), "{phase:?}");
         // What comes after its end is nobody's business.
-        rig.shard.handle(Instant::ZERO, Input::Disk(DiskEnd::LogRead { bytes: journal.clone() }));
+        let end = rig.disk(op);
+        rig.shard.handle(Instant::ZERO, Input::Disk(end));
         rig.run(Instant::ZERO);
-        assert_eq!((rig.journal == journal, rig.sent.len()), (is_over, usize::from(!is_over)), "{phase:?}");
+        assert_eq!((rig.logs == logs, rig.sent.len()), (is_over, usize::from(!is_over)), "{phase:?}");
     }
 }
 
 #[test]
 fn what_came_with_the_word_to_close_is_written() {
-    let mut rig = Rig::new(config(|_| {}), Vec::new());
+    let mut rig = Rig::new(config(|_| {}), Logs::new());
     let name = names(0).next().unwrap_or_default();
     rig.receive(1, &[&format!("http://{name}/one")]);
     rig.enter(Phase::Drain);
     rig.receive(2, &[&format!("http://{name}/two")]);
     rig.enter(Phase::Close);
-    assert_eq!(rig.end, Some(Ok(Ending::HandedOver)));
-    assert_eq!(blocks(&rig.journal).map(|(entries, _)| entries.accepted.len()).sum::<usize>(), 2);
+    assert_eq!(rig.end, Some(Ok(())));
+    assert_eq!(read_urls(rig.log(LogFile::Urls)).map(|entries| entries.accepted.len()).sum::<usize>(), 2);
     assert_eq!(rig.shard.report(), ShardReport { quiet: true, sent: 0, received: 2 });
 }

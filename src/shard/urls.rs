@@ -4,9 +4,10 @@
 //! queue of its host (`frontier`).
 
 use super::{Outside, Shard};
+use crate::frontier::Ticket;
 use crate::hops::Hops;
-use crate::log::{Entries, ReplayStep};
-use crate::outcome::{Failure, FetchJob};
+use crate::log::{End, EndKind};
+use crate::outcome::FetchJob;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
 use crate::url::{Url, UrlBatch};
@@ -33,7 +34,7 @@ impl Shard {
     }
 
     /// The key of what was found, if it is in scope and ours; what is another shard's is sent there.
-    fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
+    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
         if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
@@ -48,7 +49,7 @@ impl Shard {
         if owner == self.index {
             return Some(self.keys.key(url));
         }
-        self.journal.entries(now).outgoing.push(depth, url.as_str());
+        self.commits.note(now);
         self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
         None
     }
@@ -57,6 +58,8 @@ impl Shard {
     pub(super) fn receive_urls(&mut self, now: Instant, batch: &UrlBatch) {
         let _stage = stage::enter(Stage::Url);
         self.stats.exchanged_in += batch.len() as u64;
+        // All of them known or not: it is ours from now on.
+        self.commits.note(now);
         batch.for_each_url(|depth, url| {
             debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
             let key = self.keys.key(url);
@@ -80,69 +83,13 @@ impl Shard {
     }
 
     /// A page's URL is over, for good.
-    pub(super) fn note_over(&mut self, now: Instant, url: &Url, failure: Option<Failure>) {
+    pub(super) fn note_over(&mut self, now: Instant, end: End) {
         let _stage = stage::enter(Stage::Journal);
-        let fingerprint = self.keys.fingerprint(url);
-        self.journal.entries(now).over.push(fingerprint);
+        self.log.end(end);
+        self.commits.note(now);
         self.over += 1;
-        if let Some(failure) = failure {
+        if let EndKind::Failed(failure) = end.kind {
             self.stats.fail(failure);
-        }
-    }
-
-    /// What an earlier run wrote down. `is_over` says whether a URL with this fingerprint needs no fetch any more.
-    pub(super) fn replayed(&mut self, now: Instant, step: ReplayStep, is_over: impl Fn(u64) -> bool) {
-        match step {
-            ReplayStep::Accepted(entries) => {
-                for (depth, text) in entries.accepted.iter() {
-                    let Ok(url) = Url::from_canonical(text) else { continue };
-                    let over = is_over(self.keys.fingerprint(&url));
-                    self.known += 1;
-                    self.known_waiting += u64::from(!over);
-                    self.remember(now, &url, depth, over);
-                }
-            }
-            ReplayStep::Rest { entries, resend } => self.reconsider(now, &entries, resend),
-        }
-    }
-
-    /// A journal's URL is known again. Room is no question here: what was accepted stays accepted, also when
-    /// `visited.urls_max` is less than it was.
-    fn remember(&mut self, now: Instant, url: &Url, depth: u16, over: bool) {
-        let key = self.keys.key(url);
-        let is_new = self.visited.insert_anyway(key)
-            // The page of its key led here, or it would not have been accepted.
-            || (!self.keys.are_urls() && self.visited.insert_anyway(self.keys.lone_key(url)));
-        if is_new && !over {
-            self.frontier.offer(now, url, depth, &mut self.spool);
-        }
-    }
-
-    /// What was set aside gets another chance, and with `resend` what was found for other shards is sent again.
-    fn reconsider(&mut self, now: Instant, entries: &Entries, resend: bool) {
-        for (depth, text) in entries.aside.iter() {
-            let Ok(url) = Url::from_canonical(text) else { continue };
-            if self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_err() {
-                continue;
-            }
-            let key = self.keys.key(&url);
-            match self.visited.insert(key) {
-                Seen::New => {
-                    self.journal.entries(now).accepted.push(depth, url.as_str());
-                    self.frontier.offer(now, &url, depth, &mut self.spool);
-                }
-                Seen::Before => {}
-                // It stands in the journal already; each restart would double the list.
-                Seen::Full => self.stats.set_aside += 1,
-            }
-        }
-        for (depth, text) in entries.outgoing.iter().filter(|_| resend) {
-            let Ok(url) = Url::from_canonical(text) else { continue };
-            let owner = self.partition.shard_of(&url);
-            if owner != self.index && self.scope.admits(&url, url.site(), Hops::from_bits(depth)).is_ok() {
-                // It stands in the journal already; each restart would double the list.
-                self.lanes.push(now, owner, depth, text, &mut self.spool);
-            }
         }
     }
 
@@ -150,24 +97,26 @@ impl Shard {
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
         if self.accept(now, key, url, depth) == Seen::Full {
             let _stage = stage::enter(Stage::Journal);
-            self.journal.entries(now).aside.push(depth, url.as_str());
+            self.log.set_aside(depth, url.as_str());
+            self.commits.note(now);
         }
     }
 
     /// Takes a URL in, if it was not seen before and the visited set has room.
-    fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
+    pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
         let seen = {
             let _stage = stage::enter(Stage::Visited);
             self.visited.insert(key)
         };
         match seen {
             Seen::New => {
-                {
+                let number = {
                     let _stage = stage::enter(Stage::Journal);
-                    self.journal.entries(now).accepted.push(depth, url.as_str());
-                }
+                    self.commits.note(now);
+                    self.log.accept(depth, url.as_str())
+                };
                 let _stage = stage::enter(Stage::Frontier);
-                self.frontier.offer(now, url, depth, &mut self.spool);
+                self.frontier.offer(now, url, Ticket { number, depth }, &mut self.spool);
             }
             Seen::Before => {}
             Seen::Full => self.stats.set_aside += 1,

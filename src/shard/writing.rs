@@ -1,9 +1,9 @@
-//! What goes to disk, in which order; how an earlier run is taken up and this one ends.
+//! What the disk is given, what came of it, and how the run ends.
 //!
-//! Invariants: before a block of the journal goes out, all records that were made before it have gone out; nothing is
-//! written after the first failure.
+//! Invariants: nothing is written after the first failure; a run that ends well has everything on the device.
 
-use super::{DiskEnd, DiskOp, Effect, Ending, Shard};
+use super::{DiskEnd, DiskOp, Effect, Phase, Shard};
+use crate::frontier::WaitingUrls;
 use crate::spool::{Block, ReadFor};
 use crate::stage::{self, Stage};
 use crate::time::Instant;
@@ -53,35 +53,28 @@ impl Shard {
         let _stage = stage::enter(Stage::Store);
         self.segments.flush_old(now);
         self.write_segments();
-        self.write_journal(now, false);
+        self.commit(now, self.phase == Phase::Close);
     }
 
-    /// Writes what waits to be written, and lets the shard end when that is done.
-    pub(super) fn begin_closing(&mut self, now: Instant) {
+    /// The end, when everything is written and on the device. What other shards sent meanwhile is, too.
+    pub(super) fn end_when_written(&mut self, now: Instant) -> Option<Effect> {
         self.segments.close();
-        self.write_segments();
-        self.write_journal(now, true);
-    }
-
-    /// The end, when everything is written. What other shards sent meanwhile is written, too.
-    pub(super) fn end_when_written(&mut self) -> Option<Effect> {
-        let until = Instant::NEVER;
-        self.write_journal(until, true);
+        self.write(now);
         if let Some(effect) = self.effects.pop_front() {
             return Some(effect);
         }
-        if self.backlog.ops > 0 {
+        if self.backlog.ops > 0 || !self.commits.is_done() {
             return None;
         }
-        self.end(if self.is_drained() { Ending::HandedOver } else { Ending::Unsent });
+        self.end();
         self.effects.pop_front()
     }
 
     /// The end, with what is on disk by now.
-    pub(super) fn end(&mut self, ending: Ending) {
+    pub(super) fn end(&mut self) {
         self.is_over = true;
         self.effects.clear();
-        self.effects.push_back(Effect::End(Ok(ending)));
+        self.effects.push_back(Effect::End(Ok(())));
     }
 
     /// The shard cannot go on: what is on disk is all there will be.
@@ -108,77 +101,37 @@ impl Shard {
                 self.backlog.ended(0);
                 self.log_read(now, &bytes);
             }
+            DiskEnd::Synced => {
+                self.backlog.ended(0);
+                self.synced(now);
+            }
             DiskEnd::Failed(why) => self.fail(why),
         }
     }
 
-    fn write_segments(&mut self) {
+    pub(super) fn write_segments(&mut self) {
         while let Some(op) = self.segments.next_op() {
             self.disk(DiskOp::Segment(op));
         }
     }
 
-    fn write_journal(&mut self, now: Instant, all: bool) {
-        loop {
-            let block = {
-                let _stage = stage::enter(Stage::Journal);
-                self.journal.take_block(now, all)
-            };
-            let Some(bytes) = block else { break };
-            // The records of pages that the block calls over go first.
-            self.segments.flush();
-            self.write_segments();
-            let position = self.journal_bytes;
-            self.journal_bytes += bytes.len() as u64;
-            self.disk(DiskOp::Append { position, bytes });
-        }
-    }
-
     /// A block of the spool is back. One that is not what was written ends the run: its URLs are lost to it, and those
-    /// for other shards are counted and would be waited for. They are in the journal.
+    /// for other shards are counted and would be waited for. They are in the logs.
     fn block_read(&mut self, now: Instant, block: Block, bytes: Vec<u8>) {
         let Some(purpose) = self.spool.finished_read(block) else {
             panic!("{block:?} came back and was not asked for")
         };
-        let batch = block.is_whole(&bytes).then(|| UrlBatch::from_bytes(bytes)).flatten();
-        let Some(batch) = batch else {
-            return self.fail(format!("spool/{}: a block is not what was written", block.file));
+        let is_whole = block.is_whole(&bytes);
+        let taken = match purpose {
+            _ if !is_whole => None,
+            ReadFor::Host(host) => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned(now, host, urls)),
+            ReadFor::Outside => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned_outside(urls)),
+            ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.lanes.returned(to, batch)),
+            ReadFor::SetAside => UrlBatch::from_bytes(bytes).map(|batch| self.reconsider(now, &batch)),
         };
-        match purpose {
-            ReadFor::Host(host) => self.frontier.returned(now, host, batch),
-            ReadFor::Lane(to) => self.lanes.returned(to, batch),
-            ReadFor::Outside => self.frontier.returned_outside(batch),
+        if taken.is_none() {
+            self.fail(format!("spool/{}: a block is not what was written", block.file));
         }
-    }
-
-    /// A piece of an earlier run's journal.
-    fn log_read(&mut self, now: Instant, bytes: &[u8]) {
-        let Some(mut replay) = self.replay.take() else { panic!("a journal came that nobody asked for") };
-        replay.read(bytes, &mut |step, over| self.replayed(now, step, |fingerprint| over.contains(&fingerprint)));
-        if !replay.is_done() {
-            self.disk(DiskOp::ReadLog { position: replay.next_offset() });
-            self.replay = Some(replay);
-            return;
-        }
-        self.journal_bytes = replay.end();
-        let index = self.index;
-        if self.known > 0 {
-            let (known, waiting) = (self.known, self.known_waiting);
-            self.effects.push_back(Effect::Note(format!("shard {index}: {known} URLs known, {waiting} wait")));
-        }
-        if replay.torn_bytes() > 0 {
-            let torn = replay.torn_bytes();
-            self.effects.push_back(Effect::Note(format!("shard {index}: {torn} bytes of a torn journal cut")));
-            self.disk(DiskOp::CutLog { bytes: replay.end() });
-        }
-        if replay.damaged_bytes() > 0 {
-            let damaged = replay.damaged_bytes();
-            self.effects.push_back(Effect::Note(format!(
-                "shard {index}: {damaged} bytes of its journal are damaged and left as they are: URLs that stand there \
-                 alone are lost to this crawl"
-            )));
-        }
-        self.sow(now);
     }
 }
 

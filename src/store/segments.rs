@@ -76,6 +76,11 @@ impl Segments {
         Ok(placed)
     }
 
+    /// The number of the segment that the last capture went to.
+    pub fn number(&self) -> u32 {
+        self.next_number.saturating_sub(1)
+    }
+
     /// The next operation.
     pub fn next_op(&mut self) -> Option<SegmentOp> {
         self.ops.pop_front()

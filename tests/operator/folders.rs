@@ -40,10 +40,17 @@ fn directories_of_others() {
     refused(&folder, &["--new"], &["is not empty"]);
     std::fs::remove_file(folder.at("crawl/thesis.tex")).expect("a file");
     for (manifest, word) in [
-        ("{\"format\": 9, \"engine\": 3}", "the crawl is of format 9, this ringcrawl reads format 1"),
-        ("{\"format\": 1}", "damaged manifest"),
+        (
+            "{\"format\": 9, \"engine\": 3}",
+            "the crawl is of format 9, begun by another version; this ringcrawl reads format 2",
+        ),
+        (
+            "{\"format\": 1, \"created_by\": \"ringcrawl 0.1.0\", \"shards\": 1}",
+            "of format 1, begun by ringcrawl 0.1.0",
+        ),
+        ("{\"format\": 2}", "damaged manifest"),
         ("{\"jobs\": []}", "names no format"),
-        ("", "no manifest of a crawl"),
+        ("", "damaged manifest"),
     ] {
         folder.file("crawl/crawl.json", manifest);
         refused(&folder, &[], &["crawl.json", word]);
@@ -90,7 +97,7 @@ fn a_directory_that_another_crawl_holds() {
     run(&[&arguments[..], &["--pages-max", "5"]].concat()).expect(0);
 }
 
-/// Who forgets the configuration of a crawl of others when going on with it would end every URL as forbidden.
+/// Who gives another configuration when going on with a crawl of others would end every URL as forbidden.
 #[test]
 fn a_crawl_of_others_resumed_without_a_name() {
     let folder = TempFolder::new("nameless-resume");
@@ -100,11 +107,14 @@ fn a_crawl_of_others_resumed_without_a_name() {
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &waits));
     run(&["crawl", "http://a.example/", "--dir", &dir, "-c", &config]).expect(0);
     let before = folder.content("crawl");
+    let nameless = folder.file("nameless.toml", "crawl.time_max = \"300ms\"\n");
     for arguments in [&[SEED][..], &[]] {
-        let arguments = [&["crawl", "--dir", &dir], arguments].concat();
+        let arguments = [&["crawl", "--dir", &dir, "-c", &nameless], arguments].concat();
         run(&arguments).expect(2).says(&["http://a.example/ is not on this machine", "agent.email"]);
     }
     assert!(folder.content("crawl") == before, "the crawl was touched");
+    // The crawl itself knows whose it is.
+    run(&["crawl", "--dir", &dir]).expect(0);
     run(&["crawl", "--dir", &dir, "-c", &config]).expect(0);
 }
 

@@ -1,7 +1,7 @@
 //! Ctrl-C once, twice, and a kill that asks nobody; then the same command again.
 //!
 //! Decides: a drained crawl and one stopped at once end with every segment closed, and go on as if nothing had been:
-//! every page once. After a kill pages may be stored twice, because the journal's last second is lost: those that
+//! every page once. After a kill pages may be stored twice, because the logs' last second or two are lost: those that
 //! were fetched just before it, and no others. None may be missing.
 
 use std::net::Ipv4Addr;
@@ -150,7 +150,7 @@ fn stopped_while_answers_come(pause: Duration) -> bool {
     answered_before < answered && (1..urls.len()).contains(&early)
 }
 
-/// When the journals of a crawl's shards were seen to grow.
+/// When the logs of ends of a crawl's shards were seen to grow.
 struct Growth {
     shards: Vec<(PathBuf, u64, Vec<UnixTime>)>,
     begun: UnixTime,
@@ -158,16 +158,16 @@ struct Growth {
 
 impl Growth {
     fn watch(dir: &str, shards: usize) -> Growth {
-        let journals = (0..shards).map(|shard| Path::new(dir).join(format!("shard-{shard:02}/journal")));
-        let length = |path: &Path| std::fs::metadata(path).map_or(0, |journal| journal.len());
-        let shards = journals.map(|path| (length(&path), path)).map(|(length, path)| (path, length, Vec::new()));
+        let logs = (0..shards).map(|shard| Path::new(dir).join(format!("shard-{shard:02}/ends")));
+        let length = |path: &Path| std::fs::metadata(path).map_or(0, |log| log.len());
+        let shards = logs.map(|path| (length(&path), path)).map(|(length, path)| (path, length, Vec::new()));
         Growth { shards: shards.collect(), begun: now() }
     }
 
-    /// Looks; how often the journal has grown that grew the least.
+    /// Looks; how often the log has grown that grew the least.
     fn look(&mut self) -> usize {
         for (path, length, times) in &mut self.shards {
-            let found = std::fs::metadata(path).map_or(0, |journal| journal.len());
+            let found = std::fs::metadata(path).map_or(0, |log| log.len());
             if found > *length {
                 *length = found;
                 times.push(now());
@@ -176,7 +176,7 @@ impl Growth {
         self.shards.iter().map(|(_, _, times)| times.len()).min().unwrap_or_default()
     }
 
-    /// All that was over before this is in the journals: they have grown twice more since then.
+    /// All that was over before this is in the logs: they have grown twice more since then.
     fn noted(&self) -> UnixTime {
         let third_last = |times: &Vec<UnixTime>| times.iter().rev().nth(2).copied();
         self.shards.iter().map(|(_, _, times)| third_last(times).unwrap_or(self.begun)).min().unwrap_or(self.begun)
@@ -232,7 +232,7 @@ fn killed(name: &str, shards: usize) {
 }
 
 #[test]
-fn killed_it_goes_on_where_the_journal_ends() {
+fn killed_it_goes_on_where_its_logs_end() {
     killed("kill-1", 1);
 }
 

@@ -15,7 +15,6 @@ use super::reading::Reading;
 use super::verdict::{Bottleneck, Load};
 use super::workload::Setup;
 use crate::latency::LatencySnapshot;
-use crate::outcome::Failure;
 use crate::ring::{Sampled, Sampler};
 use crate::stage::Stage;
 
@@ -86,8 +85,7 @@ impl Measured {
             ),
         };
         let system_calls = late.system_calls.clone().and_then(|late| Ok(late - early.system_calls.clone()?));
-        // What robots.txt forbids is no failure; the counters have it.
-        let failures = counted.failures_by_name().filter(|(failure, _)| *failure != Failure::RobotsDenied);
+        let failures = counted.failures_by_name();
         let [rss_bytes_before, rss_bytes, rss_bytes_max] = self.rss_bytes;
         let stages = stages(&early.sampled, &late.sampled, shards, pages);
         let tls = stages.as_ref().and_then(|stages| stages.by_stage.get(Stage::Tls.as_str())?.micros_per_page);

@@ -180,7 +180,12 @@ fn other_messages_may_come_between_pieces() {
         (MessageKind::RobotsAnswer, 3, b"\0two"),
     ];
     let heard = messages.map(|(kind, number, content)| {
-        lanes.receive(Instant::ZERO, 1, &Header { kind, number, acknowledged: 0 }.with(content))
+        lanes.receive(
+            Instant::ZERO,
+            1,
+            &Header { kind, number, acknowledged: 0, batch: u64::from(kind == MessageKind::Urls), durable: 0 }
+                .with(content),
+        )
     });
     let whole = Incoming::Robots(MessageKind::RobotsAnswer, b"one two".to_vec());
     assert_eq!(heard, [Incoming::Nothing, Incoming::Urls(batch), Incoming::Nothing, whole]);
@@ -189,8 +194,12 @@ fn other_messages_may_come_between_pieces() {
 /// What cannot have been sent is our own fault, and is seen.
 #[test]
 fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
-    let urls = |number, acknowledged| Header { kind: MessageKind::Urls, number, acknowledged }.with(&[]);
-    let told = |acknowledged| Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged }.with(&[]);
+    let urls = |number, acknowledged| {
+        Header { kind: MessageKind::Urls, number, acknowledged, batch: number, durable: 0 }.with(&[])
+    };
+    let told = |acknowledged| {
+        Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged, batch: 0, durable: 0 }.with(&[])
+    };
     // From shard 1, to which two messages were sent.
     let fault = |messages: &[Vec<u8>]| {
         let (mut lanes, mut spool) = (Lanes::new(2, &small(), 100), Spool::new(1));
@@ -211,11 +220,17 @@ fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
         ("shard 1 sent what is no message", [urls(1, 0), vec![0; Header::BYTES]]),
         (
             "shard 1 sent a batch that is none",
-            [urls(1, 0), Header { kind: MessageKind::Urls, number: 2, acknowledged: 0 }.with(b"?")],
+            [
+                urls(1, 0),
+                Header { kind: MessageKind::Urls, number: 2, acknowledged: 0, batch: 2, durable: 0 }.with(b"?"),
+            ],
         ),
         (
             "shard 1 sent an empty RobotsAnswer",
-            [urls(1, 0), Header { kind: MessageKind::RobotsAnswer, number: 2, acknowledged: 0 }.with(b"")],
+            [
+                urls(1, 0),
+                Header { kind: MessageKind::RobotsAnswer, number: 2, acknowledged: 0, batch: 2, durable: 0 }.with(b""),
+            ],
         ),
     ] {
         let message = fault(&messages).unwrap_or_else(|| panic!("{what}: it was taken"));
@@ -243,4 +258,58 @@ fn the_longest_url_fits_the_smallest_ring() {
         sent += message.urls;
     }
     assert_eq!((sent, lanes.urls()), (3, 0));
+}
+
+/// Batches are numbered as they close, sent in that order whatever lies in the spool, and acknowledged when the receiver has
+/// them on its disk; what an earlier run left keeps its numbers.
+#[test]
+fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
+    let mut spool = Spool::new(1 << 20);
+    let (mut one, mut two) = (Lanes::new(2, &small(), 100), Lanes::new(2, &small(), 100));
+    let mut left = UrlBatch::new();
+    left.push(0, "http://left.test/");
+    one.resend(Batch { to: 1, number: 7, urls: Rc::new(left) }, &mut spool);
+    for number in 0..300 {
+        one.push(Instant::ZERO, 1, 0, &format!("http://a.test/{number}"), &mut spool);
+    }
+    let closed: Vec<u64> = one.take_closed().map(|batch| batch.number).collect();
+    assert_eq!(closed, (8..108).collect::<Vec<_>>(), "those of the earlier run are written down already");
+    let (mut disk, mut got) = (std::collections::HashMap::new(), Vec::new());
+    for _ in 0..1_000 {
+        while let Some(op) = spool.next_op() {
+            match op {
+                SpoolOp::Write { block, bytes } => drop(disk.insert(block, bytes)),
+                SpoolOp::Read { block } => {
+                    assert_eq!(spool.finished_read(block), Some(ReadFor::Lane(1)));
+                    one.returned(1, UrlBatch::from_bytes(disk.remove(&block).unwrap()).unwrap());
+                }
+                SpoolOp::Delete { .. } => {}
+            }
+        }
+        while let Some(message) = one.next_message(at(1), &mut spool) {
+            got.extend(Header::read(&message.bytes).map(|(header, _)| header.batch));
+            two.receive(at(1), 0, &message.bytes);
+        }
+    }
+    assert_eq!(got, (7..108).collect::<Vec<_>>());
+    assert_eq!((two.taken(), one.take_durable().count()), (vec![107, 0], 0));
+    // It is accepted at once, and on the disk later.
+    let mut unused = Spool::new(1);
+    let mut acknowledged = |two: &mut Lanes, millis| {
+        let message = two.next_message(at(millis), &mut unused)?;
+        one.receive(at(millis), 1, &message.bytes);
+        Some(one.take_durable().collect::<Vec<_>>())
+    };
+    assert_eq!(acknowledged(&mut two, 100), Some(vec![]));
+    two.note_durable(at(150), &[50, 0]);
+    assert_eq!((acknowledged(&mut two, 199), acknowledged(&mut two, 200)), (None, Some(vec![(1, 50)])));
+    two.note_durable(at(250), &[50, 0]);
+    assert_eq!((acknowledged(&mut two, 300), two.next_due()), (None, None), "nothing new");
+    two.hurry();
+    two.note_durable(at(350), &[107, 0]);
+    assert_eq!(acknowledged(&mut two, 350), Some(vec![(1, 107)]));
+    let mut from_the_future = two.lanes[0].header(MessageKind::Acknowledgement, 0, 0);
+    from_the_future.durable = 108;
+    let fault = caught(|| one.receive(at(400), 1, &from_the_future.with(&[]))).expect_err("never sent").to_string();
+    assert!(fault.contains("shard 1 has batch 108; 107 were closed"), "{fault}");
 }

@@ -5,7 +5,7 @@ use crate::config::Families;
 
 fn found(addrs: &[&str], seconds: u64) -> Outcome {
     let addrs = addrs.iter().map(|addr| addr.parse().expect("an address")).collect();
-    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds) }
+    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false }
 }
 
 /// `job` answered from its own address.
@@ -174,4 +174,30 @@ fn old_addresses_are_used_while_no_name_server_answers_and_not_for_ever() {
         assert!(bed.settled.iter().all(|settled| settled.failure == failure));
         assert_eq!(bed.settled.len() + bed.count(JobKind::Page), 200);
     }
+}
+
+/// Of both families one was told: its address is dead, and the other family is asked for again at no one's cost.
+#[test]
+fn half_an_answer_is_not_the_last_word() {
+    let mut bed = Bed::new(|config| {
+        config.politeness.retries_max = 0;
+        config.politeness.host_delay = Duration::ZERO;
+    });
+    bed.offer("http://a.test/x");
+    let [four, six]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|text| text.parse().expect("an address"));
+    let mut lookups = 0;
+    bed.run(600, 100, &mut |job| match job.kind {
+        JobKind::Resolve => {
+            lookups += 1;
+            // The first is of one family; of the next, which are of both, only the last is told whole.
+            let (addrs, is_half) = if lookups < 4 { (vec![four], lookups > 1) } else { (vec![four, six], false) };
+            assert_eq!(job.both_families, lookups > 1);
+            Outcome::Resolved { addrs, ttl: Duration::from_secs(60), is_half }
+        }
+        _ if job.addr == Some(four) => Outcome::Failed(Failure::ConnectTimeout),
+        JobKind::Robots => Outcome::Fetched(Fetched { status: 404, addr: job.addr, ..Fetched::default() }),
+        JobKind::Page => Outcome::Fetched(Fetched { status: 200, addr: job.addr, ..Fetched::default() }),
+    });
+    assert_eq!((lookups, bed.settled.len()), (4, 0));
+    assert!(bed.jobs.iter().any(|(_, job)| job.kind == JobKind::Page && job.addr == Some(six)));
 }

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::Rng;
 use super::{Run, Simulation, millis};
-use crate::log::handed_over_block;
-use crate::shard::{Command, Ending, Input, Phase};
+use crate::shard::{Command, Input, Phase};
 use crate::time::{Duration, Instant};
 
 /// What comes between a crawl and its end.
@@ -17,6 +16,8 @@ pub(super) enum Interruption {
     Abort(Instant, Instant),
     /// The process dies at once.
     Kill(Instant),
+    /// The power goes.
+    PowerCut(Instant),
     /// The disk of a shard is full.
     Full(Instant),
     /// It has fetched as many pages as it was to.
@@ -25,7 +26,7 @@ pub(super) enum Interruption {
 
 impl Interruption {
     /// How many kinds there are.
-    pub(super) const KINDS: usize = 5;
+    pub(super) const KINDS: usize = 6;
 
     /// None, one or two, the first one soon.
     pub(super) fn some(rng: &mut Rng) -> VecDeque<Interruption> {
@@ -34,11 +35,12 @@ impl Interruption {
         let one = |_| {
             // Many of them while everything is in flight.
             at = at + millis(1 << rng.below(20)) + millis(rng.below(5_000));
-            match rng.below(6) {
+            match rng.below(8) {
                 0 => Interruption::Drain(at),
                 1 => Interruption::Abort(at, at + millis(rng.below(2) * rng.below(1_000))),
                 2 | 3 => Interruption::Kill(at),
-                4 => Interruption::Full(at),
+                4 | 5 => Interruption::PowerCut(at),
+                6 => Interruption::Full(at),
                 _ => Interruption::PagesMax(1 + rng.below(200)),
             }
         };
@@ -48,9 +50,11 @@ impl Interruption {
     /// When it comes; one that comes with a page has come already.
     pub(super) fn at(&self) -> Instant {
         match self {
-            Interruption::Drain(at) | Interruption::Abort(at, _) | Interruption::Kill(at) | Interruption::Full(at) => {
-                *at
-            }
+            Interruption::Drain(at)
+            | Interruption::Abort(at, _)
+            | Interruption::Kill(at)
+            | Interruption::PowerCut(at)
+            | Interruption::Full(at) => *at,
             Interruption::PagesMax(_) => Instant::NEVER,
         }
     }
@@ -77,6 +81,7 @@ impl Interruption {
             Interruption::Kill(_) => 2,
             Interruption::Full(_) => 3,
             Interruption::PagesMax(_) => 4,
+            Interruption::PowerCut(_) => 5,
         }
     }
 }
@@ -88,6 +93,15 @@ impl Simulation {
             Some(Interruption::Kill(_)) => {
                 for disk in &mut self.disks {
                     disk.kill(&mut self.rng);
+                }
+                self.begin_again();
+                true
+            }
+            Some(Interruption::PowerCut(_)) => {
+                // Without syncs a power cut may cost anything, which is what the operator chose.
+                let is_synced = self.plan.config.journal.sync_interval.0.is_some();
+                for disk in &mut self.disks {
+                    if is_synced { disk.cut_power(&mut self.rng) } else { disk.kill(&mut self.rng) }
                 }
                 self.begin_again();
                 true
@@ -112,12 +126,6 @@ impl Simulation {
             return true;
         }
         if !has_failed {
-            let is_handed_over = self.run.ended.iter().all(|ended| *ended == Some(Ok(Ending::HandedOver)));
-            if is_handed_over {
-                for disk in &mut self.disks {
-                    disk.append_log(&handed_over_block());
-                }
-            }
             let ended = self.run.supervisor.ended();
             let pages = self.totals().pages;
             let pages_max = self.interruptions.front().map_or(0, Interruption::pages_max);
@@ -128,12 +136,8 @@ impl Simulation {
                 self.complaints.push(format!("shard {disk} ended well and left a segment open"));
             }
             if ended == "finished" {
-                if !is_handed_over {
-                    self.complaints.push("a crawl finished and something was not handed over".to_owned());
-                }
                 return true;
             }
-            self.tally.unsent += u64::from(!is_handed_over);
         }
         self.begin_again();
         false
@@ -159,9 +163,10 @@ impl Simulation {
         let (pause, now) = (RESTART_PAUSE, self.now);
         for next in &mut self.interruptions {
             match next {
-                Interruption::Drain(at) | Interruption::Kill(at) | Interruption::Full(at) => {
-                    *at = (*at + pause).max(now)
-                }
+                Interruption::Drain(at)
+                | Interruption::Kill(at)
+                | Interruption::PowerCut(at)
+                | Interruption::Full(at) => *at = (*at + pause).max(now),
                 Interruption::Abort(at, then) => (*at, *then) = ((*at + pause).max(now), (*then + pause).max(now)),
                 Interruption::PagesMax(_) => {}
             }

@@ -32,7 +32,7 @@ use crate::http::Limits;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::politeness::{HOLD_SLACK, Ledger};
-use crate::shard::{Command, DiskEnd, Effect, Ending, Input, NetworkReport, Phase, Shard, ShardReport};
+use crate::shard::{Command, DiskEnd, Effect, Input, NetworkReport, Phase, Shard, ShardReport};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
 use interruption::Interruption;
@@ -75,13 +75,14 @@ struct Run {
     phase: Phase,
     heard: Vec<Phase>,
     /// How each shard ended.
-    ended: Vec<Option<Result<Ending, String>>>,
+    ended: Vec<Option<Result<(), String>>>,
     next_look: Instant,
     /// Messages in the rings, by (from, to).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
     /// Shards that something happened to since their last turn.
     awake: Vec<bool>,
     is_disk_busy: Vec<bool>,
+    is_syncing: Vec<bool>,
     events: BinaryHeap<Reverse<(Instant, u64)>>,
     pending: BTreeMap<u64, Event>,
 }
@@ -99,7 +100,6 @@ struct Tally {
     dns_queries: u64,
     lookups_aborted: u64,
     left_behind: u64,
-    unsent: u64,
     by_interruption: [u64; Interruption::KINDS],
     /// Outages that the breaker saw: of name servers, of sites, of the route.
     by_cause: [u64; 3],
@@ -123,6 +123,8 @@ enum Event {
     Disk(usize),
     /// A segment of a shard is synced and closed.
     Closed(usize),
+    /// A sync of a shard has ended, unless a segment is still being closed.
+    Synced(usize),
 }
 
 impl Simulation {
@@ -311,8 +313,20 @@ impl Simulation {
                     let syncs = millis(self.rng.below(1_000));
                     self.later(syncs, Event::Closed(shard));
                 }
+                if self.disks[shard].is_syncing() && !std::mem::replace(&mut self.run.is_syncing[shard], true) {
+                    let syncs = millis(self.rng.below(300));
+                    self.later(syncs, Event::Synced(shard));
+                }
                 self.disk_ended(shard, end);
             }
+            Event::Synced(shard) => match self.disks[shard].can_finish_sync() {
+                true => {
+                    self.run.is_syncing[shard] = false;
+                    let end = self.disks[shard].finish_sync();
+                    self.disk_ended(shard, end);
+                }
+                false => self.later(BUSY_PAUSE, Event::Synced(shard)),
+            },
             Event::Closed(shard) => {
                 let end = self.disks[shard].finish_closing(&mut self.rng);
                 self.disk_ended(shard, end);

@@ -8,13 +8,13 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{Config, PartitionKey};
+use crate::config::{Config, PartitionKey, SyncInterval};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::Ledger;
 use crate::route::Partition;
 use crate::shard::{Phase, Scope, Setup, Shard};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, UnixTime};
 
 /// The configuration and what follows from it.
 #[derive(Debug)]
@@ -63,7 +63,10 @@ impl Run {
                 ledger: Arc::clone(&ledger),
                 budget: Arc::clone(&budget),
                 name_servers,
-                next_segment: disk.begin_run(),
+                crawl: plan.rng_seed,
+                epoch: EPOCH,
+                begins: now,
+                files: disk.begin_run(),
             };
             Shard::new(setup).expect("a shard")
         };
@@ -83,11 +86,15 @@ impl Run {
             lanes: Default::default(),
             awake: vec![true; count],
             is_disk_busy: vec![false; count],
+            is_syncing: vec![false; count],
             events: Default::default(),
             pending: Default::default(),
         }
     }
 }
+
+/// Some day in 2027.
+const EPOCH: UnixTime = UnixTime::from_micros(1_800_000_000_000_000);
 
 fn config(rng: &mut Rng) -> Config {
     let mut config = Config::default();
@@ -124,6 +131,7 @@ fn config(rng: &mut Rng) -> Config {
     config.dns.in_flight_max = 1 + rng.below(4) as usize;
     config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;
     (config.dns.ttl_min, config.dns.negative_ttl_min) = (Duration::ZERO, Duration::ZERO);
+    config.journal.sync_interval = SyncInterval(pick_interval(rng));
     config.outage.sites = 8;
     config.outage.sites_failed = 5 + rng.below(3) as usize;
     config.outage.probe_max = Duration::from_secs(pick(rng, &[1, 30]));
@@ -132,6 +140,10 @@ fn config(rng: &mut Rng) -> Config {
     config.store.zstd_level = -7;
     config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
     config
+}
+
+fn pick_interval(rng: &mut Rng) -> Option<Duration> {
+    [None, Some(millis(10)), Some(millis(1_000)), Some(millis(1_000))][rng.below(4) as usize]
 }
 
 fn pick(rng: &mut Rng, choices: &[u64]) -> u64 {

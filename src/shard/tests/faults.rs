@@ -7,7 +7,8 @@ use crate::ring::caught;
 use crate::spool::Block;
 
 /// A shard that has been given no end of anything, and what it waits for: the end of a fetch of the first host, an answer
-/// for the second, an acknowledgement of a message, and of its disk a block of the journal, two to write and one to read.
+/// for the second, an acknowledgement of a message, and of its disk blocks of two logs and a sync, two blocks of the spool to
+/// write and one to read.
 fn busy() -> (Shard, Vec<Effect>) {
     let mut hosts = names(0);
     let mut host = || hosts.next().unwrap_or_default();
@@ -18,14 +19,14 @@ fn busy() -> (Shard, Vec<Effect>) {
             config.exchange.batch_urls_max = 1;
             config.exchange.waiting_bytes_max = 0;
         }),
-        Vec::new(),
+        Logs::new(),
     );
     for host in [known, looked_up] {
         rig.seed(&Url::parse(&format!("http://{host}/")).expect("a URL"));
     }
     (0..3).for_each(|number| rig.seed(&foreign(number)));
-    let after_the_age_of_a_block = Instant::ZERO + Duration::from_secs(2);
-    let effects = std::iter::from_fn(|| rig.shard.poll(after_the_age_of_a_block)).collect();
+    let after_the_sync_interval = Instant::ZERO + Duration::from_secs(2);
+    let effects = std::iter::from_fn(|| rig.shard.poll(after_the_sync_interval)).collect();
     (rig.shard, effects)
 }
 
@@ -77,11 +78,11 @@ fn ends_of_the_disk() {
         .collect();
     let [(first, content), (second, _)] = written[..] else { panic!("written: {written:?}") };
     assert_eq!(read, [first]);
-    let journal: Vec<u64> = ops
+    let logs: Vec<u64> = ops
         .iter()
-        .filter_map(|op| if let DiskOp::Append { bytes, .. } = op { Some(bytes.len() as u64) } else { None })
+        .filter_map(|op| if let DiskOp::Append(append) = op { Some(append.bytes.len() as u64) } else { None })
         .collect();
-    assert_eq!(journal.len(), 1);
+    assert_eq!(logs.len(), 2, "URLs and journal");
     let bytes: u64 = ops.iter().map(|op| op.bytes()).sum();
 
     let block_read = |block| Input::Disk(DiskEnd::BlockRead { block, bytes: content.clone() });
@@ -92,7 +93,9 @@ fn ends_of_the_disk() {
     assert_fault([done(bytes), done(1)], "the disk did what nobody asked for");
     let one_too_many = (0..=ops.len()).map(|_| done(0));
     assert_fault(one_too_many, "the disk did what nobody asked for");
-    assert_fault([Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })], "a journal came that nobody asked for");
+    assert_fault([Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })], "a log came that nobody asked for");
+    let synced = || Input::Disk(DiskEnd::Synced);
+    assert_fault([synced(), synced()], "a sync ended that nobody asked for");
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn messages() {
     let sent = effects.iter().filter(|effect| matches!(effect, Effect::Send(_))).count();
     assert_eq!(sent, 1);
     let received = |kind, number, acknowledged, content: &[u8]| {
-        let bytes = Header { kind, number, acknowledged }.with(content);
+        let bytes = Header { kind, number, acknowledged, batch: number, durable: 0 }.with(content);
         Input::Received { from: 1, bytes }
     };
     let told = |acknowledged| received(MessageKind::Acknowledgement, 0, acknowledged, b"");

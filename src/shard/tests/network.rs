@@ -19,7 +19,7 @@ fn rig(hosts: usize, change: impl FnOnce(&mut Config)) -> Rig {
             }
             change(config);
         }),
-        Vec::new(),
+        Logs::new(),
     );
     names.iter().for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
     rig.run(at(0));
@@ -159,7 +159,7 @@ fn a_drain_waits_for_no_turn_at_the_name_servers() {
             config.dns.rate_max = 1;
             config.politeness.ip_delay = Duration::ZERO;
         }),
-        Vec::new(),
+        Logs::new(),
     );
     names(0).take(100).for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
     let mut asked = Vec::new();

@@ -86,7 +86,7 @@ pub fn dns(data: &[u8]) {
         *says.lock().unwrap_or_else(PoisonError::into_inner) = packet;
         let dns = &config.dns;
         match runtime.block_on(resolver.resolve(NAME, steer & 0x20 != 0)) {
-            Outcome::Resolved { addrs, ttl } => {
+            Outcome::Resolved { addrs, ttl, .. } => {
                 assert!((1..=32).contains(&addrs.len()) && (dns.ttl_min..=dns.ttl_max).contains(&ttl), "{ttl:?}");
             }
             Outcome::NoAddress { ttl } => assert!((dns.negative_ttl_min..=dns.negative_ttl_max).contains(&ttl)),

@@ -1,0 +1,205 @@
+//! Tests of the crawl's directory.
+
+use super::*;
+use crate::boot::manifest::FORMAT;
+use crate::lab::TempFolder;
+
+fn manifest() -> Manifest {
+    Manifest {
+        format: FORMAT,
+        created_by: "ringcrawl test".to_owned(),
+        created: "2026-11-21T00:00:00Z".to_owned(),
+        crawl_id: "0123456789abcdef".to_owned(),
+        rng_seed: 7,
+        shards: 2,
+        partition_key: "site".to_owned(),
+        agent_name: "bot".to_owned(),
+    }
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+/// Begins a crawl in `root`.
+fn begin(root: &Path) {
+    let dir = CrawlDir::open(root, &Wanted::default(), manifest).unwrap();
+    dir.keep(&[url("http://a.test/")], &Config::default()).unwrap();
+}
+
+fn open(root: &Path) -> Result<CrawlDir, DirError> {
+    CrawlDir::open(root, &Wanted::default(), manifest)
+}
+
+#[test]
+fn begun_once_then_resumed_and_locked() {
+    let folder = TempFolder::new("resume");
+    let root = folder.path().join("crawl");
+    let [a, b] = ["http://a.test/", "http://b.test/"].map(url);
+    let first = open(&root).unwrap();
+    assert!(first.is_new() && !root.join(MANIFEST).exists(), "it has not begun");
+    let seeds = first.with_earlier_seeds(std::slice::from_ref(&a)).unwrap();
+    assert_eq!(first.keep(&seeds, &Config::default()).unwrap(), [""; 0]);
+    assert!(root.join("shard-01/segments").is_dir());
+    let locked = open(&root).unwrap_err();
+    assert!(matches!(locked, DirError::Locked(_)), "{locked}");
+    drop(first);
+    fs::write(root.join("shard-00/spool/0"), "old").unwrap();
+    let again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
+    let seeds = again.with_earlier_seeds(&[b.clone(), a.clone()]).unwrap();
+    assert_eq!(seeds, [a.clone(), b.clone()]);
+    assert_eq!(again.keep(&seeds, &Config::default()).unwrap(), [""; 0]);
+    assert!(!again.is_new() && !root.join("shard-00/spool/0").exists());
+    assert_eq!(again.manifest(), &manifest());
+    drop(again);
+    assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [a, b]);
+    let wanted = Wanted { shards: Some(3), ..Wanted::default() };
+    let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
+    assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
+    let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
+    assert!(matches!(new, DirError::NotNew(_)), "{new}");
+}
+
+#[test]
+fn a_crawl_keeps_its_name() {
+    let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
+    let folder = TempFolder::new("named");
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let is_open = |wanted: &Wanted| {
+        let open = CrawlDir::open(&root, wanted, manifest);
+        open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
+    };
+    assert_eq!(is_open(&named("bot")), Ok("bot".to_owned()));
+    // Without a name the crawl's own is kept.
+    assert_eq!(is_open(&Wanted::default()), Ok("bot".to_owned()));
+    let refused = is_open(&named("other")).unwrap_err();
+    for word in ["agent.name \"bot\", and \"other\" was asked for", "leave it at \"bot\", or give a new directory"] {
+        assert!(refused.contains(word), "{refused}");
+    }
+}
+
+#[test]
+fn the_configuration_is_kept_and_changes_are_told() {
+    let folder = TempFolder::new("kept");
+    let root = folder.path().join("crawl");
+    assert_eq!(kept_config(&root).unwrap(), None);
+    begin(&root);
+    // What is fixed stands in it also when nobody said it.
+    let fixed = |config: &Config| (config.crawl.shards, config.crawl.rng_seed, config.agent.name.clone());
+    let kept = kept_config(&root).unwrap().expect("a crawl");
+    assert_eq!(fixed(&kept), (2, 7, "bot".to_owned()));
+    let mut config = Config::default();
+    config.set("politeness.host_delay", "2s").unwrap();
+    config.set("visited.tracking_parameters", &"long_name_*,".repeat(20)).unwrap();
+    let seeds = [url("http://a.test/")];
+    let notes = open(&root).unwrap().keep(&seeds, &config).unwrap();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].ends_with("config.toml: politeness.host_delay = \"2s\" from now on, was \"1s\""), "{notes:?}");
+    assert!(notes[1].contains("visited.tracking_parameters = [\"long_name_*\"") && notes[1].contains('…'), "{notes:?}");
+    let kept = kept_config(&root).unwrap().expect("a crawl");
+    assert_eq!(kept.politeness, config.politeness);
+    assert_eq!(open(&root).unwrap().keep(&seeds, &kept).unwrap(), [""; 0], "nothing changed");
+    assert_eq!(kept_config(&root).unwrap(), Some(kept));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
+    let folder = TempFolder::new("unkept");
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let path = root.join(CONFIG);
+    let right = fs::read_to_string(&path).unwrap();
+    let id = manifest().crawl_id;
+    let told = || kept_config(&root).unwrap_err().to_string();
+    fs::write(&path, right.replace("\"1s\"", "\"2s\"")).unwrap();
+    assert!(told().contains("config.toml: it is damaged or was changed: its checksum does not fit"), "{}", told());
+    assert!(told().contains("give the settings of the crawl with -c FILE"), "{}", told());
+    sealed_file::write(&root, CONFIG, "fedcba9876543210", "").unwrap();
+    assert!(told().contains("it belongs to another crawl (fedcba9876543210)"), "{}", told());
+    let newer = "# Written by ringcrawl 9.0.0\nversion = 2\n[colour]\nred = 1\n";
+    sealed_file::write(&root, CONFIG, &id, newer).unwrap();
+    let newer = "ringcrawl 9.0.0 wrote it, and it is not right for this one: line 2: version: config is of version 2, \
+                 this ringcrawl reads version 1 (and 1 more)";
+    assert!(told().contains(newer), "{}", told());
+    fs::remove_file(&path).unwrap();
+    assert!(told().contains("config.toml: it is missing"), "{}", told());
+    // Who gives the settings again goes on.
+    let notes = open(&root).unwrap().keep(&[url("http://a.test/")], &Config::default()).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("is written anew with the settings of this run"), "{notes:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), right);
+}
+
+#[test]
+fn damaged_seeds_are_told_and_left_alone() {
+    let folder = TempFolder::new("bad-seeds");
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let path = root.join(SEEDS);
+    let right = fs::read_to_string(&path).unwrap();
+    let wrong = right.replace("a.test", "b.test");
+    fs::write(&path, &wrong).unwrap();
+    let error = open(&root).unwrap_err().to_string();
+    for word in ["seeds: it is damaged", "its checksum does not fit", "restore the file", "give all seeds"] {
+        assert!(error.contains(word), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), wrong);
+    sealed_file::write(&root, SEEDS, &manifest().crawl_id, "http://a.test/\nnews:c\n").unwrap();
+    assert!(open(&root).unwrap_err().to_string().contains("seeds: line 2: "));
+    fs::remove_file(&path).unwrap();
+    let missing = open(&root).unwrap().with_earlier_seeds(&[]).unwrap_err().to_string();
+    assert!(missing.contains("seeds: it is missing") && missing.contains("give all seeds"), "{missing}");
+    let dir = open(&root).unwrap();
+    let seeds = dir.with_earlier_seeds(&[url("http://a.test/")]).unwrap();
+    let notes = dir.keep(&seeds, &Config::default()).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("seeds was missing, and is written anew: 1 seeds"), "{notes:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), right);
+}
+
+/// A start that was killed before the manifest was there has begun nothing, and the next start begins.
+#[test]
+fn what_a_killed_start_left_is_no_obstacle() {
+    let folder = TempFolder::new("killed-start");
+    let root = folder.path();
+    begin(root);
+    let fresh = |name: &str| fs::write(sealed_file::open_name(root, name), "torn").unwrap();
+    fs::remove_dir_all(root.join("shard-00")).unwrap();
+    fs::remove_dir_all(root.join("shard-01")).unwrap();
+    fs::remove_file(root.join(MANIFEST)).unwrap();
+    [MANIFEST, SEEDS, CONFIG].iter().for_each(|name| fresh(name));
+    let dir = open(root).unwrap();
+    assert!(dir.is_new());
+    let notes = dir.keep(&[url("http://b.test/")], &Config::default()).unwrap();
+    assert_eq!(notes, [""; 0]);
+    drop(dir);
+    assert_eq!(open(root).unwrap().with_earlier_seeds(&[]).unwrap(), [url("http://b.test/")]);
+    // Somebody's own file of that name is none of ours.
+    fs::remove_file(root.join(MANIFEST)).unwrap();
+    fs::remove_dir_all(root.join("shard-00")).unwrap();
+    fs::remove_dir_all(root.join("shard-01")).unwrap();
+    fs::write(root.join(CONFIG), "agent.name = \"bot\"\n").unwrap();
+    assert!(matches!(open(root), Err(DirError::Foreign(_))));
+}
+
+#[test]
+fn foreign_directories_are_left_alone() {
+    let folder = TempFolder::new("foreign");
+    let root = folder.path();
+    fs::write(root.join("thesis.tex"), "precious").unwrap();
+    assert!(matches!(open(root), Err(DirError::Foreign(_))));
+    assert_eq!(fs::read_dir(root).unwrap().count(), 1, "nothing was added");
+    fs::remove_file(root.join("thesis.tex")).unwrap();
+    for (text, expected) in [
+        ("{\"format\": 9}", "format 9"),
+        ("{\"format\": 2}", "damaged"),
+        ("{}", "names no format"),
+        ("not json", "damaged manifest"),
+    ] {
+        fs::write(root.join(MANIFEST), text).unwrap();
+        for error in [open(root).unwrap_err(), kept_config(root).unwrap_err()] {
+            assert!(error.to_string().contains(expected), "{text}: {error}");
+        }
+        assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), text);
+        assert_eq!(fs::read_dir(root).unwrap().count(), 1, "nothing was added");
+    }
+}

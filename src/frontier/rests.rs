@@ -1,0 +1,76 @@
+//! What outlives a run of the time for which hosts are to be left alone.
+//!
+//! Decides: a host whose rest is longer than the usual delay is noted, for the log: after Retry-After, after failures in a row,
+//! or with a Crawl-delay. In the next run no host is asked before the usual delay has passed since that began, and one that is
+//! noted not before its rest is over. The last request of the run before ended before that, so every gap is kept.
+//! Limits: so many hosts as their table remembers of those that failed; of others the usual delay is kept.
+
+use std::collections::HashMap;
+
+use crate::time::{Duration, Instant};
+
+/// A host that asks for a longer rest than others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rest {
+    /// Its name.
+    pub host: Box<str>,
+    /// The delay that its robots.txt asks for; zero: none.
+    pub crawl_delay: Duration,
+    /// It is left alone until then.
+    pub until: Instant,
+}
+
+/// The rests of hosts that an earlier run has met and this one has not.
+#[derive(Debug, Default)]
+pub struct Rests {
+    of_all: Instant,
+    hosts: HashMap<Box<str>, Instant>,
+    hosts_max: usize,
+}
+
+impl Rests {
+    /// None, and room for `hosts_max` hosts.
+    pub fn new(hosts_max: usize) -> Rests {
+        Rests { hosts_max, ..Rests::default() }
+    }
+
+    /// No host that is met from now on is asked before `until`.
+    pub fn rest_all(&mut self, until: Instant) {
+        self.of_all = until;
+    }
+
+    /// This one is not asked before `until`: the last word on a host holds.
+    pub fn rest(&mut self, host: &str, until: Instant) {
+        if until <= self.of_all {
+            self.hosts.remove(host);
+        } else if let Some(known) = self.hosts.get_mut(host) {
+            *known = until;
+        } else if self.hosts.len() < self.hosts_max {
+            self.hosts.insert(host.into(), until);
+        }
+    }
+
+    /// Before when a host that is met now is not asked.
+    pub fn take(&mut self, host: &str) -> Instant {
+        self.hosts.remove(host).unwrap_or_default().max(self.of_all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_holds_and_the_usual_delay_for_all() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut rests = Rests::new(2);
+        rests.rest_all(at(1));
+        for (host, seconds) in
+            [("a.test", 10), ("b.test", 20), ("a.test", 30), ("b.test", 1), ("c.test", 40), ("d.test", 50)]
+        {
+            rests.rest(host, at(seconds));
+        }
+        let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host));
+        assert_eq!(taken, [at(30), at(1), at(40), at(1), at(1)], "there was no room for the fourth");
+    }
+}

@@ -1,0 +1,130 @@
+//! URLs that wait, in one allocation: with their numbers, in memory and in blocks of the spool alike.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 6, little endian | the URL's number in its shard's URL log |
+//! | 2, little endian | the bits of its `Hops` |
+//! | 2, little endian | length `n` of the text, 1–65,535 |
+//! | n | the canonical URL, ASCII |
+//!
+//! Invariants: whole entries only; bytes from disk are checked once, on the way in.
+//! Limits: numbers below 2^48.
+
+/// What goes with a waiting URL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ticket {
+    /// Its number in the URL log.
+    pub number: u64,
+    /// The way from a seed, as the bits of `Hops`.
+    pub depth: u16,
+}
+
+/// Waiting URLs with their tickets, in order of insertion.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WaitingUrls {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+const ENTRY_HEAD_BYTES: usize = 10;
+
+impl WaitingUrls {
+    /// Adds a URL of 1 to 65,535 bytes; others are none.
+    pub fn push(&mut self, ticket: Ticket, url: &str) {
+        let Some(length) = u16::try_from(url.len()).ok().filter(|length| *length > 0) else { return };
+        let number = ticket.number.to_le_bytes();
+        self.bytes.extend_from_slice(&number[..6]);
+        self.bytes.extend_from_slice(&ticket.depth.to_le_bytes());
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(url.as_bytes());
+        self.len += 1;
+    }
+
+    /// The entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Ticket, &str)> {
+        Entries { rest: &self.bytes }
+    }
+
+    /// The entry that starts at byte `offset`, which must be the start of one.
+    pub fn entry_at(&self, offset: usize) -> Option<(Ticket, &str)> {
+        Entries { rest: self.bytes.get(offset..)? }.next()
+    }
+
+    /// Bytes that `url` takes.
+    pub const fn entry_bytes(url: &str) -> usize {
+        ENTRY_HEAD_BYTES + url.len()
+    }
+
+    /// Number of URLs.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no URL waits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Memory that is held, used or not.
+    pub fn ram_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The byte form.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets the URLs, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.len = 0;
+    }
+
+    /// Takes the byte form back; `None` when `bytes` are not whole entries of UTF-8 text.
+    pub fn from_bytes(bytes: Vec<u8>) -> Option<WaitingUrls> {
+        let mut entries = Entries { rest: &bytes };
+        let len = entries.by_ref().count();
+        entries.rest.is_empty().then_some(())?;
+        Some(WaitingUrls { bytes, len })
+    }
+}
+
+struct Entries<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (Ticket, &'a str);
+
+    fn next(&mut self) -> Option<(Ticket, &'a str)> {
+        let (&[a, b, c, d, e, f, g, h, i, j], rest) = self.rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+        let number = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        let length = usize::from(u16::from_le_bytes([i, j]));
+        let text = std::str::from_utf8(rest.get(..length)?).ok().filter(|text| !text.is_empty())?;
+        self.rest = &rest[length..];
+        Some((Ticket { number, depth: u16::from_le_bytes([g, h]) }, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let mut urls = WaitingUrls::default();
+        let entries = [(0, 0, "http://a.test/"), ((1 << 48) - 1, u16::MAX, "x"), (1 << 32, 7, "http://b.test/")];
+        for (number, depth, url) in entries {
+            urls.push(Ticket { number, depth }, url);
+        }
+        urls.push(Ticket::default(), "");
+        let read = WaitingUrls::from_bytes(urls.as_bytes().to_vec()).expect("our own");
+        assert_eq!((&read, read.len()), (&urls, 3));
+        let read: Vec<_> = read.iter().map(|(ticket, url)| (ticket.number, ticket.depth, url)).collect();
+        assert_eq!(read, entries);
+        for cut in 1..WaitingUrls::entry_bytes("http://a.test/") {
+            assert_eq!(WaitingUrls::from_bytes(urls.as_bytes()[..cut].to_vec()), None);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The entries of the log of ends: how URLs ended, and what hosts have asked for that outlives a run.
+//!
+//! Decides: what is kept of a page for the rest of the crawl, in some ten bytes: outcome, tries, time, and where its records lie.
+//!
+//! The payload of a block, in this order, with numbers as in [`super::number`]:
+//! names of the failures that occur (count; length and name of each); ends (count), each as: step of the URL's number, code,
+//! flags and tries in one number, step of the time in seconds, and where there is a record, steps of segment and offset; hosts (count),
+//! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone.
+//! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
+//! Flags: 1 there is a record, 2 the body was a duplicate.
+
+use super::number;
+use crate::outcome::Failure;
+use crate::time::Duration;
+
+/// How a URL ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndKind {
+    /// With a response of this status.
+    Fetched(u16),
+    /// Without one.
+    Failed(Failure),
+    /// It has not: what was said of it before is not so any more, because its record is lost.
+    Reopened,
+}
+
+/// The end of a URL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End {
+    /// The URL's number.
+    pub url: u64,
+    /// How.
+    pub kind: EndKind,
+    /// Requests that were made for it.
+    pub tries: u8,
+    /// Whether its body was that of a page stored lately.
+    pub is_duplicate: bool,
+    /// When, in seconds since 1970.
+    pub seconds: u64,
+    /// Where its first record lies; `None` when there is none.
+    pub place: Option<RecordPlace>,
+}
+
+/// Where a record lies in a shard's segments.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct RecordPlace {
+    /// Number of the segment.
+    pub segment: u32,
+    /// First byte.
+    pub offset: u64,
+}
+
+/// What a host has asked for, or brought upon itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostNote {
+    /// Its name.
+    pub host: Box<str>,
+    /// The time between two requests that its robots.txt asks for.
+    pub delay: Duration,
+    /// Until when it is left alone, in seconds since 1970.
+    pub until_seconds: u64,
+}
+
+/// The content of one block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EndEntries {
+    /// In order.
+    pub ends: Vec<End>,
+    /// In order: the last word on a host holds.
+    pub hosts: Vec<HostNote>,
+}
+
+impl EndEntries {
+    /// About the bytes of what is in it.
+    pub fn bytes(&self) -> usize {
+        END_BYTES * self.ends.len() + self.hosts.iter().map(|note| END_BYTES + note.host.len()).sum::<usize>()
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.hosts.is_empty()
+    }
+
+    /// The payload.
+    pub fn to_payload(&self) -> Vec<u8> {
+        let mut failures: Vec<Failure> = Vec::new();
+        for end in &self.ends {
+            if let EndKind::Failed(failure) = end.kind
+                && !failures.contains(&failure)
+            {
+                failures.push(failure);
+            }
+        }
+        let mut payload = Vec::with_capacity(self.bytes());
+        let out = &mut payload;
+        number::put(out, failures.len() as u64);
+        for failure in &failures {
+            put_text(out, failure.as_str());
+        }
+        number::put(out, self.ends.len() as u64);
+        let mut last = Last::default();
+        for end in &self.ends {
+            number::put_step(out, &mut last.url, end.url);
+            let code = match end.kind {
+                EndKind::Reopened => 0,
+                EndKind::Fetched(status) => u64::from(status),
+                EndKind::Failed(failure) => {
+                    FAILURES_FROM + failures.iter().position(|known| *known == failure).unwrap_or_default() as u64
+                }
+            };
+            number::put(out, code);
+            let flags = u64::from(end.place.is_some()) * HAS_RECORD | u64::from(end.is_duplicate) * IS_DUPLICATE;
+            number::put(out, flags | u64::from(end.tries) << FLAG_BITS);
+            number::put_step(out, &mut last.seconds, end.seconds);
+            if let Some(place) = end.place {
+                number::put_step(out, &mut last.segment, u64::from(place.segment));
+                number::put_step(out, &mut last.offset, place.offset);
+            }
+        }
+        number::put(out, self.hosts.len() as u64);
+        for note in &self.hosts {
+            put_text(out, &note.host);
+            number::put(out, note.delay.as_millis() as u64);
+            number::put(out, note.until_seconds);
+        }
+        payload
+    }
+
+    /// Reads a payload; `None` when it is none, or names a failure that this version does not know.
+    pub fn from_payload(mut payload: &[u8]) -> Option<EndEntries> {
+        let bytes = &mut payload;
+        let mut failures = Vec::new();
+        for _ in 0..number::take(bytes)? {
+            let name = take_text(bytes)?;
+            failures.push(*Failure::ALL.iter().find(|failure| failure.as_str() == name)?);
+        }
+        let (mut entries, mut last) = (EndEntries::default(), Last::default());
+        for _ in 0..number::take(bytes)? {
+            let url = number::take_step(bytes, &mut last.url)?;
+            let kind = match number::take(bytes)? {
+                0 => EndKind::Reopened,
+                status @ 1..FAILURES_FROM => EndKind::Fetched(status as u16),
+                code => EndKind::Failed(*failures.get(usize::try_from(code - FAILURES_FROM).ok()?)?),
+            };
+            let flags = number::take(bytes)?;
+            let tries = u8::try_from(flags >> FLAG_BITS).ok()?;
+            let seconds = number::take_step(bytes, &mut last.seconds)?;
+            let mut place = None;
+            if flags & HAS_RECORD != 0 {
+                let segment = u32::try_from(number::take_step(bytes, &mut last.segment)?).ok()?;
+                place = Some(RecordPlace { segment, offset: number::take_step(bytes, &mut last.offset)? });
+            }
+            entries.ends.push(End { url, kind, tries, is_duplicate: flags & IS_DUPLICATE != 0, seconds, place });
+        }
+        for _ in 0..number::take(bytes)? {
+            let host = take_text(bytes)?.into();
+            let delay = Duration::from_millis(number::take(bytes)?);
+            entries.hosts.push(HostNote { host, delay, until_seconds: number::take(bytes)? });
+        }
+        bytes.is_empty().then_some(entries)
+    }
+}
+
+/// What steps are counted from.
+#[derive(Default)]
+struct Last {
+    url: u64,
+    seconds: u64,
+    segment: u64,
+    offset: u64,
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    number::put(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    let length = number::take(bytes)?;
+    std::str::from_utf8(number::take_bytes(bytes, length)?).ok()
+}
+
+const FAILURES_FROM: u64 = 1_000;
+const FLAG_BITS: u32 = 2;
+const HAS_RECORD: u64 = 1;
+const IS_DUPLICATE: u64 = 2;
+/// An end takes about as much before it is compressed.
+const END_BYTES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> EndEntries {
+        let end = |url, kind, place| End {
+            url,
+            kind,
+            tries: 1,
+            is_duplicate: url == 7,
+            seconds: 1_800_000_000 - url % 10,
+            place,
+        };
+        let place = |segment, offset| Some(RecordPlace { segment, offset });
+        let note = |host: &str, delay| HostNote { host: host.into(), delay, until_seconds: 1_800_000_000 };
+        EndEntries {
+            ends: vec![
+                end(7, EndKind::Fetched(200), place(0, 1_000)),
+                end(3, EndKind::Fetched(999), place(u32::MAX, 1 << 50)),
+                End { tries: u8::MAX, ..end(u64::MAX, EndKind::Failed(Failure::HostDead), None) },
+                end(4, EndKind::Failed(Failure::RobotsDenied), None),
+                end(5, EndKind::Failed(Failure::HostDead), None),
+                end(7, EndKind::Reopened, None),
+            ],
+            hosts: vec![note("a.test", Duration::from_secs(30)), note("b.test", Duration::ZERO)],
+        }
+    }
+
+    #[test]
+    fn there_and_back() {
+        for entries in [EndEntries::default(), sample()] {
+            assert_eq!(EndEntries::from_payload(&entries.to_payload()), Some(entries));
+        }
+    }
+
+    #[test]
+    fn cut_anywhere_it_is_none() {
+        let payload = sample().to_payload();
+        for cut in 0..payload.len() {
+            assert_eq!(EndEntries::from_payload(&payload[..cut]), None, "cut at {cut}");
+        }
+        let text = String::from_utf8_lossy(&payload).into_owned();
+        let at = text.find("host-dead").expect("by its name");
+        let mut unknown = payload.clone();
+        unknown[at] = b'g';
+        assert_eq!(EndEntries::from_payload(&unknown), None, "a failure that nobody knows");
+    }
+
+    #[test]
+    fn an_end_takes_a_dozen_bytes() {
+        let ends = (0..1_000).map(|number| End {
+            url: number * 7_919 % 1_000_003,
+            kind: EndKind::Fetched(200),
+            tries: 1,
+            is_duplicate: false,
+            seconds: 1_800_000_000 + number / 50,
+            place: Some(RecordPlace { segment: 17, offset: number * 5_000 }),
+        });
+        let payload = EndEntries { ends: ends.collect(), hosts: Vec::new() }.to_payload();
+        assert!(payload.len() <= 1_000 * END_BYTES, "{}", payload.len());
+    }
+}

@@ -1,0 +1,57 @@
+//! The URL log's entries: URLs that a shard accepted, and those that it had no room for.
+//!
+//! An accepted URL's number is its place in the log: the first of the shard is 0. It is how all else refers to it.
+//! The payload of a block: the length of the accepted ones in bytes, they themselves, and the others, both as [`UrlBatch`].
+
+use super::number;
+use crate::url::UrlBatch;
+
+/// The content of one block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UrlEntries {
+    /// URLs that the visited set took in, to be fetched.
+    pub accepted: UrlBatch,
+    /// URLs that the visited set had no room for.
+    pub aside: UrlBatch,
+}
+
+impl UrlEntries {
+    /// Bytes of what is in it.
+    pub fn bytes(&self) -> usize {
+        self.accepted.as_bytes().len() + self.aside.as_bytes().len()
+    }
+
+    /// The payload.
+    pub fn to_payload(&self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(self.bytes() + 4);
+        number::put(&mut payload, self.accepted.as_bytes().len() as u64);
+        payload.extend_from_slice(self.accepted.as_bytes());
+        payload.extend_from_slice(self.aside.as_bytes());
+        payload
+    }
+
+    /// Reads a payload; `None` when it is none.
+    pub fn from_payload(mut payload: &[u8]) -> Option<UrlEntries> {
+        let accepted_bytes = number::take(&mut payload)?;
+        let accepted = UrlBatch::from_bytes(number::take_bytes(&mut payload, accepted_bytes)?.to_vec())?;
+        let aside = UrlBatch::from_bytes(payload.to_vec())?;
+        Some(UrlEntries { accepted, aside })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let mut entries = UrlEntries::default();
+        assert_eq!(UrlEntries::from_payload(&entries.to_payload()), Some(entries.clone()));
+        entries.accepted.push(0, "http://a.test/");
+        entries.accepted.push(4, "http://a.test/b");
+        entries.aside.push(9, "http://c.test/");
+        let payload = entries.to_payload();
+        assert_eq!(UrlEntries::from_payload(&payload), Some(entries));
+        assert!((0..payload.len() - 1).any(|cut| UrlEntries::from_payload(&payload[..cut]).is_none()));
+    }
+}

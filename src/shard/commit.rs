@@ -1,0 +1,132 @@
+//! Group commit: when what happened is written down, and in which order it gets to the device.
+//!
+//! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, one at a time. It has two steps.
+//! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the word that
+//! pages are over is written, and that is synced, too. So whatever the power leaves, a page that is over has its record and its
+//! links. What other shards sent is on our disk with the first step, and they are told.
+//! Under `sync_interval = "never"` the order is the same and the kernel decides when: a kill loses nothing, a power cut may.
+//! Invariants: ends are frozen when a commit begins: what ends later goes into the next one.
+
+use super::{DiskOp, Shard};
+use crate::stage::{self, Stage};
+use crate::time::{Duration, Instant};
+
+/// The commits of one shard.
+#[derive(Debug)]
+pub struct Commits {
+    interval: Duration,
+    to_device: bool,
+    step: Step,
+    /// When the oldest thing came that no commit holds.
+    since: Option<Instant>,
+    /// What had come from other shards when the commit began.
+    taken: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// No commit is under way.
+    None,
+    /// Facts are on their way to the device.
+    Facts,
+    /// So is the word that pages are over.
+    Ends,
+}
+
+impl Commits {
+    /// Every `interval`; without one the kernel decides when what is written gets to the device.
+    pub(super) fn new(interval: Option<Duration>) -> Commits {
+        let (to_device, interval) = (interval.is_some(), interval.unwrap_or(UNSYNCED_INTERVAL));
+        Commits { interval, to_device, step: Step::None, since: None, taken: Vec::new() }
+    }
+
+    /// Something happened that is to be written down.
+    pub(super) fn note(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Whether everything that happened is on the device, as far as it is asked for.
+    pub(super) fn is_done(&self) -> bool {
+        self.step == Step::None && self.since.is_none()
+    }
+
+    /// When the next commit begins, if one does without anything else happening.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.since.filter(|_| self.step == Step::None).map(|since| since + self.interval)
+    }
+}
+
+impl Shard {
+    /// Writes what is large, and begins a commit that is due; with `all` one of whatever there is.
+    pub(super) fn commit(&mut self, now: Instant, all: bool) {
+        for batch in self.lanes.take_closed() {
+            self.log.send(batch.to, batch.number, &batch.urls);
+        }
+        for (to, number) in self.lanes.take_durable() {
+            self.log.acknowledge(to, number);
+        }
+        self.append(false);
+        while let Some(file) = self.log.take_done() {
+            self.disk(DiskOp::DeleteLog(file));
+        }
+        let is_due = self.commits.next_due().is_some_and(|due| due <= now || all);
+        if !is_due {
+            return;
+        }
+        self.commits.since = None;
+        self.segments.flush();
+        self.write_segments();
+        self.lanes.close_open(&mut self.spool);
+        for batch in self.lanes.take_closed() {
+            self.log.send(batch.to, batch.number, &batch.urls);
+        }
+        while let Some(op) = self.spool.next_op() {
+            self.disk(DiskOp::Spool(op));
+        }
+        self.append(true);
+        self.log.freeze_ends();
+        self.commits.taken = self.lanes.taken();
+        self.sync(Step::Facts);
+    }
+
+    /// All that was given out before a sync is carried out, and on the device if that was asked for.
+    pub(super) fn synced(&mut self, now: Instant) {
+        match self.commits.step {
+            Step::None => panic!("a sync ended that nobody asked for"),
+            Step::Facts => {
+                self.lanes.note_durable(now, &self.commits.taken);
+                let mut has_ends = false;
+                while let Some(append) = self.take_ends() {
+                    self.disk(DiskOp::Append(append));
+                    has_ends = true;
+                }
+                if has_ends { self.sync(Step::Ends) } else { self.commits.step = Step::None }
+            }
+            Step::Ends => self.commits.step = Step::None,
+        }
+    }
+
+    fn take_ends(&mut self) -> Option<crate::log::Append> {
+        let _stage = stage::enter(Stage::Journal);
+        self.log.take_ends()
+    }
+
+    fn append(&mut self, all: bool) {
+        loop {
+            let append = {
+                let _stage = stage::enter(Stage::Journal);
+                self.log.take_append(all)
+            };
+            let Some(append) = append else { break };
+            self.disk(DiskOp::Append(append));
+        }
+    }
+
+    fn sync(&mut self, step: Step) {
+        self.commits.step = step;
+        self.disk(DiskOp::Sync { to_device: self.commits.to_device });
+    }
+}
+
+/// How long something waits to be written where nothing is synced.
+const UNSYNCED_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,0 +1,129 @@
+//! How an earlier run is taken up: its logs are read before anything else happens.
+//!
+//! Decides: every URL that was accepted is known again; what is not over waits, in the order of acceptance. What was set aside
+//! gets another chance, and what other shards may not have is sent to them again, under its number. What is missing or damaged
+//! is told, in URLs.
+
+use super::{DiskOp, Effect, Shard};
+use crate::exchange::Batch;
+use crate::frontier::{Rest, Ticket};
+use crate::log::{End, EndKind, Replay, ReplayStep};
+use crate::spool::ReadFor;
+use crate::time::{Duration, Instant};
+use crate::url::{Url, UrlBatch};
+
+impl Shard {
+    /// Asks for the next piece of an earlier run's logs; `false` when there is none.
+    pub(super) fn read_log(&mut self) -> bool {
+        let Some((file, position)) = self.replay.as_ref().and_then(Replay::next_read) else { return false };
+        self.disk(DiskOp::ReadLog { file, position });
+        true
+    }
+
+    /// A piece of an earlier run's logs.
+    pub(super) fn log_read(&mut self, now: Instant, bytes: &[u8]) {
+        let Some(mut replay) = self.replay.take() else { panic!("a log came that nobody asked for") };
+        let read = replay.read(bytes, &mut |step| self.replayed(now, step));
+        if let Err(why) = read {
+            return self.fail(format!("shard-{:02}/{why}", self.index));
+        }
+        self.replay = Some(replay);
+        if !self.read_log() {
+            self.take_up(now);
+        }
+    }
+
+    /// Everything is read.
+    fn take_up(&mut self, now: Instant) {
+        let Some(replay) = self.replay.take() else { return };
+        let (found, reopened) = replay.finish();
+        self.log.take_up(&found);
+        for url in reopened {
+            self.log.end(End { url, kind: EndKind::Reopened, tries: 0, is_duplicate: false, seconds: 0, place: None });
+            self.commits.note(now);
+        }
+        let index = self.index;
+        let mut notes = Vec::new();
+        if found.next_url == 0 {
+            self.frontier.rest_nobody();
+        }
+        if self.known > 0 {
+            notes.push(format!("{} URLs known, {} wait", self.known, self.known_waiting));
+        }
+        for (file, bytes) in &found.torn {
+            notes.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
+            let end = found.ends.get(file).copied().unwrap_or_default();
+            self.disk(DiskOp::CutLog { file: *file, bytes: end });
+        }
+        for (file, bytes) in &found.damaged {
+            notes.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
+        }
+        for (count, what) in [
+            (found.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
+            (found.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
+            (found.records_lost, "URLs are fetched again: their records are missing"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        }
+        self.effects.extend(notes.into_iter().map(|note| Effect::Note(format!("shard {index}: {note}"))));
+        self.reconsider_next();
+        self.sow(now);
+    }
+
+    fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
+        match step {
+            ReplayStep::Url { number, depth, text, is_over } => {
+                let Ok(url) = Url::from_canonical(text) else { return };
+                self.known += 1;
+                self.known_waiting += u64::from(!is_over);
+                self.remember(now, &url, Ticket { number, depth }, is_over);
+            }
+            // What was accepted comes first: these must not take its room. There may be more of them than memory holds.
+            ReplayStep::Aside(batch) => {
+                self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
+            }
+            ReplayStep::Host(note) => {
+                let left = Duration::from_secs(note.until_seconds.saturating_sub(self.seconds(now)));
+                self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
+            }
+            ReplayStep::Batch { to, number, urls } => {
+                if !self.log.is_acknowledged(to, number) {
+                    self.lanes.resend(Batch { to, number, urls: urls.into() }, &mut self.spool);
+                }
+            }
+            ReplayStep::Acknowledged { to, number } => self.log.acknowledge(to, number),
+        }
+    }
+
+    /// A URL is known again. Room is no question here: what was accepted stays accepted, also when `visited.urls_max` is
+    /// less than it was.
+    fn remember(&mut self, now: Instant, url: &Url, ticket: Ticket, is_over: bool) {
+        let key = self.keys.key(url);
+        let is_new = self.visited.insert_anyway(key)
+            // The page of its key led here, or it would not have been accepted.
+            || (!self.keys.are_urls() && self.visited.insert_anyway(self.keys.lone_key(url)));
+        if is_new && !is_over {
+            self.frontier.offer(now, url, ticket, &mut self.spool);
+        }
+    }
+
+    /// The next of what was set aside is to come back.
+    fn reconsider_next(&mut self) {
+        if let Some(block) = self.set_aside.pop_front() {
+            self.spool.read(block, ReadFor::SetAside);
+        }
+    }
+
+    /// What was set aside gets another chance. What finds no room again stands in the log already.
+    pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
+        for (depth, text) in batch.iter() {
+            let Ok(url) = Url::from_canonical(text) else { continue };
+            if let Some(key) = self.key_if_ours(now, &url, depth) {
+                self.accept(now, key, &url, depth);
+            }
+        }
+        self.reconsider_next();
+    }
+}
