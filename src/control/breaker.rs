@@ -179,6 +179,11 @@ impl Breaker {
         (self.count, self.time + present)
     }
 
+    /// Whether there are too few living sites to judge by them.
+    pub fn has_few_sites(&self, now: Instant) -> bool {
+        self.sites.are_few(now - self.settings.hold_max)
+    }
+
     /// When to look again although nothing happens, at the earliest: while there is an outage, or a failure is held.
     pub fn next_due(&self, now: Instant, reports: &[NetworkReport]) -> Option<Instant> {
         if let Some(outage) = self.outage {
@@ -280,7 +285,7 @@ impl Breaker {
 
     /// Clears what failed while the network is known to have worked.
     fn clear(&mut self, now: Instant, held: Held) {
-        let are_few = self.sites.are_few(now - self.settings.hold_max);
+        let are_few = self.has_few_sites(now);
         let answered = self.sites.answered_by(if are_few { 1 } else { self.sites.answers_max() + 1 });
         let latest = now - self.settings.hold_max;
         let names = latest.max(self.seen.heard_at);
@@ -312,7 +317,7 @@ impl Breaker {
         let waits = |since: Option<Instant>, cleared: Instant| {
             since.is_some_and(|since| since > cleared && now.since(since) >= SUSPICION)
         };
-        let are_few = self.sites.are_few(now - self.settings.hold_max);
+        let are_few = self.has_few_sites(now);
         let is_wanted = waits(held.names, self.cleared.names) || are_few && waits(held.any, self.cleared.sites);
         self.asked_names = match self.asked_names {
             None if is_wanted && shards > 0 => Some(AskedNames { at: now, again: false }),

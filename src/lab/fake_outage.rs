@@ -2,7 +2,7 @@
 //! before.
 //!
 //! Decides: when they begin, how long they last, and what is out of reach. An outage of the web alone takes the default
-//! route with it when nobody notices for a while, as can be with few sites: then only that shows it.
+//! route with it where there are too few sites, or nobody notices for a while: then only that shows it.
 
 use std::collections::VecDeque;
 
@@ -49,14 +49,15 @@ impl FakeOutages {
         FakeOutages { outages: (0..count).map(one).collect(), begun: 0 }
     }
 
-    /// The clock has moved; `is_noticed` says whether the crawl knows of an outage.
-    pub fn advance(&mut self, now: Instant, is_noticed: bool) {
+    /// The clock has moved; `is_noticed` says whether the crawl knows of an outage, `are_few` whether it has too few sites to
+    /// know by these.
+    pub fn advance(&mut self, now: Instant, is_noticed: bool, are_few: bool) {
         while self.outages.front().is_some_and(|outage| outage.until <= now) {
             self.outages.pop_front();
         }
         if let Some(outage) = self.outages.front_mut().filter(|outage| outage.from <= now) {
             self.begun += u64::from(!std::mem::replace(&mut outage.has_begun, true));
-            if outage.hits_web && !is_noticed && outage.from + UNNOTICED_MAX <= now {
+            if outage.hits_web && !is_noticed && (are_few || outage.from + UNNOTICED_MAX <= now) {
                 outage.has_route = false;
             }
         }

@@ -468,7 +468,8 @@ impl Simulation {
             || self.run.ended.iter().any(Option::is_some)
             || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
         let is_noticed = self.run.breaker.outage().is_some();
-        self.outages.advance(self.now, is_noticed);
+        let are_few = self.run.breaker.has_few_sites(self.now);
+        self.outages.advance(self.now, is_noticed, are_few);
         let looks = self.run.breaker.next_due(self.now, &self.network_reports());
         let looks = looks.filter(|_| self.run.phase == Phase::Run).or(is_watched.then_some(self.now));
         let look = looks.map(|at| at.max(self.run.next_look).max(self.now + TICK));
@@ -491,7 +492,7 @@ impl Simulation {
             return false;
         }
         self.now = self.now.max(next);
-        self.outages.advance(self.now, is_noticed);
+        self.outages.advance(self.now, is_noticed, are_few);
         for (index, shard) in self.run.shards.iter().enumerate() {
             self.run.awake[index] |= shard.next_due().is_some_and(|due| due <= self.now);
         }
