@@ -6,7 +6,6 @@
 //! missing, and nothing has failed.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ringcrawl::lab::TempFolder;
@@ -37,6 +36,8 @@ crawl.shards = 2
 ";
 const SITES: u64 = 40;
 const PAGES: u64 = 240;
+/// What some seventy pages take in the store, a quarter of all.
+const STORED_BYTES: u64 = 100_000;
 /// How long an outage lasts after it was noticed.
 const LASTS: Duration = Duration::from_secs(4);
 
@@ -112,11 +113,14 @@ impl Trial {
         format!("127.0.0.1:{}", self.ports[2])
     }
 
-    /// Waits until something was fetched and written down.
+    /// Waits until so much was stored that more sites have answered than make a verdict.
     fn wait_for_pages(&self, crawl: &mut Process) {
-        let journals = [0, 1].map(|shard| self.folder.at(&format!("crawl/shard-{shard:02}/journal")));
-        let length = |path: &String| std::fs::metadata(Path::new(path)).map_or(0, |journal| journal.len());
-        crawl.wait_until("a journal", || journals.iter().map(length).sum::<u64>() > 0);
+        let stored = || {
+            let folders = [0, 1].map(|shard| self.folder.at(&format!("crawl/shard-{shard:02}/segments")));
+            let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+            files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
+        };
+        crawl.wait_until("some pages", || stored() > STORED_BYTES);
     }
 
     /// The crawl is to notice that nothing answers, and `end` ends that after a while.
