@@ -1,6 +1,7 @@
 //! Seeded simulations of whole crawls: the real brain, a virtual clock, a fake web with faults.
 //!
-//! A failure prints its seed; `SIM_SEED=17 cargo test --test all sim::` runs that one alone. `SIM_CRAWLS=100000` runs more.
+//! A failure prints its seed; `SIM_SEED=17 cargo test --test all sim::` runs that one alone, with
+//! `SIM_TRACE=h0.s1.test` it tells what happened to that host. `SIM_CRAWLS=100000` runs more.
 
 use ringcrawl::lab::Simulation;
 
@@ -19,7 +20,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
     let (mut outages, mut outages_seen) = (0, [0; 3]);
     for seed in crawls() {
-        let report = Simulation::new(seed).run();
+        let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
         assert!(
             report.complaints.is_empty(),
             "SIM_SEED={seed} ({} shards): {} complaints\n{}",

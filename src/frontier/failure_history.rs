@@ -12,12 +12,21 @@ use std::mem;
 
 use crate::politeness::FailureRecord;
 
-/// Names with their record.
+/// What is known of a host that was forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Remembered {
+    /// How it has failed.
+    pub failures: FailureRecord,
+    /// No address of the first family connected: it must not be tried at that alone, again and again.
+    pub wants_both_families: bool,
+}
+
+/// Names with what is known of them.
 #[derive(Debug)]
 pub struct FailureHistory {
     generation_max: usize,
-    young: HashMap<Box<str>, FailureRecord>,
-    old: HashMap<Box<str>, FailureRecord>,
+    young: HashMap<Box<str>, Remembered>,
+    old: HashMap<Box<str>, Remembered>,
 }
 
 impl FailureHistory {
@@ -27,7 +36,7 @@ impl FailureHistory {
     }
 
     /// A host that failed is forgotten.
-    pub fn note(&mut self, name: Box<str>, record: FailureRecord) {
+    pub fn note(&mut self, name: Box<str>, record: Remembered) {
         if self.young.len() >= self.generation_max {
             self.old = mem::take(&mut self.young);
         }
@@ -35,7 +44,7 @@ impl FailureHistory {
     }
 
     /// A host of this name is met again.
-    pub fn take(&mut self, name: &str) -> Option<FailureRecord> {
+    pub fn take(&mut self, name: &str) -> Option<Remembered> {
         self.young.remove(name).or_else(|| self.old.remove(name))
     }
 }
@@ -44,8 +53,9 @@ impl FailureHistory {
 mod tests {
     use super::*;
 
-    fn failed(times: u32) -> FailureRecord {
-        FailureRecord { failures_in_row: times, uncounted: 0, given_up: None }
+    fn failed(times: u32) -> Remembered {
+        let failures = FailureRecord { failures_in_row: times, ..FailureRecord::default() };
+        Remembered { failures, wants_both_families: false }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
-use super::failure_history::FailureHistory;
+use super::failure_history::{FailureHistory, Remembered};
 use super::host::{Host, State};
 use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, host_key};
@@ -109,8 +109,9 @@ impl HostTable {
             (self.hosts.len() - 1) as HostId
         });
         let mut host = Host::new(name);
-        if let Some(record) = self.failures.take(name) {
-            host.pace = HostPace::with_record(record);
+        if let Some(Remembered { failures, wants_both_families }) = self.failures.take(name) {
+            host.pace = HostPace::with_record(failures);
+            host.resolution.want_both_families(wants_both_families);
         }
         host.pace.rest_until(self.rests.take(name));
         self[id] = host;
@@ -196,8 +197,9 @@ impl HostTable {
     fn forget(&mut self, id: HostId) {
         let host = std::mem::replace(&mut self[id], Host::new(""));
         self.by_name.remove(&host.name);
-        if let Some(record) = host.pace.record() {
-            self.failures.note(host.name, record);
+        let (failures, wants_both_families) = (host.pace.record(), host.resolution.wants_both_families());
+        if failures.is_some() || wants_both_families {
+            self.failures.note(host.name, Remembered { failures: failures.unwrap_or_default(), wants_both_families });
         }
         self.free.push(id);
     }

@@ -58,6 +58,11 @@ impl Resolution {
         self.attempts == 0
     }
 
+    /// As it was known of the host before it was forgotten.
+    pub fn want_both_families(&mut self, wants: bool) {
+        self.wants_both_families = wants;
+    }
+
     /// Whether both families are to be asked for.
     pub fn wants_both_families(&self) -> bool {
         self.wants_both_families

@@ -109,8 +109,9 @@ impl EndEntries {
                 }
             };
             number::put(out, code);
-            let flags = u64::from(end.place.is_some()) * HAS_RECORD | u64::from(end.is_duplicate) * IS_DUPLICATE;
-            number::put(out, flags | u64::from(end.tries) << FLAG_BITS);
+            let flags =
+                if end.place.is_some() { HAS_RECORD } else { 0 } | if end.is_duplicate { IS_DUPLICATE } else { 0 };
+            number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
             number::put_step(out, &mut last.seconds, end.seconds);
             if let Some(place) = end.place {
                 number::put_step(out, &mut last.segment, u64::from(place.segment));

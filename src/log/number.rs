@@ -27,7 +27,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
 /// Appends how far it is from `last` to `number`, which becomes the last.
 pub fn put_step(out: &mut Vec<u8>, last: &mut u64, number: u64) {
     let step = number.wrapping_sub(std::mem::replace(last, number)) as i64;
-    put(out, (step << 1 ^ step >> 63) as u64);
+    put(out, ((step << 1) ^ (step >> 63)) as u64);
 }
 
 /// Takes a step from the front, and adds it to `last`.

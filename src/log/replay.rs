@@ -322,8 +322,11 @@ mod tests {
         files
     }
 
-    /// What is read: which URLs are over, which batches there are, and what was found.
-    fn read(files: &Files, segment_bytes: u64) -> Result<(BTreeMap<u64, bool>, Vec<u64>, Found), String> {
+    /// Which URLs are over, which batches there are, and what was found.
+    type Taken = (BTreeMap<u64, bool>, Vec<u64>, Found);
+
+    /// What is read.
+    fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
         let journal: Vec<u32> = files.keys().filter_map(|file| file.journal()).collect();
         let mut replay = Replay::new(OWNER, 3, &journal, BTreeMap::from([(0, segment_bytes)]));
         let (mut urls, mut batches) = (BTreeMap::new(), Vec::new());

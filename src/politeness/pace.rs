@@ -36,7 +36,7 @@ pub struct GivenUp {
 }
 
 /// What is worth remembering of a host that failed, when all else about it is forgotten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FailureRecord {
     /// Failed requests since the last success.
     pub failures_in_row: u32,

@@ -201,3 +201,27 @@ fn half_an_answer_is_not_the_last_word() {
     assert_eq!((lookups, bed.settled.len()), (4, 0));
     assert!(bed.jobs.iter().any(|(_, job)| job.kind == JobKind::Page && job.addr == Some(six)));
 }
+
+/// A host that is forgotten between two tries is not tried at the dead address of its first family alone, again and again.
+#[test]
+fn that_both_families_are_wanted_outlives_the_host() {
+    let mut bed = Bed::new(|config| {
+        config.frontier.hosts_max = 1;
+        config.politeness.retries_max = 0;
+        config.politeness.host_delay = Duration::ZERO;
+    });
+    (0..20).for_each(|number| bed.offer(&format!("http://{}.test/{number}", if number % 2 == 0 { "a" } else { "b" })));
+    let [four, six]: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|text| text.parse().expect("an address"));
+    bed.run(HOUR, 1_000, &mut |job| match job.kind {
+        JobKind::Resolve => {
+            let addrs = if job.both_families { vec![four, six] } else { vec![four] };
+            Outcome::Resolved { addrs, ttl: Duration::from_millis(1), is_half: false }
+        }
+        _ if job.others.is_empty() && job.addr == Some(four) => Outcome::Failed(Failure::ConnectTimeout),
+        // A further address is tried beside the dead one.
+        _ => answered(&FetchJob { addr: Some(six), ..job.clone() }),
+    });
+    let tried = |job: &FetchJob| job.kind != JobKind::Resolve && job.others.is_empty() && job.addr == Some(four);
+    let dead = bed.jobs.iter().filter(|(_, job)| tried(job)).count();
+    assert_eq!((dead, bed.settled.len(), bed.count(JobKind::Page)), (2, 0, 20), "once a host");
+}

@@ -59,6 +59,8 @@ pub struct Simulation {
     complaints: Vec<String>,
     tally: Tally,
     trace: u64,
+    /// A host whose fetches and lookups are printed.
+    traced: Option<String>,
 }
 
 /// What ends with a run.
@@ -157,7 +159,14 @@ impl Simulation {
             complaints: Vec::new(),
             tally: Tally { runs: 1, ..Tally::default() },
             trace: 0,
+            traced: None,
         }
+    }
+
+    /// Prints what is fetched of a host and how its name is looked up, to find out why something went wrong.
+    #[must_use]
+    pub fn traced(self, host: Option<String>) -> Simulation {
+        Simulation { traced: host, ..self }
     }
 
     /// Crawls to the end and judges.
@@ -220,6 +229,7 @@ impl Simulation {
                     let until = self.now + took + (*ttl).max(ANSWER_HOLDS_MIN + other_family);
                     self.servers.note_answer(&query.name, is_v4, addrs.clone(), until);
                 }
+                self.print(&query.name, &format!("shard {index} asks {query:?}: {answer:?}"));
                 self.later(took, Event::Answered(index, query.lookup, answer));
             }
             Effect::Send(message) => {
@@ -281,6 +291,9 @@ impl Simulation {
                     },
                 };
                 self.give_back(&job, addr);
+                let end = result.as_ref().map(|transaction| transaction.response.status);
+                let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
+                self.print(job.url.host(), &format!("shard {shard}: {what}"));
                 self.note(&format!("{shard} {job:?} {result:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result });
             }
@@ -531,6 +544,12 @@ impl Simulation {
     fn totals(&mut self) -> Totals {
         let totals: Vec<Totals> = self.run.shards.iter_mut().map(|shard| shard.stats().clone()).collect();
         Totals::sum(&totals)
+    }
+
+    fn print(&self, host: &str, line: &str) {
+        if self.traced.as_ref().is_some_and(|traced| host.contains(traced.as_str())) {
+            println!("{:?} {line}", self.now);
+        }
     }
 
     fn note(&mut self, line: &str) {
