@@ -23,10 +23,11 @@ fn every_crawl_covers_everything_once_and_politely() {
         let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
         assert!(
             report.complaints.is_empty(),
-            "SIM_SEED={seed} ({} shards): {} complaints\n{}",
+            "SIM_SEED={seed} ({} shards): {} complaints\n{}\n{}",
             report.shards,
             report.complaints.len(),
-            report.complaints[..report.complaints.len().min(20)].join("\n")
+            report.complaints[..report.complaints.len().min(20)].join("\n"),
+            report.complaints.last().map_or("", String::as_str)
         );
         pages += report.pages;
         spilled += report.spilled;
