@@ -12,6 +12,7 @@ mod kills;
 mod limits;
 mod listings;
 mod mistakes;
+mod outages;
 mod output;
 mod panics;
 mod robots;
