@@ -19,7 +19,7 @@ mod urls;
 
 pub use block::{LogKind, Owner};
 pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
-pub use journal::{Journal, JournalEntry};
+pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use reader::LogReader;
 pub use replay::{Found, Replay, ReplayStep};
 pub use urls::UrlEntries;

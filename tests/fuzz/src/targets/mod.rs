@@ -6,6 +6,7 @@
 mod coding;
 mod dns;
 mod http;
+mod logs;
 mod store;
 mod text;
 
@@ -13,7 +14,7 @@ mod text;
 pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     ("head", http::head, http::head_seeds),
     ("chunked", http::chunked, http::chunked_seeds),
     ("response", http::response, http::response_seeds),
@@ -28,6 +29,8 @@ pub const TARGETS: [Target; 14] = [
     ("url", text::url, text::url_seeds),
     ("warc", store::warc, store::warc_seeds),
     ("cdxj", store::cdxj, store::cdxj_seeds),
+    ("log", logs::log, logs::log_seeds),
+    ("entries", logs::entries, logs::entries_seeds),
 ];
 
 /// Splits off the first byte: what steers a target, and what it works on.
