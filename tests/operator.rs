@@ -13,6 +13,7 @@ mod listings;
 mod mistakes;
 mod output;
 mod panics;
+mod queries;
 mod robots;
 mod stop;
 mod stores;
