@@ -209,7 +209,7 @@ failures! {
     DnsNotFound = "dns-not-found", transient: false;
     /// The name servers answered with an error (SERVFAIL, REFUSED).
     DnsFailed = "dns-failed", transient: true;
-    /// No name server answered in time.
+    /// No name server answered: none in time, or there was no way to any.
     DnsTimeout = "dns-timeout", transient: true;
     /// The address lies in a range that the configuration forbids.
     AddressForbidden = "address-forbidden", transient: false;
@@ -219,7 +219,7 @@ failures! {
     ConnectTimeout = "connect-timeout", transient: true;
     /// The network said no (unreachable, no port left, …).
     ConnectFailed = "connect-failed", transient: true;
-    /// The proxy could not be reached, or did not speak as one.
+    /// The proxy did not speak as one.
     ProxyFailed = "proxy-failed", transient: true;
     /// The proxy would not: it wants other credentials, or its rules forbid the peer.
     ProxyRefused = "proxy-refused", transient: false;
@@ -265,8 +265,11 @@ failures! {
     RobotsServerError = "robots-server-error", transient: false;
     /// The host failed too often in a row; its queue was given up.
     HostDead = "host-dead", transient: false;
-    /// The crawl is stopping at once; the URL stays queued.
+    /// We gave it up ourselves, as the crawl was stopping, or our own network was down: it counts for nothing, and the URL
+    /// stays queued.
     Aborted = "aborted", transient: true;
+    /// The proxy could not be reached.
+    ProxyUnreachable = "proxy-unreachable", transient: true;
 }
 
 impl Failure {

@@ -18,14 +18,16 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
+    let (mut outages, mut outages_seen) = (0, [0; 3]);
     for seed in crawls() {
         let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
         assert!(
             report.complaints.is_empty(),
-            "SIM_SEED={seed} ({} shards): {} complaints\n{}",
+            "SIM_SEED={seed} ({} shards): {} complaints\n{}\n{}",
             report.shards,
             report.complaints.len(),
-            report.complaints[..report.complaints.len().min(20)].join("\n")
+            report.complaints[..report.complaints.len().min(20)].join("\n"),
+            report.complaints.last().map_or("", String::as_str)
         );
         pages += report.pages;
         spilled += report.spilled;
@@ -39,6 +41,8 @@ fn every_crawl_covers_everything_once_and_politely() {
         forgotten += report.forgotten;
         robots_messages += report.robots_messages;
         left_behind += report.left_behind;
+        outages += report.outages;
+        outages_seen.iter_mut().zip(report.outages_seen).for_each(|(sum, count)| *sum += count);
         interrupted.iter_mut().zip(report.interrupted).for_each(|(sum, count)| *sum += count);
     }
     println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
@@ -52,11 +56,14 @@ fn every_crawl_covers_everything_once_and_politely() {
         "{left_behind} fetches in flight then, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{forgotten} hosts forgotten");
+    let [of_names, of_sites, of_route] = outages_seen;
+    println!("{outages} outages; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route");
     if crawls().count() >= 200 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
         assert!(robots_messages > 1_000);
+        assert!(outages > 50 && outages_seen.iter().all(|count| *count > 10));
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);
     }
 }

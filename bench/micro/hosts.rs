@@ -18,9 +18,9 @@ use ringcrawl::lab::plain_transaction;
 use ringcrawl::names::DnsAnswer;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::route::Partition;
-use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Scope, Setup, Shard};
+use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Scope, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Duration, Instant};
+use ringcrawl::time::{Duration, Instant, UnixTime};
 use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
 
@@ -69,7 +69,11 @@ fn measure(which: &str, hosts: u64) {
         user_agent: "bench/1".to_owned(),
         ledger: Arc::new(Ledger::new(16)),
         name_servers: 1,
-        next_segment: 0,
+        crawl: 1,
+        epoch: UnixTime::from_micros(0),
+        begins: Instant::ZERO,
+        retry_failed: false,
+        files: FilesFound::default(),
     });
     let mut rig = Rig { shard: shard.expect("a shard"), disk: HashMap::new(), pages: 0, which: which.to_owned() };
     let mut now = Instant::ZERO;
@@ -119,6 +123,7 @@ impl Rig {
         let bytes = op.bytes();
         match op {
             DiskOp::ReadLog { .. } => return DiskEnd::LogRead { bytes: Vec::new() },
+            DiskOp::Sync { .. } => return DiskEnd::Synced,
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => drop(self.disk.insert((block.file, block.offset), bytes)),
             DiskOp::Spool(SpoolOp::Read { block }) => {
                 let bytes = self.disk.remove(&(block.file, block.offset)).expect("a block");

@@ -4,6 +4,7 @@
 
 mod cpus;
 mod crawl_dir;
+mod guard;
 mod limits;
 mod loopback;
 mod manifest;
@@ -11,6 +12,7 @@ mod sealed_file;
 mod seed;
 mod seeds;
 mod start;
+mod surroundings;
 
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config};

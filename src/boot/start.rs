@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
+use super::guard::Guard;
 use super::manifest::{FORMAT, Manifest};
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
@@ -71,6 +72,7 @@ impl BootError {
 pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
+    guard: Guard,
     threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
@@ -183,6 +185,9 @@ impl Crawl {
                 control: Arc::clone(&control),
             });
         }
+        let mut guard = Guard::new(&config, shards, dir.root().to_owned());
+        // Before the first fetch.
+        guard.look(ring::now(), &control);
         let mut threads = Vec::new();
         for task in tasks {
             let index = task.setup.index;
@@ -202,7 +207,7 @@ impl Crawl {
             }
         }
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
-        Ok(Crawl { control, supervisor, threads, dir })
+        Ok(Crawl { control, supervisor, guard, threads, dir })
     }
 
     /// What the shards publish.
@@ -218,6 +223,12 @@ impl Crawl {
     /// To be asked some times a second: moves the crawl on, which has run for `elapsed` and of which the operator
     /// wants `wanted`; says whether it has ended.
     pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
+        let mut wanted = wanted;
+        let is_running = self.control.phase() == Phase::Run;
+        if let Some(why) = is_running.then(|| self.guard.look(ring::now(), &self.control)).flatten() {
+            self.control.fail(why);
+            wanted = Phase::Abort;
+        }
         let phase = self.supervisor.look(Observation {
             elapsed,
             reports: &self.control.reports(),
@@ -227,6 +238,16 @@ impl Crawl {
         });
         self.control.advance(phase);
         self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// What makes fetching wait now, in words: an outage, or a full disk.
+    pub fn waits_for(&self) -> Option<String> {
+        self.guard.waits_for(ring::now())
+    }
+
+    /// Outages so far, and how long they have lasted together.
+    pub fn outages(&self) -> (u64, Duration) {
+        self.guard.outages(ring::now())
     }
 
     /// Why the crawl ends or has ended, in words.

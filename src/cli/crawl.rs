@@ -180,7 +180,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         }
         if Instant::now() >= next_tick {
             let totals = crawl.control().totals();
-            progress.tick(&Totals::sum(&totals), &totals, begun.elapsed());
+            progress.tick(&Totals::sum(&totals), &totals, begun.elapsed(), crawl.waits_for());
             next_tick = Instant::now() + TICK;
         }
         std::thread::sleep(POLL);
@@ -192,12 +192,14 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         tell!("{note}");
     }
     let totals = Totals::sum(&crawl.control().totals());
+    let outages = crawl.outages();
     let failure = crawl.finish().err();
     let summary = Summary {
         ended: if failure.is_some() { "failed".to_owned() } else { ended.to_owned() },
         totals,
         shards,
         elapsed,
+        outages,
         rss_bytes_max: Some(boot::rss_bytes_max()),
         cpu_time: Some(boot::cpu_time()),
     };

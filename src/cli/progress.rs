@@ -51,6 +51,12 @@ pub struct Progress {
     dns_queries: u64,
     /// Since when there have been no more although names were asked for.
     silent_since: Option<Duration>,
+    /// Responses, failures, connections and queries, as seen last.
+    happened: u64,
+    /// Since when nothing has happened or been in flight although hosts have something to do.
+    still_since: Option<Duration>,
+    /// What makes fetching wait, if anything does.
+    waiting: Option<String>,
 }
 
 struct Sample {
@@ -80,11 +86,16 @@ impl Progress {
             dns_answers: 0,
             dns_queries: 0,
             silent_since: None,
+            happened: 0,
+            still_since: None,
+            waiting: None,
         }
     }
 
-    /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards.
-    pub fn tick(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) {
+    /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, and `waiting` in words
+    /// where an outage or a full disk makes fetching wait.
+    pub fn tick(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration, waiting: Option<String>) {
+        self.waiting = waiting;
         if let Some(line) = self.step(totals, per_shard, elapsed) {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
@@ -116,6 +127,10 @@ impl Progress {
         if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
             self.silent_since.get_or_insert(elapsed);
         }
+        let happened = totals.responses + totals.failed() + totals.connections + totals.dns_queries;
+        let nothing_happened = std::mem::replace(&mut self.happened, happened) == happened;
+        let is_still = nothing_happened && totals.in_flight + totals.lookups == 0 && totals.hosts_left > 0;
+        self.still_since = if is_still { self.still_since.or(Some(elapsed)) } else { None };
         let rates = self.rates(totals, per_shard, elapsed);
         if let Some(live) = &self.live {
             live.draw(self, totals, per_shard, &rates, elapsed);
@@ -199,10 +214,17 @@ impl Progress {
 
     /// What holds the crawl up, when it can be told.
     fn waits_for(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
-        let silent = elapsed.saturating_sub(self.silent_since?);
-        (silent >= SILENT_MIN).then(|| {
+        let lasts = |since: Option<Duration>| Some(elapsed.saturating_sub(since?)).filter(|time| *time >= SILENT_MIN);
+        if let Some(waiting) = &self.waiting {
+            return Some(waiting.clone());
+        }
+        if let Some(silent) = lasts(self.silent_since) {
             let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
-            format!("no name server has answered for {seconds} s ({lookups} lookups in flight)")
+            return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
+        }
+        lasts(self.still_since).map(|_| match totals.hosts_left {
+            1 => "the only host left is waiting for its delay".to_owned(),
+            hosts => format!("all {} hosts left are waiting for their delay", grouped(hosts)),
         })
     }
 }
@@ -420,6 +442,27 @@ mod tests {
         let line = step(20, &between).expect("a line");
         assert!(line.ends_with("no name server has answered for 5 s (0 lookups in flight)"), "{line}");
         assert!(step(25, &totals(0)).is_some_and(|line| !line.contains("name server")), "nobody is asked");
+    }
+
+    #[test]
+    fn it_says_why_nothing_happens() {
+        let mut progress = Progress::new(1, None, false);
+        let still = |hosts_left| Totals { in_flight: 0, hosts_left, ..totals(0) };
+        let mut step = |seconds, waiting: Option<&str>, totals: &Totals| {
+            progress.waiting = waiting.map(str::to_owned);
+            progress.step(totals, &[], Duration::from_secs(seconds)).unwrap_or_default()
+        };
+        step(0, None, &totals(0));
+        let line = step(5, None, &still(3));
+        assert!(line.contains("queue") && !line.contains("waiting"), "not for long: {line}");
+        assert!(step(10, None, &still(3)).ends_with("  all 3 hosts left are waiting for their delay"));
+        assert!(step(15, None, &still(1)).ends_with("  the only host left is waiting for its delay"));
+        assert!(step(20, Some("the network is down"), &still(1)).ends_with("  the network is down"));
+        assert!(!step(25, None, &Totals { in_flight: 1, ..still(1) }).contains("waiting"));
+        for (seconds, responses) in [(30, 1), (35, 2), (40, 3)] {
+            let line = step(seconds, None, &Totals { responses, ..still(1) });
+            assert!(!line.contains("waiting"), "answers come between two looks: {line}");
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Summary {
     pub shards: usize,
     /// From the first seed to the last page.
     pub elapsed: Duration,
+    /// Outages of our own network, and how long they lasted together.
+    pub outages: (u64, Duration),
     /// Most memory held at once (resident set), in bytes; `None`: not measured.
     pub rss_bytes_max: Option<u64>,
     /// CPU time of all threads, in user and kernel mode; `None`: not measured.
@@ -61,6 +63,10 @@ pub struct SummaryJson {
     pub failures: serde_json::Map<String, serde_json::Value>,
     /// Responses that were kept with something wrong, each kind by name; one response may have several.
     pub blemishes: serde_json::Map<String, serde_json::Value>,
+    /// Outages of our own network.
+    pub outages: u64,
+    /// How long they lasted together, in seconds.
+    pub outage_seconds: f64,
     /// Decoded bytes a stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
@@ -101,6 +107,8 @@ impl Summary {
                 .zip(&totals.blemishes)
                 .map(|(blemish, count)| (blemish.as_str().to_owned(), (*count).into()))
                 .collect(),
+            outages: self.outages.0,
+            outage_seconds: self.outages.1.as_secs_f64(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
             cpu_micros_per_page: self.cpu_per_page().map(|seconds| seconds * 1e6),
@@ -162,6 +170,8 @@ impl Summary {
             rows.some(name, count, None);
         }
         rows.some("retries", totals.retries, None);
+        let (outages, outage_time) = self.outages;
+        rows.some("outages", outages, Some(format!("{} without the network", clock(outage_time))));
         rows.some(
             "connections",
             totals.connections,

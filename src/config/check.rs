@@ -53,6 +53,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     ] {
         at_most((low, format_duration(low_value)), (high, format_duration(high_value)), low_value <= high_value);
     }
+    at_most(
+        ("outage.sites_failed", config.outage.sites_failed.to_string()),
+        ("outage.sites", config.outage.sites.to_string()),
+        config.outage.sites_failed <= config.outage.sites,
+    );
     let url_bytes = config.scope.url_bytes_max;
     for (key, bytes, room) in [
         // A message is at most a quarter of its ring.

@@ -230,8 +230,8 @@ tables! {
         /// A denial is kept at most this long.
         /// One to three hours work well; more than a day does not (RFC 2308 section 5).
         negative_ttl_max: Duration = "3h", time("1s", "24h");
-        /// While no name server answers, addresses are used this much longer than their TTL.
-        /// The crawl then survives an outage of its name servers (RFC 8767).
+        /// If the lookup of a host fails, its addresses are used this much longer than their TTL (RFC 8767).
+        /// While no name server answers at all, fetching waits: see outage.
         stale_max: Duration = "1h", time("0s", "168h");
     }
 
@@ -292,6 +292,22 @@ tables! {
         receive_buffer_bytes: u32 = "0B", size("0B", "64MiB");
         /// Send buffer of a socket in the kernel, which doubles it; "0B": the kernel's default. Requests are under 16 KiB.
         send_buffer_bytes: u32 = "0B", size("0B", "64MiB");
+    }
+
+    /// When our own network is down: fetching pauses, nothing is given up, and the crawl goes on by itself afterwards.
+    outage: Outage {
+        /// Sites that are looked at: those asked last.
+        /// With fewer sites than sites_failed, the name servers and the default route are looked at instead.
+        sites: usize = "16", Kind::Number(8, 1_000);
+        /// If this many of them fail, and at least half of these answered before, the network is down.
+        sites_failed: usize = "14", Kind::Number(4, 1_000);
+        /// A failure that an outage could explain counts no later than this.
+        /// It counts as soon as enough other sites answer; on a crawl that is not very slow, that takes less than a second.
+        hold_max: Duration = "60s", time("1s", "1h");
+        /// Longest interval between two tries during an outage; the first is 1s, and each is twice the one before.
+        probe_max: Duration = "30s", time("1s", "1h");
+        /// An outage as long as this ends the crawl, which can be resumed; "0s": it waits forever.
+        wait_max: Duration = "0s", time("0s", "87600h");
     }
 
     /// A proxy between the crawler and the web. fetch.private_addresses applies to the peer behind it, not to the proxy.
@@ -419,6 +435,9 @@ tables! {
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
+        /// While less space than this is free on the disk, no fetch starts; "0B": fetching never waits for space.
+        /// What is in flight can still be written, and the crawl goes on by itself when there is room again.
+        free_bytes_min: u64 = "256MiB", size("0B", "1TiB");
     }
 }
 

@@ -35,8 +35,8 @@ pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
     Agent, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch, Follow,
-    Frontier, Http, Links, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots, Scope,
-    Sitemaps, Store, Tls, Visited,
+    Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots,
+    Scope, Sitemaps, Store, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -1,16 +1,24 @@
 //! What the housekeeping thread and the shards share: counters, phases, wake-ups. No shard's state.
 //!
-//! A shard publishes counters and asks for the phase; the housekeeping thread reads the one and sets the other, as
-//! [`Supervisor`] decides.
-//! Invariants: only a shard writes its [`ShardHandle`], but for `has_messages`; only the housekeeping thread moves the
-//! phase, and only
-//! forward.
+//! A shard publishes counters and asks for the phase and its orders; the housekeeping thread reads the one and sets the
+//! other, as [`Supervisor`], [`Breaker`] and [`DiskFloor`] decide.
+//! Invariants: only a shard writes its [`ShardHandle`], but for `has_messages` and its orders; only the housekeeping
+//! thread gives these and moves the phase, and only forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`shard`).
 
+mod breaker;
 mod census;
+mod disk_floor;
+mod orders;
+mod sightings;
+mod sites;
 mod supervisor;
 
+pub use breaker::{Breaker, Cause, NetworkView, Outage, ProbeKind, Ruling};
 pub use census::Census;
+pub use disk_floor::DiskFloor;
+pub use orders::{Orders, OrdersCell};
+pub use sightings::Sightings;
 pub use supervisor::{Observation, Supervisor};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -38,6 +46,10 @@ pub struct ShardHandle {
     pub received: AtomicU64,
     /// Whether the shard has nothing to do until something comes in.
     pub quiet: AtomicBool,
+    /// What it has seen of the network.
+    pub sightings: Sightings,
+    /// What is wanted of it.
+    pub orders: OrdersCell,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
     pub has_messages: AtomicBool,
 }
@@ -66,6 +78,8 @@ impl Control {
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),
                 quiet: AtomicBool::new(false),
+                sightings: Sightings::default(),
+                orders: OrdersCell::default(),
                 has_messages: AtomicBool::new(false),
             }))
         };
@@ -102,6 +116,14 @@ impl Control {
     pub fn advance(&self, phase: Phase) {
         if self.phase.fetch_max(phase as u8, Ordering::AcqRel) < phase as u8 {
             self.shards.iter().for_each(|handle| handle.waker.wake());
+        }
+    }
+
+    /// Gives `shard` orders, and wakes it.
+    pub fn order(&self, shard: usize, orders: &Orders) {
+        if let Some(handle) = self.shards.get(shard) {
+            handle.orders.give(orders);
+            handle.waker.wake();
         }
     }
 

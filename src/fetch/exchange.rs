@@ -147,7 +147,7 @@ impl Fetch<'_> {
         let dialed = dial::dial(self.hands, &call).await;
         let Line { socket, guard, ip, turn } = dialed.map_err(|failure| match failure {
             Failure::Deadline => failure,
-            _ if proxy.is_some() => Failure::ProxyFailed,
+            _ if proxy.is_some() => Failure::ProxyUnreachable,
             _ => failure,
         })?;
         if proxy.is_none() {

@@ -107,7 +107,12 @@ impl Frontier {
             return End::Over;
         }
         let host = &mut self.hosts[job.host];
-        let wait = backoff(job.attempt, &self.settings.politeness).max(host.pace.not_before().since(now));
+        let rest = host.pace.not_before().since(now);
+        // One that was given up by ourselves need not wait for its host to recover.
+        let wait = match outcome {
+            Outcome::Failed(Failure::Aborted) => rest,
+            _ => backoff(job.attempt, &self.settings.politeness).max(rest),
+        };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth };
         let before = host.backlog.ram_bytes();
@@ -124,5 +129,5 @@ fn is_hiccup(status: u16) -> bool {
 
 /// Whether it says something of the host: neither our own proxy was at fault, nor was the job aborted.
 fn is_of_host(failure: Failure) -> bool {
-    !matches!(failure, Failure::ProxyFailed | Failure::Aborted)
+    !matches!(failure, Failure::ProxyFailed | Failure::ProxyUnreachable | Failure::Aborted)
 }

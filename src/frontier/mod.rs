@@ -288,6 +288,12 @@ impl Frontier {
         self.hosts.active() as u64
     }
 
+    /// Whether the host of a job under way answered its last request, and no lookup has failed since.
+    pub fn is_well(&self, id: HostId) -> bool {
+        let host = &self.hosts[id];
+        host.pace.is_well() && host.resolution.is_well()
+    }
+
     /// Hosts in memory.
     pub fn hosts_in_memory(&self) -> usize {
         self.hosts.len()

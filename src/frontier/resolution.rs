@@ -53,6 +53,11 @@ impl Resolution {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
     }
 
+    /// Whether no lookup has failed since the last that was answered.
+    pub fn is_well(&self) -> bool {
+        self.attempts == 0
+    }
+
     /// As it was known of the host before it was forgotten.
     pub fn want_both_families(&mut self, wants: bool) {
         self.wants_both_families = wants;
@@ -93,7 +98,7 @@ impl Resolution {
                 None
             }
             Outcome::Failed(Failure::Aborted) => {
-                self.dns = Dns::Unknown;
+                self.dns = Dns::Retry(now, self.take_answer());
                 None
             }
             Outcome::Failed(failure)

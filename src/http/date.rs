@@ -11,8 +11,9 @@
 use super::Headers;
 use crate::time::{Duration, UnixTime};
 
-/// Retry-After as time from `now` (RFC 9110 section 10.2.3): seconds, or a date; zero when that has passed.
-/// `None` when there is none that can be read.
+/// Retry-After as time from now on (RFC 9110 section 10.2.3): seconds, or a date; zero when that has passed. A date is
+/// compared with the response's own Date, so that a clock that is wrong or jumps, here or there, makes no wait longer or
+/// shorter; without one, with `now`. `None` when there is none that can be read.
 pub fn retry_after(headers: &Headers, now: UnixTime) -> Option<Duration> {
     headers.all("retry-after").find_map(|value| {
         let value = value.trim_ascii();
@@ -21,8 +22,9 @@ pub fn retry_after(headers: &Headers, now: UnixTime) -> Option<Duration> {
                 value.iter().fold(0_u64, |n, digit| n.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
             return Some(Duration::from_secs(seconds));
         }
+        let said_at = headers.get("date").and_then(|date| http_date(date, now)).unwrap_or(now);
         let date = http_date(value, now)?;
-        Some(Duration::from_micros(date.as_micros().saturating_sub(now.as_micros())))
+        Some(Duration::from_micros(date.as_micros().saturating_sub(said_at.as_micros())))
     })
 }
 
@@ -177,5 +179,13 @@ mod tests {
         for bad in ["", "-1", "1.5", "soon", "1 2"] {
             assert_eq!(of(bad), None, "{bad}");
         }
+        // By the server's own clock, however wrong it is, or ours.
+        let date = "Sat, 21 Nov 2026 08:41:32 GMT\r\nDate: Sat, 21 Nov 2026 08:41:";
+        assert_eq!(of(&format!("{date}02 GMT")), Some(Duration::from_secs(30)));
+        assert_eq!(
+            of("Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:48:37 GMT"),
+            Some(Duration::from_secs(60))
+        );
+        assert_eq!(of(&format!("{date}no date")), Some(Duration::from_secs(60)));
     }
 }

@@ -349,6 +349,9 @@ mod tests {
     fn logs() -> (FakeDisk, Log) {
         let (mut disk, mut log) = (FakeDisk::default(), Log::new(OWNER, 1, 0));
         (0..10).for_each(|number| assert_eq!(log.accept(0, "http://a.test/"), number));
+        assert!(log.take_append(true).is_some());
+        log.freeze_ends();
+        log.confirm_facts();
         end(&mut disk, &mut log, 1);
         disk.work();
         sync(&mut disk);

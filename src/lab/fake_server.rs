@@ -92,15 +92,20 @@ impl FakeServers {
         }
     }
 
-    /// The answer leaves.
-    pub fn answer(&mut self, at: Instant, job: &FetchJob) -> Outcome {
-        let host = job.url.host();
+    /// The answer is lost on its way, and the request is over.
+    pub fn lose(&mut self, at: Instant, job: &FetchJob) {
         if let Some(addr) = job.addr {
-            for meter in [self.hosts.get_mut(host), self.addrs.get_mut(&addr)].into_iter().flatten() {
+            for meter in [self.hosts.get_mut(job.url.host()), self.addrs.get_mut(&addr)].into_iter().flatten() {
                 meter.under_way -= 1;
                 meter.last_end = Some(at);
             }
         }
+    }
+
+    /// The answer leaves.
+    pub fn answer(&mut self, at: Instant, job: &FetchJob) -> Outcome {
+        let host = job.url.host();
+        self.lose(at, job);
         // A name is asked for on behalf of one URL and then of another: its fault is the name's.
         let what = if job.kind == JobKind::Resolve { host } else { job.url.as_str() };
         let request = format!("{:?} {what}", job.kind);

@@ -8,6 +8,7 @@
 mod fake_disk;
 mod fake_dns;
 mod fake_http;
+mod fake_outage;
 mod fake_robots;
 mod fake_server;
 mod fake_web;

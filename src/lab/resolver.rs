@@ -24,7 +24,7 @@ impl Resolver {
     /// One of `shards` that share `dns.rate_max`.
     pub fn new(config: &Config, hands: Rc<Hands>, shards: u16) -> Resolver {
         let lookups = RefCell::new(Lookups::new(config, shards, hands.name_servers()));
-        Resolver { lookups, hands, next_id: Cell::new(0), over: RefCell::default() }
+        Resolver { lookups, hands, next_id: Cell::new(1), over: RefCell::default() }
     }
 
     /// Looks a host up, as [`Lookups::start`] does. Several may be in flight: whoever is free sends what is due.

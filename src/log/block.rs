@@ -55,7 +55,7 @@ pub struct BlockHead {
     pub first: u64,
     /// Entries with a number.
     pub count: u32,
-    /// How many entries the other log of URLs had when it was made: ends for a block of URLs, else URLs.
+    /// How many entries the other log of URLs was known to have when it was made: ends for a block of URLs, else URLs.
     pub mark: u64,
 }
 

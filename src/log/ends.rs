@@ -109,7 +109,8 @@ impl EndEntries {
                 }
             };
             number::put(out, code);
-            let flags = u64::from(end.place.is_some()) * HAS_RECORD | u64::from(end.is_duplicate) * IS_DUPLICATE;
+            let flags =
+                if end.place.is_some() { HAS_RECORD } else { 0 } | if end.is_duplicate { IS_DUPLICATE } else { 0 };
             number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
             number::put_step(out, &mut last.seconds, end.seconds);
             if let Some(place) = end.place {

@@ -98,6 +98,11 @@ pub struct Log {
     next_end: u64,
     ends_bytes: u64,
     journal: Journal,
+    /// URLs that were written when ends were frozen.
+    frozen_urls: u64,
+    /// URLs and ends that are known to be where they were written: a block may say that they are missing where they are not.
+    written_urls: u64,
+    written_ends: u64,
 }
 
 impl Log {
@@ -117,12 +122,16 @@ impl Log {
             next_end: 0,
             ends_bytes: 0,
             journal: Journal::new(shards, next_journal),
+            frozen_urls: 0,
+            written_urls: 0,
+            written_ends: 0,
         }
     }
 
     /// Goes on behind what an earlier run has left.
     pub fn take_up(&mut self, found: &Found) {
         (self.next_url, self.next_block_url, self.next_end) = (found.next_url, found.next_url, found.next_end);
+        (self.written_urls, self.written_ends) = (found.next_url, found.next_end);
         let end = |file| found.ends.get(&file).copied().unwrap_or_default();
         (self.urls_bytes, self.ends_bytes) = (end(LogFile::Urls), end(LogFile::Ends));
         for (number, bytes, last) in &found.journal {
@@ -184,7 +193,7 @@ impl Log {
         }
         if let Some(urls) = self.full_urls.pop_front() {
             let count = urls.accepted.len() as u32;
-            let head = self.head(LogKind::Urls, self.next_block_url, count, self.next_end);
+            let head = self.head(LogKind::Urls, self.next_block_url, count, self.written_ends);
             self.next_block_url += u64::from(count);
             let bytes = self.packer.block(&head, &urls.to_payload());
             let position = self.urls_bytes;
@@ -192,7 +201,7 @@ impl Log {
             return Some(Append { file: LogFile::Urls, position, bytes });
         }
         let payload = self.journal.take_payload(all)?;
-        let head = self.head(LogKind::Journal, 0, payload.entries, self.next_url);
+        let head = self.head(LogKind::Journal, 0, payload.entries, self.written_urls);
         let bytes = self.packer.block(&head, &payload.bytes);
         let (file, position) = self.journal.place(&payload, bytes.len() as u64);
         Some(Append { file: LogFile::Journal(file), position, bytes })
@@ -202,6 +211,17 @@ impl Log {
     pub fn freeze_ends(&mut self) {
         self.close_ends(1);
         self.frozen = self.full_ends.len();
+        self.frozen_urls = self.next_block_url;
+    }
+
+    /// What was written when ends were frozen is where it was written to.
+    pub fn confirm_facts(&mut self) {
+        self.written_urls = self.frozen_urls;
+    }
+
+    /// So are the ends that were handed out.
+    pub fn confirm_ends(&mut self) {
+        self.written_ends = self.next_end;
     }
 
     /// The next block of frozen ends.
@@ -209,7 +229,7 @@ impl Log {
         self.frozen = self.frozen.checked_sub(1)?;
         let ends = self.full_ends.pop_front()?;
         let count = ends.ends.len() as u32;
-        let head = self.head(LogKind::Ends, self.next_end, count, self.next_url);
+        let head = self.head(LogKind::Ends, self.next_end, count, self.written_urls);
         self.next_end += u64::from(count);
         let bytes = self.packer.block(&head, &ends.to_payload());
         let position = self.ends_bytes;

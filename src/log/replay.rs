@@ -202,10 +202,10 @@ impl Replay {
                     if let Some(failed) = &mut self.failed {
                         is_again = matches!(end.kind, EndKind::Failed(failure) if failure != Failure::RobotsDenied);
                         if is_again {
-                            failed.insert(end.url)
+                            failed.insert(end.url);
                         } else {
-                            failed.remove(&end.url)
-                        };
+                            failed.remove(&end.url);
+                        }
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                 }
@@ -318,7 +318,9 @@ mod tests {
     fn write(log: &mut Log, files: &mut Files) {
         let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
         log.freeze_ends();
+        log.confirm_facts();
         appends.extend(std::iter::from_fn(|| log.take_ends()));
+        log.confirm_ends();
         for append in appends {
             let file = files.entry(append.file).or_default();
             assert_eq!(append.position, file.len() as u64);
@@ -347,8 +349,11 @@ mod tests {
         files
     }
 
-    /// What is read: which URLs are over, which batches there are, and what was found.
-    fn read(files: &Files, segment_bytes: u64) -> Result<(BTreeMap<u64, bool>, Vec<u64>, Found), String> {
+    /// Which URLs are over, which batches there are, and what was found.
+    type Taken = (BTreeMap<u64, bool>, Vec<u64>, Found);
+
+    /// What is read.
+    fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
         let journal: Vec<u32> = files.keys().filter_map(|file| file.journal()).collect();
         let mut replay = Replay::new(OWNER, 3, &journal, BTreeMap::from([(0, segment_bytes)]));
         let (mut urls, mut batches) = (BTreeMap::new(), Vec::new());
@@ -480,8 +485,12 @@ mod tests {
             let open = urls.iter().filter(|(number, is_over)| truth[number] && !**is_over).count() as u64;
             let is_cut_at_a_block = found.torn.is_empty() && found.damaged.is_empty() && seed >= 10_000;
             if name == LogFile::Urls {
-                assert_eq!(found.urls_lost, 10 - urls.len() as u64, "seed {seed}");
-                assert_eq!(found.next_url, 10, "seed {seed}");
+                // No other log knows of the last URL.
+                assert!(
+                    [0, 1].contains(&(10 - urls.len() as u64 - found.urls_lost)),
+                    "seed {seed}: {urls:?} {found:?}"
+                );
+                assert!(urls.contains_key(&9) == (found.urls_lost == 10 - urls.len() as u64), "seed {seed}");
             } else {
                 assert_eq!(urls.len(), 10, "seed {seed}");
             }

@@ -46,10 +46,19 @@ pub enum DnsAnswer {
     NoName(Option<Duration>),
     /// The server says that it cannot know, or what it says makes no sense.
     Error,
-    /// The server does not answer this or anything: REFUSED, or there is no way to it.
+    /// The server does not answer this or anything: REFUSED.
     Refused,
+    /// There is no way to the server, or nobody listens there.
+    Unreachable,
     /// Nothing came in time.
     Silent,
+}
+
+impl DnsAnswer {
+    /// Whether the server does its work, whatever it says of the name.
+    pub fn is_answer(&self) -> bool {
+        !matches!(self, DnsAnswer::Silent | DnsAnswer::Refused | DnsAnswer::Unreachable)
+    }
 }
 
 /// How a lookup goes on.
@@ -157,6 +166,11 @@ impl Lookup {
                 servers.failed(server, now);
                 question.failure = Failure::DnsTimeout;
                 question.tries += 1;
+            }
+            DnsAnswer::Unreachable => {
+                servers.failed(server, now);
+                question.erred[server] = true;
+                question.failure = Failure::DnsTimeout;
             }
             DnsAnswer::Error | DnsAnswer::Refused => {
                 if answer == DnsAnswer::Refused {

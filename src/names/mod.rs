@@ -9,6 +9,7 @@
 //! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one server.
 //! Nothing is cached: the frontier keeps answers by their TTL, negative ones by that of their SOA record (RFC 2308
 //! section 5).
+//! A probe asks every server for the root, whose name every resolver knows: whether one answers at all, whatever it says.
 //!
 //! Invariants: every lookup that was started ends exactly once; servers are waited for no longer than `dns.timeout` a
 //! name, the wait for the rate not counted; a TTL lies within `ttl_min` and `ttl_max`, or `negative_ttl_min` and
@@ -45,6 +46,11 @@ pub struct Lookups {
     /// Lookups that may send their next query from that instant on, in this order.
     turns: VecDeque<(Instant, u64)>,
     queries: u64,
+    /// Answers, whatever they say, and queries of lookups that none came to.
+    heard: u64,
+    silent: u64,
+    /// Servers that a probe has still to ask.
+    to_probe: VecDeque<usize>,
     /// When the first query was sent to which, or after which, no server has answered.
     silent_since: Option<Instant>,
 }
@@ -61,6 +67,9 @@ impl Lookups {
             lookups: HashMap::new(),
             turns: VecDeque::new(),
             queries: 0,
+            heard: 0,
+            silent: 0,
+            to_probe: VecDeque::new(),
             silent_since: None,
             settings: dns.clone(),
         }
@@ -98,6 +107,11 @@ impl Lookups {
 
     /// The next query that may be sent at `now`.
     pub fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
+        if let Some(server) = self.to_probe.pop_front() {
+            self.queries += 1;
+            let wait = self.settings.timeout / 2;
+            return Some(DnsQuery { lookup: PROBE, server, name: String::new(), family: Family::V4, wait });
+        }
         let (_, id) = self.turns.front().copied().filter(|(at, _)| *at <= now)?;
         self.turns.pop_front();
         // One that has nobody to ask is over.
@@ -110,10 +124,16 @@ impl Lookups {
 
     /// A query came back. The outcome when the lookup is over.
     pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
+        let is_silent = matches!(answer, DnsAnswer::Silent | DnsAnswer::Unreachable);
+        self.heard += u64::from(!is_silent);
+        if id == PROBE {
+            return None;
+        }
+        self.silent += u64::from(is_silent);
         let Some(lookup) = self.lookups.get_mut(&id) else {
             panic!("an answer to lookup {id}, which is not in flight")
         };
-        if !matches!(answer, DnsAnswer::Silent | DnsAnswer::Refused) {
+        if answer.is_answer() {
             self.silent_since = None;
         }
         match lookup.answered(now, answer, &mut self.servers) {
@@ -131,16 +151,37 @@ impl Lookups {
         }
     }
 
-    /// Ends the lookups that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in flight go on.
-    pub fn abort_waiting(&mut self) -> Vec<u64> {
-        let waiting: Vec<u64> = self.turns.drain(..).map(|(_, id)| id).collect();
+    /// Asks every server, ahead of all lookups, whether it answers.
+    pub fn probe(&mut self) {
+        self.to_probe = (0..self.servers.len()).collect();
+    }
+
+    /// Ends the lookups but `spared` that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in
+    /// flight go on.
+    pub fn abort_waiting(&mut self, spared: Option<u64>) -> Vec<u64> {
+        let (kept, waiting): (VecDeque<_>, VecDeque<_>) = self.turns.drain(..).partition(|(_, id)| spared == Some(*id));
+        self.turns = kept;
+        let waiting: Vec<u64> = waiting.into_iter().map(|(_, id)| id).collect();
         waiting.iter().for_each(|id| drop(self.lookups.remove(id)));
         waiting
     }
 
     /// When the next query may be sent.
     pub fn next_due(&self) -> Option<Instant> {
+        if !self.to_probe.is_empty() {
+            return Some(Instant::ZERO);
+        }
         self.turns.front().map(|(at, _)| *at)
+    }
+
+    /// Answers so far, whatever they said.
+    pub fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// Queries of lookups that no answer came to, so far.
+    pub fn silent(&self) -> u64 {
+        self.silent
     }
 
     /// Lookups in flight, those included that wait for their turn to ask.
@@ -192,6 +233,8 @@ fn is_name(host: &str) -> bool {
     host.is_ascii() && (1..=253).contains(&host.len()) && host.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
+/// The lookup of a probe's queries, which is none: the jobs of a shard are numbered from 1.
+const PROBE: u64 = 0;
 /// How often a question is asked of servers that are silent: they are waited for an eighth, a quarter and a half of
 /// `dns.timeout`.
 const TRIES: u32 = 3;

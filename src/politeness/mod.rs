@@ -4,7 +4,7 @@
 //! its delay, Crawl-delay, Retry-After, the rest after failures, and when it is given up. The [`Ledger`] says when an
 //! address may be asked, whichever host and shard the request is for.
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
-//! Leaves to others: which URL is fetched (`frontier`), and circuit breakers, which will stand beside these two.
+//! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 
 pub mod ledger;
 mod pace;

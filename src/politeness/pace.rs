@@ -22,6 +22,8 @@ pub struct HostPace {
     /// Tries in a row that were an address's fault while others were left.
     uncounted: u8,
     given_up: Option<GivenUp>,
+    /// The last request that counts was answered.
+    is_well: bool,
 }
 
 /// Why a host was given up, and until when.
@@ -63,6 +65,7 @@ impl HostPace {
             failures_in_row: 0,
             uncounted: 0,
             given_up: None,
+            is_well: false,
         }
     }
 
@@ -99,6 +102,11 @@ impl HostPace {
         self.last_end > Instant::ZERO
     }
 
+    /// Whether the last request that counts was answered.
+    pub fn is_well(&self) -> bool {
+        self.is_well
+    }
+
     /// The delay after a request: the configured one or robots.txt's Crawl-delay, whichever is longer.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
         self.crawl_delay.max(politeness.host_delay)
@@ -118,7 +126,7 @@ impl HostPace {
         let mut counts = Try::Counts;
         match outcome {
             Outcome::Fetched(fetched) => {
-                (self.failures_in_row, self.uncounted) = (0, 0);
+                (self.failures_in_row, self.uncounted, self.is_well) = (0, 0, true);
                 if is_overload(fetched.status) {
                     let asked = fetched.retry_after.unwrap_or(politeness.retry_delay);
                     pause = pause.max(asked.min(politeness.retry_after_max));
@@ -126,8 +134,11 @@ impl HostPace {
             }
             Outcome::Failed(Failure::Aborted) => counts = Try::Uncounted,
             // Says nothing of the host: when the proxy is there again, all hosts must be.
-            Outcome::Failed(Failure::ProxyFailed) => pause = pause.max(politeness.retry_delay),
+            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => {
+                pause = pause.max(politeness.retry_delay)
+            }
             Outcome::Failed(failure) => {
+                self.is_well = false;
                 if has_another_address && self.uncounted < UNCOUNTED_MAX {
                     self.uncounted += 1;
                     counts = Try::Uncounted;

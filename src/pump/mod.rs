@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use crate::config::Config;
-use crate::control::{Control, ShardHandle};
+use crate::control::{Control, Orders, ShardHandle};
 use crate::disk::{self, Disk};
 use crate::exchange::Outgoing;
 use crate::exchange::spsc::{Consumer, Producer};
@@ -71,6 +71,9 @@ pub fn run(task: Task) -> Result<(), String> {
 struct Pump {
     brain: Shard,
     phase: Phase,
+    /// The orders that the brain has heard, and how often there had been any.
+    orders: Orders,
+    orders_heard: u64,
     to: Vec<Option<Producer>>,
     from: Vec<Option<Consumer>>,
     control: Arc<Control>,
@@ -103,8 +106,23 @@ impl Pump {
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
         let ends = Rc::default();
-        let mut pump =
-            Pump { brain, phase: Phase::Run, to, from, control, handle, config, hands, disk, signal, alarm, ends };
+        let (phase, orders) = (Phase::Run, Orders::default());
+        let mut pump = Pump {
+            brain,
+            phase,
+            orders,
+            orders_heard: 0,
+            to,
+            from,
+            control,
+            handle,
+            config,
+            hands,
+            disk,
+            signal,
+            alarm,
+            ends,
+        };
         pump.brain.handle(ring::now(), Input::Command(Command::Seeds(seeds)));
         pump.run().await
     }
@@ -155,6 +173,14 @@ impl Pump {
                 self.handle.latencies.record(transaction);
             }
             self.brain.handle(ring::now(), end);
+        }
+        let changes = self.handle.orders.changes();
+        if changes != self.orders_heard {
+            let orders = self.handle.orders.get();
+            for command in orders.since(&self.orders) {
+                self.brain.handle(ring::now(), Input::Command(command));
+            }
+            (self.orders, self.orders_heard) = (orders, changes);
         }
         let phase = self.control.phase();
         let closes = phase > self.phase && phase == Phase::Close;
@@ -281,6 +307,8 @@ impl Pump {
         for time in self.brain.take_lookup_times() {
             self.handle.latencies.dns.record(time);
         }
+        let network = self.brain.network_report();
+        self.handle.sightings.publish(network, self.brain.take_site_ends());
         let mut stats = self.brain.stats().clone();
         let counters = self.hands.counters();
         stats.connections = counters.connects.get();

@@ -45,7 +45,7 @@ pub use deadlines::{Deadlines, Guard};
 pub use file::{File, remove, rename, sync_dir};
 pub use op::operations;
 pub use perf::SystemCalls;
-pub use process::{cpu_time, raise_file_limit};
+pub use process::{cpu_time, free_bytes, raise_file_limit};
 pub use reactor::Outside;
 pub use receive::Receive;
 pub use runtime::{RingError, Runtime, turn};

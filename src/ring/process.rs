@@ -1,5 +1,8 @@
 //! What the system grants this process, and what it has used.
 
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// Raises the soft limit of open files to the hard limit; returns the limit in force.
@@ -31,9 +34,27 @@ pub fn cpu_time() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Bytes that this user may still write to the file system of `path`; `None` where nobody can tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: statvfs is plain numbers, for which all zeros is a value; statvfs(3) reads a text that ends in zero and
+    // writes one such value to the address given.
+    let (failed, stat) = unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut stat), stat)
+    };
+    (failed == 0).then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn free_space_is_read() {
+        assert!(free_bytes(Path::new("/")).is_some_and(|bytes| bytes % 512 == 0));
+        assert_eq!((free_bytes(Path::new("/no/such/folder")), free_bytes(Path::new("/\0"))), (None, None));
+    }
 
     #[test]
     fn limits_and_time_are_read() {

@@ -94,6 +94,7 @@ impl Shard {
         match self.commits.step {
             Step::None => panic!("a sync ended that nobody asked for"),
             Step::Facts => {
+                self.log.confirm_facts();
                 self.lanes.note_durable(now, &self.commits.taken);
                 let mut has_ends = false;
                 while let Some(append) = self.take_ends() {
@@ -102,7 +103,10 @@ impl Shard {
                 }
                 if has_ends { self.sync(Step::Ends) } else { self.commits.step = Step::None }
             }
-            Step::Ends => self.commits.step = Step::None,
+            Step::Ends => {
+                self.log.confirm_ends();
+                self.commits.step = Step::None;
+            }
         }
     }
 

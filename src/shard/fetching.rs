@@ -1,12 +1,14 @@
 //! Jobs: fetches and lookups in flight, and what becomes of their ends.
 //!
 //! Decides: when a fetch may start: while the crawl runs, a place is free (`fetch.in_flight_max`), a page's place is left
-//! (`crawl.pages_max`) and the disk keeps up. What is left to the hands is a request that is ready to be sent.
+//! (`crawl.pages_max`), the disk keeps up and has room, and the network works ([`super::network`]). What is left to the
+//! hands is a request that is ready to be sent.
 //! Invariants: a job ends once; the end of one that is not in flight is our own fault.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::network::Probe;
 use super::{Phase, Shard};
 use crate::frontier::{self, Rest, Settled};
 use crate::log::{End, EndKind, HostNote, RecordPlace};
@@ -27,10 +29,6 @@ impl InFlight {
         self.jobs.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
     fn begin(&mut self, now: Instant, job: FetchJob) -> Rc<FetchJob> {
         let job = Rc::new(job);
         let before = self.jobs.insert(job.id, (Rc::clone(&job), now));
@@ -45,21 +43,36 @@ impl InFlight {
 }
 
 impl Shard {
+    /// Jobs that have not ended, or whose end is held back.
+    pub(super) fn jobs(&self) -> usize {
+        self.in_flight.len() + self.network.held()
+    }
+
+    /// Those of them that are no lookups.
+    pub(super) fn fetches(&self) -> usize {
+        self.jobs() - self.frontier.resolving()
+    }
+
     /// Whether another fetch may start, but for the budget.
     pub(super) fn may_fetch(&self) -> bool {
         self.phase == Phase::Run
-            && self.in_flight.len() - self.lookups.in_flight() < self.in_flight_max
+            && self.fetches() < self.in_flight_max
             && !self.backlog.is_long()
             && self.log.journal_bytes() <= self.journal_bytes_max
+            && !self.is_disk_full
+            && (!self.network.is_down || self.network.probe == Probe::Wanted)
     }
 
     /// The next fetch; lookups that come before it are started on the way.
     pub(super) fn next_fetch(&mut self, now: Instant) -> Option<Rc<FetchJob>> {
-        if !self.may_fetch() || self.budget_look.is_some_and(|look| look > now) {
+        if self.budget_look.is_some_and(|look| look > now) {
             return None;
         }
-        self.budget_look = None;
         for _ in 0..LOOKUPS_PER_FETCH {
+            if !self.may_fetch() {
+                return None;
+            }
+            self.budget_look = None;
             if !self.budget.take() {
                 self.budget_look = Some(now + BUDGET_PAUSE);
                 return None;
@@ -69,11 +82,14 @@ impl Shard {
                 self.budget.give_back();
             }
             let job = self.in_flight.begin(now, job?);
+            if self.network.is_down {
+                self.network.probe = Probe::InFlight(job.id);
+            }
             if job.kind != JobKind::Resolve {
                 return Some(job);
             }
             if let Some(outcome) = self.lookups.start(now, job.id, job.url.host(), job.both_families) {
-                self.looked_up(now, job.id, &outcome);
+                self.looked_up(now, job.id, outcome);
             }
         }
         None
@@ -81,36 +97,46 @@ impl Shard {
 
     /// The next query to a name server.
     pub(super) fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
-        if self.phase > Phase::Run {
+        if self.phase > Phase::Run || self.network.is_down {
             self.abort_lookups(now);
         }
         self.lookups.next_query(now)
     }
 
-    /// Lookups that wait for their turn to ask would hold up the end of the crawl: their hosts ask again in the next run.
+    /// Lookups that wait for their turn to ask would hold up the end of the crawl, or go on during an outage: their hosts
+    /// ask again in the next run, or after it. The probe of an outage may ask.
     pub(super) fn abort_lookups(&mut self, now: Instant) {
-        for id in self.lookups.abort_waiting() {
-            self.looked_up(now, id, &Outcome::Failed(Failure::Aborted));
+        let probe = if let Probe::InFlight(job) = self.network.probe { Some(job) } else { None };
+        for id in self.lookups.abort_waiting(probe.filter(|_| self.phase == Phase::Run)) {
+            self.looked_up(now, id, Outcome::Failed(Failure::Aborted));
         }
     }
 
     /// A name server answered, or did not.
     pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: DnsAnswer) {
         let _stage = stage::enter(Stage::Dns);
-        self.stats.dns_answers += u64::from(!matches!(answer, DnsAnswer::Silent | DnsAnswer::Refused));
+        self.stats.dns_answers += u64::from(answer.is_answer());
         if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
-            self.looked_up(now, lookup, &outcome);
+            self.looked_up(now, lookup, outcome);
         }
     }
 
-    /// A fetch ended. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
+    /// A fetch ended.
     pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
-        let (job, _) = self.in_flight.end(id);
+        let (job, began) = self.in_flight.end(id);
+        self.probed(&job, None);
+        self.note_site(&job, began, &result);
+        self.hold_or_conclude(now, job, began, result);
+    }
+
+    /// What a job came to counts. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
+    pub(super) fn conclude(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
         let pages = self.stats.pages;
-        if self.phase < Phase::Abort {
+        // The frontier counts lookups, so these end in any phase.
+        if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
-                Ok(transaction) => self.took(now, &job, &transaction),
-                Err(failure) => self.ended(now, &job, &Outcome::Failed(failure), Stored::default()),
+                Ok(transaction) => self.took(now, job, &transaction),
+                Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
         }
         if job.kind == JobKind::Page && self.stats.pages == pages {
@@ -128,10 +154,16 @@ impl Shard {
         job
     }
 
-    fn looked_up(&mut self, now: Instant, id: u64, outcome: &Outcome) {
-        let (job, since) = self.in_flight.end(id);
-        self.lookup_times.push(now.since(since));
-        self.ended(now, &job, outcome, Stored::default());
+    fn looked_up(&mut self, now: Instant, id: u64, outcome: Outcome) {
+        let (job, began) = self.in_flight.end(id);
+        self.lookup_times.push(now.since(began));
+        self.probed(&job, Some(&outcome));
+        let Outcome::Failed(failure) = outcome else {
+            return self.ended(now, &job, &outcome, Stored::default());
+        };
+        let result = Err(failure);
+        self.note_site(&job, began, &result);
+        self.hold_or_conclude(now, job, began, result);
     }
 
     /// A response: its links and record, then its end.

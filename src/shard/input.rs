@@ -8,6 +8,7 @@ use crate::exchange::Outgoing;
 use crate::names::DnsAnswer;
 use crate::outcome::Failure;
 use crate::spool::Block;
+use crate::time::Instant;
 use crate::transaction::Transaction;
 use crate::url::Url;
 
@@ -50,6 +51,25 @@ pub enum Command {
     Enter(Phase),
     /// URLs to begin with. Those of other shards are sent there.
     Seeds(Vec<Url>),
+    /// Failures of these times are no outage's.
+    Clear(Cleared),
+    /// Our own network is down, or works again.
+    Outage(bool),
+    /// There is less space on the disk than `store.free_bytes_min`, or enough again.
+    DiskFull(bool),
+    /// During an outage: the next thing that waits is tried.
+    Probe,
+    /// Every name server is asked whether it answers.
+    ProbeNames,
+}
+
+/// Until when the network is known to have worked: failures that ended by then count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cleared {
+    /// As sites have shown.
+    pub sites: Instant,
+    /// As name servers have shown; asked for besides where a name was not answered for.
+    pub names: Instant,
 }
 
 /// How an operation on files ended. They end in the order in which they were given out, but for the closing of a

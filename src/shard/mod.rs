@@ -17,6 +17,7 @@ mod effect;
 mod fetching;
 mod input;
 mod keys;
+mod network;
 mod phase;
 mod resume;
 mod scope;
@@ -24,7 +25,8 @@ mod urls;
 mod writing;
 
 pub use effect::{DiskOp, Effect};
-pub use input::{Command, DiskEnd, Input};
+pub use input::{Cleared, Command, DiskEnd, Input};
+pub use network::{NetworkReport, SiteEnd, SiteReply};
 pub use phase::{Phase, ShardReport};
 pub use scope::{Outside, Scope};
 pub use writing::BACKLOG_BYTES_MAX;
@@ -52,6 +54,7 @@ use crate::visited::Table;
 use commit::Commits;
 use fetching::InFlight;
 use keys::Keys;
+use network::Network;
 use writing::DiskBacklog;
 
 /// The brain of one shard.
@@ -72,6 +75,9 @@ pub struct Shard {
     frontier: Frontier,
     lookups: Lookups,
     in_flight: InFlight,
+    network: Network,
+    /// No fetch starts for want of space on the disk.
+    is_disk_full: bool,
     budget: Arc<PageBudget>,
     /// Where no page may be fetched for want of a place: when to look again.
     budget_look: Option<Instant>,
@@ -170,6 +176,8 @@ impl Shard {
             frontier: Frontier::new(frontier::Settings::new(&config, partition, index), ledger),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
+            network: Network::default(),
+            is_disk_full: false,
             budget,
             budget_look: None,
             segments: Segments::new(settings, index, files.next_segment)?,
@@ -208,6 +216,11 @@ impl Shard {
                 self.seeds.extend(seeds);
                 self.sow(now);
             }
+            Input::Command(Command::Clear(cleared)) => self.clear(now, cleared),
+            Input::Command(Command::Outage(is_down)) => self.set_outage(now, is_down),
+            Input::Command(Command::DiskFull(is_full)) => self.is_disk_full = is_full,
+            Input::Command(Command::Probe) => self.probe(),
+            Input::Command(Command::ProbeNames) => self.lookups.probe(),
             Input::Received { from, bytes } => self.receive(now, from, &bytes),
             Input::Refused(message) => {
                 self.report.sent -= u64::from(message::is_counted(&message.bytes));
@@ -281,8 +294,8 @@ impl Shard {
     /// What the housekeeping thread asks the shard for.
     pub fn report(&self) -> ShardReport {
         let nothing_to_do = match self.phase {
-            Phase::Run => self.in_flight.is_empty() && self.is_drained() && self.frontier.is_idle(),
-            Phase::Drain => self.in_flight.is_empty() && self.is_drained(),
+            Phase::Run => self.jobs() == 0 && self.is_drained() && self.frontier.is_idle(),
+            Phase::Drain => self.jobs() == 0 && self.is_drained(),
             Phase::Abort | Phase::Close => self.is_drained(),
         };
         let quiet = nothing_to_do && self.replay.is_none() && self.effects.is_empty() && self.seeds.is_empty();
@@ -291,13 +304,14 @@ impl Shard {
 
     /// Counters and gauges as they are now.
     pub fn stats(&mut self) -> &Totals {
+        let fetches = self.fetches() as u64;
         let stats = &mut self.stats;
         stats.hosts = self.frontier.hosts();
         stats.hosts_left = self.frontier.hosts_left();
         (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
-        stats.in_flight = (self.in_flight.len() - self.lookups.in_flight()) as u64;
+        stats.in_flight = fetches;
         stats.lookups = self.lookups.in_flight() as u64;
         stats.dns_queries = self.lookups.queries();
         stats.disk_backlog_bytes = self.backlog.bytes();
@@ -341,6 +355,7 @@ impl Shard {
         }
         if phase > Phase::Run {
             self.lanes.hurry();
+            self.undo_held(now);
             self.abort_lookups(now);
         }
     }

@@ -1,6 +1,7 @@
 //! The brain of one shard of two, where disk and rings fail it.
 
 mod faults;
+mod network;
 
 use super::*;
 use crate::config::{Difference, PartitionKey};

@@ -232,7 +232,7 @@ fn odd_proxies_are_failures() {
     }
     with_hands(&through("http", "", free(), ""), |hands| async move {
         for url in ["http://www.example.test/", "https://www.example.test/"] {
-            assert_eq!(get(&hands, url).await.err(), Some(Failure::ProxyFailed));
+            assert_eq!(get(&hands, url).await.err(), Some(Failure::ProxyUnreachable));
         }
     });
 }

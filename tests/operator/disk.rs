@@ -1,4 +1,5 @@
-//! A disk that is full: the crawl stops and says where and why, what it stored is good, and with room it goes on.
+//! A disk that is full: the crawl stops and says where and why, what it stored is good, and with room it goes on. Before
+//! that, below a floor of free space, it waits for room.
 //!
 //! Decides: the disk is a small file system in memory, mounted where no other process sees it (`unshare --mount`),
 //! so the test needs root; without it, it says that it is skipped. All steps run in one script, because the mount
@@ -34,7 +35,7 @@ fn fill(name: &str, shards: &str) -> Option<Verdict> {
     }
     let folder = TempFolder::new(name);
     let (web, seed) = web(ModelConfig { sites: 40, pages: 1_500, addresses: 16, ..ModelConfig::default() });
-    let config = web::config(&folder, &web, "store.segment_bytes_max = \"1MiB\"\n");
+    let config = web::config(&folder, &web, "store.segment_bytes_max = \"1MiB\"\nstore.free_bytes_min = \"0B\"\n");
     std::fs::create_dir(folder.at("disk")).expect("a folder");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", SCRIPT, RINGCRAWL, &folder.at("disk"), &folder.at("")]);
@@ -91,4 +92,49 @@ fn a_full_disk_stops_two_shards_and_room_lets_them_go_on() {
     if let Some(verdict) = fill("full-2", "2") {
         verdict.expect_whole();
     }
+}
+
+/// Crawls into a disk of which so much is taken that less than the floor is left, and gives that back.
+const WAITS: &str = r#"
+disk=$1; out=$2; shift 2
+mount -t tmpfs -o size=48m tmpfs "$disk" || { echo cannot mount >&2; exit 77; }
+head -c 24m /dev/zero > "$disk/ballast"
+"$0" crawl "$@" --dir "$disk/crawl" --json "$out/waits.json" 2> "$out/waits.err" &
+until grep -q "fetching waits" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
+sleep 2
+ls "$disk"/crawl/shard-00/segments > "$out/segments"
+rm "$disk/ballast"
+wait $!; echo "waits $?"
+cp -r "$disk/crawl" "$out/crawl"
+"#;
+
+#[test]
+fn a_disk_with_too_little_room_is_waited_for() {
+    if !is_root() {
+        skip("only root can mount a small disk");
+        return;
+    }
+    let folder = TempFolder::new("floor");
+    let (web, seed) = web(ModelConfig { sites: 10, pages: 200, ..ModelConfig::default() });
+    let config = web::config(&folder, &web, "crawl.shards = 1\nstore.free_bytes_min = \"32MiB\"\n");
+    std::fs::create_dir(folder.at("disk")).expect("a folder");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", WAITS, RINGCRAWL, &folder.at("disk"), &folder.at("")]);
+    command.args([&seed, "-c", &config]);
+    let ended = Process::start(&mut command).end();
+    if ended.code == 77 || ended.err.starts_with("unshare: ") {
+        skip(&format!("this root may not mount: {}", ended.err));
+        return;
+    }
+    let said = std::fs::read_to_string(folder.at("waits.err")).unwrap_or_default();
+    assert_eq!(ended.out, "waits 0\n", "{ended:#?}\n{said}");
+    for line in [
+        "MiB are free on the disk, less than store.free_bytes_min = 32 MiB: fetching waits",
+        "there is room on the disk again",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.at("segments")).expect("a list"), "", "nothing was fetched meanwhile");
+    let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    Verdict::of(&stored(&folder.at("crawl")), &truth).expect_perfect();
 }

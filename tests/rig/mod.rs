@@ -8,6 +8,7 @@ pub mod names;
 pub mod program;
 pub mod servers;
 pub mod slow_server;
+pub mod socks_proxy;
 pub mod web;
 
 use std::io::Write;

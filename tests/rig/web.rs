@@ -36,8 +36,13 @@ pub struct WebProcess {
 impl WebProcess {
     /// Starts it on free ports.
     pub fn start(arguments: &[&str], ca_file: &str) -> WebProcess {
-        let own = ["web", "--http-port", "0", "--https-port", "0", "--watch", "--ca-file", ca_file];
-        let mut process = start(&[&own[..], arguments].concat());
+        let own = ["--http-port", "0", "--https-port", "0", "--watch", "--ca-file", ca_file];
+        WebProcess::start_with(&[&own[..], arguments].concat())
+    }
+
+    /// Starts it with these arguments alone.
+    pub fn start_with(arguments: &[&str]) -> WebProcess {
+        let mut process = start(&[&["web"], arguments].concat());
         let line = process.first_line();
         let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         WebProcess { process, ready }
@@ -46,6 +51,11 @@ impl WebProcess {
     /// A port of its own, by the name it has in `ready`.
     pub fn port(&self, name: &str) -> u16 {
         self.ready[name].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port")
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    pub fn signal(&mut self, name: &str) {
+        self.process.signal(name);
     }
 
     /// Stops it; its report.

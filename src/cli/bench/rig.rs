@@ -133,7 +133,7 @@ impl Run<'_> {
                 break Ok("stopped by signal");
             }
             if Instant::now() >= next_tick {
-                progress.tick(&sum, &totals, begun.elapsed());
+                progress.tick(&sum, &totals, begun.elapsed(), crawl.waits_for());
                 folder.drop_closed_segments();
                 next_tick = Instant::now() + TICK;
             }

@@ -36,6 +36,7 @@ fn summary() -> Summary {
         totals,
         shards: 2,
         elapsed: Duration::from_millis(10_000),
+        outages: (2, Duration::from_millis(4_500)),
         rss_bytes_max: Some(123_456_789),
         cpu_time: Some(Duration::from_millis(15_000)),
     }
@@ -62,6 +63,7 @@ finished after 00:10
     dns-timeout                70  70.0 %
   denied by robots.txt         70
   retries                       7
+  outages                       2  00:04 without the network
   connections               1,300  10.0 responses each
   TLS handshakes              800  75.0 % resumed
     chains known               50  25.0 % of those not resumed
@@ -126,7 +128,7 @@ fn programs_read_stable_names() {
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
         redirects_too_many links_dropped links_out_of_scope set_aside dns_answers over known_urls known_waiting hosts_left queued in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
-        stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
+        outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert_eq!(names, expected);
     for (pointer, value) in [
@@ -138,6 +140,8 @@ fn programs_read_stable_names() {
         ("/failures/dns-timeout", 70.0),
         ("/robots_denied", 70.0),
         ("/crawl/waiting", 1_000_000.0),
+        ("/outages", 2.0),
+        ("/outage_seconds", 4.5),
         ("/cpu_seconds", 15.0),
     ] {
         assert_eq!(json.pointer(pointer).and_then(serde_json::Value::as_f64), Some(value), "{pointer}");

@@ -90,7 +90,7 @@ fn meaning(error: &NetError) -> DnsAnswer {
         NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => DnsAnswer::Refused,
         NetError::Timeout => DnsAnswer::Silent,
         // No socket, no way to it, or it closed the connection.
-        NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Refused,
+        NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Unreachable,
         _ => DnsAnswer::Error,
     }
 }

@@ -157,6 +157,7 @@ impl Simulation {
         self.tally.runs += 1;
         self.now = self.now + RESTART_PAUSE;
         self.servers.crawler_restarts();
+        self.outages.postpone(RESTART_PAUSE);
         self.disks.iter_mut().for_each(|disk| disk.is_full = false);
         // Those that were to come meanwhile come later.
         let (pause, now) = (RESTART_PAUSE, self.now);

@@ -56,6 +56,10 @@ pub struct SimulationReport {
     pub twice: usize,
     /// Records of pages in segments.
     pub stored: usize,
+    /// Outages that there were.
+    pub outages: u64,
+    /// Outages that were seen: of name servers, of sites, of the default route.
+    pub outages_seen: [u64; 3],
 }
 
 impl Simulation {
@@ -136,6 +140,8 @@ impl Simulation {
             left_behind: self.tally.left_behind,
             twice,
             stored: stored.values().sum::<u64>() as usize,
+            outages: self.outages.begun,
+            outages_seen: self.tally.by_cause,
         }
     }
 

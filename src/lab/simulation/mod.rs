@@ -23,15 +23,16 @@ use super::Rng;
 use super::fake_disk::FakeDisk;
 use super::fake_dns::FakeNameServers;
 use super::fake_http::transaction;
+use super::fake_outage::FakeOutages;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
-use crate::control::{Observation, Supervisor};
+use crate::control::{Breaker, Cause, NetworkView, Observation, Orders, Supervisor};
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::politeness::{HOLD_SLACK, Ledger};
-use crate::shard::{Command, DiskEnd, Effect, Input, Phase, Shard, ShardReport};
+use crate::shard::{Command, DiskEnd, Effect, Input, NetworkReport, Phase, Shard, ShardReport};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
 use interruption::Interruption;
@@ -45,6 +46,7 @@ pub struct Simulation {
     now: Instant,
     servers: FakeServers,
     name_servers: FakeNameServers,
+    outages: FakeOutages,
     web: FakeWeb,
     disks: Vec<FakeDisk>,
     run: Run,
@@ -67,6 +69,9 @@ struct Run {
     shards: Vec<Shard>,
     ledger: Arc<Ledger>,
     supervisor: Supervisor,
+    breaker: Breaker,
+    /// What is wanted of each shard, and what it has heard of that.
+    orders: Vec<(Orders, Orders)>,
     begun: Instant,
     /// The crawl's phase, and how far each shard has heard of it.
     phase: Phase,
@@ -98,6 +103,8 @@ struct Tally {
     lookups_aborted: u64,
     left_behind: u64,
     by_interruption: [u64; Interruption::KINDS],
+    /// Outages that the breaker saw: of name servers, of sites, of the route.
+    by_cause: [u64; 3],
 }
 
 #[derive(Debug)]
@@ -106,9 +113,11 @@ enum Event {
     Arrive(usize, Rc<FetchJob>),
     /// Its answer is back, with the address that gave it.
     Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
+    /// A request came to nothing, or its answer was lost.
+    Failed(usize, Rc<FetchJob>, Failure),
     /// A name server's answer is back.
     Answered(usize, u64, DnsAnswer),
-    /// A shard looks what phase it is.
+    /// A shard looks what phase it is, and at its orders.
     Look(usize),
     /// The receiver looks into the ring.
     Deliver(u16, u16),
@@ -128,6 +137,7 @@ impl Simulation {
         let plan = Plan::new(&mut rng, &web, rng_seed);
         let name_servers = FakeNameServers::new(web.clone(), &mut rng);
         let interruptions = Interruption::some(&mut rng);
+        let outages = FakeOutages::some(&mut rng);
         let politeness = &plan.config.politeness;
         let servers =
             FakeServers::new(web.clone(), politeness.host_delay, politeness.ip_delay, plan.config.dns.stale_max);
@@ -139,6 +149,7 @@ impl Simulation {
             now: Instant::ZERO,
             servers,
             name_servers,
+            outages,
             web,
             disks,
             run,
@@ -209,7 +220,8 @@ impl Simulation {
             }
             Effect::Ask(query) => {
                 self.tally.dns_queries += 1;
-                let (answer, took) = self.name_servers.answer(self.now, &query, &mut self.rng);
+                let lost = self.outages.answer(self.now, query.wait);
+                let (answer, took) = lost.unwrap_or_else(|| self.name_servers.answer(self.now, &query, &mut self.rng));
                 if let DnsAnswer::Addrs(addrs, ttl) = &answer {
                     let is_v4 = query.family == Family::V4;
                     // A lookup may ask for the other family afterwards, at the rate of all.
@@ -238,6 +250,10 @@ impl Simulation {
                 self.disks[index].push(op);
                 self.start_disk(index);
             }
+            // Whatever is cut off by a kill or a power cut was not promised to anybody, and no bit flips here.
+            Effect::Note(note) if note.contains("missing") || note.contains("damaged") => {
+                self.complaints.push(format!("{:?} {note}", self.now));
+            }
             Effect::Note(_) => {}
             Effect::End(result) => self.run.ended[index] = Some(result),
         }
@@ -246,6 +262,9 @@ impl Simulation {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive(shard, job) => {
+                if let Some((failure, wait)) = self.outages.failure(self.now, false, &mut self.rng) {
+                    return self.later(wait, Event::Failed(shard, job, failure));
+                }
                 let addr = self.dial(&job);
                 if addr.is_some() {
                     self.servers.arrive(self.now, &FetchJob { addr, ..(*job).clone() });
@@ -254,6 +273,13 @@ impl Simulation {
                 self.later(service, Event::Fetched(shard, job, addr));
             }
             Event::Fetched(shard, job, addr) => {
+                if let Some((failure, wait)) = self.outages.failure(self.now, true, &mut self.rng) {
+                    if addr.is_some() {
+                        self.servers.lose(self.now, &FetchJob { addr, ..(*job).clone() });
+                    }
+                    self.give_back(&job, addr);
+                    return self.later(wait, Event::Failed(shard, job, failure));
+                }
                 let result = match addr {
                     None => Err(Failure::ConnectTimeout),
                     Some(_) => match self.servers.answer(self.now, &FetchJob { addr, ..(*job).clone() }) {
@@ -268,15 +294,16 @@ impl Simulation {
                         outcome => panic!("a server answered {outcome:?}"),
                     },
                 };
-                if let Some(further) = addr.filter(|_| addr != job.addr) {
-                    let free_from = self.now + self.plan.config.politeness.ip_delay;
-                    self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
-                }
+                self.give_back(&job, addr);
                 let end = result.as_ref().map(|transaction| transaction.response.status);
                 let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
                 self.print(job.url.host(), &format!("shard {shard}: {what}"));
                 self.note(&format!("{shard} {job:?} {result:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result });
+            }
+            Event::Failed(shard, job, failure) => {
+                self.note(&format!("{shard} {job:?} {failure:?}"));
+                self.tell(shard, Input::Fetched { job: job.id, result: Err(failure) });
             }
             Event::Answered(shard, lookup, answer) => {
                 self.note(&format!("{shard} {lookup} {answer:?}"));
@@ -348,12 +375,23 @@ impl Simulation {
         further
     }
 
+    /// Gives the turn at a further address back.
+    fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
+        if let Some(further) = addr.filter(|_| addr != job.addr) {
+            let free_from = self.now + self.plan.config.politeness.ip_delay;
+            self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+        }
+    }
+
     /// The housekeeping thread looks at the shards.
     fn supervise(&mut self) {
         if self.now < self.run.next_look {
             return;
         }
         self.run.next_look = self.now + LOOK;
+        if self.run.phase == Phase::Run {
+            self.guard();
+        }
         let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
         let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
         let pages = self.totals().pages;
@@ -373,8 +411,40 @@ impl Simulation {
         }
     }
 
+    /// What the housekeeping thread does about outages.
+    fn guard(&mut self) {
+        let reports = self.network_reports();
+        let ends: Vec<_> = self.run.shards.iter_mut().flat_map(Shard::take_site_ends).collect();
+        let before = self.run.breaker.outage();
+        let view = NetworkView { reports: &reports, ends: &ends, has_route: self.outages.has_route(self.now) };
+        let ruling = self.run.breaker.look(self.now, view);
+        if let (None, Some(outage)) = (before, self.run.breaker.outage()) {
+            let cause = match outage.cause {
+                Cause::NameServers => 0,
+                Cause::Sites { .. } => 1,
+                Cause::Route | Cause::Proxy => 2,
+            };
+            self.tally.by_cause[cause] += 1;
+        }
+        for (shard, report) in reports.iter().enumerate() {
+            if self.run.orders[shard].0.rule(shard, &ruling, false, report) {
+                let hears = millis(self.rng.below(150));
+                self.later(hears, Event::Look(shard));
+            }
+        }
+    }
+
+    fn network_reports(&self) -> Vec<NetworkReport> {
+        self.run.shards.iter().map(Shard::network_report).collect()
+    }
+
     /// A shard hears what phase it is; others may have heard of it before or not yet.
     fn look(&mut self, shard: usize) {
+        let (wanted, heard) = self.run.orders[shard];
+        self.run.orders[shard].1 = wanted;
+        for command in wanted.since(&heard) {
+            self.tell(shard, Input::Command(command));
+        }
         let phase = self.run.phase;
         if phase > self.run.heard[shard] && self.run.ended[shard].is_none() {
             self.run.heard[shard] = phase;
@@ -414,8 +484,15 @@ impl Simulation {
             .all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
             || self.run.ended.iter().any(Option::is_some)
             || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
-        let look = is_watched.then_some(self.run.next_look.max(self.now + TICK));
-        let Some(next) = [due, event, interruption, look].into_iter().flatten().min() else {
+        let is_noticed = self.run.breaker.outage().is_some();
+        let are_few = self.run.breaker.has_few_sites(self.now);
+        self.outages.advance(self.now, is_noticed, are_few);
+        let looks = self.run.breaker.next_due(self.now, &self.network_reports());
+        let looks = looks.filter(|_| self.run.phase == Phase::Run).or(is_watched.then_some(self.now));
+        let look = looks.map(|at| at.max(self.run.next_look).max(self.now + TICK));
+        let outage = self.outages.next().filter(|at| *at > self.now);
+        let something_waits = [due, event, interruption, look].into_iter().flatten().min();
+        let Some(next) = something_waits.map(|next| next.min(outage.unwrap_or(Instant::NEVER))) else {
             self.complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
             for shard in &mut self.run.shards {
                 let (report, due) = (shard.report(), shard.next_due());
@@ -432,6 +509,7 @@ impl Simulation {
             return false;
         }
         self.now = self.now.max(next);
+        self.outages.advance(self.now, is_noticed, are_few);
         for (index, shard) in self.run.shards.iter().enumerate() {
             self.run.awake[index] |= shard.next_due().is_some_and(|due| due <= self.now);
         }

@@ -9,7 +9,7 @@ use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
 use crate::config::{Config, PartitionKey, SyncInterval};
-use crate::control::Supervisor;
+use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::Ledger;
 use crate::route::Partition;
@@ -77,6 +77,8 @@ impl Run {
             shards,
             ledger,
             supervisor: Supervisor::new(pages_max, Duration::ZERO),
+            breaker: Breaker::new(&plan.config),
+            orders: vec![(Orders::default(), Orders::default()); count],
             begun: now,
             phase: Phase::Run,
             heard: vec![Phase::Run; usize::from(plan.partition.shards)],
@@ -131,6 +133,9 @@ fn config(rng: &mut Rng) -> Config {
     config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;
     (config.dns.ttl_min, config.dns.negative_ttl_min) = (Duration::ZERO, Duration::ZERO);
     config.journal.sync_interval = SyncInterval(pick_interval(rng));
+    config.outage.sites = 8;
+    config.outage.sites_failed = 5 + rng.below(3) as usize;
+    config.outage.probe_max = Duration::from_secs(pick(rng, &[1, 30]));
     // Segments so small that there are several, and blocks that do not take long to compress.
     config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
     config.store.zstd_level = -7;

@@ -14,7 +14,9 @@ type Files = BTreeMap<LogFile, Vec<u8>>;
 fn write(log: &mut Log, files: &mut Files) {
     let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
     log.freeze_ends();
+    log.confirm_facts();
     appends.extend(std::iter::from_fn(|| log.take_ends()));
+    log.confirm_ends();
     appends.into_iter().for_each(|append| files.entry(append.file).or_default().extend(append.bytes));
 }
 

@@ -1,0 +1,93 @@
+//! What makes fetching wait for a while: our own network, and space on the disk.
+//!
+//! Decides: what the [`Breaker`] and the [`DiskFloor`] say goes to the shards as their [`Orders`], where it changes
+//! something for them; what begins and what ends is told.
+//! Leaves to others: when that is (`control`), what a shard does then (`shard`).
+
+use std::path::PathBuf;
+
+use super::surroundings::Surroundings;
+use crate::config::Config;
+use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
+use crate::shard::NetworkReport;
+use crate::time::{Duration, Instant};
+
+/// The guard of one run.
+#[derive(Debug)]
+pub struct Guard {
+    breaker: Breaker,
+    floor: DiskFloor,
+    free_bytes_min: u64,
+    surroundings: Surroundings,
+    is_disk_full: bool,
+    /// By shard: its orders, and how many of its ends were read.
+    orders: Vec<(Orders, u64)>,
+}
+
+impl Guard {
+    /// The guard of a crawl in `dir`.
+    pub fn new(config: &Config, shards: u16, dir: PathBuf) -> Guard {
+        Guard {
+            breaker: Breaker::new(config),
+            floor: DiskFloor::new(config.store.free_bytes_min),
+            free_bytes_min: config.store.free_bytes_min,
+            surroundings: Surroundings::new(dir),
+            is_disk_full: false,
+            orders: vec![(Orders::default(), 0); usize::from(shards)],
+        }
+    }
+
+    /// Looks around and gives orders. Why the crawl cannot go on, when an outage has lasted too long.
+    pub fn look(&mut self, now: Instant, control: &Control) -> Option<String> {
+        self.surroundings.look(now);
+        let handles = control.shards();
+        let reports: Vec<NetworkReport> = handles.iter().map(|handle| handle.sightings.report()).collect();
+        let mut ends = Vec::new();
+        for (handle, (_, read)) in handles.iter().zip(&mut self.orders) {
+            *read = handle.sightings.read(*read, &mut ends);
+        }
+        let before = self.breaker.outage();
+        let view = NetworkView { reports: &reports, ends: &ends, has_route: self.surroundings.has_route };
+        let ruling = self.breaker.look(now, view);
+        match (before, self.breaker.outage()) {
+            (None, Some(outage)) => control.note(format!("{}: fetching waits", outage.describe(now))),
+            (Some(outage), None) => {
+                let seconds = now.since(outage.since).as_secs();
+                control.note(format!("the outage of {seconds} s is over: fetching goes on, nothing was given up"));
+            }
+            _ => {}
+        }
+        let was_full = std::mem::replace(&mut self.is_disk_full, self.floor.look(self.surroundings.free_bytes));
+        match (was_full, self.is_disk_full) {
+            (false, true) => control.note(format!("{}: fetching waits", self.disk())),
+            (true, false) => control.note("there is room on the disk again: fetching goes on".to_owned()),
+            _ => {}
+        }
+        for (shard, ((orders, _), report)) in self.orders.iter_mut().zip(&reports).enumerate() {
+            if orders.rule(shard, &ruling, self.is_disk_full, report) {
+                control.order(shard, orders);
+            }
+        }
+        let outage = self.breaker.outage().filter(|_| ruling.gives_up)?;
+        Some(format!("{}, and outage.wait_max is over", outage.describe(now)))
+    }
+
+    /// What makes fetching wait now.
+    pub fn waits_for(&self, now: Instant) -> Option<String> {
+        match self.breaker.outage() {
+            Some(outage) => Some(outage.describe(now)),
+            None => self.is_disk_full.then(|| self.disk()),
+        }
+    }
+
+    /// Outages so far, and their time.
+    pub fn outages(&self, now: Instant) -> (u64, Duration) {
+        self.breaker.outages(now)
+    }
+
+    fn disk(&self) -> String {
+        let mib = |bytes: u64| bytes >> 20;
+        let (free, min) = (mib(self.surroundings.free_bytes.unwrap_or(0)), mib(self.free_bytes_min));
+        format!("only {free} MiB are free on the disk, less than store.free_bytes_min = {min} MiB")
+    }
+}

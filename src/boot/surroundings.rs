@@ -1,0 +1,102 @@
+//! What the machine has around a crawl: space on its disk, and a default route.
+//!
+//! Decides: both are looked at once a second.
+
+use std::path::PathBuf;
+
+use crate::ring;
+use crate::time::{Duration, Instant};
+
+/// Looks around.
+#[derive(Debug)]
+pub struct Surroundings {
+    dir: PathBuf,
+    next_look: Instant,
+    /// Bytes that can still be written; `None`: nobody can tell.
+    pub free_bytes: Option<u64>,
+    /// Whether there is a default route, of either family.
+    pub has_route: bool,
+}
+
+impl Surroundings {
+    /// Those of a crawl in `dir`.
+    pub fn new(dir: PathBuf) -> Surroundings {
+        Surroundings { dir, next_look: Instant::ZERO, free_bytes: None, has_route: true }
+    }
+
+    /// Looks, if it is time.
+    pub fn look(&mut self, now: Instant) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + EVERY;
+        self.free_bytes = ring::free_bytes(&self.dir);
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        // Where nobody can tell there is one.
+        self.has_route = match (read("/proc/net/route"), read("/proc/net/ipv6_route")) {
+            (None, None) => true,
+            (v4, v6) => has_default_v4(&v4.unwrap_or_default()) || has_default_v6(&v6.unwrap_or_default()),
+        };
+    }
+}
+
+/// Whether /proc/net/route (proc_net(5)) has a route to everywhere that is up.
+fn has_default_v4(text: &str) -> bool {
+    text.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_up = fields.get(3).is_some_and(|flags| flag_up(flags));
+        fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000") && is_up
+    })
+}
+
+/// Whether /proc/net/ipv6_route has one; that of the loopback device only says that nothing is reachable.
+fn has_default_v6(text: &str) -> bool {
+    text.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_everywhere = fields.first().is_some_and(|to| to.bytes().all(|digit| digit == b'0'));
+        let is_up = fields.get(8).is_some_and(|flags| flag_up(flags));
+        is_everywhere && fields.get(1) == Some(&"00") && is_up && fields.get(9).is_some_and(|device| *device != "lo")
+    })
+}
+
+/// RTF_UP of linux/route.h.
+fn flag_up(flags: &str) -> bool {
+    u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1)
+}
+
+const EVERY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_routes() {
+        let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
+        let lan = "eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
+        let default = "eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n";
+        assert!(!has_default_v4("") && !has_default_v4(head) && !has_default_v4(&format!("{head}{lan}")));
+        assert!(has_default_v4(&format!("{head}{lan}{default}")));
+        assert!(!has_default_v4(&format!("{head}{}", default.replace("0003", "0002"))), "it is down");
+        let zeros = "0".repeat(32);
+        let route = |to: &str, bits: &str, flags: &str, device: &str| {
+            format!("{to} {bits} {zeros} 00 {zeros} 00000400 00000001 00000000 {flags} {device}\n")
+        };
+        assert!(has_default_v6(&route(&zeros, "00", "00000003", "eth0")));
+        assert!(!has_default_v6(&route(&zeros, "00", "00200201", "lo")), "unreachable");
+        assert!(!has_default_v6(&route(&format!("fe80{}", "0".repeat(28)), "40", "00000001", "eth0")));
+        assert!(!has_default_v6("short\n") && !has_default_v6(&route(&zeros, "00", "00000002", "eth0")));
+    }
+
+    #[test]
+    fn this_machine_is_looked_at_once_a_second() {
+        let mut around = Surroundings::new("/".into());
+        around.look(Instant::ZERO);
+        assert!(around.free_bytes.is_some());
+        around.free_bytes = None;
+        around.look(Instant::ZERO + EVERY / 2);
+        assert_eq!(around.free_bytes, None);
+        around.look(Instant::ZERO + EVERY);
+        assert!(around.free_bytes.is_some());
+    }
+}

@@ -1,0 +1,381 @@
+//! Whether our own network is down: the machine's circuit breaker. Pure.
+//!
+//! Decides: there is an outage when no name server answers that is asked; when `outage.sites_failed` of the
+//! `outage.sites` sites asked last fail, at least half of which had answered before; when the proxy cannot be reached;
+//! when the default route is gone. Shards hold back each failure that an outage could explain ([`crate::shard`]) until
+//! it is cleared: when more sites have answered than do in an outage. With fewer sites than make a verdict one that answers is
+//! enough, or a name server that does, while there is a default route. A failure counts after `outage.hold_max` at the latest.
+//! An outage ends with the first answer: of a name server, or of a site or by way of the proxy to a request that began
+//! in it. Until then one thing at a time is tried, at an interval that grows to `outage.probe_max`. After
+//! `outage.wait_max` the crawl ends.
+//! Why so: a dead host must be given up, and a crawl of dead hosts must end. So nobody is waited for who never
+//! answered, and where there is too little to judge by, what can be asked is asked.
+//! Limits: a part of the web that is out of reach is no outage, nor is one of the web alone for a crawl of few sites.
+
+use super::sites::{RecentSites, SitesFailed};
+use crate::config::{self, Config};
+use crate::shard::{Cleared, NetworkReport, SiteEnd, SiteReply};
+use crate::time::{Duration, Instant};
+
+/// The breaker.
+#[derive(Debug)]
+pub struct Breaker {
+    settings: config::Outage,
+    /// How long a name server is waited for.
+    name_wait: Duration,
+    sites: RecentSites,
+    outage: Option<Outage>,
+    seen: Seen,
+    /// When name servers were asked whether they answer.
+    asked_names: Option<AskedNames>,
+    cleared: Cleared,
+    next_shard: usize,
+    count: u64,
+    /// Time of the outages that are over.
+    time: Duration,
+}
+
+/// An outage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// What is out of reach.
+    pub cause: Cause,
+    /// Since when.
+    pub since: Instant,
+    /// When it was noticed: requests that began before may still be answered.
+    opened: Instant,
+    next_probe: Instant,
+    interval: Duration,
+}
+
+/// What is out of reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// Every name server.
+    NameServers,
+    /// So many of so many sites that were asked last.
+    Sites {
+        /// Those that did not answer.
+        failed: usize,
+        /// All of them.
+        of: usize,
+    },
+    /// The proxy.
+    Proxy,
+    /// Everything: there is no default route.
+    Route,
+}
+
+/// What there is to see at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkView<'a> {
+    /// What each shard counts.
+    pub reports: &'a [NetworkReport],
+    /// How requests have ended since the last look.
+    pub ends: &'a [SiteEnd],
+    /// Whether the machine has a default route.
+    pub has_route: bool,
+}
+
+/// What holds from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ruling {
+    /// Failures of these times count.
+    pub cleared: Cleared,
+    /// There is an outage.
+    pub is_down: bool,
+    /// This shard is to try something.
+    pub probe: Option<(usize, ProbeKind)>,
+    /// The outage has lasted for `outage.wait_max`.
+    pub gives_up: bool,
+}
+
+/// What is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProbeKind {
+    /// The next thing that waits.
+    Job,
+    /// Every name server.
+    Names,
+}
+
+/// Name servers were asked whether they answer.
+#[derive(Clone, Copy, Debug)]
+struct AskedNames {
+    at: Instant,
+    /// A second time, since one packet may be lost.
+    again: bool,
+}
+
+/// What was seen at the last look and before.
+#[derive(Debug, Default)]
+struct Seen {
+    dns_heard: u64,
+    dns_silent: u64,
+    proxy_unreachable: u64,
+    /// When a name server was heard of last.
+    heard_at: Instant,
+    /// Since when queries of lookups have been in vain.
+    names_silent_since: Option<Instant>,
+    proxy_gone_since: Option<Instant>,
+    had_route: Option<bool>,
+}
+
+impl Breaker {
+    /// For a crawl with this configuration.
+    pub fn new(config: &Config) -> Breaker {
+        let settings = config.outage.clone();
+        Breaker {
+            sites: RecentSites::new(settings.sites, settings.sites_failed),
+            settings,
+            name_wait: config.dns.timeout + NAME_SLACK,
+            outage: None,
+            seen: Seen::default(),
+            asked_names: None,
+            cleared: Cleared::default(),
+            next_shard: 0,
+            count: 0,
+            time: Duration::ZERO,
+        }
+    }
+
+    /// What holds from now on.
+    pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> Ruling {
+        let answers = self.take_in(now, view);
+        let mut probe = None;
+        match self.outage {
+            Some(outage) if self.is_over(outage, answers, view) => {
+                self.outage = None;
+                self.time += now.since(outage.since);
+                self.sites.forgive();
+                (self.seen.names_silent_since, self.seen.proxy_gone_since, self.asked_names) = (None, None, None);
+            }
+            Some(outage) => probe = self.next_probe(now, outage, view),
+            None => {
+                let held = Held::of(view.reports);
+                let cause = self.cause(now, held, view.has_route);
+                if let Some((cause, since)) = cause {
+                    self.open(now, cause, since);
+                } else {
+                    self.clear(now, held);
+                    probe = self.ask_names(now, held, view.reports.len());
+                }
+            }
+        }
+        let gives_up = self.outage.is_some_and(|outage| {
+            !self.settings.wait_max.is_zero() && now.since(outage.since) >= self.settings.wait_max
+        });
+        Ruling { cleared: self.cleared, is_down: self.outage.is_some(), probe, gives_up }
+    }
+
+    /// The outage that there is.
+    pub fn outage(&self) -> Option<Outage> {
+        self.outage
+    }
+
+    /// Outages so far, the present one included, and how long they have lasted by `now`.
+    pub fn outages(&self, now: Instant) -> (u64, Duration) {
+        let present = self.outage.map_or(Duration::ZERO, |outage| now.since(outage.since));
+        (self.count, self.time + present)
+    }
+
+    /// Whether there are too few living sites to judge by them.
+    pub fn has_few_sites(&self, now: Instant) -> bool {
+        self.sites.are_few(now - self.settings.hold_max)
+    }
+
+    /// When to look again although nothing happens, at the earliest: while there is an outage, or a failure is held.
+    pub fn next_due(&self, now: Instant, reports: &[NetworkReport]) -> Option<Instant> {
+        if let Some(outage) = self.outage {
+            return Some(outage.next_probe);
+        }
+        let held = Held::of(reports);
+        let asked = self.asked_names.map(|asked| asked.at + self.name_wait / if asked.again { 1 } else { 2 });
+        let counts = held.any.map(|since| since + self.settings.hold_max);
+        let suspicions = [held.any, held.names, self.seen.proxy_gone_since].map(|since| Some(since? + SUSPICION));
+        let suspicions = suspicions.into_iter().filter(|at| at.is_some_and(|at| at > now));
+        suspicions.chain([asked, counts]).flatten().min()
+    }
+
+    /// Takes in what has happened since the last look.
+    fn take_in(&mut self, now: Instant, view: NetworkView<'_>) -> Answers {
+        let mut answers = Answers::default();
+        for end in view.ends {
+            self.sites.note(now, *end);
+            if end.reply == SiteReply::Answered {
+                answers.site = answers.site.max(Some(end.began));
+            }
+        }
+        let sum = |count: fn(&NetworkReport) -> u64| view.reports.iter().map(count).sum::<u64>();
+        let seen = &mut self.seen;
+        let (heard, silent, unreachable) =
+            (sum(|it| it.dns_heard), sum(|it| it.dns_silent), sum(|it| it.proxy_unreachable));
+        if heard > seen.dns_heard {
+            answers.name_server = true;
+            (seen.heard_at, seen.names_silent_since) = (now, None);
+        } else if silent > seen.dns_silent {
+            seen.names_silent_since.get_or_insert(now);
+        }
+        if answers.site.is_some() {
+            seen.proxy_gone_since = None;
+        } else if unreachable > seen.proxy_unreachable {
+            seen.proxy_gone_since.get_or_insert(now);
+        }
+        (seen.dns_heard, seen.dns_silent, seen.proxy_unreachable) = (heard, silent, unreachable);
+        seen.had_route.get_or_insert(view.has_route);
+        answers
+    }
+
+    /// Whether there is an outage, and since when.
+    fn cause(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
+        let is_waited_for = |since: Instant| now.since(since) >= SUSPICION;
+        if let Some(SitesFailed { failed, of, since }) = self.sites.failed() {
+            return Some((Cause::Sites { failed, of }, since));
+        }
+        if let Some(since) = self.seen.proxy_gone_since.filter(|since| is_waited_for(*since)) {
+            return Some((Cause::Proxy, since));
+        }
+        let held_since = held.any.filter(|since| is_waited_for(*since))?;
+        if self.seen.had_route == Some(true) && !has_route {
+            return Some((Cause::Route, held_since));
+        }
+        let are_silent = self.asked_names.is_some_and(|asked| now.since(asked.at) >= self.name_wait);
+        // Servers that nobody needs may be silent.
+        let are_needed = held.names.is_some() || self.seen.dns_heard > 0;
+        let since = self.seen.names_silent_since.unwrap_or(held_since);
+        (are_silent && are_needed).then_some((Cause::NameServers, since))
+    }
+
+    fn open(&mut self, now: Instant, cause: Cause, since: Instant) {
+        self.count += 1;
+        self.asked_names = None;
+        let interval = PROBE_FIRST.min(self.settings.probe_max);
+        self.outage = Some(Outage { cause, since, opened: now, next_probe: now + interval, interval });
+    }
+
+    fn is_over(&self, outage: Outage, answers: Answers, view: NetworkView<'_>) -> bool {
+        match outage.cause {
+            Cause::NameServers => answers.name_server,
+            Cause::Sites { .. } | Cause::Proxy => answers.site.is_some_and(|began| began >= outage.opened),
+            Cause::Route => view.has_route,
+        }
+    }
+
+    /// The next thing to try, when it is time.
+    fn next_probe(&mut self, now: Instant, outage: Outage, view: NetworkView<'_>) -> Option<(usize, ProbeKind)> {
+        if now < outage.next_probe {
+            return None;
+        }
+        let interval = (outage.interval * 2).min(self.settings.probe_max);
+        self.outage = Some(Outage { next_probe: now + interval, interval, ..outage });
+        let kind = match outage.cause {
+            Cause::NameServers => ProbeKind::Names,
+            Cause::Sites { .. } | Cause::Proxy => ProbeKind::Job,
+            // Whether it is there again is looked at by itself.
+            Cause::Route => return None,
+        };
+        let shards = view.reports.len();
+        let mut in_turn = (self.next_shard..self.next_shard + shards).map(|shard| shard % shards);
+        let can_try =
+            |shard: &usize| kind == ProbeKind::Names || view.reports.get(*shard).is_some_and(|it| it.has_work);
+        let shard = in_turn.find(can_try)?;
+        self.next_shard = shard + 1;
+        Some((shard, kind))
+    }
+
+    /// Clears what failed while the network is known to have worked.
+    fn clear(&mut self, now: Instant, held: Held) {
+        let are_few = self.has_few_sites(now);
+        let answered = self.sites.answered_by(if are_few { 1 } else { self.sites.answers_max() + 1 });
+        let latest = now - self.settings.hold_max;
+        let names = latest.max(self.seen.heard_at);
+        let mut sites = latest.max(answered);
+        match self.asked_names {
+            // What was held when the servers were asked.
+            Some(asked) if self.seen.heard_at >= asked.at => {
+                self.asked_names = None;
+                if are_few {
+                    sites = sites.max(asked.at);
+                }
+            }
+            // Nobody needs them, and there is nobody else to ask.
+            Some(asked) if now.since(asked.at) >= self.name_wait => {
+                self.asked_names = None;
+                sites = sites.max(asked.at);
+            }
+            _ => {}
+        }
+        // Names are not asked for in this crawl.
+        if are_few && self.seen.dns_heard == 0 && self.seen.dns_silent == 0 && held.any.is_some() {
+            sites = sites.max(now - SUSPICION);
+        }
+        self.cleared = Cleared { sites: self.cleared.sites.max(sites), names: self.cleared.names.max(names) };
+    }
+
+    /// Whether name servers are to be asked, for what has been held a while and is not cleared.
+    fn ask_names(&mut self, now: Instant, held: Held, shards: usize) -> Option<(usize, ProbeKind)> {
+        let waits = |since: Option<Instant>, cleared: Instant| {
+            since.is_some_and(|since| since > cleared && now.since(since) >= SUSPICION)
+        };
+        let are_few = self.has_few_sites(now);
+        let is_wanted = waits(held.names, self.cleared.names) || are_few && waits(held.any, self.cleared.sites);
+        self.asked_names = match self.asked_names {
+            None if is_wanted && shards > 0 => Some(AskedNames { at: now, again: false }),
+            Some(asked) if !asked.again && now.since(asked.at) >= self.name_wait / 2 => {
+                Some(AskedNames { again: true, ..asked })
+            }
+            _ => return None,
+        };
+        self.next_shard = (self.next_shard + 1) % shards.max(1);
+        Some((self.next_shard, ProbeKind::Names))
+    }
+}
+
+/// What was answered since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answers {
+    name_server: bool,
+    /// When the request began to which a site did, the last of them.
+    site: Option<Instant>,
+}
+
+/// When the oldest of the failures ended that are held, of all and of names.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    any: Option<Instant>,
+    names: Option<Instant>,
+}
+
+impl Held {
+    fn of(reports: &[NetworkReport]) -> Held {
+        let oldest = |since: fn(&NetworkReport) -> Instant| {
+            reports.iter().map(since).min().filter(|since| *since < Instant::NEVER)
+        };
+        Held { any: oldest(|it| it.held_since), names: oldest(|it| it.names_held_since) }
+    }
+}
+
+impl Outage {
+    /// What is wrong, and for how long by `now`: "no name server has answered for 42 s".
+    pub fn describe(&self, now: Instant) -> String {
+        let seconds = now.since(self.since).as_secs();
+        match self.cause {
+            Cause::NameServers => format!("no name server has answered for {seconds} s"),
+            Cause::Sites { failed, of } => {
+                format!("the network has been down for {seconds} s: {failed} of the last {of} sites failed")
+            }
+            Cause::Proxy => format!("the proxy has been out of reach for {seconds} s"),
+            Cause::Route => format!("there has been no default route for {seconds} s"),
+        }
+    }
+}
+
+/// How long a failure is held before anybody is asked about it: other sites mostly answer sooner.
+const SUSPICION: Duration = Duration::from_secs(1);
+/// A query of a probe waits for half of `dns.timeout`; the way to its shard and back may take this long on a busy machine.
+const NAME_SLACK: Duration = Duration::from_secs(1);
+/// The first interval between probes.
+const PROBE_FIRST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

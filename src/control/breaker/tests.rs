@@ -1,0 +1,210 @@
+use super::*;
+
+/// A breaker with a clock, and what its shards say.
+struct Bed {
+    breaker: Breaker,
+    now: Instant,
+    reports: Vec<NetworkReport>,
+    has_route: bool,
+}
+
+const NOTHING: NetworkReport = NetworkReport {
+    dns_heard: 0,
+    dns_silent: 0,
+    proxy_unreachable: 0,
+    held_since: Instant::NEVER,
+    names_held_since: Instant::NEVER,
+    has_work: true,
+};
+
+impl Bed {
+    fn new(change: impl FnOnce(&mut Config)) -> Bed {
+        let mut config = Config::default();
+        change(&mut config);
+        let breaker = Breaker::new(&config);
+        Bed { breaker, now: Instant::ZERO, reports: vec![NOTHING; 2], has_route: true }
+    }
+
+    /// Looks after so many milliseconds.
+    fn look(&mut self, millis: u64, ends: &[SiteEnd]) -> Ruling {
+        self.now = self.now + Duration::from_millis(millis);
+        let view = NetworkView { reports: &self.reports, ends, has_route: self.has_route };
+        self.breaker.look(self.now, view)
+    }
+
+    /// Requests to the sites of a range that begin and end now.
+    fn ends(&self, sites: std::ops::Range<u64>, reply: SiteReply) -> Vec<SiteEnd> {
+        sites.map(|site| SiteEnd { site, began: self.now, reply }).collect()
+    }
+
+    fn hold(&mut self, names: bool) {
+        self.reports[1].held_since = self.now;
+        self.reports[1].names_held_since = if names { self.now } else { Instant::NEVER };
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        self.breaker.outage().map(|outage| outage.cause)
+    }
+}
+
+#[test]
+fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answers_ends_it() {
+    let mut bed = Bed::new(|config| config.outage.probe_max = Duration::from_secs(4));
+    bed.reports[1].dns_silent = 3;
+    bed.look(4_400, &[]);
+    bed.hold(true);
+    assert_eq!((bed.look(999, &[]).probe, bed.cause()), (None, None));
+    // Each server is asked, and once more.
+    assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
+    assert_eq!(bed.look(2_999, &[]).probe, None);
+    assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
+    assert_eq!((bed.look(2_999, &[]).is_down, bed.look(1, &[]).is_down), (false, true));
+    assert_eq!(bed.breaker.outage().expect("one").describe(bed.now), "no name server has answered for 7 s");
+    // One probe a second, two, four, four.
+    bed.reports[1] = NetworkReport { held_since: Instant::NEVER, names_held_since: Instant::NEVER, ..bed.reports[1] };
+    let mut probes = Vec::new();
+    for second in 1..=15 {
+        let ruling = bed.look(1_000, &[]);
+        assert!(ruling.is_down && ruling.cleared == Cleared::default(), "what failed does not count");
+        probes.extend(ruling.probe.map(|(_, kind)| (second, kind)));
+    }
+    assert_eq!(probes, [1, 3, 7, 11, 15].map(|second| (second, ProbeKind::Names)));
+    // A site that answers says nothing of names.
+    assert!(bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    bed.reports[0].dns_heard = 1;
+    assert!(!bed.look(100, &[]).is_down);
+    let (count, time) = bed.breaker.outages(bed.now + Duration::from_secs(9));
+    assert_eq!((count, time.as_secs()), (1, 22));
+}
+
+#[test]
+fn a_name_that_nobody_answers_for_counts_where_a_server_does() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[1].dns_silent = 3;
+    bed.look(4_400, &[]);
+    bed.hold(true);
+    let held = bed.now;
+    let asked = bed.look(1_000, &[]).probe;
+    assert_eq!(asked.map(|(_, kind)| kind), Some(ProbeKind::Names));
+    assert!(bed.look(10, &[]).cleared.sites < held);
+    bed.reports[0].dns_heard = 1;
+    let cleared = bed.look(10, &[]).cleared;
+    assert!(cleared.sites >= held && cleared.names >= held && bed.cause().is_none());
+}
+
+/// A seed that is dead, and no other: it is tried and given up.
+#[test]
+fn dead_sites_alone_are_no_outage() {
+    for names_are_used in [true, false] {
+        let mut bed = Bed::new(|_| ());
+        bed.reports[1].dns_heard = u64::from(names_are_used);
+        bed.look(1_000, &[]);
+        bed.hold(false);
+        let held = bed.now;
+        bed.look(0, &bed.ends(0..30, SiteReply::Silent));
+        assert!(bed.look(999, &[]).cleared.sites < held);
+        let ruling = bed.look(1, &[]);
+        assert_eq!(ruling.probe.is_some(), names_are_used, "name servers are asked where the crawl uses any");
+        assert_eq!(ruling.cleared.sites >= held, !names_are_used);
+        bed.reports[1].dns_heard *= 2;
+        assert!(bed.look(50, &[]).cleared.sites >= held && bed.cause().is_none());
+        // Without a route nobody can tell; without one from the start there is none to lose.
+        bed.has_route = false;
+        bed.hold(false);
+        bed.look(1_000, &[]);
+        assert_eq!(bed.cause(), Some(Cause::Route));
+        bed.has_route = true;
+        assert!(!bed.look(1_000, &[]).is_down);
+        let mut island = Bed { has_route: false, ..Bed::new(|_| ()) };
+        island.look(10, &[]);
+        island.hold(false);
+        assert!(!island.look(2_000, &[]).is_down && island.look(10, &[]).cleared.sites > Instant::ZERO);
+    }
+}
+
+#[test]
+fn sites_that_answered_and_fail_together_are_an_outage() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[0].dns_heard = 100;
+    bed.look(10_000, &bed.ends(0..40, SiteReply::Answered));
+    bed.look(100, &bed.ends(0..13, SiteReply::FellSilent));
+    bed.hold(false);
+    // Two more are alive, and three would have to be.
+    let ruling = bed.look(1_500, &bed.ends(13..15, SiteReply::Answered));
+    assert_eq!((ruling.is_down, ruling.probe, ruling.cleared.sites < bed.reports[1].held_since), (false, None, true));
+    bed.look(100, &bed.ends(20..34, SiteReply::FellSilent));
+    assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
+    let outage = bed.breaker.outage().expect("one");
+    assert_eq!(outage.describe(bed.now), "the network has been down for 0 s: 14 of the last 16 sites failed");
+    bed.reports[1].held_since = Instant::NEVER;
+    // One that was asked before it, and is answered now.
+    let before = SiteEnd { site: 7, began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
+    assert!(bed.look(10, &[before]).is_down);
+    // Each shard that has work in turn.
+    let probes: Vec<_> = (0..31).filter_map(|_| bed.look(1_000, &[]).probe).collect();
+    let job = |shard| (shard, ProbeKind::Job);
+    assert_eq!(probes, [job(0), job(1), job(0), job(1), job(0)]);
+    bed.reports[1].has_work = false;
+    let probes: Vec<_> = (0..61).filter_map(|_| bed.look(1_000, &[]).probe).collect();
+    assert_eq!(probes, [job(0), job(0)]);
+    assert!(!bed.look(0, &bed.ends(3..4, SiteReply::Answered)).is_down);
+    // Those that failed then say nothing of now.
+    assert!(!bed.look(10, &bed.ends(3..4, SiteReply::FellSilent)).is_down);
+}
+
+#[test]
+fn a_proxy_that_is_gone_is_an_outage() {
+    let mut bed = Bed::new(|config| config.outage.wait_max = Duration::from_secs(60));
+    bed.reports[0].proxy_unreachable = 1;
+    bed.look(10, &[]);
+    // It is overloaded: others get through.
+    assert!(!bed.look(500, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    assert!(!bed.look(2_000, &[]).is_down);
+    bed.reports[0].proxy_unreachable = 2;
+    assert_eq!((bed.look(0, &[]).is_down, bed.look(999, &[]).is_down, bed.look(1, &[]).is_down), (false, false, true));
+    assert_eq!(bed.cause(), Some(Cause::Proxy));
+    assert_eq!((bed.look(58_999, &[]).gives_up, bed.look(1, &[]).gives_up), (false, true));
+    bed.look(10, &[]);
+    assert!(!bed.look(0, &bed.ends(0..1, SiteReply::Answered)).is_down);
+}
+
+/// Three others that answer later are enough, with many sites; and it counts at the latest after `outage.hold_max`.
+#[test]
+fn a_failure_among_living_sites_counts_soon() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[0].dns_heard = 1;
+    bed.look(1_000, &bed.ends(0..40, SiteReply::Answered));
+    bed.hold(false);
+    let held = bed.now;
+    bed.now = bed.now + Duration::from_millis(1);
+    assert!(bed.look(0, &bed.ends(0..2, SiteReply::Answered)).cleared.sites < held);
+    assert!(bed.look(0, &bed.ends(2..3, SiteReply::Answered)).cleared.sites >= held);
+    let mut slow = Bed::new(|_| ());
+    slow.look(1_000, &[]);
+    slow.look(0, &slow.ends(0..40, SiteReply::Answered));
+    slow.look(1, &[]);
+    slow.hold(false);
+    let held = slow.now;
+    assert!(slow.look(59_990, &slow.ends(0..14, SiteReply::FellSilent)[..13]).cleared.sites < held);
+    assert!(slow.look(10, &[]).cleared.sites >= held);
+}
+
+/// Who waits for the breaker's next look waits for what it says.
+#[test]
+fn looks_are_due_while_something_is_held() {
+    let mut bed = Bed::new(|_| ());
+    assert_eq!(bed.breaker.next_due(bed.now, &bed.reports), None);
+    bed.reports[1].dns_silent = 1;
+    bed.look(1_000, &[]);
+    bed.hold(true);
+    for _ in 0..100 {
+        if bed.cause().is_some() {
+            return;
+        }
+        let due = bed.breaker.next_due(bed.now, &bed.reports).expect("a look is due");
+        assert!(due >= bed.now, "{due:?}");
+        bed.now = due;
+        bed.look(0, &[]);
+    }
+    panic!("no outage was seen");
+}

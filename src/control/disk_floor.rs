@@ -1,0 +1,43 @@
+//! Whether there is enough space on the disk to fetch more. Pure.
+//!
+//! Decides: below `store.free_bytes_min` no fetch starts; what is in flight ends and is written. Fetching goes on when an
+//! eighth more than that is free, so that it does not stop and start with every file that comes and goes.
+
+/// The judge.
+#[derive(Debug)]
+pub struct DiskFloor {
+    free_bytes_min: u64,
+    is_full: bool,
+}
+
+impl DiskFloor {
+    /// With so many bytes to be kept free; 0: none.
+    pub fn new(free_bytes_min: u64) -> DiskFloor {
+        DiskFloor { free_bytes_min, is_full: false }
+    }
+
+    /// Whether fetching waits for space, of which so many bytes are free; `None`: nobody can tell.
+    pub fn look(&mut self, free_bytes: Option<u64>) -> bool {
+        let Some(free_bytes) = free_bytes else { return self.is_full };
+        let wanted = if self.is_full { self.free_bytes_min + self.free_bytes_min / 8 } else { self.free_bytes_min };
+        self.is_full = free_bytes < wanted;
+        self.is_full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eighth_more_lets_it_go_on() {
+        let mut floor = DiskFloor::new(800);
+        assert!(!floor.look(None));
+        assert_eq!(
+            [1_000, 800, 799, 850, 899, 900, 800].map(|free| floor.look(Some(free))),
+            [false, false, true, true, true, false, false]
+        );
+        assert!(floor.look(Some(0)) && floor.look(None), "what nobody can tell changes nothing");
+        assert!(!DiskFloor::new(0).look(Some(0)));
+    }
+}

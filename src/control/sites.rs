@@ -1,0 +1,163 @@
+//! The sites that were asked last, and whether they answered. Pure.
+//!
+//! Decides: sites are ordered by when their last request *began*: a request of ten seconds ago that times out now says
+//! nothing of now, as others have begun and been answered since. Silent sites that never answered are dead for all that is
+//! known: they count among those that fail, but never make an outage alone.
+//! Invariants: a site is there once; what ends late does not replace what began later.
+//! Limits: twice the sites of a verdict are remembered.
+
+use std::cmp::Reverse;
+
+use crate::shard::{SiteEnd, SiteReply};
+use crate::time::Instant;
+
+/// Sites, the one asked last first.
+#[derive(Debug)]
+pub(super) struct RecentSites {
+    sites: Vec<Site>,
+    /// Sites of a verdict, and how many of them fail when the network is down.
+    window: usize,
+    failed_min: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    site: u64,
+    began: Instant,
+    reply: SiteReply,
+    /// When the last request began that was answered.
+    answered: Instant,
+    /// When the reply was heard of.
+    heard: Instant,
+}
+
+/// Sites that failed, of those asked last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SitesFailed {
+    pub(super) failed: usize,
+    pub(super) of: usize,
+    /// When the first of them was heard of.
+    pub(super) since: Instant,
+}
+
+impl RecentSites {
+    pub(super) fn new(window: usize, failed_min: usize) -> RecentSites {
+        RecentSites { sites: Vec::new(), window, failed_min: failed_min.min(window) }
+    }
+
+    /// A request ended.
+    pub(super) fn note(&mut self, now: Instant, end: SiteEnd) {
+        let SiteEnd { site, began, reply } = end;
+        let answered = if reply == SiteReply::Answered { began } else { Instant::ZERO };
+        match self.sites.iter_mut().find(|known| known.site == site) {
+            Some(known) => {
+                known.answered = known.answered.max(answered);
+                if known.began <= began {
+                    (known.began, known.reply, known.heard) = (began, reply, now);
+                }
+            }
+            None => self.sites.push(Site { site, began, reply, answered, heard: now }),
+        }
+        self.sites.sort_by_key(|site| Reverse(site.began));
+        self.sites.truncate(2 * self.window);
+    }
+
+    /// The verdict that the network is down.
+    pub(super) fn failed(&self) -> Option<SitesFailed> {
+        let window = self.sites.get(..self.window).unwrap_or(&self.sites);
+        let failed = window.iter().filter(|site| site.reply != SiteReply::Answered);
+        let count = failed.clone().count();
+        let fell_silent = window.iter().filter(|site| site.reply == SiteReply::FellSilent).count();
+        let since = failed.map(|site| site.heard).min()?;
+        let is_down = count >= self.failed_min && 2 * fell_silent >= self.failed_min;
+        is_down.then_some(SitesFailed { failed: count, of: window.len(), since })
+    }
+
+    /// Whether those that live are too few for a verdict, of those asked since `since`.
+    pub(super) fn are_few(&self, since: Instant) -> bool {
+        let living = |site: &&Site| site.reply != SiteReply::Silent && site.began >= since;
+        self.sites.iter().filter(living).count() < self.failed_min
+    }
+
+    /// The latest instant from which on requests to `sites` sites have begun that were answered.
+    pub(super) fn answered_by(&self, sites: usize) -> Instant {
+        let mut answered: Vec<Instant> = self.sites.iter().map(|site| site.answered).collect();
+        answered.sort_unstable_by_key(|began| Reverse(*began));
+        answered.get(sites.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// So many of a verdict's sites may answer although the network is down.
+    pub(super) fn answers_max(&self) -> usize {
+        self.window - self.failed_min
+    }
+
+    /// An outage is over: who failed in it is not known to be silent.
+    pub(super) fn forgive(&mut self) {
+        self.sites.retain(|site| site.reply == SiteReply::Answered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn end(site: u64, began: u64, reply: SiteReply) -> SiteEnd {
+        SiteEnd { site, began: at(began), reply }
+    }
+
+    #[test]
+    fn who_lived_and_fails_at_once_is_an_outage() {
+        let mut sites = RecentSites::new(10, 8);
+        (0..10).for_each(|site| sites.note(at(100), end(site, 100 + site, SiteReply::Answered)));
+        assert_eq!((sites.failed(), sites.answered_by(1), sites.answered_by(3)), (None, at(109), at(107)));
+        for site in 0..7 {
+            sites.note(at(300 + site), end(site, 200 + site, SiteReply::FellSilent));
+        }
+        assert_eq!(sites.failed(), None);
+        sites.note(at(308), end(7, 208, SiteReply::FellSilent));
+        assert_eq!(sites.failed(), Some(SitesFailed { failed: 8, of: 10, since: at(300) }));
+        // Two more have answered since: now it is eight of the last twelve.
+        (20..23).for_each(|site| sites.note(at(400), end(site, 300, SiteReply::Answered)));
+        assert_eq!((sites.failed(), sites.answered_by(3)), (None, at(300)));
+        sites.forgive();
+        assert_eq!(sites.sites.len(), 5);
+    }
+
+    /// A thousand dead hosts that time out together, among living ones that were done long before.
+    #[test]
+    fn the_dead_among_the_living_are_none() {
+        let mut sites = RecentSites::new(10, 8);
+        for site in 0..400 {
+            sites.note(at(50), end(site, site, if site % 2 == 0 { SiteReply::Answered } else { SiteReply::Silent }));
+        }
+        assert_eq!(sites.failed(), None);
+        // They had answered once, and are dead now: but those asked after them were answered.
+        (0..400).filter(|site| site % 2 == 1).for_each(|site| {
+            sites.note(at(10_000), end(1_000 + site, site, SiteReply::FellSilent));
+            assert_eq!(sites.failed(), None);
+        });
+        // None but dead ones are left.
+        for site in 2_000..2_100 {
+            sites.note(at(20_000), end(site, 12_000 + site, SiteReply::Silent));
+            assert_eq!(sites.failed(), None, "{site} never answered");
+        }
+    }
+
+    #[test]
+    fn what_ends_late_is_old() {
+        let mut sites = RecentSites::new(10, 8);
+        sites.note(at(100), end(1, 90, SiteReply::Answered));
+        sites.note(at(200), end(1, 10, SiteReply::FellSilent));
+        assert_eq!(sites.sites[0].reply, SiteReply::Answered);
+        assert!(sites.are_few(at(0)));
+        (2..10).for_each(|site| sites.note(at(200), end(site, 150, SiteReply::FellSilent)));
+        assert!(!sites.are_few(at(90)) && sites.are_few(at(151)));
+        (10..200).for_each(|site| sites.note(at(300), end(site, 250, SiteReply::Silent)));
+        assert_eq!(sites.sites.len(), 20);
+    }
+}

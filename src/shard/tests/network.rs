@@ -1,0 +1,206 @@
+//! What an outage explains is undone, and what it does not counts.
+
+use super::*;
+use crate::outcome::Failure;
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A shard of so many hosts whose addresses are known, with a page to fetch from each.
+fn rig(hosts: usize, change: impl FnOnce(&mut Config)) -> Rig {
+    let names: Vec<String> = names(0).take(hosts).collect();
+    let mut rig = Rig::new(
+        config(|config| {
+            config.politeness.ip_delay = Duration::ZERO;
+            config.robots.retries_max = 0;
+            for name in &names {
+                config.dns.hosts.insert(name.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+            }
+            change(config);
+        }),
+        Logs::new(),
+    );
+    names.iter().for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
+    rig.run(at(0));
+    rig
+}
+
+impl Rig {
+    fn command(&mut self, now: Instant, command: Command) {
+        self.shard.handle(now, Input::Command(command));
+        self.run(now);
+    }
+
+    fn fail(&mut self, now: Instant, job: &FetchJob, failure: Failure) {
+        self.shard.handle(now, Input::Fetched { job: job.id, result: Err(failure) });
+        self.run(now);
+    }
+
+    fn clear(&mut self, now: Instant) {
+        self.command(now, Command::Clear(Cleared { sites: now, names: now }));
+    }
+
+    /// Fetches that began since the last call.
+    fn begun(&mut self) -> Vec<FetchJob> {
+        std::mem::take(&mut self.fetches)
+    }
+}
+
+#[test]
+fn a_failure_counts_when_it_is_cleared() {
+    let mut rig = rig(1, |_| ());
+    let robots = rig.begun().remove(0);
+    rig.fail(at(100), &robots, Failure::Reset);
+    assert_eq!((rig.shard.network_report().held_since, rig.shard.report().quiet), (at(100), false));
+    assert_eq!(rig.shard.stats().in_flight, 1, "it keeps its place");
+    rig.clear(at(99));
+    assert_eq!(rig.shard.over(), 0);
+    rig.clear(at(100));
+    rig.run(at(60_000));
+    assert_eq!((rig.shard.over(), rig.shard.stats().failures[Failure::RobotsUnreachable as usize]), (1, 1));
+    assert_eq!(rig.shard.network_report().held_since, Instant::NEVER);
+}
+
+#[test]
+fn what_an_outage_explains_is_undone_and_tried_again_at_once() {
+    let mut rig = rig(3, |_| ());
+    let jobs = rig.begun();
+    assert_eq!(jobs.len(), 3);
+    // One fails before it is known, one while it lasts, and one afterwards.
+    rig.fail(at(100), &jobs[0], Failure::ConnectTimeout);
+    rig.command(at(200), Command::Outage(true));
+    rig.fail(at(300), &jobs[1], Failure::Reset);
+    rig.run(at(50_000));
+    assert_eq!((rig.begun().len(), rig.shard.stats().in_flight), (0, 1), "nothing is fetched");
+    rig.command(at(50_000), Command::Outage(false));
+    assert_eq!(rig.begun().len(), 2);
+    rig.fail(at(50_100), &jobs[2], Failure::FirstByteTimeout);
+    rig.run(at(52_000));
+    assert_eq!(rig.begun().len(), 1);
+    assert_eq!((rig.shard.over(), rig.shard.network_report().held_since), (0, Instant::NEVER));
+    assert_eq!(rig.shard.stats().failed(), 0);
+}
+
+#[test]
+fn one_thing_at_a_time_is_tried_during_an_outage() {
+    let mut rig = rig(3, |_| ());
+    for job in rig.begun() {
+        rig.fail(at(100), &job, Failure::ConnectTimeout);
+    }
+    rig.command(at(200), Command::Outage(true));
+    rig.command(at(2_000), Command::Probe);
+    rig.command(at(2_001), Command::Probe);
+    let probe = rig.begun();
+    assert_eq!(probe.len(), 1);
+    rig.fail(at(3_000), &probe[0], Failure::ConnectTimeout);
+    assert_eq!(rig.begun().len(), 0);
+    rig.command(at(4_000), Command::Probe);
+    let probe = rig.begun().remove(0);
+    rig.shard.take_site_ends().for_each(drop);
+    rig.shard.handle(at(5_000), response(&probe, 404, "", ""));
+    rig.run(at(5_000));
+    assert_eq!(rig.begun().len(), 0, "the breaker has not heard of it");
+    let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
+    assert_eq!((ends.len(), ends[0].reply, ends[0].began), (1, SiteReply::Answered, at(4_000)));
+    rig.command(at(5_100), Command::Outage(false));
+    rig.run(at(7_000));
+    assert_eq!(rig.begun().len(), 3);
+}
+
+#[test]
+fn a_body_that_was_cut_off_is_fetched_again() {
+    for is_outage in [false, true] {
+        let mut rig = rig(1, |_| ());
+        let robots = rig.begun().remove(0);
+        rig.shard.handle(at(10), response(&robots, 404, "", ""));
+        rig.run(at(2_000));
+        let page = rig.begun().remove(0);
+        let Input::Fetched { job, result: Ok(transaction) } =
+            response(&page, 200, "Content-Length: 100\r\n", "<a href=/there>the beginning</a>")
+        else {
+            panic!("a response")
+        };
+        assert_eq!(transaction.response.truncated, Some(crate::outcome::Truncated::Disconnect));
+        rig.shard.handle(at(2_100), Input::Fetched { job, result: Ok(transaction) });
+        rig.run(at(2_100));
+        assert_eq!((rig.shard.stats().pages, rig.shard.stats().visited), (0, 1));
+        if is_outage {
+            rig.command(at(2_200), Command::Outage(true));
+            rig.command(at(5_000), Command::Outage(false));
+            assert_eq!(rig.begun().iter().map(|job| job.url.clone()).collect::<Vec<_>>(), [page.url]);
+        } else {
+            rig.clear(at(2_200));
+        }
+        let stored = u64::from(!is_outage);
+        assert_eq!(
+            (rig.shard.stats().pages, rig.shard.over(), rig.shard.stats().visited),
+            (stored, stored, 1 + stored)
+        );
+    }
+}
+
+#[test]
+fn a_drain_waits_for_no_verdict() {
+    let mut rig = rig(2, |_| ());
+    let jobs = rig.begun();
+    rig.fail(at(100), &jobs[0], Failure::ConnectTimeout);
+    rig.enter(Phase::Drain);
+    rig.fail(at(200), &jobs[1], Failure::ConnectTimeout);
+    assert!(rig.shard.report().quiet);
+    assert_eq!((rig.shard.over(), rig.shard.stats().queued), (0, 2), "they wait for the next run");
+}
+
+/// Names that wait for their turn at `dns.rate_max` would take minutes.
+#[test]
+fn a_drain_waits_for_no_turn_at_the_name_servers() {
+    let mut rig = Rig::new(
+        config(|config| {
+            config.dns.rate_max = 1;
+            config.politeness.ip_delay = Duration::ZERO;
+        }),
+        Logs::new(),
+    );
+    names(0).take(100).for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
+    let mut asked = Vec::new();
+    while let Some(effect) = rig.shard.poll(at(0)) {
+        if let Effect::Ask(query) = effect {
+            asked.push(query.lookup);
+        }
+    }
+    assert_eq!((asked.len(), rig.shard.stats().lookups), (1, 100));
+    rig.enter(Phase::Drain);
+    assert_eq!(rig.shard.stats().lookups, 1);
+    rig.shard.handle(at(600), Input::Answered { lookup: asked[0], answer: DnsAnswer::Silent });
+    rig.run(at(600));
+    assert!(rig.shard.report().quiet, "{:?}", rig.shard.next_due());
+    assert_eq!((rig.shard.over(), rig.shard.stats().queued), (0, 100));
+}
+
+#[test]
+fn a_disk_without_room_lets_nothing_start() {
+    let mut rig = rig(1, |_| ());
+    let robots = rig.begun().remove(0);
+    rig.command(at(5), Command::DiskFull(true));
+    rig.shard.handle(at(10), response(&robots, 404, "", ""));
+    rig.run(at(60_000));
+    assert_eq!((rig.begun().len(), rig.shard.report().quiet), (0, false));
+    rig.command(at(60_000), Command::DiskFull(false));
+    assert_eq!(rig.begun().len(), 1);
+}
+
+#[test]
+fn name_servers_are_asked_whether_they_answer() {
+    let mut rig = rig(1, |_| ());
+    rig.shard.handle(at(5), Input::Command(Command::ProbeNames));
+    assert_eq!(rig.shard.next_due(), Some(Instant::ZERO));
+    let Some(Effect::Ask(query)) = rig.shard.poll(at(5)) else { panic!("no query") };
+    assert_eq!((query.name.as_str(), query.server), ("", 0));
+    let report = |rig: &Rig| (rig.shard.network_report().dns_heard, rig.shard.network_report().dns_silent);
+    for (answer, expected) in
+        [(DnsAnswer::Silent, (0, 0)), (DnsAnswer::Unreachable, (0, 0)), (DnsAnswer::Refused, (1, 0))]
+    {
+        rig.shard.handle(at(10), Input::Answered { lookup: query.lookup, answer });
+        assert_eq!(report(&rig), expected);
+    }
+}

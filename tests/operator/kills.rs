@@ -1,0 +1,114 @@
+//! Killed again and again: nothing is missing, nothing that was over is fetched again, and the logs grow with what happens and
+//! not with restarts.
+//!
+//! `RINGCRAWL_KILLS=300` kills that often; 20 times otherwise. What a run had noted is read from its logs after the kill, so that
+//! no bound depends on how busy the machine is.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use ringcrawl::lab::{Rng, TempFolder};
+use ringcrawl::log::{EndKind, read_ends, read_urls};
+use ringcrawl::time::UnixTime;
+use ringcrawl::web::ModelConfig;
+use ringcrawl::web::truth::reachable;
+
+use crate::rig::harvest::{Verdict, open_files, stored, times};
+use crate::rig::program::{run, start};
+use crate::rig::web::{self, web};
+
+const SHARDS: usize = 4;
+
+fn shards(dir: &str) -> impl Iterator<Item = std::path::PathBuf> {
+    let dir = Path::new(dir).to_owned();
+    (0..SHARDS).map(move |shard| dir.join(format!("shard-{shard:02}")))
+}
+
+/// What the logs say is over.
+fn over(dir: &str) -> HashSet<String> {
+    let mut all = HashSet::new();
+    for shard in shards(dir) {
+        let read = |name: &str| std::fs::read(shard.join(name)).unwrap_or_default();
+        let urls: Vec<String> = read_urls(&read("urls"))
+            .flat_map(|entries| entries.accepted.iter().map(|(_, url)| url.to_owned()).collect::<Vec<_>>())
+            .collect();
+        for end in read_ends(&read("ends")) {
+            let url = urls.get(end.url as usize).unwrap_or_else(|| panic!("URL {} ended and is in no log", end.url));
+            if end.kind == EndKind::Reopened {
+                all.remove(url)
+            } else {
+                all.insert(url.clone())
+            };
+        }
+    }
+    all
+}
+
+fn log_bytes(dir: &str) -> u64 {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let journal = |shard: &Path| -> u64 {
+        let files = std::fs::read_dir(shard.join("journal")).into_iter().flatten().flatten();
+        files.map(|file| length(&file.path())).sum()
+    };
+    shards(dir).map(|shard| length(&shard.join("urls")) + length(&shard.join("ends")) + journal(&shard)).sum()
+}
+
+fn now() -> UnixTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock that is right");
+    UnixTime::from_micros(since.as_micros() as u64)
+}
+
+#[test]
+fn killed_again_and_again_a_crawl_loses_nothing_and_its_logs_do_not_grow() {
+    let kills = std::env::var("RINGCRAWL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let pages = 4_000 + 300 * kills / 20;
+    let folder = TempFolder::new("kills");
+    let (web, seed) = web(ModelConfig { sites: 60, pages: pages as u64, addresses: 32, ..ModelConfig::default() });
+    let config = web::config(&folder, &web, "crawl.shards = 4\njournal.sync_interval = \"50ms\"");
+    let crawl = |dir: &str| ["crawl", &seed, "--dir", dir, "-c", &config, "--json", "-"].map(str::to_owned);
+    let whole = folder.at("whole");
+    assert_eq!(run(&crawl(&whole).each_ref().map(String::as_str)).expect(0).json()["ended"], "finished");
+
+    let dir = folder.at("crawl");
+    let arguments = crawl(&dir);
+    let mut rng = Rng::new(1);
+    // When each URL was first known to be over after a kill.
+    let mut known: HashMap<String, UnixTime> = HashMap::new();
+    for _ in 0..kills {
+        let mut crawl =
+            start(&[&arguments.each_ref().map(String::as_str)[..], &["--set", "politeness.host_delay=10ms"]].concat());
+        let from = web.report().requests;
+        // Three quarters of them all, so that the last run has something to do.
+        let until = from + rng.below(3 * pages as u64 / 2 / kills as u64);
+        crawl.wait_until("some requests", || web.report().requests >= until);
+        crawl.signal("KILL");
+        crawl.end().expect(128 + 9);
+        let killed = now();
+        for url in over(&dir) {
+            known.entry(url).or_insert(killed);
+        }
+    }
+    assert_eq!(run(&arguments.each_ref().map(String::as_str)).expect(0).json()["ended"], "finished");
+    assert_eq!(open_files(&dir), [""; 0]);
+    run(&["store", "verify", &dir]).expect(0);
+    let mut again = 0;
+    for (url, times) in times(&dir) {
+        again += times.len() - 1;
+        if let Some(killed) = known.get(&url) {
+            let later: Vec<_> = times.iter().filter(|time| *time > killed).collect();
+            assert!(later.is_empty(), "{url} was over at {killed:?} and was fetched at {later:?}");
+        }
+    }
+    let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    let verdict = Verdict::of(&stored(&dir), &truth);
+    let growth = log_bytes(&dir) as f64 / log_bytes(&whole) as f64;
+    println!(
+        "{SHARDS} shards, killed {kills} times: of {} pages {again} were fetched again, {} were known to \
+         be over after a kill; the logs have {growth:.3} times the bytes of a crawl that was left alone",
+        verdict.expected,
+        known.len()
+    );
+    assert!(known.len() > verdict.expected / 4, "only {} of {} were over after a kill", known.len(), verdict.expected);
+    assert!(growth <= 1.2, "{growth}");
+    verdict.expect_whole();
+}

@@ -1,0 +1,251 @@
+//! Outages of our own network: name servers that fall silent, a web that does, connections that are refused, a proxy that
+//! is gone, a resolver that was never there.
+//!
+//! Decides: the web is a process that is stopped, or killed and started again on its ports. Each outage lasts until the
+//! crawl has said that it waits, and some seconds more: longer than the tries of a URL would take. Afterwards nothing is
+//! missing, and nothing has failed.
+
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+use ringcrawl::lab::TempFolder;
+use ringcrawl::web::truth::{Truth, reachable};
+use ringcrawl::web::{Model, ModelConfig};
+use serde_json::Value;
+
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::names::NameServer;
+use crate::rig::program::{Ended, Process, run, start};
+use crate::rig::socks_proxy::SocksProxy;
+use crate::rig::web::WebProcess;
+
+/// Times so short that a URL is given up within three seconds, were it not for the breaker.
+const LINES: &str = "\
+politeness.host_delay = \"200ms\"
+politeness.ip_delay = \"0s\"
+politeness.retry_delay = \"50ms\"
+politeness.host_failures_max = 4
+robots.retry_delay = \"1s\"
+fetch.connect_timeout = \"1s\"
+fetch.tls_timeout = \"1s\"
+fetch.first_byte_timeout = \"1s\"
+fetch.deadline = \"2s\"
+dns.timeout = \"1s\"
+outage.probe_max = \"2s\"
+crawl.shards = 2
+";
+const SITES: u64 = 40;
+const PAGES: u64 = 240;
+/// What some seventy pages take in the store, a quarter of all.
+const STORED_BYTES: u64 = 100_000;
+/// How long an outage lasts after it was noticed.
+const LASTS: Duration = Duration::from_secs(4);
+
+/// A web as a process, what it serves, and a folder for a crawl of it.
+struct Trial {
+    folder: TempFolder,
+    ports: [String; 3],
+    web: Option<WebProcess>,
+    seed: String,
+    truth: Truth,
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+impl Trial {
+    /// A web on ports of its own, which does not run yet.
+    fn new(name: &str) -> Trial {
+        let ports = [
+            free_port(),
+            free_port(),
+            UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("it").port(),
+        ];
+        let model = ModelConfig {
+            sites: SITES as u32,
+            pages: PAGES,
+            addresses: 1,
+            https_share: 0.0,
+            http_port: ports[0],
+            https_port: ports[1],
+            ..ModelConfig::default()
+        };
+        let model = Model::new(model).expect("a web");
+        let seeds = model.seeds(1);
+        let truth = reachable(&model, &seeds).expect("the web has an end");
+        let seed = seeds.first().map(ToString::to_string).expect("a seed");
+        Trial { folder: TempFolder::new(name), ports: ports.map(|port| port.to_string()), web: None, seed, truth }
+    }
+
+    /// Starts the web.
+    fn serve(&mut self) -> &mut WebProcess {
+        let [http, https, dns] = &self.ports;
+        let (sites, pages) = (SITES.to_string(), PAGES.to_string());
+        let web = WebProcess::start_with(&[
+            "--sites",
+            &sites,
+            "--pages",
+            &pages,
+            "--addresses",
+            "1",
+            "--https-share",
+            "0",
+            "--http-port",
+            http,
+            "--https-port",
+            https,
+            "--dns-port",
+            dns,
+        ]);
+        self.web.insert(web)
+    }
+
+    /// Starts a crawl of it by the name server at `dns`.
+    fn crawl(&self, dns: &str, more: &str) -> Process {
+        let config =
+            self.folder.file("config.toml", &format!("version = 1\ndns.servers = [\"{dns}\"]\n{LINES}{more}\n"));
+        start(&["crawl", &self.seed, "--dir", &self.folder.at("crawl"), "-c", &config, "--json", "-"])
+    }
+
+    fn own_dns(&self) -> String {
+        format!("127.0.0.1:{}", self.ports[2])
+    }
+
+    /// Waits until so much was stored that more sites have answered than make a verdict.
+    fn wait_for_pages(&self, crawl: &mut Process) {
+        let stored = || {
+            let folders = [0, 1].map(|shard| self.folder.at(&format!("crawl/shard-{shard:02}/segments")));
+            let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+            files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
+        };
+        crawl.wait_until("some pages", || stored() > STORED_BYTES);
+    }
+
+    /// The crawl is to notice that nothing answers, and `end` ends that after a while.
+    fn sit_out(&mut self, mut crawl: Process, cause: &str, end: impl FnOnce(&mut Trial)) -> Ended {
+        crawl.wait_for("fetching waits");
+        std::thread::sleep(LASTS);
+        end(self);
+        let over = Instant::now();
+        crawl.wait_for("is over: fetching goes on");
+        println!("it was noticed after {:.1} s that the outage is over", over.elapsed().as_secs_f64());
+        let ended = crawl.end().expect(0).says(&[cause]);
+        self.check(&ended.json());
+        ended
+    }
+
+    /// Everything is there, once, and nothing has failed but what robots.txt forbids.
+    fn check(&self, json: &Value) {
+        assert_eq!(json["ended"], "finished");
+        let failures = json["failures"].as_object().expect("failures");
+        let failed: Vec<_> = failures.iter().filter(|(name, count)| *name != "robots-denied" && **count != 0).collect();
+        assert!(failed.is_empty(), "{failed:?}");
+        assert!(json["outages"].as_u64().is_some_and(|outages| outages >= 1), "{json:#}");
+        let seconds = json["outage_seconds"].as_f64().expect("seconds");
+        assert!(seconds >= LASTS.as_secs_f64(), "{seconds} s of outage");
+        let dir = self.folder.at("crawl");
+        assert_eq!(open_files(&dir), [""; 0]);
+        Verdict::of(&stored(&dir), &self.truth).expect_perfect();
+        run(&["store", "verify", &dir]).expect(0);
+    }
+}
+
+#[test]
+fn name_server_and_web_stop_for_a_while() {
+    let mut trial = Trial::new("outage-all");
+    trial.serve();
+    let mut crawl = trial.crawl(&trial.own_dns(), "");
+    trial.wait_for_pages(&mut crawl);
+    trial.web.as_mut().expect("a web").signal("STOP");
+    trial.sit_out(crawl, " for ", |trial| trial.web.as_mut().expect("a web").signal("CONT"));
+}
+
+#[test]
+fn the_web_stops_alone() {
+    let mut trial = Trial::new("outage-web");
+    trial.serve();
+    let names = NameServer::pointing_to(Ipv4Addr::new(127, 1, 0, 1));
+    let mut crawl = trial.crawl(&names.addr.to_string(), "");
+    trial.wait_for_pages(&mut crawl);
+    trial.web.as_mut().expect("a web").signal("STOP");
+    let cause = "of the last 16 sites failed: fetching waits";
+    trial.sit_out(crawl, cause, |trial| trial.web.as_mut().expect("a web").signal("CONT"));
+}
+
+#[test]
+fn connections_are_refused_for_a_while() {
+    let mut trial = Trial::new("outage-refused");
+    trial.serve();
+    let names = NameServer::pointing_to(Ipv4Addr::new(127, 1, 0, 1));
+    let mut crawl = trial.crawl(&names.addr.to_string(), "");
+    trial.wait_for_pages(&mut crawl);
+    trial.web = None;
+    trial.sit_out(crawl, "of the last 16 sites failed: fetching waits", |trial| {
+        trial.serve();
+    });
+}
+
+#[test]
+fn a_resolver_that_is_dead_from_the_start_is_waited_for() {
+    for is_silent in [false, true] {
+        let mut trial = Trial::new("outage-resolver");
+        // Nobody listens, or somebody does who never says a word.
+        let socket = is_silent.then(|| UdpSocket::bind(trial.own_dns()).expect("the port"));
+        let crawl = trial.crawl(&trial.own_dns(), "");
+        let cause = "no name server has answered for";
+        trial.sit_out(crawl, cause, |trial| {
+            drop(socket);
+            trial.serve();
+        });
+    }
+}
+
+#[test]
+fn a_proxy_that_is_gone_is_waited_for() {
+    let mut trial = Trial::new("outage-proxy");
+    trial.serve();
+    let proxy = SocksProxy::start(0);
+    let port = proxy.addr.port();
+    let config = format!(
+        "proxy.url = \"socks5://127.0.0.1:{port}\"\nagent.name = \"test\"\nagent.url = \"http://a.test/\"\nagent.email = \"a@a.test\"\nfetch.private_addresses = \"loopback-only\"\n"
+    );
+    let mut crawl = trial.crawl(&trial.own_dns(), &config);
+    trial.wait_for_pages(&mut crawl);
+    drop(proxy);
+    let mut again = None;
+    trial.sit_out(crawl, "the proxy has been out of reach for", |_| again = Some(SocksProxy::start(port)));
+}
+
+#[test]
+fn an_outage_that_lasts_too_long_ends_the_crawl_which_can_be_resumed() {
+    let mut trial = Trial::new("outage-wait-max");
+    let wait_max = "outage.wait_max = \"5s\"";
+    let ended = trial.crawl(&trial.own_dns(), wait_max).end().expect(1);
+    let ended = ended.says(&["no name server has answered for", "outage.wait_max", "the same command goes on with it"]);
+    let json = ended.json();
+    assert_eq!((&json["ended"], &json["outages"]), (&"failed".into(), &1.into()));
+    assert!(json["outage_seconds"].as_f64().is_some_and(|seconds| seconds >= 5.0), "{json:#}");
+    trial.serve();
+    let json = trial.crawl(&trial.own_dns(), wait_max).end().expect(0).json();
+    assert_eq!((&json["ended"], &json["outages"]), (&"finished".into(), &0.into()));
+    Verdict::of(&stored(&trial.folder.at("crawl")), &trial.truth).expect_perfect();
+}
+
+/// Dead seeds, by a name server that lives: there is nobody to wait for.
+#[test]
+fn a_crawl_of_dead_hosts_ends() {
+    let folder = TempFolder::new("outage-none");
+    let (names, port) = (NameServer::pointing_to(Ipv4Addr::LOCALHOST), free_port());
+    let urls: Vec<String> = (0..40).map(|number| format!("http://h{number}.test:{port}/")).collect();
+    let lines = format!("version = 1\ndns.servers = [\"{}\"]\n{LINES}robots.retries_max = 1\n", names.addr);
+    let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &lines));
+    for count in [1, urls.len()] {
+        let seeds = folder.file("seeds.txt", &urls[..count].join("\n"));
+        let ended = run(&["crawl", "--seeds", &seeds, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
+        let json = ended.json();
+        assert_eq!((&json["ended"], &json["outages"]), (&"finished".into(), &0.into()), "{ended:#?}");
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+}
