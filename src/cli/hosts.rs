@@ -191,13 +191,15 @@ mod tests {
     fn each_url_is_counted_where_it_belongs() {
         use UrlState::{Failed, Fetched, SetAside, Waiting};
         let all = [Fetched(200), Fetched(206), Fetched(301), Fetched(404), Fetched(503), Waiting, SetAside];
-        let host = host(&[&all[..], &[Failed(Failure::HostDead), Failed(Failure::RobotsDenied)]].concat());
-        let expected = Host { pages: 2, waiting: 2, errors: 3, denied: 1, duplicates: 1, ..Host::default() };
+        let host = host(
+            &[&all[..], &[Failed(Failure::HostDead), Failed(Failure::Reset), Failed(Failure::RobotsDenied)]].concat(),
+        );
+        let expected = Host { pages: 2, waiting: 2, errors: 4, denied: 1, duplicates: 1, ..Host::default() };
         assert_eq!(host, expected);
         let host = Host { delay: Duration::from_millis(1_050), until_seconds: 1_800_000_000, ..host };
         let (until, after) = (Line::of("a.test", &host, 1_799_999_999), Line::of("a.test", &host, 1_800_000_000));
-        assert_eq!(until.columns(), "2\t2\t3\t1\t1\t1.050\t2027-01-15T08:00:00Z\ta.test");
-        assert_eq!(after.columns(), "2\t2\t3\t1\t1\t1.050\t-\ta.test");
+        assert_eq!(until.columns(), "2\t2\t4\t1\t1\t1.050\t2027-01-15T08:00:00Z\ta.test");
+        assert_eq!(after.columns(), "2\t2\t4\t1\t1\t1.050\t-\ta.test");
         let json = serde_json::to_string(&after).expect("JSON");
         assert!(json.contains(r#""delay_ms":1050,"left_alone_until":null,"host":"a.test""#), "{json}");
     }
