@@ -6,7 +6,7 @@
 //! Invariants: a block is read at most once; operations are carried out in the order given, so a block is
 //! never read before it was written.
 //! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1.
-//! Leaves to others: files (`ring`). A spool is thrown away at start: the journal is what lasts.
+//! Leaves to others: files (`ring`). A spool is thrown away at start: the logs are what lasts.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

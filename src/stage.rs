@@ -54,7 +54,7 @@ stages! {
     Exchange = "exchange",
     /// Records: heads, digests, compression, index; segments handed to the disk.
     Store = "store",
-    /// The journal's entries and blocks.
+    /// The logs' entries and blocks.
     Journal = "journal",
     /// The shard's loop, and a page's way between the stages.
     Other = "other",

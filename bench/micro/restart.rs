@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ringcrawl::budget::PageBudget;
 use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
-use ringcrawl::lab::TempFolder;
+use ringcrawl::lab::{Rng, TempFolder};
 use ringcrawl::log::{Append, End, EndKind, Found, Log, LogFile, Owner, RecordPlace};
 use ringcrawl::route::Partition;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Scope, Setup, Shard};
@@ -68,9 +68,12 @@ fn first_run(folder: &str, urls: u64, over: u64) {
     let mut log = Log::new(OWNER, 1, 0);
     log.take_up(&Found { next_url: urls, ..Found::default() });
     let mut bytes = 0;
+    let (mut rng, mut offset) = (Rng::new(1), 0);
     for number in 0..over {
-        let url = number * 7_919 % over.max(1);
-        let place = Some(RecordPlace { segment: (number / 40_000) as u32, offset: number % 40_000 * 5_000 });
+        // The hosts take turns, and pages differ in length.
+        let url = number * 7_919 % over.max(1) / 64 * 64 + rng.below(64);
+        offset = if number % 40_000 == 0 { 0 } else { offset + 2_000 + rng.below(8_000) };
+        let place = Some(RecordPlace { segment: (number / 40_000) as u32, offset });
         log.end(End {
             url,
             kind: EndKind::Fetched(200),

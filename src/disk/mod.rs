@@ -1,6 +1,6 @@
 //! A shard's files: one queue of operations, carried out in order by one task.
 //!
-//! Decides: nothing but where files lie: segments, journal and spool go through the same queue, so that what the brain
+//! Decides: nothing but where files lie: segments, logs and spool go through the same queue, so that what the brain
 //! gives out first is on its way to the disk first. Syncing, and with it the closing of a
 //! segment, goes on beside the queue.
 //! Invariants: every operation ends once, as a [`DiskEnd`]; after the first error nothing more is written, and that error

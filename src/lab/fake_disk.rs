@@ -293,7 +293,7 @@ impl FakeDisk {
     }
 }
 
-/// Small, so that blocks of a journal come in pieces.
+/// Small, so that blocks of a log come in pieces.
 const LOG_PIECE_BYTES: usize = 10_000;
 #[cfg(test)]
 mod tests {

@@ -151,7 +151,7 @@ pub struct FilesFound {
 }
 
 impl Shard {
-    /// A shard that first asks for the journal of an earlier run.
+    /// A shard that first asks for the logs of an earlier run.
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
         let Setup { index, partition, scope, rng_seed, config, ledger, budget, files, .. } = setup;
         let shards = partition.shards;
@@ -286,7 +286,7 @@ impl Shard {
     }
 
     /// Whether an earlier run is still being taken up: until then no message may be taken in, and it stays with its
-    /// sender, in whose journal it is.
+    /// sender, in whose journal it lies.
     pub fn is_replaying(&self) -> bool {
         self.replay.is_some()
     }

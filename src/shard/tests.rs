@@ -431,3 +431,46 @@ fn what_came_with_the_word_to_close_is_written() {
     assert_eq!(read_urls(rig.log(LogFile::Urls)).map(|entries| entries.accepted.len()).sum::<usize>(), 2);
     assert_eq!(rig.shard.report(), ShardReport { quiet: true, sent: 0, received: 2 });
 }
+
+/// What a host has asked for outlives the run, and the usual delay is kept between the last request of one run and the first
+/// of the next.
+#[test]
+fn delays_outlive_a_run() {
+    let names: Vec<String> = names(0).take(3).collect();
+    let addr: std::net::IpAddr = "192.0.2.1".parse().expect("an address");
+    let polite = || {
+        config(|config| {
+            names.iter().for_each(|name| drop(config.dns.hosts.insert(name.clone(), vec![addr])));
+            config.politeness.host_delay = Duration::from_secs(1);
+            config.politeness.ip_delay = Duration::ZERO;
+        })
+    };
+    let mut first = Rig::new(polite(), Logs::new());
+    for name in &names {
+        first.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+    }
+    first.run(Instant::ZERO);
+    // Each is asked for its robots.txt at once: the first asks to be left alone, the second for a delay, the third for nothing.
+    for job in std::mem::take(&mut first.fetches) {
+        let end = match names.iter().position(|name| name == job.url.host()) {
+            Some(0) => response(&job, 503, "Retry-After: 60\r\n", ""),
+            Some(1) => response(&job, 200, "", "User-agent: *\nCrawl-delay: 20\n"),
+            _ => response(&job, 404, "", ""),
+        };
+        first.shard.handle(Instant::ZERO, end);
+    }
+    first.enter(Phase::Close);
+    assert_eq!(first.end, Some(Ok(())));
+    let mut next = Rig::new(polite(), first.logs);
+    let mut asked = std::collections::BTreeMap::new();
+    for millis in (0..100_000).step_by(100) {
+        next.run(Instant::ZERO + Duration::from_millis(millis));
+        for job in next.fetches.drain(..) {
+            asked.entry(job.url.host().to_owned()).or_insert(millis / 1_000);
+        }
+    }
+    let at = |name: &String| asked.get(name).copied();
+    assert_eq!([at(&names[1]), at(&names[2])], [Some(20), Some(1)]);
+    // Whole seconds in the log, so a second or two later.
+    assert!(at(&names[0]).is_some_and(|seconds| (60..=62).contains(&seconds)), "{asked:?}");
+}

@@ -1,6 +1,6 @@
 //! URLs that are found: in scope? whose? seen before? And those that are over.
 //!
-//! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → journal →
+//! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
 //! queue of its host (`frontier`).
 
 use super::{Outside, Shard};

@@ -18,6 +18,8 @@ use crate::rig::program::{run, start};
 use crate::rig::web::{self, web};
 
 const SHARDS: usize = 4;
+/// About so many the web has.
+const HOSTS: u64 = 120;
 
 fn shards(dir: &str) -> impl Iterator<Item = std::path::PathBuf> {
     let dir = Path::new(dir).to_owned();
@@ -78,8 +80,8 @@ fn killed_again_and_again_a_crawl_loses_nothing_and_its_logs_do_not_grow() {
         let mut crawl =
             start(&[&arguments.each_ref().map(String::as_str)[..], &["--set", "politeness.host_delay=10ms"]].concat());
         let from = web.report().requests;
-        // Three quarters of them all, so that the last run has something to do.
-        let until = from + rng.below(3 * pages as u64 / 2 / kills as u64);
+        // Each run begins with robots.txt of all hosts; three quarters of the pages, so that the last run has something to do.
+        let until = from + HOSTS + rng.below(3 * pages as u64 / 2 / kills as u64);
         crawl.wait_until("some requests", || web.report().requests >= until);
         crawl.signal("KILL");
         crawl.end().expect(128 + 9);

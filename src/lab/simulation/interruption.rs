@@ -143,24 +143,28 @@ impl Simulation {
         false
     }
 
-    /// New shards begin, two days later, with what the disks hold.
+    /// New shards begin, soon or two days later, with what the disks hold.
     fn begin_again(&mut self) {
         self.broken_off.push(self.now);
-        if let Some(interruption) = self.interruptions.pop_front() {
+        let interruption = self.interruptions.pop_front();
+        if let Some(interruption) = interruption {
             self.tally.by_interruption[interruption.kind()] += 1;
         }
+        // A run that ended well has noted what its hosts asked for; a kill may take the last second's notes with it.
+        let is_noted = matches!(interruption, Some(Interruption::Drain(_) | Interruption::PagesMax(_)));
+        let pause = if is_noted && self.rng.percent(50) { millis(self.rng.below(3_000)) } else { LONG_PAUSE };
         let totals = self.totals();
         self.tally.exchanged += totals.exchanged_out;
         self.tally.left_behind += totals.in_flight;
         self.tally.lookups_aborted += totals.failures[crate::outcome::Failure::Aborted as usize];
         self.tally.forgotten += self.forgotten();
         self.tally.runs += 1;
-        self.now = self.now + RESTART_PAUSE;
+        self.now = self.now + pause;
         self.servers.crawler_restarts();
-        self.outages.postpone(RESTART_PAUSE);
+        self.outages.postpone(pause);
         self.disks.iter_mut().for_each(|disk| disk.is_full = false);
         // Those that were to come meanwhile come later.
-        let (pause, now) = (RESTART_PAUSE, self.now);
+        let now = self.now;
         for next in &mut self.interruptions {
             match next {
                 Interruption::Drain(at)
@@ -186,4 +190,4 @@ impl Simulation {
 }
 
 /// Longer than any delay, which a crawl that begins anew does not know of.
-const RESTART_PAUSE: Duration = Duration::from_secs(2 * 86_400);
+const LONG_PAUSE: Duration = Duration::from_secs(2 * 86_400);

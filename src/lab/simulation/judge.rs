@@ -155,6 +155,12 @@ impl Simulation {
                 accepted.extend(entries.accepted.iter().map(|(_, url)| url.to_owned()));
                 aside.extend(entries.aside.iter().map(|(_, url)| url.to_owned()));
             }
+            // Seeds are not noted: they are given to every run.
+            let seeds =
+                self.web.seeds().into_iter().filter(|seed| usize::from(self.plan.partition.shard_of(seed)) == index);
+            if self.run.shards[index].stats().visited >= room {
+                aside.extend(seeds.map(|seed| seed.as_str().to_owned()));
+            }
             aside.retain(|url| !accepted.contains(url));
             let visited = self.run.shards[index].stats().visited;
             if visited < room && !aside.is_empty() {
