@@ -226,7 +226,13 @@ fn the_cost_of_looking() {
     config.politeness.host_delay = Duration::ZERO;
     config.politeness.ip_delay = Duration::ZERO;
     config.set("dns.servers", &web.dns.to_string()).expect("a server");
-    let order = Order { config, seeds: web.model().seeds(500), dir: folder.path().join("crawl"), new: true };
+    let order = Order {
+        config,
+        seeds: web.model().seeds(500),
+        dir: folder.path().join("crawl"),
+        new: true,
+        retry_failed: false,
+    };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));
     let post = std::sync::Arc::clone(&crawl.control().shards()[0]);

@@ -15,6 +15,7 @@ mod mistakes;
 mod outages;
 mod output;
 mod panics;
+mod queries;
 mod robots;
 mod stop;
 mod stores;

@@ -72,6 +72,7 @@ fn measure(which: &str, hosts: u64) {
         crawl: 1,
         epoch: UnixTime::from_micros(0),
         begins: Instant::ZERO,
+        retry_failed: false,
         files: FilesFound::default(),
     });
     let mut rig = Rig { shard: shard.expect("a shard"), disk: HashMap::new(), pages: 0, which: which.to_owned() };

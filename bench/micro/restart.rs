@@ -134,6 +134,7 @@ impl Rig {
             crawl: OWNER.crawl,
             epoch: UnixTime::from_micros(0),
             begins: Instant::ZERO,
+            retry_failed: false,
             files: FilesFound::default(),
         });
         let shard = shard.expect("a shard");

@@ -236,6 +236,20 @@ pub fn is_crawl(root: &Path) -> bool {
     root.join(MANIFEST).is_file()
 }
 
+/// Whether a process works in `root` now.
+pub fn is_held(root: &Path) -> io::Result<bool> {
+    match File::open(root.join(LOCK)) {
+        // Shared, so that others may look at the same time; given back at once.
+        Ok(lock) => match lock.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The configuration of the last run in `root`; `None` when there is no crawl.
 pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
     if root.exists() && !root.is_dir() {

@@ -62,7 +62,7 @@ impl Manifest {
 }
 
 /// Reads the manifest in `root`; `None` when there is none.
-pub(super) fn read(root: &Path) -> Result<Option<Manifest>, DirError> {
+pub fn read(root: &Path) -> Result<Option<Manifest>, DirError> {
     let path = root.join(MANIFEST);
     let mut text = String::new();
     match File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text)) {

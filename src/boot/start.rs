@@ -37,6 +37,8 @@ pub struct Order {
     pub dir: PathBuf,
     /// Refuse to resume.
     pub new: bool,
+    /// Ask again for URLs that failed in earlier runs.
+    pub retry_failed: bool,
 }
 
 /// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
@@ -78,7 +80,7 @@ pub struct Crawl {
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, seeds, dir, new } = order;
+        let Order { mut config, seeds, dir, new, retry_failed } = order;
         config.check().map_err(|errors| BootError::Order(lines(&errors)))?;
         let kept = config.kept();
         check_left_out(&config, &dir)?;
@@ -126,7 +128,7 @@ impl Crawl {
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
         check_files(&config, crawl_dir.manifest().shards)?;
         let notes = crawl_dir.keep(&seeds, &kept)?;
-        let crawl = Crawl::launch(config, &seeds, crawl_dir, &cpus)?;
+        let crawl = Crawl::launch(config, &seeds, crawl_dir, &cpus, retry_failed)?;
         notes.into_iter().for_each(|note| crawl.control.note(note));
         Ok(crawl)
     }
@@ -136,6 +138,7 @@ impl Crawl {
         seeds: &[Url],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
+        retry_failed: bool,
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
@@ -170,6 +173,7 @@ impl Crawl {
                 crawl: manifest.crawl_number(),
                 epoch,
                 begins: ring::now(),
+                retry_failed,
             };
             tasks.push(pump::Task {
                 setup,

@@ -60,6 +60,9 @@ pub struct CrawlArguments {
     /// Refuse to resume: the directory must hold no crawl.
     #[arg(long)]
     pub new: bool,
+    /// Ask once more for URLs that failed in earlier runs, but for those that robots.txt forbids.
+    #[arg(long, conflicts_with = "new")]
+    pub retry_failed: bool,
     /// Write the summary as JSON to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -128,7 +131,8 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     if !complaints.is_empty() {
         return Err(complaints);
     }
-    Ok(Order { config, seeds, dir: arguments.dir.clone(), new: arguments.new })
+    let (dir, new, retry_failed) = (arguments.dir.clone(), arguments.new, arguments.retry_failed);
+    Ok(Order { config, seeds, dir, new, retry_failed })
 }
 
 /// How a crawl in the foreground ended.

@@ -77,7 +77,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     std::fs::write(&ca_file, &web.ca_pem).map_err(|error| format!("{}: {error}", ca_file.display()))?;
     let config = config(arguments.shards, &web.dns.to_string(), &ca_file).map_err(|error| error.to_string())?;
     let seeds = web.model().seeds(1);
-    let order = Order { config, seeds: seeds.clone(), dir: dir.clone(), new: true };
+    let order = Order { config, seeds: seeds.clone(), dir: dir.clone(), new: true, retry_failed: false };
     let ended = crawl::drive(order).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&ca_file);
     let Ended { summary, failure } = ended?;

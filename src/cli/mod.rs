@@ -7,13 +7,16 @@
 mod bench;
 mod check_config;
 mod crawl;
+mod crawl_logs;
 mod demo;
+mod hosts;
 mod inspect;
 mod json;
 mod output;
 pub mod progress;
 mod store;
 pub mod summary;
+mod urls;
 mod web;
 
 use std::process::ExitCode;
@@ -35,6 +38,10 @@ enum Command {
     Crawl(crawl::CrawlArguments),
     /// Check a configuration file; every error with line and key.
     CheckConfig(check_config::CheckConfig),
+    /// List the URLs that a crawl knows, one a line: state, cause, tries, time, URL.
+    Urls(urls::Urls),
+    /// List the hosts that a crawl knows, one a line, with what came of their URLs.
+    Hosts(hosts::Hosts),
     /// Read what was crawled.
     Store(store::Store),
     /// Show what the crawler makes of one file.
@@ -69,6 +76,8 @@ pub fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Crawl(arguments) => crawl::run(arguments),
         Command::CheckConfig(arguments) => check_config::run(arguments),
+        Command::Urls(arguments) => urls::run(&arguments),
+        Command::Hosts(arguments) => hosts::run(&arguments),
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Bench(arguments) => bench::run(arguments),

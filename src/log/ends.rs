@@ -20,7 +20,7 @@ pub enum EndKind {
     Fetched(u16),
     /// Without one.
     Failed(Failure),
-    /// It has not: what was said of it before is not so any more, because its record is lost.
+    /// It has not: what was said of it before is not so any more. Its record is lost, or it failed and is asked for again.
     Reopened,
 }
 

@@ -12,6 +12,7 @@
 mod block;
 mod ends;
 mod journal;
+mod listing;
 mod number;
 mod reader;
 mod replay;
@@ -20,6 +21,7 @@ mod urls;
 pub use block::{LogKind, Owner};
 pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
 pub use journal::{Journal, JournalEntry, entries as journal_entries};
+pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
 pub use replay::{Found, Replay, ReplayStep};
 pub use urls::UrlEntries;

@@ -1,10 +1,11 @@
 //! Taking up an earlier run: its logs, read back in one pass.
 //!
 //! Decides: first the log of ends, of which a bit for each URL is kept; then the URLs, each with the word whether it is over; then
-//! the journal. A URL whose record is lost is not over. What is missing is told in URLs: each log's blocks are numbered, and
+//! the journal. A URL whose record is lost is not over; nor, where that is asked for, is one that failed, unless robots.txt
+//! forbids it. What is missing is told in URLs: each log's blocks are numbered, and
 //! say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: a bit for each URL, notes on hosts as they come, and one block.
+//! Limits: a bit for each URL, the numbers of those that are opened again, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,6 +14,7 @@ use super::block::{BlockHead, LogKind, Owner};
 use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
 use super::{EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use crate::outcome::Failure;
 use crate::url::UrlBatch;
 
 /// An earlier run that is taken up.
@@ -28,6 +30,8 @@ pub struct Replay {
     /// Bytes of each segment: a record behind its end is lost.
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
+    /// URLs that failed and are asked for again; `None`: they are over.
+    failed: Option<BTreeSet<u64>>,
     ends: Count,
     urls: Count,
     /// By shard, the last batch of the journal file that is read.
@@ -50,6 +54,8 @@ pub struct Found {
     pub ends_lost: u64,
     /// URLs that are over and whose record is lost: they are asked for again.
     pub records_lost: u64,
+    /// URLs that failed and are asked for again, because that was wanted.
+    pub retried: u64,
     /// The number of the next URL, and of the next end.
     pub next_url: u64,
     /// The number of the next end.
@@ -110,11 +116,18 @@ impl Replay {
             over: Bits::default(),
             segments,
             reopened: BTreeSet::new(),
+            failed: None,
             ends: Count::default(),
             urls: Count::default(),
             last: vec![0; usize::from(shards)],
             found: Found::default(),
         }
+    }
+
+    /// URLs that failed are not over, but for those that robots.txt forbids.
+    pub fn with_failed_again(mut self) -> Replay {
+        self.failed = Some(BTreeSet::new());
+        self
     }
 
     /// What is to be read next, and from where; `None` when everything is read.
@@ -156,6 +169,9 @@ impl Replay {
         self.found.ends_lost = self.ends.lost();
         (self.found.next_url, self.found.next_end) = (self.urls.next, self.ends.next);
         self.found.records_lost = self.reopened.len() as u64;
+        let mut failed = self.failed.unwrap_or_default();
+        self.found.retried = failed.len() as u64;
+        self.reopened.append(&mut failed);
         (self.found, self.reopened)
     }
 
@@ -182,7 +198,16 @@ impl Replay {
                     } else {
                         self.reopened.remove(&end.url);
                     }
-                    self.over.set(end.url, !is_lost && end.kind != EndKind::Reopened);
+                    let mut is_again = false;
+                    if let Some(failed) = &mut self.failed {
+                        is_again = matches!(end.kind, EndKind::Failed(failure) if failure != Failure::RobotsDenied);
+                        if is_again {
+                            failed.insert(end.url);
+                        } else {
+                            failed.remove(&end.url);
+                        }
+                    }
+                    self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                 }
                 entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
             }
@@ -239,7 +264,7 @@ impl Replay {
 
 /// The entries of a log, by their numbers.
 #[derive(Debug, Default)]
-struct Count {
+pub(super) struct Count {
     /// Entries that came.
     came: u64,
     /// Entries that there are, as far as is known.
@@ -247,16 +272,16 @@ struct Count {
 }
 
 impl Count {
-    fn block(&mut self, head: BlockHead) {
+    pub(super) fn block(&mut self, head: BlockHead) {
         self.came += u64::from(head.count);
         self.at_least(head.first + u64::from(head.count));
     }
 
-    fn at_least(&mut self, count: u64) {
+    pub(super) fn at_least(&mut self, count: u64) {
         self.next = self.next.max(count);
     }
 
-    fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.next.saturating_sub(self.came)
     }
 }
@@ -382,6 +407,42 @@ mod tests {
         log.end(end(6, 1, 0));
         write(&mut log, &mut files);
         assert_eq!(over(&files, 350), (vec![0, 2, 6], 0));
+    }
+
+    #[test]
+    fn what_failed_is_opened_again_if_that_is_wanted() {
+        let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
+        let failed = |url, failure| End { kind: EndKind::Failed(failure), place: None, ..end(url, 0, 0) };
+        for url in 0..5 {
+            log.accept(0, &format!("http://a.test/{url}"));
+        }
+        // The last word holds: 1 came in the end, and 2 failed in the end.
+        log.end(failed(0, Failure::RobotsDenied));
+        log.end(failed(1, Failure::Reset));
+        log.end(end(1, 0, 100));
+        log.end(end(2, 0, 200));
+        log.end(failed(2, Failure::HostDead));
+        log.end(end(3, 0, 900));
+        write(&mut log, &mut files);
+        let open = |is_wanted: bool, segment_bytes| {
+            let replay = Replay::new(OWNER, 3, &[], BTreeMap::from([(0, segment_bytes)]));
+            let mut replay = if is_wanted { replay.with_failed_again() } else { replay };
+            let mut open = Vec::new();
+            while let Some((file, at)) = replay.next_read() {
+                let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+                let each = &mut |step: ReplayStep<'_>| {
+                    if let ReplayStep::Url { number, is_over: false, .. } = step {
+                        open.push(number);
+                    }
+                };
+                replay.read(&bytes[at as usize..], each).expect("our own");
+            }
+            let (found, reopened) = replay.finish();
+            (open, reopened.into_iter().collect::<Vec<_>>(), found.records_lost, found.retried)
+        };
+        assert_eq!(open(false, 1_000), (vec![4], vec![], 0, 0));
+        assert_eq!(open(true, 1_000), (vec![2, 4], vec![2], 0, 1));
+        assert_eq!(open(true, 500), (vec![2, 3, 4], vec![2, 3], 1, 1), "beside a lost record");
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub struct Setup {
     pub epoch: UnixTime,
     /// When the run begins.
     pub begins: Instant,
+    /// URLs that failed in earlier runs are asked for again, unless robots.txt forbids them.
+    pub retry_failed: bool,
     /// What the shard's files are at the start.
     pub files: FilesFound,
 }
@@ -158,13 +160,15 @@ impl Shard {
         let owner = Owner { crawl: setup.crawl, shard: index };
         let sync_interval = config.journal.sync_interval.0;
         let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
+        let replay = Replay::new(owner, shards, &files.journal, files.segments);
+        let replay = if setup.retry_failed { replay.with_failed_again() } else { replay };
         let mut shard = Shard {
             index,
             partition,
             scope,
             in_flight_max: config.fetch.in_flight_max,
             phase: Phase::Run,
-            replay: Some(Replay::new(owner, shards, &files.journal, files.segments)),
+            replay: Some(replay),
             seeds: Vec::new(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),

@@ -62,6 +62,7 @@ impl Shard {
             (found.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
             (found.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
             (found.records_lost, "URLs are fetched again: their records are missing"),
+            (found.retried, "URLs are asked for again: they failed"),
         ] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));

@@ -49,6 +49,10 @@ impl Rig {
 
     /// A shard that has not read its logs yet.
     fn reading(config: Config, logs: Logs) -> Rig {
+        Rig::starting(config, logs, false)
+    }
+
+    fn starting(config: Config, logs: Logs, retry_failed: bool) -> Rig {
         let scope = Scope::new(&config.scope, []);
         let setup = Setup {
             index: 0,
@@ -63,6 +67,7 @@ impl Rig {
             crawl: 1,
             epoch: UnixTime::from_micros(0),
             begins: Instant::ZERO,
+            retry_failed,
             files: FilesFound {
                 journal: logs.keys().filter_map(|file| file.journal()).collect(),
                 ..FilesFound::default()
@@ -381,6 +386,37 @@ fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
         rig.run(Instant::ZERO);
         assert_eq!((rig.logs == logs, rig.sent.len()), (is_over, usize::from(!is_over)), "{phase:?}");
     }
+}
+
+/// A host without an address fails; asked for again it waits, also in the runs after that, until its end is written.
+#[test]
+fn what_failed_is_asked_for_again_when_that_is_wanted() {
+    let name = names(0).next().unwrap_or_default();
+    let reachable = || {
+        let addr = "192.0.2.1".parse().expect("an address");
+        config(|config| drop(config.dns.hosts.insert(name.clone(), vec![addr])))
+    };
+    let mut first = Rig::new(reachable(), Logs::new());
+    first.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+    first.run(Instant::ZERO);
+    let robots = first.fetches.pop().expect("a fetch of robots.txt");
+    first.shard.handle(Instant::ZERO, response(&robots, 404, "", ""));
+    let later = Instant::ZERO + Duration::from_secs(60);
+    first.run(later);
+    let page = first.fetches.pop().expect("a fetch of the page");
+    first.shard.handle(later, Input::Fetched { job: page.id, result: Err(crate::outcome::Failure::TlsIssuer) });
+    first.run(later);
+    first.enter(Phase::Close);
+    assert_eq!(Rig::new(reachable(), first.logs.clone()).counts(), (0, 1), "it is over");
+    let mut again = Rig::starting(reachable(), first.logs.clone(), true);
+    again.run(Instant::ZERO);
+    assert_eq!((again.counts(), again.fetches.len()), ((1, 1), 0), "not before its delay");
+    // Killed before a commit, the run leaves all as it was; after one, its URL waits.
+    assert_eq!(again.logs, first.logs);
+    again.run(later);
+    assert_eq!(again.fetches.len(), 1, "robots.txt first");
+    assert_eq!(read_ends(again.log(LogFile::Ends)).last().map(|end| end.kind), Some(crate::log::EndKind::Reopened));
+    assert_eq!(Rig::new(reachable(), again.logs).counts(), (1, 1));
 }
 
 #[test]

@@ -85,8 +85,9 @@ impl Simulation {
             if *times > 1 + pardoned || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }
-            // A host that died since a broken run gives its page no second time.
-            let is_lost = dies && pardoned >= *times;
+            // What a broken run has lost is not had a second time from a host that died since, nor where the visited set was full
+            // when it was found again.
+            let is_lost = (dies || aside.contains(url)) && pardoned >= *times;
             match stored.get(url).copied().unwrap_or_default() {
                 0 if is_lost => {}
                 0 => complaints.push(format!("{url} was fetched and is not stored")),

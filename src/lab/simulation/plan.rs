@@ -66,6 +66,7 @@ impl Run {
                 crawl: plan.rng_seed,
                 epoch: EPOCH,
                 begins: now,
+                retry_failed: false,
                 files: disk.begin_run(),
             };
             Shard::new(setup).expect("a shard")

@@ -1,0 +1,125 @@
+//! The logs of a crawl's directory, for the commands that list what a crawl knows.
+//!
+//! Decides: nothing is changed, and no lock is kept, so a crawl may run in the directory meanwhile: what it has written whole is
+//! read. Shards come one after another, each in the order in which its URLs were accepted. What is damaged or missing goes to
+//! stderr, and the list goes on behind it.
+//! Exit codes: 0 all is whole, 1 something is damaged or missing, 2 the directory is no crawl or cannot be read.
+//! Limits: a piece of [`PIECE_BYTES`] at a time, and what `log::listing` keeps of a shard.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::output::{Stdout, tell};
+use super::{DONE, FAILED, MISTAKE};
+use crate::boot::{self, Manifest};
+use crate::log::{Damage, Listing, ListingStep, LogFile, Owner};
+use crate::time::UnixTime;
+
+/// A crawl's directory whose logs are to be read.
+#[derive(Debug)]
+pub(super) struct CrawlLogs {
+    root: PathBuf,
+    manifest: Manifest,
+    is_running: bool,
+}
+
+impl CrawlLogs {
+    /// The crawl in `root`.
+    pub(super) fn open(root: &Path) -> io::Result<CrawlLogs> {
+        let named = |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", root.display()));
+        let manifest = boot::read_manifest(root).map_err(io::Error::other)?;
+        let manifest = manifest.ok_or_else(|| named(&"no crawl (no crawl.json)"))?;
+        let is_running = boot::is_held(root).map_err(|error| named(&error))?;
+        Ok(CrawlLogs { root: root.to_owned(), manifest, is_running })
+    }
+
+    /// Gives what the logs say to `each`, until it fails; the exit code.
+    pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
+        let mut code = DONE;
+        for shard in 0..self.manifest.shards {
+            code = code.max(self.read_shard(shard, each)?);
+        }
+        Ok(code)
+    }
+
+    fn read_shard(&self, shard: u16, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
+        let folder = self.root.join(format!("shard-{shard:02}"));
+        if !folder.is_dir() {
+            tell!("{}: the directory is missing, and with it what this shard knew", folder.display());
+            return Ok(FAILED);
+        }
+        let owner = Owner { crawl: self.manifest.crawl_number(), shard };
+        let mut listing = Listing::new(owner, self.is_running);
+        let mut open: Option<(LogFile, File)> = None;
+        let (mut piece, mut result) = (Vec::new(), Ok(()));
+        while let Some((log, position)) = listing.next_read() {
+            let path = folder.join(log.to_string());
+            let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            piece.clear();
+            if open.as_ref().is_none_or(|(of, _)| *of != log) {
+                open = match File::open(&path) {
+                    Ok(file) => Some((log, file)),
+                    // Nothing was written yet; where something was, the other log tells of it.
+                    Err(error) if error.kind() == ErrorKind::NotFound => None,
+                    Err(error) => return Err(named(error)),
+                };
+            }
+            if let Some((_, file)) = &mut open {
+                file.seek(SeekFrom::Start(position)).map_err(named)?;
+                file.take(PIECE_BYTES).read_to_end(&mut piece).map_err(named)?;
+            }
+            let read = listing.read(&piece, &mut |step| {
+                if result.is_ok() {
+                    result = each(step);
+                }
+            });
+            std::mem::replace(&mut result, Ok(()))?;
+            if let Err(why) = read {
+                tell!("{}/{why}; the shard is not listed any further", folder.display());
+                return Ok(FAILED);
+            }
+        }
+        Ok(tell_damage(&folder, &listing.finish()))
+    }
+}
+
+/// Tells what is not as it was written; the exit code. A torn end is what every kill may leave.
+fn tell_damage(folder: &Path, damage: &Damage) -> u8 {
+    let shard = folder.display();
+    for (log, bytes) in &damage.torn {
+        tell!("{shard}/{log}: {bytes} bytes at the end were not written whole; the next run cuts them");
+    }
+    for (log, bytes) in &damage.damaged {
+        tell!("{shard}/{log}: {bytes} bytes are damaged");
+    }
+    for (count, what) in [
+        (damage.urls_lost, "URLs are missing from the list"),
+        (damage.ends_lost, "URLs may be over and are not listed so: the word that they are is missing"),
+    ] {
+        if count > 0 {
+            tell!("{shard}: {count} {what}");
+        }
+    }
+    let is_whole = damage.damaged.is_empty() && damage.urls_lost == 0 && damage.ends_lost == 0;
+    if is_whole { DONE } else { FAILED }
+}
+
+/// The end of `ringcrawl COMMAND`, which wrote its list to `out`.
+pub(super) fn end(command: &str, mut out: Stdout, result: io::Result<u8>) -> ExitCode {
+    match result.and_then(|code| out.flush().map(|()| code)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => ExitCode::from(out.code_of(&error).unwrap_or_else(|| {
+            tell!("ringcrawl {command}: {error}");
+            MISTAKE
+        })),
+    }
+}
+
+/// A time in seconds since 1970 as text in UTC, to the second.
+pub(super) fn iso(seconds: u64) -> String {
+    UnixTime::from_micros(seconds.saturating_mul(1_000_000)).to_iso().replace(".000000Z", "Z")
+}
+
+const PIECE_BYTES: u64 = 1 << 20;

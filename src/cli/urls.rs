@@ -1,0 +1,160 @@
+//! `ringcrawl urls`: the URLs that a crawl knows, and how each stands.
+//!
+//! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries, time, URL.
+//! `fetched` is what a response came for, whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
+//! `--json` has the same by names, a line each, and null for `-`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::crawl_logs::{self, CrawlLogs};
+use super::output::Stdout;
+use crate::log::{Listed, ListingStep, UrlState};
+use crate::outcome::Failure;
+use crate::url::Url;
+
+/// Arguments of the subcommand.
+#[derive(clap::Args, Debug)]
+pub struct Urls {
+    /// The crawl's directory; a crawl may be running in it.
+    dir: PathBuf,
+    /// Only URLs of this state.
+    #[arg(long, value_enum)]
+    state: Option<State>,
+    /// Only URLs of this host.
+    #[arg(long)]
+    host: Option<String>,
+    /// JSON, an object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a URL stands.
+#[derive(clap::ValueEnum, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// It is still to be fetched.
+    Waiting,
+    /// A response came, of whatever status.
+    Fetched,
+    /// No response came.
+    Failed,
+    /// robots.txt forbids it.
+    Denied,
+}
+
+impl State {
+    pub(super) fn of(state: UrlState) -> State {
+        match state {
+            UrlState::Waiting | UrlState::SetAside => State::Waiting,
+            UrlState::Fetched(_) => State::Fetched,
+            UrlState::Failed(Failure::RobotsDenied) => State::Denied,
+            UrlState::Failed(_) => State::Failed,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Fetched => "fetched",
+            State::Failed => "failed",
+            State::Denied => "denied",
+        }
+    }
+}
+
+/// A line of the list.
+#[derive(Serialize, PartialEq, Eq, Debug)]
+struct Line<'a> {
+    state: State,
+    cause: Option<String>,
+    tries: u8,
+    time: Option<String>,
+    url: &'a str,
+}
+
+impl Line<'_> {
+    fn of<'a>(listed: &Listed<'a>) -> Line<'a> {
+        let cause = match listed.state {
+            UrlState::Waiting => None,
+            UrlState::SetAside => Some("set-aside".to_owned()),
+            UrlState::Fetched(status) => Some(status.to_string()),
+            UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
+        };
+        let time = listed.seconds.map(crawl_logs::iso);
+        Line { state: State::of(listed.state), cause, tries: listed.tries, time, url: listed.text }
+    }
+
+    fn columns(&self) -> String {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let (cause, time) = (or_none(&self.cause), or_none(&self.time));
+        format!("{}\t{cause}\t{}\t{time}\t{}", self.state.as_str(), self.tries, self.url)
+    }
+}
+
+/// Runs it.
+pub fn run(arguments: &Urls) -> ExitCode {
+    let mut out = Stdout::new();
+    let result = list(arguments, &mut out);
+    crawl_logs::end("urls", out, result)
+}
+
+fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
+    let host = arguments.host.as_deref().map(host_name).transpose()?;
+    CrawlLogs::open(&arguments.dir)?.read(&mut |step| {
+        let ListingStep::Url(listed) = step else { return Ok(()) };
+        let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
+            && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
+        if !is_wanted {
+            return Ok(());
+        }
+        let line = Line::of(&listed);
+        let text = if arguments.json { serde_json::to_string(&line)? } else { line.columns() };
+        writeln!(out, "{text}")
+    })
+}
+
+/// A host as URLs have it: in lower case, and in ASCII.
+fn host_name(text: &str) -> io::Result<String> {
+    let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/" && url.port() == 80);
+    let wrong = || io::Error::other(format!("--host: {text:?} is no name of a host and no address"));
+    url.map(|url| url.host().to_owned()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_a_url() {
+        let line = |state, seconds| {
+            let listed = Listed { text: "http://a.test/", state, tries: 2, is_duplicate: false, seconds };
+            (Line::of(&listed).columns(), serde_json::to_string(&Line::of(&listed)).expect("JSON"))
+        };
+        let at = Some(1_800_000_000);
+        let (text, json) = line(UrlState::Fetched(404), at);
+        assert_eq!(text, "fetched\t404\t2\t2027-01-15T08:00:00Z\thttp://a.test/");
+        let expected =
+            r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","url":"http://a.test/"}"#;
+        assert_eq!(json, expected);
+        assert!(line(UrlState::Waiting, None).0.starts_with("waiting\t-\t2\t-\t"));
+        assert!(line(UrlState::Waiting, None).1.contains(r#""cause":null"#));
+        assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));
+        assert!(line(UrlState::Failed(Failure::HostDead), at).0.starts_with("failed\thost-dead\t"));
+        assert!(line(UrlState::Failed(Failure::RobotsDenied), at).0.starts_with("denied\trobots-denied\t"));
+    }
+
+    #[test]
+    fn hosts_are_found_as_people_write_them() {
+        for (text, host) in [("A.test", "a.test"), ("b\u{fc}cher.example", "xn--bcher-kva.example"), ("[::1]", "[::1]")]
+        {
+            assert_eq!(host_name(text).expect("a host"), host);
+        }
+        for wrong in ["", "a.test/b", "a.test:8080", "http://a.test"] {
+            assert!(host_name(wrong).is_err_and(|error| error.to_string().contains("--host")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What is known of a shard's URLs: its logs, joined.
+//!
+//! Decides: the log of ends is read first, of which the last end of each URL is kept; then the URLs, each with its last end. One
+//! that found no room waits like others, and is listed behind them, once, unless it was accepted later. What is missing is
+//! told in URLs, as `replay` does it; beside a running crawl, whose logs grow while they are read, only gaps are told.
+//! Invariants: every accepted URL that can be read is listed once; nothing is changed.
+//! Limits: 8 bytes a URL, 8 bytes and what a set needs for each that found no room, and one block. Times end in 2106.
+//! Leaves to others: reading files, printing (`cli`). That a record is lost is seen by the next run.
+
+use std::collections::HashSet;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::block::{BlockHead, Owner};
+use super::reader::LogReader;
+use super::replay::Count;
+use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
+use crate::outcome::Failure;
+use crate::url::UrlBatch;
+
+/// The logs of one shard on their way into a list.
+#[derive(Debug)]
+pub struct Listing {
+    owner: Owner,
+    is_running: bool,
+    /// What is read now; `None`: everything is read.
+    pass: Option<Pass>,
+    reader: LogReader,
+    lasts: Vec<LastEnd>,
+    /// Hashes of URLs that found no room and were not accepted so far.
+    aside: HashSet<u64>,
+    ends: Count,
+    urls: Count,
+    damage: Damage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pass {
+    Ends,
+    Urls,
+    /// Once more, for the URLs that found no room.
+    Aside,
+}
+
+/// What a log says.
+#[derive(PartialEq, Eq, Debug)]
+pub enum ListingStep<'a> {
+    /// A host has asked for something; all of these come before the first URL.
+    Host(HostNote),
+    /// A URL.
+    Url(Listed<'a>),
+}
+
+/// A URL and how it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listed<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// How it stands.
+    pub state: UrlState,
+    /// Requests that were made for it; 0 while it waits.
+    pub tries: u8,
+    /// Whether its body was that of a page stored lately.
+    pub is_duplicate: bool,
+    /// When it ended, in seconds since 1970; `None` while it waits.
+    pub seconds: Option<u64>,
+}
+
+/// How a URL stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UrlState {
+    /// It has not ended.
+    Waiting,
+    /// It found no room in the visited set, and waits for the next run.
+    SetAside,
+    /// It ended with a response of this status.
+    Fetched(u16),
+    /// It ended without one.
+    Failed(Failure),
+}
+
+/// What is not as it was written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Damage {
+    /// Bytes of a block at a log's end that was not written whole; the next run cuts them.
+    pub torn: Vec<(LogFile, u64)>,
+    /// Bytes that are damaged, by log.
+    pub damaged: Vec<(LogFile, u64)>,
+    /// Accepted URLs that are missing.
+    pub urls_lost: u64,
+    /// Ends that are missing: their URLs are listed as they stood before.
+    pub ends_lost: u64,
+}
+
+impl Listing {
+    /// The logs of `owner`; `is_running` when they may grow meanwhile.
+    pub fn new(owner: Owner, is_running: bool) -> Listing {
+        Listing {
+            owner,
+            is_running,
+            pass: Some(Pass::Ends),
+            reader: LogReader::default(),
+            lasts: Vec::new(),
+            aside: HashSet::new(),
+            ends: Count::default(),
+            urls: Count::default(),
+            damage: Damage::default(),
+        }
+    }
+
+    /// What is to be read next, and from where; `None` when everything is read.
+    pub fn next_read(&self) -> Option<(LogFile, u64)> {
+        self.pass.map(|pass| (pass.file(), self.reader.next_offset()))
+    }
+
+    /// Takes the bytes that [`Listing::next_read`] asked for, none at the file's end; gives what they say to `each`. An error
+    /// says that the file is not this shard's.
+    pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Result<(), String> {
+        let Some(pass) = self.pass else { panic!("a log came that nobody asked for") };
+        let file = pass.file();
+        self.reader.push(bytes);
+        while let Some((head, payload)) = self.reader.next_block() {
+            if head.kind != file.kind() || head.owner != self.owner {
+                return Err(format!("{file} holds a block of another log, shard or crawl: files were mixed up"));
+            }
+            let is_read = match pass {
+                Pass::Ends => self.ends_block(head, &payload, each),
+                Pass::Urls => self.urls_block(head, &payload, each),
+                Pass::Aside => self.aside_block(&payload, each),
+            };
+            if is_read.is_none() {
+                self.reader.reject(payload.len() as u64);
+            }
+        }
+        if bytes.is_empty() {
+            self.end_of(pass);
+        }
+        Ok(())
+    }
+
+    /// What was not whole, when everything is read.
+    pub fn finish(self) -> Damage {
+        Damage { urls_lost: self.urls.lost(), ends_lost: self.ends.lost(), ..self.damage }
+    }
+
+    fn ends_block(&mut self, head: BlockHead, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
+        let entries = EndEntries::from_payload(payload)?;
+        let room = entries.ends.iter().map(|end| end.url).max().map_or(0, |last| last.saturating_add(1));
+        if room > head.mark {
+            return None;
+        }
+        let room = usize::try_from(room).ok()?;
+        if room > self.lasts.len() {
+            self.lasts.try_reserve(room - self.lasts.len()).ok()?;
+            self.lasts.resize(room, LastEnd::default());
+        }
+        self.ends.block(head);
+        if !self.is_running {
+            self.urls.at_least(head.mark);
+        }
+        for end in &entries.ends {
+            if let Some(last) = self.lasts.get_mut(end.url as usize) {
+                *last = LastEnd::of(end);
+            }
+        }
+        entries.hosts.into_iter().for_each(|note| each(ListingStep::Host(note)));
+        Some(())
+    }
+
+    fn urls_block(&mut self, head: BlockHead, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
+        let entries = UrlEntries::from_payload(payload)?;
+        if entries.accepted.len() != head.count as usize {
+            return None;
+        }
+        self.urls.block(head);
+        if !self.is_running {
+            self.ends.at_least(head.mark);
+        }
+        for (number, (_, text)) in (head.first..).zip(entries.accepted.iter()) {
+            if !self.aside.is_empty() {
+                self.aside.remove(&hash(text));
+            }
+            let last = self.lasts.get(number as usize).copied().unwrap_or_default();
+            each(ListingStep::Url(last.listed(text)));
+        }
+        self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
+        Some(())
+    }
+
+    fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
+        let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
+        for (_, text) in aside.iter() {
+            if self.aside.remove(&hash(text)) {
+                let state = UrlState::SetAside;
+                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text) }));
+            }
+        }
+        Some(())
+    }
+
+    fn end_of(&mut self, pass: Pass) {
+        let reader = std::mem::take(&mut self.reader);
+        // The last pass reads what was judged before.
+        if pass != Pass::Aside {
+            if reader.torn_bytes() > 0 && !self.is_running {
+                self.damage.torn.push((pass.file(), reader.torn_bytes()));
+            }
+            if reader.damaged_bytes() > 0 {
+                self.damage.damaged.push((pass.file(), reader.damaged_bytes()));
+            }
+        }
+        self.pass = match pass {
+            Pass::Ends => Some(Pass::Urls),
+            Pass::Urls if !self.aside.is_empty() => Some(Pass::Aside),
+            Pass::Urls | Pass::Aside => None,
+        };
+    }
+}
+
+impl Pass {
+    fn file(self) -> LogFile {
+        match self {
+            Pass::Ends => LogFile::Ends,
+            Pass::Urls | Pass::Aside => LogFile::Urls,
+        }
+    }
+}
+
+/// The last end of a URL, in 8 bytes.
+#[derive(Clone, Copy, Default, Debug)]
+struct LastEnd {
+    /// Since 1970.
+    seconds: u32,
+    /// 0: it waits; below [`FAILURES_FROM`] a status, then the failures of the list.
+    code: u16,
+    tries: u8,
+    is_duplicate: bool,
+}
+
+impl LastEnd {
+    fn of(end: &End) -> LastEnd {
+        let code = match end.kind {
+            EndKind::Reopened => return LastEnd::default(),
+            EndKind::Fetched(status) => status,
+            EndKind::Failed(failure) => FAILURES_FROM + failure as u16,
+        };
+        let seconds = u32::try_from(end.seconds).unwrap_or(u32::MAX);
+        LastEnd { seconds, code, tries: end.tries, is_duplicate: end.is_duplicate }
+    }
+
+    fn listed(self, text: &str) -> Listed<'_> {
+        let state = match self.code {
+            0 => UrlState::Waiting,
+            status @ 1..FAILURES_FROM => UrlState::Fetched(status),
+            code => Failure::ALL
+                .get(usize::from(code - FAILURES_FROM))
+                .map_or(UrlState::Waiting, |failure| UrlState::Failed(*failure)),
+        };
+        let seconds = (self.code > 0).then_some(u64::from(self.seconds));
+        Listed { text, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+const FAILURES_FROM: u16 = 1_000;
+
+#[cfg(test)]
+mod tests;

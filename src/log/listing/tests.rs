@@ -1,0 +1,185 @@
+//! Lists of logs as a shard writes them, and of damaged ones.
+
+use std::collections::BTreeMap;
+
+use super::super::{Log, RecordPlace};
+use super::*;
+use crate::lab::Rng;
+use crate::time::Duration;
+
+const OWNER: Owner = Owner { crawl: 7, shard: 1 };
+
+type Files = BTreeMap<LogFile, Vec<u8>>;
+
+fn write(log: &mut Log, files: &mut Files) {
+    let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
+    log.freeze_ends();
+    log.confirm_facts();
+    appends.extend(std::iter::from_fn(|| log.take_ends()));
+    log.confirm_ends();
+    appends.into_iter().for_each(|append| files.entry(append.file).or_default().extend(append.bytes));
+}
+
+fn end(url: u64, kind: EndKind) -> End {
+    End {
+        url,
+        kind,
+        tries: 2,
+        is_duplicate: url == 3,
+        seconds: 1_800_000_000 + url,
+        place: Some(RecordPlace::default()),
+    }
+}
+
+/// URL, state, tries, time.
+type Line = (String, UrlState, u8, Option<u64>);
+
+fn list(files: &Files, is_running: bool) -> Result<(Vec<Line>, Vec<HostNote>, Damage), String> {
+    let (mut listing, mut lines, mut notes) = (Listing::new(OWNER, is_running), Vec::new(), Vec::new());
+    while let Some((file, at)) = listing.next_read() {
+        let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+        let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
+        listing.read(piece, &mut |step| match step {
+            ListingStep::Host(note) => notes.push(note),
+            ListingStep::Url(listed) => {
+                assert_eq!(listed.is_duplicate, listed.text.ends_with("/3") && listed.seconds.is_some());
+                lines.push((listed.text.to_owned(), listed.state, listed.tries, listed.seconds));
+            }
+        })?;
+    }
+    Ok((lines, notes, listing.finish()))
+}
+
+fn url(number: u64) -> String {
+    format!("http://a.test/{number}")
+}
+
+/// Five URLs, each in a block of its own: a page, a failure, one that waits, an error after a failure, one opened again.
+fn written() -> Files {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    for number in 0..5 {
+        log.accept(0, &url(number));
+        write(&mut log, &mut files);
+    }
+    for end in [
+        end(0, EndKind::Fetched(200)),
+        end(3, EndKind::Failed(Failure::HostDead)),
+        end(4, EndKind::Fetched(301)),
+        end(1, EndKind::Failed(Failure::RobotsDenied)),
+        end(4, EndKind::Reopened),
+        end(3, EndKind::Fetched(500)),
+    ] {
+        log.end(end);
+        write(&mut log, &mut files);
+    }
+    files
+}
+
+#[test]
+fn the_last_end_of_each_url_counts() {
+    let (lines, notes, damage) = list(&written(), false).expect("our own");
+    let over = |number: u64, state| (url(number), state, 2, Some(1_800_000_000 + number));
+    let waiting = |number| (url(number), UrlState::Waiting, 0, None);
+    let expected = vec![
+        over(0, UrlState::Fetched(200)),
+        over(1, UrlState::Failed(Failure::RobotsDenied)),
+        waiting(2),
+        over(3, UrlState::Fetched(500)),
+        waiting(4),
+    ];
+    assert_eq!((lines, notes, damage), (expected, vec![], Damage::default()));
+    assert_eq!(list(&Files::new(), false), Ok((vec![], vec![], Damage::default())));
+    assert_eq!(size_of::<LastEnd>(), 8);
+}
+
+#[test]
+fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    log.accept(0, "http://a.test/first");
+    for _ in 0..2 {
+        ["http://a.test/never", "http://a.test/later"].iter().for_each(|url| log.set_aside(0, url));
+        write(&mut log, &mut files);
+    }
+    log.accept(0, "http://a.test/later");
+    write(&mut log, &mut files);
+    let (lines, ..) = list(&files, false).expect("our own");
+    let short: Vec<_> = lines.iter().map(|(url, state, ..)| (url.as_str(), *state)).collect();
+    let waiting = UrlState::Waiting;
+    let expected = [
+        ("http://a.test/first", waiting),
+        ("http://a.test/later", waiting),
+        ("http://a.test/never", UrlState::SetAside),
+    ];
+    assert_eq!(short, expected);
+}
+
+#[test]
+fn notes_on_hosts_come_first() {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    let note = HostNote { host: "a.test".into(), delay: Duration::from_secs(7), until_seconds: 1_800_000_000 };
+    log.accept(0, "http://a.test/");
+    log.note_host(note.clone());
+    write(&mut log, &mut files);
+    let (lines, notes, _) = list(&files, false).expect("our own");
+    assert_eq!((lines.len(), notes), (1, vec![note]));
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let files = written();
+    for other in [LogFile::Ends, LogFile::Urls] {
+        let mixed = BTreeMap::from([(LogFile::Ends, files[&other].clone()), (LogFile::Urls, files[&other].clone())]);
+        assert!(list(&mixed, false).is_err_and(|error| error.contains("mixed up")));
+    }
+    let mut listing = Listing::new(Owner { shard: 2, ..OWNER }, false);
+    assert!(listing.read(&files[&LogFile::Ends], &mut |_| {}).is_err());
+}
+
+/// The log of ends as it was when the reading began, and URLs that came meanwhile with the word of more ends.
+#[test]
+fn beside_a_running_crawl_nothing_is_missed_that_came_later() {
+    let mut log = Log::new(OWNER, 2, 0);
+    log.accept(0, &url(0));
+    log.end(end(0, EndKind::Fetched(200)));
+    write(&mut log, &mut Files::new());
+    log.accept(0, &url(1));
+    let block = log.take_append(true).expect("a block of URLs");
+    let earlier = Files::from([(LogFile::Urls, block.bytes.clone())]);
+    let (_, _, damage) = list(&earlier, false).expect("our own");
+    assert_eq!((damage.ends_lost, damage.urls_lost), (1, 1));
+    let (lines, _, damage) = list(&earlier, true).expect("our own");
+    assert_eq!((lines.len(), damage.ends_lost), (1, 0));
+    // So is a block that is being written.
+    let mut growing = written();
+    growing.entry(LogFile::Ends).or_default().extend(&block.bytes[..30]);
+    assert_eq!(list(&growing, true).expect("our own").2, Damage::default());
+    assert_eq!(list(&growing, false).expect("our own").2.torn, [(LogFile::Ends, 30)]);
+}
+
+/// Whatever is flipped or cut: what is listed was so at some time, and what is missing is told.
+#[test]
+fn damage_is_told_and_the_rest_is_listed() {
+    let whole = written();
+    let (truth, ..) = list(&whole, false).expect("our own");
+    for seed in 0..4_000 {
+        let (mut rng, mut files) = (Rng::new(seed), whole.clone());
+        let name = [LogFile::Ends, LogFile::Urls][rng.below(2) as usize];
+        let bytes = files.get_mut(&name).expect("a file");
+        let at = rng.below(bytes.len() as u64) as usize;
+        if seed % 2 == 0 {
+            bytes[at] ^= 1 << rng.below(8)
+        } else {
+            bytes.truncate(at)
+        }
+        let (lines, _, damage) = list(&files, false).expect("damaged bytes are nobody's");
+        let is_told = damage != Damage::default();
+        if name == LogFile::Urls {
+            assert!(lines.iter().all(|line| truth.contains(line)), "seed {seed}");
+            assert_eq!((damage.urls_lost, is_told), (5 - lines.len() as u64, true), "seed {seed}");
+        } else {
+            assert_eq!(lines.len(), 5, "seed {seed}");
+            // Nothing says how many ends there were behind the last whole block.
+            assert!(is_told || lines == truth || seed % 2 == 1, "seed {seed}");
+        }
+    }
+}
