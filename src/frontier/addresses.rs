@@ -140,7 +140,18 @@ impl Addresses {
         self.until > at
     }
 
-    fn in_use(&self) -> Option<IpAddr> {
+    /// No connection came about to `addr` when the host was last in memory: others first, where there are any.
+    pub fn avoid(&mut self, addr: IpAddr) {
+        if let Some(place) = self.place_of(addr).filter(|_| self.list.len() > 1) {
+            self.dead |= 1 << place;
+            if place == self.used {
+                self.failed();
+            }
+        }
+    }
+
+    /// The address in use.
+    pub fn in_use(&self) -> Option<IpAddr> {
         self.list.get(usize::from(self.used)).copied()
     }
 

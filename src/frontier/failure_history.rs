@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::mem;
+use std::net::IpAddr;
 
 use crate::politeness::FailureRecord;
 
@@ -19,6 +20,8 @@ pub struct Remembered {
     pub failures: FailureRecord,
     /// No address of the first family connected: it must not be tried at that alone, again and again.
     pub wants_both_families: bool,
+    /// The address that no connection came about to last.
+    pub dead: Option<IpAddr>,
 }
 
 /// Names with what is known of them.
@@ -55,7 +58,7 @@ mod tests {
 
     fn failed(times: u32) -> Remembered {
         let failures = FailureRecord { failures_in_row: times, ..FailureRecord::default() };
-        Remembered { failures, wants_both_families: false }
+        Remembered { failures, ..Remembered::default() }
     }
 
     #[test]

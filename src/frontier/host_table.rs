@@ -109,9 +109,9 @@ impl HostTable {
             (self.hosts.len() - 1) as HostId
         });
         let mut host = Host::new(name);
-        if let Some(Remembered { failures, wants_both_families }) = self.failures.take(name) {
+        if let Some(Remembered { failures, wants_both_families, dead }) = self.failures.take(name) {
             host.pace = HostPace::with_record(failures);
-            host.resolution.want_both_families(wants_both_families);
+            host.resolution.remember(wants_both_families, dead);
         }
         host.pace.rest_until(self.rests.take(name));
         self[id] = host;
@@ -198,8 +198,10 @@ impl HostTable {
         let host = std::mem::replace(&mut self[id], Host::new(""));
         self.by_name.remove(&host.name);
         let (failures, wants_both_families) = (host.pace.record(), host.resolution.wants_both_families());
-        if failures.is_some() || wants_both_families {
-            self.failures.note(host.name, Remembered { failures: failures.unwrap_or_default(), wants_both_families });
+        let dead = host.resolution.dead();
+        if failures.is_some() || wants_both_families || dead.is_some() {
+            let failures = failures.unwrap_or_default();
+            self.failures.note(host.name, Remembered { failures, wants_both_families, dead });
         }
         self.free.push(id);
     }

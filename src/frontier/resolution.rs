@@ -20,6 +20,8 @@ pub struct Resolution {
     attempts: u8,
     /// No address of the first family connected: from then on both are asked for.
     wants_both_families: bool,
+    /// The address that no connection came about to last.
+    dead: Option<IpAddr>,
 }
 
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl Resolution {
     /// Of a host that was never asked for; a name that is an address needs no lookup.
     pub fn new(name: &str) -> Resolution {
         let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
-        Resolution { dns, attempts: 0, wants_both_families: false }
+        Resolution { dns, attempts: 0, wants_both_families: false, dead: None }
     }
 
     /// The address to ask at `at`, and others for when it does not answer.
@@ -59,8 +61,13 @@ impl Resolution {
     }
 
     /// As it was known of the host before it was forgotten.
-    pub fn want_both_families(&mut self, wants: bool) {
-        self.wants_both_families = wants;
+    pub fn remember(&mut self, wants_both_families: bool, dead: Option<IpAddr>) {
+        (self.wants_both_families, self.dead) = (wants_both_families, dead);
+    }
+
+    /// The address that no connection came about to last, unless it has answered since.
+    pub fn dead(&self) -> Option<IpAddr> {
+        self.dead
     }
 
     /// Whether both families are to be asked for.
@@ -92,7 +99,10 @@ impl Resolution {
             Outcome::Resolved { addrs, ttl, is_half } if !addrs.is_empty() => {
                 let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
                 let before = self.take_answer();
-                let known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());
+                let mut known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());
+                if let (None, Some(dead)) = (before, self.dead) {
+                    known.avoid(dead);
+                }
                 self.dns = Dns::Known(known.of_both(both_families && !is_half));
                 self.attempts = 0;
                 None
@@ -127,6 +137,7 @@ impl Resolution {
 
     /// `addr` answered a request.
     pub fn answered(&mut self, addr: IpAddr) {
+        self.dead = self.dead.filter(|dead| *dead != addr);
         if let Some(known) = self.addrs() {
             known.answered(addr);
         }
@@ -134,6 +145,9 @@ impl Resolution {
 
     /// A request failed: what is left to try, where no connection came about to its address.
     pub fn failed(&mut self, failure: Failure) -> NextAddress {
+        if let (true, Dns::Known(known)) = (failure.is_of_connect(), &self.dns) {
+            self.dead = known.in_use();
+        }
         let left = match self.addrs() {
             Some(known) if failure.is_of_connect() => known.unconnected(),
             Some(known) => {

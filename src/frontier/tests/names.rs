@@ -225,3 +225,24 @@ fn that_both_families_are_wanted_outlives_the_host() {
     let dead = bed.jobs.iter().filter(|(_, job)| tried(job)).count();
     assert_eq!((dead, bed.settled.len(), bed.count(JobKind::Page)), (2, 0, 20), "once a host");
 }
+
+/// Nor is the dead one of two addresses asked first again, each time that its host is met anew.
+#[test]
+fn which_address_is_dead_outlives_the_host() {
+    let mut bed = Bed::new(|config| {
+        config.frontier.hosts_max = 1;
+        config.politeness.retries_max = 0;
+        config.politeness.host_delay = Duration::ZERO;
+    });
+    (0..20).for_each(|number| bed.offer(&format!("http://{}.test/{number}", if number % 2 == 0 { "a" } else { "b" })));
+    let [dead, living]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().expect("an address"));
+    bed.run(HOUR, 1_000, &mut |job| match job.kind {
+        JobKind::Resolve => {
+            Outcome::Resolved { addrs: vec![dead, living], ttl: Duration::from_millis(1), is_half: false }
+        }
+        _ if job.addr == Some(dead) => Outcome::Failed(Failure::ConnectTimeout),
+        _ => answered(job),
+    });
+    let asked = bed.jobs.iter().filter(|(_, job)| job.kind != JobKind::Resolve && job.addr == Some(dead)).count();
+    assert_eq!((asked, bed.settled.len(), bed.count(JobKind::Page)), (2, 0, 20), "once a host");
+}
