@@ -330,6 +330,12 @@ impl Lanes {
         self.wait(batch.to, batch.number, batch.urls, spool);
     }
 
+    /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.
+    pub fn closed_before(&mut self, to: u16, number: u64) {
+        let lane = &mut self.lanes[usize::from(to)];
+        lane.closed = lane.closed.max(number);
+    }
+
     /// Closes all batches, large or small: what was found before is to be written down.
     pub fn close_open(&mut self, spool: &mut Spool) {
         for to in 0..self.lanes.len() as u16 {

@@ -90,11 +90,15 @@ impl Shard {
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }
             ReplayStep::Batch { to, number, urls } => {
+                self.lanes.closed_before(to, number);
                 if !self.log.is_acknowledged(to, number) {
                     self.lanes.resend(Batch { to, number, urls: urls.into() }, &mut self.spool);
                 }
             }
-            ReplayStep::Acknowledged { to, number } => self.log.acknowledge(to, number),
+            ReplayStep::Acknowledged { to, number } => {
+                self.lanes.closed_before(to, number);
+                self.log.acknowledge(to, number);
+            }
         }
     }
 
