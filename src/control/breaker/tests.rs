@@ -1,3 +1,5 @@
+//! The breaker: what opens it, what does not, and how it finds that an outage is over.
+
 use super::*;
 
 /// A breaker with a clock, and what its shards say.
