@@ -474,28 +474,3 @@ fn delays_outlive_a_run() {
     // Whole seconds in the log, so a second or two later.
     assert!(at(&names[0]).is_some_and(|seconds| (60..=62).contains(&seconds)), "{asked:?}");
 }
-
-/// Batches that the other shard has leave their numbers behind: a new one that got such a number would not be kept.
-#[test]
-fn batches_of_a_next_run_have_numbers_of_their_own() {
-    let one_each = || config(|config| config.exchange.batch_urls_max = 1);
-    let mut first = Rig::new(one_each(), Logs::new());
-    (0..3).for_each(|number| first.seed(&foreign(number)));
-    first.run(Instant::ZERO);
-    // It has them all, which is written down with the next batch.
-    let durable = Header { kind: MessageKind::Acknowledgement, number: 0, acknowledged: 0, batch: 0, durable: 3 };
-    first.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: durable.with(&[]) });
-    first.seed(&foreign(3));
-    first.enter(Phase::Close);
-    let mut next = Rig::new(one_each(), first.logs);
-    next.seed(&foreign(4));
-    next.enter(Phase::Close);
-    let batches = |rig: &Rig| -> Vec<u64> {
-        let files = rig.logs.iter().filter(|(file, _)| file.journal().is_some());
-        files.flat_map(|(_, bytes)| crate::log::read_journal(bytes, 2)).map(|(_, number, _)| number).collect()
-    };
-    assert_eq!(batches(&next).last(), Some(&5), "{:?}", batches(&next));
-    let third = Rig::new(one_each(), next.logs);
-    let sent = third.sent.iter().filter_map(|bytes| Header::read(bytes)).map(|(header, _)| header.batch);
-    assert!(sent.collect::<Vec<_>>().contains(&5), "what the other shard has not is sent again");
-}

@@ -313,3 +313,17 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     let fault = caught(|| one.receive(at(400), 1, &from_the_future.with(&[]))).expect_err("never sent").to_string();
     assert!(fault.contains("shard 1 has batch 108; 107 were closed"), "{fault}");
 }
+
+/// A journal may hold that a shard has batch 7, and no batch: a new one that got such a number would not be kept.
+#[test]
+fn numbers_go_on_behind_those_of_an_earlier_run() {
+    let (mut spool, mut lanes) = (Spool::new(1 << 20), Lanes::new(3, &small(), 100));
+    lanes.closed_before(1, 7);
+    lanes.closed_before(1, 5);
+    for to in [1, 2] {
+        lanes.push(Instant::ZERO, to, 0, "http://a.test/", &mut spool);
+    }
+    lanes.close_open(&mut spool);
+    let numbers: Vec<(u16, u64)> = lanes.take_closed().map(|batch| (batch.to, batch.number)).collect();
+    assert_eq!(numbers, [(1, 8), (2, 1)]);
+}
