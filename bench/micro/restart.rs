@@ -73,7 +73,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
         // The hosts take turns, and pages differ in length.
         let url = number * 7_919 % over.max(1) / 64 * 64 + rng.below(64);
         offset = if number % 40_000 == 0 { 0 } else { offset + 2_000 + rng.below(8_000) };
-        let place = Some(RecordPlace { segment: (number / 40_000) as u32, offset });
+        let place = Some(RecordPlace { shard: 0, segment: (number / 40_000) as u32, offset });
         log.end(End {
             url,
             kind: EndKind::Fetched(200),

@@ -24,6 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::manifest::{self, MANIFEST, Manifest};
+use super::redistribution;
 use super::sealed_file;
 use crate::config::{Config, PartitionKey};
 use crate::url::Url;
@@ -33,6 +34,8 @@ use crate::url::Url;
 pub struct CrawlDir {
     root: PathBuf,
     manifest: Manifest,
+    /// What the manifest was, if the crawl is to go on with another number of shards.
+    before: Option<Manifest>,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
     seeds: Option<Vec<Url>>,
@@ -64,6 +67,16 @@ pub enum DirError {
     /// The configuration that was kept cannot be used.
     #[error("{path}: {why}; give the settings of the crawl with -c FILE, and they are kept instead", path = .0.display(), why = .1)]
     Config(PathBuf, String),
+    /// The directory of a shard is gone.
+    #[error(
+        "{path} is missing, and with it what that shard knew and stored: put it back; or make an empty directory of that name, \
+         and the crawl goes on without it",
+        path = .0.display()
+    )]
+    Shard(PathBuf),
+    /// Its logs cannot be written anew for another number of shards.
+    #[error("{path}: another number of shards was asked for, and {why}", path = .0.display(), why = .1)]
+    Redistribution(PathBuf, String),
     /// Another process works in it.
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
@@ -124,19 +137,29 @@ impl CrawlDir {
             Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
+        redistribution::settle(root).map_err(io)?;
         // Another process may have begun a crawl between the check and the lock.
         let (manifest, is_new, seeds) = match manifest::read(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
+                let mut dirs = (0..held.shards).map(|shard| shard_dir(root, shard));
+                if let Some(missing) = dirs.find(|dir| !dir.is_dir()) {
+                    return Err(DirError::Shard(missing));
+                }
                 let seeds = read_seeds(root, &held)?;
                 (held, false, seeds)
             }
             None => (manifest(), true, None),
         };
-        Ok(CrawlDir { root: root.to_owned(), manifest, is_new, seeds, _lock: lock })
+        let mut dir = CrawlDir { root: root.to_owned(), manifest, before: None, is_new, seeds, _lock: lock };
+        if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
+            dir.before = Some(dir.manifest.clone());
+            dir.manifest.shards = shards;
+        }
+        Ok(dir)
     }
 
-    /// What was fixed when the crawl began.
+    /// What is fixed for the crawl.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -183,11 +206,16 @@ impl CrawlDir {
             let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
             sealed_file::write(root, CONFIG, crawl_id, &text).map_err(io(CONFIG))?;
         }
-        if self.is_new {
-            manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
+        if let Some(before) = &self.before {
+            notes.extend(redistribution::run(root, before, &self.manifest)?);
         }
         for shard in 0..self.manifest.shards {
-            self.make_shard(shard).map_err(|error| DirError::Io(self.shard(shard), error))?;
+            let dir = self.shard(shard);
+            notes.extend((!self.is_new).then(|| missing(&dir)).flatten());
+            make_shard(&dir).map_err(|error| DirError::Io(dir, error))?;
+        }
+        if self.is_new {
+            manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
         }
         File::open(root).and_then(|root| root.sync_all()).map_err(io(""))?;
         Ok(notes)
@@ -203,18 +231,6 @@ impl CrawlDir {
         config
     }
 
-    fn make_shard(&self, index: u16) -> io::Result<()> {
-        let shard = self.shard(index);
-        for folder in ["segments", "journal"] {
-            fs::create_dir_all(shard.join(folder))?;
-        }
-        let spool = shard.join("spool");
-        if spool.exists() {
-            fs::remove_dir_all(&spool)?;
-        }
-        fs::create_dir(&spool)
-    }
-
     /// Whether the crawl begins now.
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -227,8 +243,38 @@ impl CrawlDir {
 
     /// The directory of one shard.
     pub fn shard(&self, index: u16) -> PathBuf {
-        self.root.join(format!("shard-{index:02}"))
+        shard_dir(&self.root, index)
     }
+}
+
+/// The directory of a shard of the crawl in `root`.
+pub(super) fn shard_dir(root: &Path, index: u16) -> PathBuf {
+    root.join(format!("shard-{index:02}"))
+}
+
+/// Makes what is missing in a shard's directory, and throws away what a run left in its spool.
+pub(super) fn make_shard(dir: &Path) -> io::Result<()> {
+    for folder in ["segments", "journal"] {
+        fs::create_dir_all(dir.join(folder))?;
+    }
+    let spool = dir.join("spool");
+    if spool.exists() {
+        fs::remove_dir_all(&spool)?;
+    }
+    fs::create_dir(&spool)
+}
+
+/// What is not there of an earlier run, in words, where nothing that is there tells of it.
+fn missing(dir: &Path) -> Option<String> {
+    let segments = dir.join("segments");
+    if !segments.is_dir() {
+        return Some(format!("{} is empty: the crawl goes on without what that shard knew", dir.display()));
+    }
+    let has_logs = ["urls", "ends"].iter().any(|log| dir.join(log).exists());
+    let has_segments = fs::read_dir(segments).is_ok_and(|mut entries| entries.next().is_some());
+    let urls = dir.join("urls");
+    (has_segments && !has_logs)
+        .then(|| format!("{} is missing: its URLs are lost to this crawl, unless they are found again", urls.display()))
 }
 
 /// Whether `root` is the directory of a crawl, whole or not.
@@ -266,8 +312,15 @@ fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     let Ok(entry) = entry else { return false };
     let name = entry.file_name();
     let is_sealed = [SEEDS, CONFIG].iter().any(|ours| name == *ours) && sealed_file::is_whole(&entry.path());
+    let is_shard = name.to_str().is_some_and(|name| name.starts_with("shard-")) && is_empty_shard(&entry.path());
     let mut open = [MANIFEST, SEEDS, CONFIG].iter().map(|ours| sealed_file::open_name(Path::new(""), ours));
-    name == LOCK || is_sealed || open.any(|open| open == *name)
+    name == LOCK || is_sealed || is_shard || open.any(|open| open == *name)
+}
+
+/// Whether there is nothing in it but empty folders, as before a crawl's first run.
+fn is_empty_shard(dir: &Path) -> bool {
+    let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_empty(&entry.path()))))
 }
 
 fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> {
@@ -277,9 +330,6 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     let differs = |what, held: String, wanted: String| {
         if held == wanted { Ok(()) } else { Err(DirError::Differs { path: root.to_owned(), what, held, wanted }) }
     };
-    if let Some(shards) = wanted.shards {
-        differs("crawl.shards", held.shards.to_string(), shards.to_string())?;
-    }
     if let Some(rng_seed) = wanted.rng_seed {
         differs("crawl.rng_seed", held.rng_seed.to_string(), rng_seed.to_string())?;
     }

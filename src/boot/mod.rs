@@ -8,6 +8,7 @@ mod guard;
 mod limits;
 mod loopback;
 mod manifest;
+mod redistribution;
 mod sealed_file;
 mod seed;
 mod seeds;

@@ -171,10 +171,7 @@ impl FakeDisk {
                 self.logs.entry(file).or_default().write(position, &bytes);
             }
             DiskOp::ReadLog { file, position } => {
-                let bytes = self.log(file);
-                let from = bytes.len().min(position as usize);
-                let until = bytes.len().min(from + LOG_PIECE_BYTES);
-                return Some(DiskEnd::LogRead { bytes: bytes[from..until].to_vec() });
+                return Some(DiskEnd::LogRead { bytes: self.log_piece(file, position) });
             }
             DiskOp::CutLog { file, bytes } => self.logs.entry(file).or_default().truncate(bytes as usize),
             DiskOp::DeleteLog(file) => {
@@ -272,9 +269,23 @@ impl FakeDisk {
         found
     }
 
+    /// The logs are replaced by others, which are safe.
+    pub fn replace_logs(&mut self, logs: BTreeMap<LogFile, Vec<u8>>) {
+        let file = |bytes: Vec<u8>| FakeFile { synced: bytes.len(), bytes };
+        self.logs = logs.into_iter().map(|(log, bytes)| (log, file(bytes))).collect();
+    }
+
     /// A log as it lies there.
     pub fn log(&self, file: LogFile) -> &[u8] {
         self.logs.get(&file).map_or(&[], |log| &log.bytes)
+    }
+
+    /// Some bytes of it from `position` on; none at its end.
+    pub fn log_piece(&self, file: LogFile, position: u64) -> Vec<u8> {
+        let bytes = self.log(file);
+        let from = bytes.len().min(position as usize);
+        let until = bytes.len().min(from + LOG_PIECE_BYTES);
+        bytes[from..until].to_vec()
     }
 
     /// Bytes of all logs.

@@ -4,7 +4,7 @@
 //!
 //! The payload of a block, in this order, with numbers as in [`super::number`]:
 //! names of the failures that occur (count; length and name of each); ends (count), each as: step of the URL's number, code,
-//! flags and tries in one number, step of the time in seconds, and where there is a record, steps of segment and offset; hosts (count),
+//! flags and tries in one number, step of the time in seconds, and where there is a record, steps of shard, segment and offset; hosts (count),
 //! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone.
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
 //! Flags: 1 there is a record, 2 the body was a duplicate.
@@ -41,9 +41,11 @@ pub struct End {
     pub place: Option<RecordPlace>,
 }
 
-/// Where a record lies in a shard's segments.
+/// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct RecordPlace {
+    /// The shard in whose directory: another one than the URL's after a redistribution.
+    pub shard: u16,
     /// Number of the segment.
     pub segment: u32,
     /// First byte.
@@ -114,6 +116,7 @@ impl EndEntries {
             number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
             number::put_step(out, &mut last.seconds, end.seconds);
             if let Some(place) = end.place {
+                number::put_step(out, &mut last.shard, u64::from(place.shard));
                 number::put_step(out, &mut last.segment, u64::from(place.segment));
                 number::put_step(out, &mut last.offset, place.offset);
             }
@@ -148,8 +151,9 @@ impl EndEntries {
             let seconds = number::take_step(bytes, &mut last.seconds)?;
             let mut place = None;
             if flags & HAS_RECORD != 0 {
+                let shard = u16::try_from(number::take_step(bytes, &mut last.shard)?).ok()?;
                 let segment = u32::try_from(number::take_step(bytes, &mut last.segment)?).ok()?;
-                place = Some(RecordPlace { segment, offset: number::take_step(bytes, &mut last.offset)? });
+                place = Some(RecordPlace { shard, segment, offset: number::take_step(bytes, &mut last.offset)? });
             }
             entries.ends.push(End { url, kind, tries, is_duplicate: flags & IS_DUPLICATE != 0, seconds, place });
         }
@@ -167,6 +171,7 @@ impl EndEntries {
 struct Last {
     url: u64,
     seconds: u64,
+    shard: u64,
     segment: u64,
     offset: u64,
 }
@@ -201,7 +206,7 @@ mod tests {
             seconds: 1_800_000_000 - url % 10,
             place,
         };
-        let place = |segment, offset| Some(RecordPlace { segment, offset });
+        let place = |segment, offset| Some(RecordPlace { shard: (segment >> 16) as u16, segment, offset });
         let note = |host: &str, delay| HostNote { host: host.into(), delay, until_seconds: 1_800_000_000 };
         EndEntries {
             ends: vec![
@@ -244,7 +249,7 @@ mod tests {
             tries: 1,
             is_duplicate: false,
             seconds: 1_800_000_000 + number / 50,
-            place: Some(RecordPlace { segment: 17, offset: number * 5_000 }),
+            place: Some(RecordPlace { shard: 3, segment: 17, offset: number * 5_000 }),
         });
         let payload = EndEntries { ends: ends.collect(), hosts: Vec::new() }.to_payload();
         assert!(payload.len() <= 1_000 * END_BYTES, "{}", payload.len());

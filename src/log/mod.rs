@@ -15,6 +15,7 @@ mod journal;
 mod listing;
 mod number;
 mod reader;
+mod redistribution;
 mod replay;
 mod urls;
 
@@ -23,6 +24,7 @@ pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
 pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
+pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
 pub use replay::{Found, Replay, ReplayStep};
 pub use urls::UrlEntries;
 
@@ -316,7 +318,7 @@ mod tests {
                 log.accept(0, &text);
                 log.send(1, 1 + number, &urls);
             }
-            let place = Some(RecordPlace { segment: u32::MAX * (number % 2) as u32, offset: u64::MAX * (number % 2) });
+            let place = Some(RecordPlace { shard: 1, segment: u32::MAX * (number % 2) as u32, offset: u64::MAX * (number % 2) });
             let end =
                 End { url: number % 7, kind: EndKind::Fetched(999), tries: 255, is_duplicate: true, seconds: 0, place };
             log.end(end);

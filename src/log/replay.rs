@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::block::{BlockHead, LogKind, Owner};
 use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
-use super::{EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use super::{End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
 
@@ -64,6 +64,42 @@ pub struct Found {
     pub journal: Vec<(u32, u64, Vec<u64>)>,
 }
 
+impl Found {
+    /// What people should know of it.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (file, bytes) in &self.torn {
+            notes.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
+        }
+        for (file, bytes) in &self.damaged {
+            notes.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
+        }
+        for (count, what) in [
+            (self.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
+            (self.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
+            (self.records_lost, "URLs are fetched again: their records are missing"),
+            (self.retried, "URLs are asked for again: they failed"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        }
+        notes
+    }
+
+    /// Adds what was found in the shard's journal, which was read for itself.
+    pub(super) fn with_journal(mut self, journal: Found) -> Found {
+        // A journal's blocks may know of URLs that the log is missing.
+        self.urls_lost += journal.next_url.saturating_sub(self.next_url);
+        self.next_url = self.next_url.max(journal.next_url);
+        self.ends.extend(journal.ends);
+        self.torn.extend(journal.torn);
+        self.damaged.extend(journal.damaged);
+        self.journal = journal.journal;
+        self
+    }
+}
+
 /// What a piece of a log says.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplayStep<'a> {
@@ -80,6 +116,8 @@ pub enum ReplayStep<'a> {
     },
     /// These URLs found no room.
     Aside(UrlBatch),
+    /// How a URL ended, before it comes itself; the last one holds.
+    End(End),
     /// A host has asked for something.
     Host(HostNote),
     /// URLs for another shard, which may not have them.
@@ -104,9 +142,17 @@ impl Replay {
     /// The logs of `owner` in a crawl of `shards` shards, with these files of a journal, in their order, and with segments of
     /// so many bytes. One that is not there was taken away by somebody, and is not missed.
     pub fn new(owner: Owner, shards: u16, journal_files: &[u32], segments: BTreeMap<u32, u64>) -> Replay {
-        let files = [LogFile::Ends, LogFile::Urls].into_iter();
-        let mut next: VecDeque<LogFile> =
-            files.chain(journal_files.iter().map(|file| LogFile::Journal(*file))).collect();
+        let journal = journal_files.iter().map(|file| LogFile::Journal(*file));
+        let files = [LogFile::Ends, LogFile::Urls].into_iter().chain(journal).collect();
+        Replay { segments, ..Replay::of(owner, shards, files) }
+    }
+
+    /// The same of the journal alone.
+    pub fn of_journal(owner: Owner, shards: u16, journal_files: &[u32]) -> Replay {
+        Replay::of(owner, shards, journal_files.iter().map(|file| LogFile::Journal(*file)).collect())
+    }
+
+    fn of(owner: Owner, shards: u16, mut next: VecDeque<LogFile>) -> Replay {
         Replay {
             owner,
             shards,
@@ -114,7 +160,7 @@ impl Replay {
             next,
             reader: LogReader::default(),
             over: Bits::default(),
-            segments,
+            segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
             failed: None,
             ends: Count::default(),
@@ -128,6 +174,11 @@ impl Replay {
     pub fn with_failed_again(mut self) -> Replay {
         self.failed = Some(BTreeSet::new());
         self
+    }
+
+    /// Whose logs these are.
+    pub fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// What is to be read next, and from where; `None` when everything is read.
@@ -208,6 +259,7 @@ impl Replay {
                         }
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
+                    each(ReplayStep::End(*end));
                 }
                 entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
             }
@@ -242,7 +294,8 @@ impl Replay {
     }
 
     fn is_cut(&self, place: RecordPlace) -> bool {
-        self.segments.get(&place.segment).is_some_and(|end| place.offset >= *end)
+        // Segments of other shards are closed: those lost nothing.
+        place.shard == self.owner.shard && self.segments.get(&place.segment).is_some_and(|end| place.offset >= *end)
     }
 
     fn end_of(&mut self, file: LogFile) {
@@ -306,7 +359,7 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{End, Log};
+    use super::super::Log;
     use super::*;
     use crate::lab::Rng;
 
@@ -329,7 +382,7 @@ mod tests {
     }
 
     fn end(url: u64, segment: u32, offset: u64) -> End {
-        let place = Some(RecordPlace { segment, offset });
+        let place = Some(RecordPlace { shard: OWNER.shard, segment, offset });
         End { url, kind: EndKind::Fetched(200), tries: 1, is_duplicate: false, seconds: 1_800_000_000, place }
     }
 

@@ -50,24 +50,11 @@ impl Shard {
         if self.known > 0 {
             notes.push(format!("{} URLs known, {} wait", self.known, self.known_waiting));
         }
-        for (file, bytes) in &found.torn {
-            notes.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
+        for (file, _) in &found.torn {
             let end = found.ends.get(file).copied().unwrap_or_default();
             self.disk(DiskOp::CutLog { file: *file, bytes: end });
         }
-        for (file, bytes) in &found.damaged {
-            notes.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
-        }
-        for (count, what) in [
-            (found.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
-            (found.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
-            (found.records_lost, "URLs are fetched again: their records are missing"),
-            (found.retried, "URLs are asked for again: they failed"),
-        ] {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        }
+        notes.extend(found.notes());
         self.effects.extend(notes.into_iter().map(|note| Effect::Note(format!("shard {index}: {note}"))));
         self.reconsider_next();
         self.sow(now);
@@ -81,6 +68,7 @@ impl Shard {
                 self.known_waiting += u64::from(!is_over);
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
+            ReplayStep::End(_) => {}
             // What was accepted comes first: these must not take its room. There may be more of them than memory holds.
             ReplayStep::Aside(batch) => {
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));

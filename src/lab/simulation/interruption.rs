@@ -175,6 +175,9 @@ impl Simulation {
                 Interruption::PagesMax(_) => {}
             }
         }
+        if self.rng.percent(25) {
+            self.redistribute();
+        }
         let next = self.interruptions.front();
         self.run = Run::new(&self.plan, self.now, &mut self.disks, self.name_servers.len(), next);
         self.sow();

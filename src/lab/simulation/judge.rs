@@ -50,6 +50,8 @@ pub struct SimulationReport {
     pub runs: u64,
     /// Runs that were drained, aborted, killed, ended by a full disk, by `pages_max` and by a power cut.
     pub interrupted: [u64; 6],
+    /// Runs that went on with another number of shards, or were told to.
+    pub redistributed: u64,
     /// Fetches in flight when a run was broken off.
     pub left_behind: u64,
     /// Pages fetched more than once, because the first time was in no log when a run was broken off.
@@ -138,6 +140,7 @@ impl Simulation {
             forgotten: self.forgotten() + self.tally.forgotten,
             runs: self.tally.runs,
             interrupted: self.tally.by_interruption,
+            redistributed: self.tally.redistributed,
             left_behind: self.tally.left_behind,
             twice,
             stored: stored.values().sum::<u64>() as usize,
@@ -187,7 +190,7 @@ impl Simulation {
     /// How often each page is stored whole, in all segments; whatever is damaged is complained of.
     fn stored(&self, complaints: &mut Vec<String>) -> BTreeMap<String, u64> {
         let mut stored = BTreeMap::new();
-        for bytes in self.disks.iter().flat_map(|disk| disk.segments()) {
+        for bytes in self.disks.iter().chain(&self.idle_disks).flat_map(|disk| disk.segments()) {
             let mut reader = SegmentReader::new(Cursor::new(bytes)).expect("memory is readable");
             loop {
                 let record = match reader.next_record() {

@@ -10,6 +10,7 @@
 mod interruption;
 mod judge;
 mod plan;
+mod redistribution;
 
 pub use judge::SimulationReport;
 
@@ -49,6 +50,8 @@ pub struct Simulation {
     outages: FakeOutages,
     web: FakeWeb,
     disks: Vec<FakeDisk>,
+    /// Of shards that are no more, the last one first.
+    idle_disks: Vec<FakeDisk>,
     run: Run,
     /// What is still to come between the crawl and its end.
     interruptions: VecDeque<Interruption>,
@@ -102,6 +105,7 @@ struct Tally {
     dns_queries: u64,
     lookups_aborted: u64,
     left_behind: u64,
+    redistributed: u64,
     by_interruption: [u64; Interruption::KINDS],
     /// Outages that the breaker saw: of name servers, of sites, of the route.
     by_cause: [u64; 3],
@@ -152,6 +156,7 @@ impl Simulation {
             outages,
             web,
             disks,
+            idle_disks: Vec::new(),
             run,
             interruptions,
             broken_off: Vec::new(),

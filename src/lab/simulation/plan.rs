@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub(super) partition: Partition,
     pub(super) lane_messages_max: usize,
     scope: Scope,
-    rng_seed: u64,
+    pub(super) rng_seed: u64,
 }
 
 impl Plan {

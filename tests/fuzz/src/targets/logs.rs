@@ -60,7 +60,7 @@ fn ends() -> EndEntries {
         tries: 2,
         is_duplicate: url % 2 == 0,
         seconds: 1_800_000_000 + url,
-        place: Some(RecordPlace { segment, offset: 1_000 * url }),
+        place: Some(RecordPlace { shard: 0, segment, offset: 1_000 * url }),
     };
     let host = HostNote { host: "a.test".into(), delay: Duration::from_secs(30), until_seconds: 1_800_000_000 };
     EndEntries {

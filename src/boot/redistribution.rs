@@ -1,0 +1,233 @@
+//! A crawl of N shards goes on with M: its logs are written anew.
+//!
+//! | path | what |
+//! |---|---|
+//! | `redistribution.open/` | the new logs and the new manifest, as far as they are written |
+//! | `redistribution/` | the same, whole: from now on they hold, and are being put into their places |
+//!
+//! Decides: the directory's change of name is the moment at which the crawl has M shards. Before it nothing but the end of
+//! segments that a run left open has changed; after it each start puts the rest into its place before anything is read.
+//! Segments stay where they are, also those of a shard that is no more. Damaged logs are kept beside the new ones.
+//! Limits: room for the new logs beside the old ones; shards' directories may lie on other file systems.
+//! Leaves to others: which URL goes where (`log::redistribution`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::crawl_dir::{DirError, make_shard, shard_dir};
+use super::manifest::{self, MANIFEST, Manifest};
+use crate::disk;
+use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
+use crate::route::Partition;
+
+/// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`; what people should know of it.
+pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| DirError::Io(path, error)
+    };
+    let (mut earlier, mut notes) = (Vec::new(), Vec::new());
+    for shard in 0..held.shards {
+        let dir = shard_dir(root, shard);
+        make_shard(&dir).map_err(io(&dir))?;
+        let (files, left_open) = disk::find_files(&dir).map_err(io(&dir))?;
+        for (name, cut_bytes) in left_open {
+            notes.push(format!("shard {shard}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
+        }
+        earlier.push(EarlierShard { journal: files.journal, segments: files.segments });
+    }
+    let open = root.join(OPEN);
+    let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
+    let to = Partition { key: new.partition_key(), shards: new.shards };
+    let found = log::redistribute(held.crawl_number(), &earlier, to, &mut files)
+        .map_err(|why| DirError::Redistribution(root.to_owned(), why))?;
+    let urls: u64 = found.iter().map(|found| found.next_url - found.urls_lost.min(found.next_url)).sum();
+    notes.push(format!("{urls} URLs of {} shards redistributed to {}", held.shards, new.shards));
+    for (shard, found) in (0..held.shards).zip(&found) {
+        let dir = shard_dir(root, shard);
+        for (log, _) in &found.damaged {
+            let kept = free_name(&dir, &format!("{}.damaged", log.to_string().replace('/', "-")));
+            notes.push(format!("{} is kept as {kept}", dir.join(log.to_string()).display()));
+            let copies = shard_dir(&open, shard);
+            fs::create_dir_all(&copies)
+                .and_then(|()| fs::copy(dir.join(log.to_string()), copies.join(&kept)))
+                .map_err(io(&copies))?;
+        }
+        notes.extend(found.notes().into_iter().map(|note| format!("shard {shard}: {note}")));
+    }
+    let is_whole = || {
+        files.sync()?;
+        manifest::write(&open, new)?;
+        fs::rename(&open, root.join(WHOLE))?;
+        sync_dir(root)
+    };
+    is_whole().map_err(io(&open))?;
+    settle(root).map_err(io(root))?;
+    Ok(notes)
+}
+
+/// Whether a redistribution in `root` has begun to hold and is not in its place.
+pub(super) fn is_unsettled(root: &Path) -> bool {
+    root.join(WHOLE).is_dir()
+}
+
+/// Puts into its place what an earlier process redistributed, or throws it away where that was not whole. To be called before
+/// anything of the crawl is read, by the process that holds it.
+pub(super) fn settle(root: &Path) -> io::Result<()> {
+    let (open, whole) = (root.join(OPEN), root.join(WHOLE));
+    if open.is_dir() {
+        fs::remove_dir_all(open)?;
+    }
+    if !whole.is_dir() {
+        return Ok(());
+    }
+    let read = manifest::read(&whole).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
+    // The manifest goes last: without it all is in its place.
+    if let Some(manifest) = read {
+        for dir in shard_dirs(root)? {
+            remove(&dir.join("journal"))?;
+            remove(&dir.join("spool"))?;
+        }
+        for from in shard_dirs(&whole)? {
+            let Some(name) = from.file_name() else { continue };
+            let dir = root.join(name);
+            fs::create_dir_all(&dir)?;
+            for file in fs::read_dir(&from)? {
+                let file = file?;
+                put(&file.path(), &dir.join(file.file_name()))?;
+            }
+            sync_dir(&dir)?;
+        }
+        let is_left = |dir: &PathBuf| shard_number(dir).is_some_and(|shard| shard >= manifest.shards);
+        for dir in shard_dirs(root)?.into_iter().filter(is_left) {
+            for log in [LogFile::Urls, LogFile::Ends] {
+                remove(&dir.join(log.to_string()))?;
+            }
+            // They stay if there is something in them.
+            let _ = fs::remove_dir(dir.join("segments")).and_then(|()| fs::remove_dir(&dir));
+        }
+        sync_dir(root)?;
+        fs::rename(whole.join(MANIFEST), root.join(MANIFEST))?;
+        sync_dir(root)?;
+    }
+    fs::remove_dir_all(whole)
+}
+
+/// The logs before and after.
+struct Files<'a> {
+    root: &'a Path,
+    open: &'a Path,
+    /// What is read now.
+    reading: Option<(u16, LogFile, File)>,
+    writing: BTreeMap<(u16, LogFile), File>,
+}
+
+impl Files<'_> {
+    /// The new logs are empty, and there.
+    fn new<'a>(root: &'a Path, open: &'a Path, shards: u16) -> io::Result<Files<'a>> {
+        let mut writing = BTreeMap::new();
+        for shard in 0..shards {
+            let dir = shard_dir(open, shard);
+            fs::create_dir_all(&dir)?;
+            for log in [LogFile::Urls, LogFile::Ends] {
+                writing.insert((shard, log), File::create(dir.join(log.to_string()))?);
+            }
+        }
+        Ok(Files { root, open, reading: None, writing })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.writing.values().try_for_each(File::sync_all)?;
+        for dir in shard_dirs(self.open)? {
+            for file in fs::read_dir(&dir)? {
+                File::open(file?.path())?.sync_all()?;
+            }
+            sync_dir(&dir)?;
+        }
+        sync_dir(self.open)
+    }
+
+    fn piece(&mut self, shard: u16, log: LogFile, position: u64) -> io::Result<Vec<u8>> {
+        if self.reading.as_ref().is_none_or(|(of, read, _)| (*of, *read) != (shard, log)) {
+            let path = shard_dir(self.root, shard).join(log.to_string());
+            self.reading = match File::open(path) {
+                Ok(file) => Some((shard, log, file)),
+                // Nothing was written yet; where something was, the other log tells of it.
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let mut piece = Vec::new();
+        if let Some((.., file)) = &mut self.reading {
+            file.seek(SeekFrom::Start(position))?;
+            file.take(PIECE_BYTES).read_to_end(&mut piece)?;
+        }
+        Ok(piece)
+    }
+}
+
+impl RedistributedFiles for Files<'_> {
+    fn read(&mut self, shard: u16, file: LogFile, position: u64) -> Result<Vec<u8>, String> {
+        self.piece(shard, file, position).map_err(|error| format!("shard-{shard:02}/{file}: {error}"))
+    }
+
+    fn append(&mut self, shard: u16, append: Append) -> Result<(), String> {
+        let Append { file, bytes, .. } = append;
+        let write = match self.writing.get_mut(&(shard, file)) {
+            Some(writing) => writing.write_all(&bytes),
+            None => Err(ErrorKind::NotFound.into()),
+        };
+        write.map_err(|error| format!("{OPEN}/shard-{shard:02}/{file}: {error}"))
+    }
+}
+
+/// Moves a file, also to another file system.
+fn put(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            let copy = to.with_extension("open");
+            fs::copy(from, &copy)?;
+            File::open(&copy)?.sync_all()?;
+            fs::rename(&copy, to)?;
+            fs::remove_file(from)
+        }
+        moved => moved,
+    }
+}
+
+/// Removes a file or a directory that may be missing.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// The directories of shards in `root`.
+fn shard_dirs(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths: io::Result<Vec<PathBuf>> = fs::read_dir(root)?.map(|entry| entry.map(|entry| entry.path())).collect();
+    Ok(paths?.into_iter().filter(|path| shard_number(path).is_some() && path.is_dir()).collect())
+}
+
+fn shard_number(path: &Path) -> Option<u16> {
+    path.file_name()?.to_str()?.strip_prefix("shard-")?.parse().ok()
+}
+
+/// `name`, or with a number behind it, so that nothing in `dir` has it.
+fn free_name(dir: &Path, name: &str) -> String {
+    let names = std::iter::once(name.to_owned()).chain((1..).map(|number| format!("{name}-{number}")));
+    names.into_iter().find(|name| !dir.join(name).exists()).unwrap_or_default()
+}
+
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// The directory of what is being written.
+const OPEN: &str = "redistribution.open";
+/// The directory of what holds.
+const WHOLE: &str = "redistribution";
+const PIECE_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Between two simulated runs the operator wants another number of shards.
+
+use std::collections::BTreeMap;
+
+use super::Simulation;
+use crate::lab::fake_disk::FakeDisk;
+use crate::log::{Append, EarlierShard, LogFile, RedistributedFiles, redistribute};
+
+impl Simulation {
+    /// The crawl goes on with some other number of shards.
+    pub(super) fn redistribute(&mut self) {
+        let shards = 1 + self.rng.below(8) as u16;
+        let earlier = |disk: &mut FakeDisk| {
+            let found = disk.begin_run();
+            EarlierShard { journal: found.journal, segments: found.segments }
+        };
+        let earlier: Vec<EarlierShard> = self.disks.iter_mut().map(earlier).collect();
+        self.plan.partition.shards = shards;
+        let mut files = Files { earlier: &self.disks, new: vec![BTreeMap::new(); usize::from(shards)] };
+        let redistributed = redistribute(self.plan.rng_seed, &earlier, self.plan.partition, &mut files);
+        let new = files.new;
+        if let Err(why) = redistributed {
+            self.complaints.push(why);
+        }
+        self.tally.redistributed += 1;
+        self.disks.iter_mut().for_each(|disk| disk.replace_logs(BTreeMap::new()));
+        while self.disks.len() > new.len() {
+            self.idle_disks.extend(self.disks.pop());
+        }
+        self.disks.resize_with(new.len(), || self.idle_disks.pop().unwrap_or_default());
+        self.disks.iter_mut().zip(new).for_each(|(disk, logs)| disk.replace_logs(logs));
+    }
+}
+
+struct Files<'a> {
+    earlier: &'a [FakeDisk],
+    new: Vec<BTreeMap<LogFile, Vec<u8>>>,
+}
+
+impl RedistributedFiles for Files<'_> {
+    fn read(&mut self, shard: u16, file: LogFile, position: u64) -> Result<Vec<u8>, String> {
+        Ok(self.earlier[usize::from(shard)].log_piece(file, position))
+    }
+
+    fn append(&mut self, shard: u16, append: Append) -> Result<(), String> {
+        let log = self.new[usize::from(shard)].entry(append.file).or_default();
+        assert_eq!(append.position, log.len() as u64, "a log is written from end to end");
+        log.extend(append.bytes);
+        Ok(())
+    }
+}
