@@ -19,5 +19,6 @@ pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config};
 pub use limits::{cpu_time, forget_rss_bytes_max, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
 pub use manifest::{Manifest, read as read_manifest};
+pub use redistribution::is_unsettled;
 pub use seeds::{SeedError, read_seeds};
 pub use start::{BootError, Crawl, Order};

@@ -24,6 +24,13 @@ use crate::route::Partition;
 
 /// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`; what people should know of it.
 pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
+    let notes = write(root, held, new)?;
+    settle(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
+    Ok(notes)
+}
+
+/// Writes the new logs; at its end they hold.
+fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| DirError::Io(path, error)
@@ -64,12 +71,11 @@ pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<St
         sync_dir(root)
     };
     is_whole().map_err(io(&open))?;
-    settle(root).map_err(io(root))?;
     Ok(notes)
 }
 
 /// Whether a redistribution in `root` has begun to hold and is not in its place.
-pub(super) fn is_unsettled(root: &Path) -> bool {
+pub fn is_unsettled(root: &Path) -> bool {
     root.join(WHOLE).is_dir()
 }
 

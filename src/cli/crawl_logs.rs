@@ -31,6 +31,9 @@ impl CrawlLogs {
         let named = |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", root.display()));
         let manifest = boot::read_manifest(root).map_err(io::Error::other)?;
         let manifest = manifest.ok_or_else(|| named(&"no crawl (no crawl.json)"))?;
+        if boot::is_unsettled(root) {
+            return Err(named(&"being redistributed to another number of shards; `ringcrawl crawl --dir` finishes it"));
+        }
         let is_running = boot::is_held(root).map_err(|error| named(&error))?;
         Ok(CrawlLogs { root: root.to_owned(), manifest, is_running })
     }

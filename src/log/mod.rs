@@ -318,7 +318,11 @@ mod tests {
                 log.accept(0, &text);
                 log.send(1, 1 + number, &urls);
             }
-            let place = Some(RecordPlace { shard: 1, segment: u32::MAX * (number % 2) as u32, offset: u64::MAX * (number % 2) });
+            let place = Some(RecordPlace {
+                shard: 1,
+                segment: u32::MAX * (number % 2) as u32,
+                offset: u64::MAX * (number % 2),
+            });
             let end =
                 End { url: number % 7, kind: EndKind::Fetched(999), tries: 255, is_duplicate: true, seconds: 0, place };
             log.end(end);

@@ -50,20 +50,30 @@ pub fn redistribute(
         let replay = || Replay::of_journal(owner(shard), shards, journal);
         // Twice, because what acknowledges a batch comes behind it.
         let mut acknowledged = vec![0; earlier.len()];
-        read_all(replay(), files, &mut |step, _| {
-            if let ReplayStep::Acknowledged { to, number } = step
-                && let Some(last) = acknowledged.get_mut(usize::from(to))
-            {
-                *last = number.max(*last);
-            }
-        }, &mut new)?;
-        journals.push(read_all(replay(), files, &mut |step, new| {
-            if let ReplayStep::Batch { to, number, urls } = step
-                && acknowledged.get(usize::from(to)).is_none_or(|last| number > *last)
-            {
-                new.set_aside(&urls);
-            }
-        }, &mut new)?);
+        read_all(
+            replay(),
+            files,
+            &mut |step, _| {
+                if let ReplayStep::Acknowledged { to, number } = step
+                    && let Some(last) = acknowledged.get_mut(usize::from(to))
+                {
+                    *last = number.max(*last);
+                }
+            },
+            &mut new,
+        )?;
+        journals.push(read_all(
+            replay(),
+            files,
+            &mut |step, new| {
+                if let ReplayStep::Batch { to, number, urls } = step
+                    && acknowledged.get(usize::from(to)).is_none_or(|last| number > *last)
+                {
+                    new.set_aside(&urls);
+                }
+            },
+            &mut new,
+        )?);
     }
     let mut found = Vec::new();
     for ((shard, earlier), journal) in (0..).zip(earlier).zip(journals) {
@@ -172,3 +182,6 @@ impl NewLogs {
 /// What is kept of a URL while its shard is read.
 const END_BYTES: usize = 64;
 const _: () = assert!(size_of::<Option<End>>() <= END_BYTES);
+
+#[cfg(test)]
+mod tests;

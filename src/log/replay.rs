@@ -419,6 +419,7 @@ mod tests {
                     urls.insert(number, is_over);
                 }
                 ReplayStep::Batch { to: 2, number, urls } if urls.len() == 1 => batches.push(number),
+                ReplayStep::End(end) => assert!(!urls.contains_key(&end.url), "ends come first"),
                 step => panic!("{step:?}"),
             })?;
         }

@@ -178,7 +178,8 @@ impl Shard {
         match stored {
             None => {}
             Some(Ok(placed)) => {
-                record.place = Some(RecordPlace { shard: self.index, segment: self.segments.number(), offset: placed.offset });
+                record.place =
+                    Some(RecordPlace { shard: self.index, segment: self.segments.number(), offset: placed.offset });
                 self.commits.note(now);
                 self.stats.bytes_stored += placed.capture_bytes;
                 self.stats.records += RECORDS_PER_CAPTURE;

@@ -66,7 +66,6 @@ fn directories_of_others() {
 fn crawls_begun_with_other_settings() {
     let folder = TempFolder::new("differs");
     begun(&folder, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
-    refused(&folder, &["--shards", "3"], &["a crawl with crawl.shards 2, and 3 was asked for"]);
     refused(&folder, &["--set", "partition.key=host"], &["partition.key site, and host was asked for"]);
     refused(&folder, &["--set", "crawl.rng_seed=6"], &["crawl.rng_seed 5, and 6 was asked for"]);
     refused(&folder, &["--new"], &["holds a crawl already, and a new one was asked for"]);
@@ -75,6 +74,17 @@ fn crawls_begun_with_other_settings() {
     run(&["crawl", "--new", "--dir", &dir]).expect(2).says(&[&dir, "holds a crawl already"]);
     run(&["crawl", SEED, "--dir", &dir]).expect(0);
     run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(0);
+    let moved = ["1 URLs of 2 shards redistributed to 3", "crawl.shards = 3 from now on, was 2"];
+    run(&["crawl", "--dir", &dir, "--shards", "3"]).expect(0).says(&moved);
+    // A directory that is gone is not made anew in silence: a disk may not be mounted.
+    let gone = folder.at("crawl/shard-01");
+    std::fs::remove_dir_all(&gone).expect("a folder");
+    refused(&folder, &[], &["shard-01 is missing, and with it what that shard knew", "make an empty directory"]);
+    run(&["urls", &dir]).expect(1).says(&["shard-01: the directory is missing"]);
+    std::fs::create_dir(&gone).expect("a folder");
+    run(&["crawl", "--dir", &dir])
+        .expect(0)
+        .says(&["shard-01 is empty: the crawl goes on without what that shard knew"]);
 }
 
 #[test]

@@ -69,11 +69,10 @@ fn settings_are_kept_and_go_on() {
     ]);
     assert!(!ended.err.contains("going on with the settings"), "{}", ended.err);
     // What may not change is named with both values, wherever it is said.
-    for (key, lines) in [("crawl.shards", "crawl.shards = 2"), ("agent.name", "agent.name = \"bot\"")] {
+    for (key, lines) in [("crawl.rng_seed", "crawl.rng_seed = 2"), ("agent.name", "agent.name = \"bot\"")] {
         let fixed = folder.file("fixed.toml", &format!("{}{lines}\n", QUICK.replace("crawl.shards = 1\n", "")));
         refused(&folder, &["-c", &fixed], &[&format!("holds a crawl with {key}"), "this is fixed for a crawl"]);
     }
-    refused(&folder, &["--shards", "3"], &["crawl.shards 1, and 3 was asked for", "leave it at 1"]);
     refused(&folder, &["--set", "fetch.deadline=1s"], &["fetch.deadline"]);
 }
 

@@ -119,3 +119,62 @@ fn killed_again_and_again_a_crawl_loses_nothing_and_its_logs_do_not_grow() {
     assert!(growth <= 1.2, "{growth}");
     verdict.expect_whole();
 }
+
+/// Each run is told another number of shards and is killed, some while they write the logs anew.
+#[test]
+fn redistributed_and_killed_a_crawl_loses_nothing() {
+    let kills = std::env::var("RINGCRAWL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(16);
+    let pages = 200 * kills;
+    let folder = TempFolder::new("redistributed");
+    let (web, seed) = web(ModelConfig { sites: 60, pages: pages as u64, addresses: 32, ..ModelConfig::default() });
+    let config = web::config(&folder, &web, "journal.sync_interval = \"50ms\"");
+    let dir = folder.at("crawl");
+    let mut rng = Rng::new(1);
+    let mut known: HashMap<String, UnixTime> = HashMap::new();
+    let is_open = |dir: &str| Path::new(dir).join("redistribution.open").exists();
+    let is_whole = |dir: &str| Path::new(dir).join("redistribution").exists();
+    let (mut broken_off, mut redistributions) = (0, 0);
+    for round in 0..kills {
+        let shards = (1 + rng.below(SHARDS as u64)).to_string();
+        let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--shards", &shards];
+        let mut crawl = start(&[&arguments[..], &["--set", "politeness.host_delay=10ms"]].concat());
+        let until = ends_bytes(&dir) + 1 + rng.below(5 * pages as u64 / kills as u64);
+        if round % 2 == 0 {
+            crawl.wait_until("some ends", || ends_bytes(&dir) >= until);
+        } else {
+            // Some hundred files are synced between the first name and the last: enough to be hit, now before and now after the
+            // new logs hold. Nothing happens where the number is the same.
+            let began = std::time::Instant::now();
+            while !is_open(&dir) && began.elapsed() < std::time::Duration::from_millis(1_000) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_micros(rng.below(4_000)));
+        }
+        crawl.signal("KILL");
+        redistributions += usize::from(crawl.end().expect(128 + 9).err.contains("redistributed to"));
+        let killed = now();
+        // What is half in its place is read by the next run, not here.
+        broken_off += usize::from(is_open(&dir) || is_whole(&dir));
+        if is_whole(&dir) {
+            run(&["urls", &dir]).expect(2).says(&["being redistributed", "ringcrawl crawl"]);
+        } else {
+            for url in over(&dir) {
+                known.entry(url).or_insert(killed);
+            }
+        }
+    }
+    let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--shards", "3", "--json", "-"];
+    assert_eq!(run(&arguments).expect(0).json()["ended"], "finished");
+    assert_eq!(open_files(&dir), [""; 0]);
+    run(&["store", "verify", &dir]).expect(0);
+    for (url, times) in times(&dir) {
+        if let Some(killed) = known.get(&url) {
+            let later: Vec<_> = times.iter().filter(|time| *time > killed).collect();
+            assert!(later.is_empty(), "{url} was over at {killed:?} and was fetched at {later:?}");
+        }
+    }
+    let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    println!("killed {kills} times, {redistributions} times after and {broken_off} times in a redistribution");
+    assert!(redistributions + broken_off > 2);
+    Verdict::of(&stored(&dir), &truth).expect_whole();
+}

@@ -53,9 +53,9 @@ fn begun_once_then_resumed_and_locked() {
     assert_eq!(again.manifest(), &manifest());
     drop(again);
     assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [a, b]);
-    let wanted = Wanted { shards: Some(3), ..Wanted::default() };
+    let wanted = Wanted { rng_seed: Some(8), ..Wanted::default() };
     let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
-    assert!(differs.contains("crawl.shards 2") && differs.contains('3'), "{differs}");
+    assert!(differs.contains("crawl.rng_seed 7") && differs.contains('8'), "{differs}");
     let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
     assert!(matches!(new, DirError::NotNew(_)), "{new}");
 }
