@@ -140,13 +140,11 @@ impl Addresses {
         self.until > at
     }
 
-    /// No connection came about to `addr` when the host was last in memory: others first, where there are any.
+    /// No connection came about to `addr` when the host was last in memory: others first, where there are any. It is not
+    /// dead by that: where the others are, it is their turn that it gets, or a try would be over with one address.
     pub fn avoid(&mut self, addr: IpAddr) {
-        if let Some(place) = self.place_of(addr).filter(|_| self.list.len() > 1) {
-            self.dead |= 1 << place;
-            if place == self.used {
-                self.failed();
-            }
+        if self.place_of(addr) == Some(self.used) {
+            self.failed();
         }
     }
 
@@ -268,6 +266,21 @@ mod tests {
         raced.answered(addrs("192.0.2.2")[0]);
         raced.failed();
         assert_eq!((raced.current(at(0)), raced.others()), (Some(addrs("192.0.2.3")[0]), addrs("192.0.2.2")));
+    }
+
+    /// Of two addresses one is dead and the other one failed when the host was last in memory: both get their turn.
+    #[test]
+    fn an_address_to_avoid_comes_last_and_has_its_turn() {
+        let both = "192.0.2.1 2001:db8::1";
+        let mut known = answer(both, None).of_both(true);
+        known.avoid(addrs("192.0.2.1")[0]);
+        assert_eq!(known.current(at(0)), Some(addrs("2001:db8::1")[0]));
+        assert_eq!(known.unconnected(), NextAddress::Another, "the try is not over");
+        assert_eq!(known.current(at(0)), Some(addrs("192.0.2.1")[0]));
+        assert_eq!(known.unconnected(), NextAddress::None);
+        let mut known = answer(both, None).of_both(true);
+        known.avoid(addrs("2001:db8::1")[0]);
+        assert_eq!(known.current(at(0)), Some(addrs("192.0.2.1")[0]));
     }
 
     #[test]
