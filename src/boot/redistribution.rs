@@ -40,9 +40,7 @@ fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, Di
         let dir = shard_dir(root, shard);
         make_shard(&dir).map_err(io(&dir))?;
         let (files, left_open) = disk::find_files(&dir).map_err(io(&dir))?;
-        for (name, cut_bytes) in left_open {
-            notes.push(format!("shard {shard}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
-        }
+        notes.extend(left_open.iter().map(|segment| format!("shard {shard}: {segment}")));
         earlier.push(EarlierShard { journal: files.journal, segments: files.segments });
     }
     let open = root.join(OPEN);

@@ -173,6 +173,7 @@ impl Crawl {
                 crawl: manifest.crawl_number(),
                 epoch,
                 begins: ring::now(),
+                is_new: dir.is_new(),
                 retry_failed,
             };
             tasks.push(pump::Task {

@@ -1,6 +1,7 @@
 //! What a shard's directory holds when a run begins.
 //!
-//! Decides: a segment that was being written is cut back to its last whole record, indexed and closed; an index half written is
+//! Decides: a segment that was being written is cut back to its last whole record, indexed and closed; one that does not begin
+//! as a segment is kept as it is under another name, and what should be in it is missing from now on. An index half written is
 //! made again with its segment. To be called before the shard's thread has a ring.
 
 use std::fs;
@@ -10,12 +11,27 @@ use std::path::Path;
 use crate::shard::FilesFound;
 use crate::store::segments::{INDEX_SUFFIX, OPEN, SEGMENT_SUFFIX, segment_number};
 
-/// Segments that were open and are closed now, by their names, with the bytes cut off each.
-pub type LeftOpen = Vec<(String, u64)>;
+/// A segment that was open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeftOpen {
+    /// It is closed now, and so many bytes were cut off.
+    Closed(String, u64),
+    /// It does not begin as a segment, and has another name.
+    PutAside(String),
+}
+
+impl std::fmt::Display for LeftOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LeftOpen::Closed(name, bytes) => write!(f, "closed {name}, which a run left open ({bytes} bytes cut)"),
+            LeftOpen::PutAside(name) => write!(f, "{name} is damaged at its beginning, and kept as {name}{DAMAGED}"),
+        }
+    }
+}
 
 /// Finds a shard's files, and closes segments that an earlier run left open.
-pub fn find_files(dir: &Path) -> io::Result<(FilesFound, LeftOpen)> {
-    let (mut found, mut left) = (FilesFound::default(), LeftOpen::new());
+pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
+    let (mut found, mut left) = (FilesFound::default(), Vec::new());
     for entry in fs::read_dir(dir.join("segments"))? {
         let path = entry?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
@@ -29,9 +45,11 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, LeftOpen)> {
         } else if let Some(closed_name) = name.strip_suffix(OPEN)
             && closed_name.ends_with(SEGMENT_SUFFIX)
         {
-            let (bytes, cut_bytes) = close_segment(&path, closed_name)?;
+            let (bytes, how) = close_segment(&path, closed_name)?;
             found.segments.extend(number.map(|number| (number, bytes)));
-            left.push((closed_name.to_owned(), cut_bytes));
+            left.push(how);
+        } else if name.ends_with(&format!("{SEGMENT_SUFFIX}{DAMAGED}")) {
+            found.segments.extend(number.map(|number| (number, 0)));
         } else if let Some(number) = number
             && name.ends_with(SEGMENT_SUFFIX)
         {
@@ -39,27 +57,67 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, LeftOpen)> {
         }
     }
     for entry in fs::read_dir(dir.join("journal"))? {
-        found.journal.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        found.journal.extend(entry?.file_name().to_str().and_then(journal_number));
     }
     found.journal.sort_unstable();
     Ok((found, left))
 }
 
-/// The bytes that stay of a segment, and those that were cut.
-fn close_segment(path: &Path, name: &str) -> io::Result<(u64, u64)> {
+/// The number of a file of the journal, whose name is that and nothing else.
+fn journal_number(name: &str) -> Option<u32> {
+    name.parse::<u32>().ok().filter(|number| *number < u32::MAX && number.to_string() == name)
+}
+
+/// The bytes that stay of a segment, and what was done with it.
+fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     let file = fs::File::options().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
     let recovery = crate::store::recover::recover(io::BufReader::new(&file), name)?;
     let cut_bytes = length - recovery.valid_bytes;
+    if recovery.records == 0 && recovery.damaged > 0 && length > 0 {
+        fs::rename(path, path.with_file_name(format!("{name}{DAMAGED}")))?;
+        return Ok((0, LeftOpen::PutAside(name.to_owned())));
+    }
     file.set_len(recovery.valid_bytes)?;
     file.sync_all()?;
     let index = path.with_file_name(name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX));
     if recovery.records == 0 {
         fs::remove_file(path)?;
-        return Ok((0, cut_bytes));
+        return Ok((0, LeftOpen::Closed(name.to_owned(), cut_bytes)));
     }
     fs::write(&index, recovery.index)?;
     fs::File::open(&index)?.sync_all()?;
     fs::rename(path, path.with_file_name(name))?;
-    Ok((recovery.valid_bytes, cut_bytes))
+    Ok((recovery.valid_bytes, LeftOpen::Closed(name.to_owned(), cut_bytes)))
+}
+
+/// What is added to the name of a segment that does not begin as one.
+const DAMAGED: &str = ".damaged";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::TempFolder;
+
+    #[test]
+    fn a_damaged_beginning_costs_no_byte_and_is_remembered() {
+        let folder = TempFolder::new("files-found");
+        let dir = folder.path();
+        for name in ["segments", "journal"] {
+            fs::create_dir(dir.join(name)).unwrap();
+        }
+        for name in ["3", "10", "007", "4294967295", "5.damaged", "notes"] {
+            fs::write(dir.join("journal").join(name), "").unwrap();
+        }
+        let open = dir.join("segments/rc-1-00-00004.warc.zst.open");
+        fs::write(&open, "no segment begins like this").unwrap();
+        let (found, left) = find_files(dir).unwrap();
+        assert_eq!(left, [LeftOpen::PutAside("rc-1-00-00004.warc.zst".to_owned())]);
+        let kept = dir.join("segments/rc-1-00-00004.warc.zst.damaged");
+        assert!(!open.exists() && fs::read(kept).unwrap() == b"no segment begins like this");
+        assert_eq!((found.next_segment, found.segments.get(&4)), (5, Some(&0)), "its records are missing");
+        assert_eq!(found.journal, [3, 10]);
+        let (again, left) = find_files(dir).unwrap();
+        assert_eq!((again, left.len()), (found, 0), "now and later");
+    }
 }

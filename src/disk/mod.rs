@@ -132,7 +132,7 @@ struct Files {
     unsynced: Unsynced,
 }
 
-/// What was written since the last sync.
+/// What was written since the last sync, or read of an earlier run.
 #[derive(Default)]
 struct Unsynced {
     files: HashMap<PathBuf, File>,
@@ -180,11 +180,17 @@ impl Files {
             }
             DiskOp::ReadLog { file, position } => {
                 let path = self.log_path(file);
-                let bytes = match ring::File::open(&path).await {
-                    Ok(log) => log.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                let log = match ring::File::open(&path).await {
+                    Ok(log) => log,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        return Ok(DiskEnd::LogRead { bytes: Vec::new() });
+                    }
                     Err(error) => return Err((path, error)),
                 };
+                let bytes = log.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?;
+                // A run that was killed may have written it and not synced it, and what happens now relies on it.
+                self.unsynced.folders.extend(path.parent().map(Path::to_owned));
+                self.unsynced.files.insert(path, log);
                 Ok(DiskEnd::LogRead { bytes })
             }
             DiskOp::CutLog { file, bytes } => {
@@ -199,6 +205,13 @@ impl Files {
                 self.logs.remove(&file);
                 self.unsynced.files.remove(&path);
                 ring::remove(&path).await.map_err(at(&path))?;
+                done(None)
+            }
+            DiskOp::PutLogAside(file) => {
+                let path = self.log_path(file);
+                self.logs.remove(&file);
+                self.unsynced.files.remove(&path);
+                ring::rename(&path, &path.with_extension("damaged")).await.map_err(at(&path))?;
                 done(None)
             }
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => {

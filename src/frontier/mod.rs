@@ -243,11 +243,6 @@ impl Frontier {
         self.hosts.rests().rest_all(now + politeness.host_delay.max(politeness.ip_delay));
     }
 
-    /// Nothing came of an earlier run.
-    pub fn rest_nobody(&mut self) {
-        self.hosts.rests().rest_all(Instant::ZERO);
-    }
-
     /// An earlier run has noted that a host is to be left alone.
     pub fn rest(&mut self, now: Instant, rest: &Rest) {
         let politeness = &self.settings.politeness;

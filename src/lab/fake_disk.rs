@@ -21,6 +21,8 @@ use crate::store::segments::segment_number;
 pub struct FakeDisk {
     queue: VecDeque<DiskOp>,
     logs: BTreeMap<LogFile, FakeFile>,
+    /// Logs that this run has read or written since the last sync: a sync is for them alone.
+    unsynced: BTreeSet<LogFile>,
     open: Option<(String, FakeFile)>,
     /// Segments that are being closed, beside the queue, with the bytes of their indexes.
     closing: Vec<(String, FakeFile, u64)>,
@@ -169,18 +171,28 @@ impl FakeDisk {
             }
             DiskOp::Append(Append { file, position, bytes }) => {
                 self.logs.entry(file).or_default().write(position, &bytes);
+                self.unsynced.insert(file);
             }
             DiskOp::ReadLog { file, position } => {
+                self.unsynced.insert(file);
                 return Some(DiskEnd::LogRead { bytes: self.log_piece(file, position) });
             }
-            DiskOp::CutLog { file, bytes } => self.logs.entry(file).or_default().truncate(bytes as usize),
+            DiskOp::CutLog { file, bytes } => {
+                self.logs.entry(file).or_default().truncate(bytes as usize);
+                self.unsynced.insert(file);
+            }
             DiskOp::DeleteLog(file) => {
                 assert!(self.logs.remove(&file).is_some(), "{file} is deleted and is not there");
             }
+            DiskOp::PutLogAside(file) => {
+                assert!(self.logs.remove(&file).is_some(), "{file} is put aside and is not there");
+            }
             DiskOp::Sync { to_device } => {
                 assert!(self.syncing.is_none(), "two syncs at once");
+                let unsynced = std::mem::take(&mut self.unsynced).into_iter();
+                let unsynced = unsynced.filter_map(|file| Some((file, self.logs.get(&file)?.bytes.len())));
                 self.syncing = Some(Syncing {
-                    logs: self.logs.iter().map(|(file, log)| (*file, log.bytes.len())).collect(),
+                    logs: unsynced.collect(),
                     segment: self.open.as_ref().map(|(name, file)| (name.clone(), file.bytes.len())),
                     to_device,
                     closing: self.closing.iter().map(|(name, ..)| name.clone()).collect(),
@@ -248,6 +260,7 @@ impl FakeDisk {
         // What a run does not wait for that ends while it reads an earlier one.
         self.queue.clear();
         self.syncing = None;
+        self.unsynced.clear();
         self.spool.clear();
         let closing = self.closing.drain(..).map(|(name, file, _)| (name, file));
         self.left_open.extend(closing.chain(self.open.take()));

@@ -7,9 +7,9 @@
 //! | 1 | 0 |
 //! | 2 | the shard |
 //! | 8 | the crawl |
-//! | 8 | number of the first entry |
+//! | 8 | number of the first entry; in a journal of the first URL, as sent |
 //! | 8 | entries of the other log of URLs when the block was made: ends for a block of URLs, else URLs |
-//! | 4 | entries |
+//! | 4 | entries; in a journal URLs |
 //! | 4 | length `n` of the payload as stored |
 //! | 8 | xxh3-64 of the 40 bytes before and of the stored payload |
 //! | n | payload: one zstd frame with its content size |
@@ -17,7 +17,8 @@
 //! Numbers are little endian. Why numbers in the head: what a damaged block held can be counted from its neighbours, also
 //! where it was the last one. Why shard and crawl: a file that lies in the wrong directory is refused, not read.
 //! Invariants: a block counts whole or not at all.
-//! Limits: a payload is at most [`PAYLOAD_BYTES_MAX`], stored and decoded; what is longer would be taken for a damaged one, so
+//! Limits: numbers are at most [`NUMBER_MAX`], so that no sum of them is too large, and neither is a bit for each URL;
+//! a payload is at most [`PAYLOAD_BYTES_MAX`], stored and decoded; what is longer would be taken for a damaged one, so
 //! blocks are closed long before.
 
 use xxhash_rust::xxh3::Xxh3;
@@ -51,7 +52,7 @@ pub struct BlockHead {
     pub kind: LogKind,
     /// Whose it is.
     pub owner: Owner,
-    /// Number of its first entry; entries are numbered from 0 in each log.
+    /// Number of its first entry; entries are numbered from 0 in each log. A journal numbers URLs.
     pub first: u64,
     /// Entries with a number.
     pub count: u32,
@@ -122,7 +123,7 @@ pub fn read(bytes: &[u8]) -> Read {
         _ => return Read::Damaged,
     };
     let length = length as usize;
-    if &magic != MAGIC || length > PAYLOAD_BYTES_MAX {
+    if &magic != MAGIC || length > PAYLOAD_BYTES_MAX || first > NUMBER_MAX || mark > NUMBER_MAX {
         return Read::Damaged;
     }
     let Some(stored) = bytes.get(HEAD_BYTES..HEAD_BYTES + length) else { return Read::Torn };
@@ -166,6 +167,8 @@ pub const HEAD_BYTES: usize = SUMMED_BYTES + 8;
 const SUMMED_BYTES: usize = 40;
 /// Longest payload that is read, decoded or as stored.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// No shard has as many URLs.
+const NUMBER_MAX: u64 = 1 << 34;
 const ZSTD_LEVEL: i32 = 1;
 
 #[cfg(test)]
@@ -175,7 +178,7 @@ mod tests {
     const HEAD: BlockHead = BlockHead {
         kind: LogKind::Ends,
         owner: Owner { crawl: u64::MAX - 7, shard: 3 },
-        first: 1 << 40,
+        first: 1 << 34,
         count: 17,
         mark: 99,
     };
@@ -204,6 +207,13 @@ mod tests {
             let is_length = (36..40).contains(&(bit / 8));
             let read = read(&flipped);
             assert!(read == Read::Damaged || is_length && read == Read::Torn, "bit {bit}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_shard_has_are_damage() {
+        for head in [BlockHead { first: u64::MAX, ..HEAD }, BlockHead { mark: NUMBER_MAX + 1, ..HEAD }] {
+            assert_eq!(read(&Packer::default().block(&head, b"payload")), Read::Damaged);
         }
     }
 

@@ -4,7 +4,8 @@
 //! way and no more, however often a crawl is broken off: what an earlier run left is sent again and not written again.
 //! The payload of a block is a row of entries, with numbers as in [`super::number`]: shard, 0, number of the batch, length,
 //! URLs as [`UrlBatch`]; or shard, 1, number up to which all are acknowledged.
-//! Invariants: the numbers of a shard's batches grow from entry to entry.
+//! A file in which something is damaged is kept under another name.
+//! Invariants: the numbers of a shard's batches grow from entry to entry; URLs are numbered as they are sent.
 //! Limits: `journal.bytes_max` is the shard's to keep: nothing is fetched while [`Journal::bytes`] is above it.
 
 use std::collections::VecDeque;
@@ -34,8 +35,8 @@ pub struct Journal {
 pub struct Payload {
     /// Their bytes.
     pub bytes: Vec<u8>,
-    /// How many they are.
-    pub entries: u32,
+    /// URLs in them.
+    pub urls: u32,
     /// The last batch among them to each shard.
     last: Vec<(u16, u64)>,
 }
@@ -44,6 +45,7 @@ pub struct Payload {
 struct File {
     number: u32,
     bytes: u64,
+    is_damaged: bool,
     /// By shard: the last batch in it.
     last: Vec<u64>,
 }
@@ -77,10 +79,10 @@ impl Journal {
     }
 
     /// A file that an earlier run left, with the last batch in it to each shard.
-    pub fn found(&mut self, number: u32, bytes: u64, last: Vec<u64>) {
-        self.next_file = self.next_file.max(number + 1);
-        self.first_file = self.first_file.max(number + 1);
-        self.files.push_back(File { number, bytes, last });
+    pub fn found(&mut self, number: u32, bytes: u64, is_damaged: bool, last: Vec<u64>) {
+        self.next_file = self.next_file.max(number.saturating_add(1));
+        self.first_file = self.first_file.max(number.saturating_add(1));
+        self.files.push_back(File { number, bytes, is_damaged, last });
     }
 
     /// Adds a batch, unless it is acknowledged already.
@@ -92,7 +94,7 @@ impl Journal {
             number::put(&mut self.open.bytes, field);
         }
         self.open.bytes.extend_from_slice(urls.as_bytes());
-        self.open.entries += 1;
+        self.open.urls += urls.len() as u32;
         self.open.last.push((to, number));
         if self.open.bytes.len() >= BLOCK_BYTES {
             self.full.push_back(std::mem::take(&mut self.open));
@@ -117,7 +119,7 @@ impl Journal {
 
     /// Whether no entry waits for a block.
     pub fn is_empty(&self) -> bool {
-        self.full.is_empty() && self.open.entries == 0
+        self.full.is_empty() && self.open.bytes.is_empty()
     }
 
     /// Takes what the next block holds, when it is large, or anything with `all`. Acknowledgements go along with batches: alone they
@@ -126,7 +128,7 @@ impl Journal {
         if let Some(full) = self.full.pop_front() {
             return Some(full);
         }
-        if !all || self.open.entries == 0 {
+        if !all || self.open.bytes.is_empty() {
             return None;
         }
         let mut payload = std::mem::take(&mut self.open);
@@ -134,7 +136,6 @@ impl Journal {
             for field in [u64::from(to), 1, self.acknowledged[usize::from(to)]] {
                 number::put(&mut payload.bytes, field);
             }
-            payload.entries += 1;
         }
         Some(payload)
     }
@@ -142,7 +143,8 @@ impl Journal {
     /// A block of so many bytes with `payload` is to be written: to which file, and where.
     pub fn place(&mut self, payload: &Payload, block_bytes: u64) -> (u32, u64) {
         if self.files.back().is_none_or(|file| file.bytes >= FILE_BYTES || file.number < self.first_file) {
-            self.files.push_back(File { number: self.next_file, bytes: 0, last: vec![0; self.acknowledged.len()] });
+            let last = vec![0; self.acknowledged.len()];
+            self.files.push_back(File { number: self.next_file, bytes: 0, is_damaged: false, last });
             self.next_file += 1;
         }
         let Some(file) = self.files.back_mut() else { unreachable!("one was just added") };
@@ -154,31 +156,37 @@ impl Journal {
         (file.number, position)
     }
 
-    /// The number of a file of which everything is acknowledged; it is no longer counted, and is to be deleted. The newest stays
-    /// while it is short: a new file for each commit would cost more than it is worth.
-    pub fn take_done(&mut self) -> Option<u32> {
+    /// The number of a file of which everything is acknowledged, and whether it is damaged: then it is to be kept under another
+    /// name, otherwise to be deleted. The newest stays while it is short: a new file for each commit would cost more than it is
+    /// worth.
+    pub fn take_done(&mut self) -> Option<(u32, bool)> {
         let newest = self.files.back()?.number;
         let is_done = |file: &File| {
             (file.number != newest || file.number < self.first_file || file.bytes >= SHORT_FILE_BYTES)
-                && file.last.iter().zip(&self.acknowledged).all(|(last, acknowledged)| last <= acknowledged)
+                && self.is_acknowledged_whole(file)
         };
         let at = self.files.iter().position(is_done)?;
-        self.files.remove(at).map(|file| file.number)
+        self.files.remove(at).map(|file| (file.number, file.is_damaged))
     }
 
-    /// Bytes in files.
+    /// Bytes in files with something that is on its way.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().filter(|file| !self.is_acknowledged_whole(file)).map(|file| file.bytes).sum()
+    }
+
+    fn is_acknowledged_whole(&self, file: &File) -> bool {
+        file.last.iter().zip(&self.acknowledged).all(|(last, acknowledged)| last <= acknowledged)
     }
 }
 
-/// The entries of a payload; `None` when it is none. Shards are below `shards`.
+/// The entries of a payload; `None` when it is none. Shards are below `shards`, and batches have numbers.
 pub fn entries(mut payload: &[u8], shards: u16) -> Option<Vec<JournalEntry>> {
     let bytes = &mut payload;
     let mut entries = Vec::new();
     while !bytes.is_empty() {
         let to = u16::try_from(number::take(bytes)?).ok().filter(|to| *to < shards)?;
         entries.push(match (number::take(bytes)?, number::take(bytes)?) {
+            (_, 0) | (_, BATCH_NUMBER_MAX..) => return None,
             (0, number) => {
                 let length = number::take(bytes)?;
                 let urls = UrlBatch::from_bytes(number::take_bytes(bytes, length)?.to_vec())?;
@@ -191,6 +199,8 @@ pub fn entries(mut payload: &[u8], shards: u16) -> Option<Vec<JournalEntry>> {
     Some(entries)
 }
 
+/// No shard sends as many batches.
+const BATCH_NUMBER_MAX: u64 = 1 << 48;
 /// A file is full at this length.
 const FILE_BYTES: u64 = 16 << 20;
 /// The newest file is kept below this, although nothing in it is needed.
@@ -216,13 +226,13 @@ mod tests {
         journal.push(2, 10, &batch("http://a.test/"));
         journal.push(3, 1, &batch("http://b.test/"));
         assert_eq!(journal.take_payload(false), None, "they are not many");
-        let Payload { bytes: payload, entries: count, .. } = journal.take_payload(true).expect("two batches");
+        let Payload { bytes: payload, urls: count, .. } = journal.take_payload(true).expect("two batches");
         let expected = vec![
             JournalEntry::Batch { to: 2, number: 10, urls: batch("http://a.test/") },
             JournalEntry::Batch { to: 3, number: 1, urls: batch("http://b.test/") },
             JournalEntry::Acknowledged { to: 2, number: 9 },
         ];
-        assert_eq!((entries(&payload, 4), count), (Some(expected), 3));
+        assert_eq!((entries(&payload, 4), count), (Some(expected), 2));
         assert_eq!(entries(&payload, 3), None, "a shard that there is not");
         assert!((1..payload.len()).filter(|cut| entries(&payload[..*cut], 4).is_some()).count() <= 2);
     }
@@ -240,22 +250,23 @@ mod tests {
         assert_eq!(write(&mut journal, 1, 2, 10), (6, 0));
         journal.acknowledge(1, 2);
         assert_eq!(journal.take_done(), None, "another shard has not got its batch");
-        assert_eq!(journal.bytes(), FILE_BYTES + 110);
+        assert_eq!(journal.bytes(), FILE_BYTES + 100, "the other file has nothing that is on its way");
         journal.acknowledge(2, 1);
-        assert_eq!((journal.take_done(), journal.take_done()), (Some(5), None), "the newest is written on");
-        assert_eq!((journal.bytes(), write(&mut journal, 1, 3, 10)), (10, (6, 10)));
+        assert_eq!((journal.take_done(), journal.take_done()), (Some((5, false)), None), "the newest is written on");
+        assert_eq!(journal.bytes(), 0, "and nothing in it is on its way");
+        assert_eq!((write(&mut journal, 1, 3, 10), journal.bytes()), ((6, 10), 20));
     }
 
     #[test]
     fn what_an_earlier_run_left_goes_when_it_is_acknowledged_now() {
         let mut journal = Journal::new(2, 0);
-        journal.found(3, 1_000, vec![0, 7]);
+        journal.found(3, 1_000, true, vec![0, 7]);
         journal.push(1, 8, &batch("http://a.test/"));
         let payload = journal.take_payload(true).expect("a batch");
         assert_eq!(journal.place(&payload, 10), (4, 0), "no file of another run is written to");
         journal.acknowledge(1, 6);
         assert_eq!(journal.take_done(), None);
         journal.acknowledge(1, 7);
-        assert_eq!((journal.take_done(), journal.bytes()), (Some(3), 10));
+        assert_eq!((journal.take_done(), journal.bytes()), (Some((3, true)), 10));
     }
 }

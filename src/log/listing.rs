@@ -129,7 +129,7 @@ impl Listing {
                 Pass::Aside => self.aside_block(&payload, each),
             };
             if is_read.is_none() {
-                self.reader.reject(payload.len() as u64);
+                self.reader.reject();
             }
         }
         if bytes.is_empty() {

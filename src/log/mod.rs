@@ -25,7 +25,7 @@ pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
 pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
-pub use replay::{Found, Replay, ReplayStep};
+pub use replay::{Found, JournalFile, Replay, ReplayStep};
 pub use urls::UrlEntries;
 
 use std::collections::VecDeque;
@@ -100,6 +100,8 @@ pub struct Log {
     next_end: u64,
     ends_bytes: u64,
     journal: Journal,
+    /// The number of the next URL that is sent.
+    next_sent: u64,
     /// URLs that were written when ends were frozen.
     frozen_urls: u64,
     /// URLs and ends that are known to be where they were written: a block may say that they are missing where they are not.
@@ -124,6 +126,7 @@ impl Log {
             next_end: 0,
             ends_bytes: 0,
             journal: Journal::new(shards, next_journal),
+            next_sent: 0,
             frozen_urls: 0,
             written_urls: 0,
             written_ends: 0,
@@ -136,8 +139,9 @@ impl Log {
         (self.written_urls, self.written_ends) = (found.next_url, found.next_end);
         let end = |file| found.ends.get(&file).copied().unwrap_or_default();
         (self.urls_bytes, self.ends_bytes) = (end(LogFile::Urls), end(LogFile::Ends));
-        for (number, bytes, last) in &found.journal {
-            self.journal.found(*number, *bytes, last.clone());
+        self.next_sent = found.next_sent;
+        for file in &found.journal {
+            self.journal.found(file.number, file.bytes, file.is_damaged, file.last.clone());
         }
     }
 
@@ -203,7 +207,8 @@ impl Log {
             return Some(Append { file: LogFile::Urls, position, bytes });
         }
         let payload = self.journal.take_payload(all)?;
-        let head = self.head(LogKind::Journal, 0, payload.entries, self.written_urls);
+        let head = self.head(LogKind::Journal, self.next_sent, payload.urls, self.written_urls);
+        self.next_sent += u64::from(payload.urls);
         let bytes = self.packer.block(&head, &payload.bytes);
         let (file, position) = self.journal.place(&payload, bytes.len() as u64);
         Some(Append { file: LogFile::Journal(file), position, bytes })
@@ -239,12 +244,18 @@ impl Log {
         Some(Append { file: LogFile::Ends, position, bytes })
     }
 
-    /// A file of the journal that is to be deleted: other shards have what is in it.
-    pub fn take_done(&mut self) -> Option<LogFile> {
-        self.journal.take_done().map(LogFile::Journal)
+    /// A file of the journal that is not needed, because other shards have what is in it, and whether something in it is damaged:
+    /// then it is to be kept under another name, otherwise to be deleted.
+    pub fn take_done(&mut self) -> Option<(LogFile, bool)> {
+        self.journal.take_done().map(|(number, is_damaged)| (LogFile::Journal(number), is_damaged))
     }
 
-    /// Bytes of the journal.
+    /// Whether so much has ended that it should not wait for the next commit.
+    pub fn has_many_ends(&self) -> bool {
+        self.full_ends.len() > FULL_ENDS_MAX
+    }
+
+    /// Bytes of the journal's files in which something is on its way.
     pub fn journal_bytes(&self) -> u64 {
         self.journal.bytes()
     }
@@ -297,6 +308,8 @@ fn payloads(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     std::iter::from_fn(next).map(|(_, payload)| payload)
 }
 
+/// Blocks of ends that are kept in memory until the next commit.
+const FULL_ENDS_MAX: usize = 16;
 /// A block is closed when it has so many bytes, before they are compressed.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 

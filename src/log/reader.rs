@@ -18,6 +18,8 @@ pub struct LogReader {
     is_at_end: bool,
     /// Where the last whole block ends.
     whole_end: u64,
+    /// The length of that block.
+    block_bytes: u64,
     damaged_bytes: u64,
     /// What is behind the last whole block is the beginning of another one.
     is_torn: bool,
@@ -40,7 +42,8 @@ impl LogReader {
                 Read::Block(head, payload, length) => {
                     self.used += length;
                     self.damaged_bytes += at - self.whole_end;
-                    self.whole_end = at + length as u64;
+                    self.block_bytes = length as u64;
+                    self.whole_end = at + self.block_bytes;
                     self.is_torn = false;
                     return Some((head, payload));
                 }
@@ -61,13 +64,19 @@ impl LogReader {
     }
 
     /// The payload of the last block is not what its kind says: it counts as damaged.
-    pub fn reject(&mut self, bytes: u64) {
-        self.damaged_bytes += bytes;
+    pub fn reject(&mut self) {
+        self.damaged_bytes += std::mem::take(&mut self.block_bytes);
     }
 
     /// Where the log goes on: behind the last whole block, or behind what is damaged at the file's end.
     pub fn end(&self) -> u64 {
         self.read - self.torn_bytes()
+    }
+
+    /// Where the last whole block ends.
+    #[cfg(test)]
+    pub fn whole_end(&self) -> u64 {
+        self.whole_end
     }
 
     /// Bytes of a torn block at the file's end, to be cut.

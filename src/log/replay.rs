@@ -34,8 +34,12 @@ pub struct Replay {
     failed: Option<BTreeSet<u64>>,
     ends: Count,
     urls: Count,
-    /// By shard, the last batch of the journal file that is read.
+    /// By shard, the last batch of the journal file that is read, and of all of them.
     last: Vec<u64>,
+    last_of_all: Vec<u64>,
+    /// The journal's file before the one that is read.
+    file_before: Option<u32>,
+    is_first_block: bool,
     found: Found,
 }
 
@@ -60,8 +64,27 @@ pub struct Found {
     pub next_url: u64,
     /// The number of the next end.
     pub next_end: u64,
-    /// Files of the journal, with the last batch in each to every shard.
-    pub journal: Vec<(u32, u64, Vec<u64>)>,
+    /// The number of the next URL that is sent.
+    pub next_sent: u64,
+    /// No segment that a record lay in has this number or a higher one.
+    pub next_segment: u32,
+    /// URLs for other shards that are missing.
+    pub sent_lost: u64,
+    /// Files of the journal.
+    pub journal: Vec<JournalFile>,
+}
+
+/// A file of an earlier run's journal.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JournalFile {
+    /// Its number.
+    pub number: u32,
+    /// Where its whole blocks end.
+    pub bytes: u64,
+    /// Whether something in it is damaged.
+    pub is_damaged: bool,
+    /// The last batch in it to every shard.
+    pub last: Vec<u64>,
 }
 
 impl Found {
@@ -77,6 +100,10 @@ impl Found {
         for (count, what) in [
             (self.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
             (self.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
+            (
+                self.sent_lost,
+                "URLs for other shards are missing from its journal and lost to this crawl, unless they are found again",
+            ),
             (self.records_lost, "URLs are fetched again: their records are missing"),
             (self.retried, "URLs are asked for again: they failed"),
         ] {
@@ -95,6 +122,7 @@ impl Found {
         self.ends.extend(journal.ends);
         self.torn.extend(journal.torn);
         self.damaged.extend(journal.damaged);
+        (self.next_sent, self.sent_lost) = (journal.next_sent, journal.sent_lost);
         self.journal = journal.journal;
         self
     }
@@ -166,6 +194,9 @@ impl Replay {
             ends: Count::default(),
             urls: Count::default(),
             last: vec![0; usize::from(shards)],
+            last_of_all: vec![0; usize::from(shards)],
+            file_before: None,
+            is_first_block: true,
             found: Found::default(),
         }
     }
@@ -204,8 +235,16 @@ impl Replay {
                     "{file} holds a block of {what}: files were mixed up; put the right one in its place"
                 ));
             }
+            if let LogFile::Journal(number) = file
+                && !self.journal_block(number, head)
+            {
+                return Err(format!(
+                    "{file} holds what an earlier file of the journal has: files were mixed up or copied; put the right \
+                     one in its place"
+                ));
+            }
             if self.block(kind, head, &payload, each).is_none() {
-                self.reader.reject(payload.len() as u64);
+                self.reader.reject();
             }
         }
         if bytes.is_empty() {
@@ -243,6 +282,9 @@ impl Replay {
                 self.ends.block(head);
                 self.urls.at_least(head.mark);
                 for end in &entries.ends {
+                    if let Some(place) = end.place.filter(|place| place.shard == self.owner.shard) {
+                        self.found.next_segment = self.found.next_segment.max(place.segment.saturating_add(1));
+                    }
                     let is_lost = end.place.is_some_and(|place| self.is_cut(place));
                     if is_lost {
                         self.reopened.insert(end.url);
@@ -278,11 +320,14 @@ impl Replay {
                 }
             }
             LogKind::Journal => {
+                let entries = journal::entries(payload, self.shards)?;
+                self.check_batches(&entries)?;
                 self.urls.at_least(head.mark);
-                for entry in journal::entries(payload, self.shards)? {
+                for entry in entries {
                     each(match entry {
                         JournalEntry::Batch { to, number, urls } => {
                             self.last[usize::from(to)] = number;
+                            self.last_of_all[usize::from(to)] = number;
                             ReplayStep::Batch { to, number, urls }
                         }
                         JournalEntry::Acknowledged { to, number } => ReplayStep::Acknowledged { to, number },
@@ -291,6 +336,38 @@ impl Replay {
             }
         }
         Some(())
+    }
+
+    /// A shard sends nothing to itself, and the numbers of what it sends to another grow.
+    fn check_batches(&self, entries: &[JournalEntry]) -> Option<()> {
+        let mut last = self.last_of_all.clone();
+        for entry in entries {
+            let (JournalEntry::Batch { to, .. } | JournalEntry::Acknowledged { to, .. }) = entry;
+            let last = last.get_mut(usize::from(*to)).filter(|_| *to != self.owner.shard)?;
+            if let JournalEntry::Batch { number, .. } = entry {
+                if number <= last {
+                    return None;
+                }
+                *last = *number;
+            }
+        }
+        Some(())
+    }
+
+    /// Whether a block of the journal is where it should be, behind all before it; what is missing is counted, where no file of
+    /// which everything was acknowledged may have been between.
+    fn journal_block(&mut self, number: u32, head: BlockHead) -> bool {
+        let follows =
+            !self.is_first_block || self.file_before.map_or(number == 0, |before| before.saturating_add(1) == number);
+        if head.first < self.found.next_sent {
+            return false;
+        }
+        if follows {
+            self.found.sent_lost += head.first - self.found.next_sent;
+        }
+        self.found.next_sent = head.first + u64::from(head.count);
+        self.is_first_block = false;
+        true
     }
 
     fn is_cut(&self, place: RecordPlace) -> bool {
@@ -309,7 +386,9 @@ impl Replay {
         }
         if let LogFile::Journal(number) = file {
             let last = std::mem::replace(&mut self.last, vec![0; usize::from(self.shards)]);
-            self.found.journal.push((number, reader.end(), last));
+            let is_damaged = reader.damaged_bytes() > 0;
+            self.found.journal.push(JournalFile { number, bytes: reader.end(), is_damaged, last });
+            (self.file_before, self.is_first_block) = (Some(number), true);
         }
         self.file = self.next.pop_front();
     }
@@ -358,207 +437,4 @@ impl Bits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Log;
-    use super::*;
-    use crate::lab::Rng;
-
-    const OWNER: Owner = Owner { crawl: 7, shard: 1 };
-
-    /// Files by their names.
-    type Files = BTreeMap<LogFile, Vec<u8>>;
-
-    fn write(log: &mut Log, files: &mut Files) {
-        let mut appends: Vec<_> = std::iter::from_fn(|| log.take_append(true)).collect();
-        log.freeze_ends();
-        log.confirm_facts();
-        appends.extend(std::iter::from_fn(|| log.take_ends()));
-        log.confirm_ends();
-        for append in appends {
-            let file = files.entry(append.file).or_default();
-            assert_eq!(append.position, file.len() as u64);
-            file.extend(append.bytes);
-        }
-    }
-
-    fn end(url: u64, segment: u32, offset: u64) -> End {
-        let place = Some(RecordPlace { shard: OWNER.shard, segment, offset });
-        End { url, kind: EndKind::Fetched(200), tries: 1, is_duplicate: false, seconds: 1_800_000_000, place }
-    }
-
-    /// Ten URLs in blocks of their own, of which the even ones are over, with records of 100 bytes; a batch for another shard.
-    fn written() -> Files {
-        let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
-        for number in 0..10 {
-            assert_eq!(log.accept(number as u16, &format!("http://a.test/{number}")), number);
-            if number % 2 == 0 {
-                log.end(end(number, 0, 100 * number));
-            }
-            let mut urls = UrlBatch::new();
-            urls.push(0, "http://b.test/");
-            log.send(2, number + 1, &urls);
-            write(&mut log, &mut files);
-        }
-        files
-    }
-
-    /// Which URLs are over, which batches there are, and what was found.
-    type Taken = (BTreeMap<u64, bool>, Vec<u64>, Found);
-
-    /// What is read.
-    fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
-        let journal: Vec<u32> = files.keys().filter_map(|file| file.journal()).collect();
-        let mut replay = Replay::new(OWNER, 3, &journal, BTreeMap::from([(0, segment_bytes)]));
-        let (mut urls, mut batches) = (BTreeMap::new(), Vec::new());
-        while let Some((file, at)) = replay.next_read() {
-            let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
-            let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
-            replay.read(piece, &mut |step| match step {
-                ReplayStep::Url { number, depth, text, is_over } => {
-                    assert_eq!((u64::from(depth), text), (number, format!("http://a.test/{number}").as_str()));
-                    urls.insert(number, is_over);
-                }
-                ReplayStep::Batch { to: 2, number, urls } if urls.len() == 1 => batches.push(number),
-                ReplayStep::End(end) => assert!(!urls.contains_key(&end.url), "ends come first"),
-                step => panic!("{step:?}"),
-            })?;
-        }
-        let (found, reopened) = replay.finish();
-        assert_eq!(found.records_lost, reopened.len() as u64);
-        Ok((urls, batches, found))
-    }
-
-    #[test]
-    fn there_and_back() {
-        let files = written();
-        let (urls, batches, found) = read(&files, 1_000).expect("our own");
-        assert!(urls.iter().all(|(number, is_over)| *is_over == (number % 2 == 0)) && urls.len() == 10);
-        assert_eq!(batches, (1..=10).collect::<Vec<_>>());
-        let lengths = files.iter().map(|(file, bytes)| (*file, bytes.len() as u64)).collect();
-        let journal = vec![(0, files[&LogFile::Journal(0)].len() as u64, vec![0, 0, 10])];
-        assert_eq!(found, Found { ends: lengths, next_url: 10, next_end: 5, journal, ..Found::default() });
-    }
-
-    #[test]
-    fn a_url_whose_record_is_lost_is_asked_for_again_until_it_is_there() {
-        let mut files = written();
-        let over = |files: &Files, bytes| {
-            let (urls, _, found) = read(files, bytes).expect("our own");
-            (
-                urls.into_iter().filter(|(_, is_over)| *is_over).map(|(number, _)| number).collect::<Vec<_>>(),
-                found.records_lost,
-            )
-        };
-        assert_eq!(over(&files, 350), (vec![0, 2], 3));
-        // The next run writes down that they are owed, and is broken off; its segment is another one.
-        let mut log = Log::new(OWNER, 3, 1);
-        log.take_up(&read(&files, 350).expect("our own").2);
-        for url in [4, 6, 8] {
-            log.end(End { kind: EndKind::Reopened, place: None, ..end(url, 0, 0) });
-        }
-        write(&mut log, &mut files);
-        assert_eq!(over(&files, 10_000), (vec![0, 2], 0), "whatever is behind the end now");
-        log.end(end(6, 1, 0));
-        write(&mut log, &mut files);
-        assert_eq!(over(&files, 350), (vec![0, 2, 6], 0));
-    }
-
-    #[test]
-    fn what_failed_is_opened_again_if_that_is_wanted() {
-        let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
-        let failed = |url, failure| End { kind: EndKind::Failed(failure), place: None, ..end(url, 0, 0) };
-        for url in 0..5 {
-            log.accept(0, &format!("http://a.test/{url}"));
-        }
-        // The last word holds: 1 came in the end, and 2 failed in the end.
-        log.end(failed(0, Failure::RobotsDenied));
-        log.end(failed(1, Failure::Reset));
-        log.end(end(1, 0, 100));
-        log.end(end(2, 0, 200));
-        log.end(failed(2, Failure::HostDead));
-        log.end(end(3, 0, 900));
-        write(&mut log, &mut files);
-        let open = |is_wanted: bool, segment_bytes| {
-            let replay = Replay::new(OWNER, 3, &[], BTreeMap::from([(0, segment_bytes)]));
-            let mut replay = if is_wanted { replay.with_failed_again() } else { replay };
-            let mut open = Vec::new();
-            while let Some((file, at)) = replay.next_read() {
-                let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
-                let each = &mut |step: ReplayStep<'_>| {
-                    if let ReplayStep::Url { number, is_over: false, .. } = step {
-                        open.push(number);
-                    }
-                };
-                replay.read(&bytes[at as usize..], each).expect("our own");
-            }
-            let (found, reopened) = replay.finish();
-            (open, reopened.into_iter().collect::<Vec<_>>(), found.records_lost, found.retried)
-        };
-        assert_eq!(open(false, 1_000), (vec![4], vec![], 0, 0));
-        assert_eq!(open(true, 1_000), (vec![2, 4], vec![2], 0, 1));
-        assert_eq!(open(true, 500), (vec![2, 3, 4], vec![2, 3], 1, 1), "beside a lost record");
-    }
-
-    #[test]
-    fn files_of_others_are_refused() {
-        let mut files = written();
-        for owner in [Owner { shard: 2, ..OWNER }, Owner { crawl: 8, ..OWNER }] {
-            let (mut log, mut others) = (Log::new(owner, 3, 0), Files::new());
-            log.accept(0, "http://c.test/");
-            write(&mut log, &mut others);
-            let mut mixed = files.clone();
-            mixed.insert(LogFile::Urls, others[&LogFile::Urls].clone());
-            assert!(read(&mixed, 1_000).is_err_and(|error| error.contains("mixed up")));
-        }
-        let ends = files[&LogFile::Ends].clone();
-        files.insert(LogFile::Urls, ends);
-        assert!(read(&files, 1_000).is_err_and(|error| error.contains("Ends")));
-    }
-
-    /// Whatever is flipped, cut or gone: what is read is true, and what is missing is told.
-    #[test]
-    fn damage_is_told_in_urls_and_never_wrong() {
-        let whole = written();
-        let (truth, _, _) = read(&whole, 1_000).expect("our own");
-        let mut told = [0; 3];
-        for seed in 0..11_000 {
-            let (mut rng, mut files) = (Rng::new(seed), whole.clone());
-            let names: Vec<LogFile> = files.keys().copied().collect();
-            let name = names[rng.below(names.len() as u64) as usize];
-            let bytes = files.get_mut(&name).expect("a file");
-            let length = bytes.len() as u64;
-            match seed {
-                0..10_000 => bytes[rng.below(length) as usize] ^= 1 << rng.below(8),
-                10_000..10_990 => bytes.truncate(rng.below(length) as usize),
-                _ => drop(files.remove(&name)),
-            }
-            let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are nobody's");
-            for (number, is_over) in &urls {
-                assert!(truth[number] || !is_over, "seed {seed}: {number} is over and was not");
-            }
-            let open = urls.iter().filter(|(number, is_over)| truth[number] && !**is_over).count() as u64;
-            let is_cut_at_a_block = found.torn.is_empty() && found.damaged.is_empty() && seed >= 10_000;
-            if name == LogFile::Urls {
-                // No other log knows of the last URL.
-                assert!(
-                    [0, 1].contains(&(10 - urls.len() as u64 - found.urls_lost)),
-                    "seed {seed}: {urls:?} {found:?}"
-                );
-                assert!(urls.contains_key(&9) == (found.urls_lost == 10 - urls.len() as u64), "seed {seed}");
-            } else {
-                assert_eq!(urls.len(), 10, "seed {seed}");
-            }
-            if name == LogFile::Ends {
-                assert_eq!(found.ends_lost, open, "seed {seed}");
-            }
-            assert!(is_cut_at_a_block || !found.torn.is_empty() || !found.damaged.is_empty(), "seed {seed}");
-            assert!(batches.is_sorted() && (name.journal().is_some() || batches.len() == 10), "seed {seed}");
-            for (count, is_told) in
-                told.iter_mut().zip([found.urls_lost > 0, found.ends_lost > 0, !found.torn.is_empty()])
-            {
-                *count += u64::from(is_told);
-            }
-        }
-        assert!(told.iter().all(|count| *count > 300), "{told:?}");
-    }
-}
+mod tests;

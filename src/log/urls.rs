@@ -52,6 +52,8 @@ mod tests {
         entries.aside.push(9, "http://c.test/");
         let payload = entries.to_payload();
         assert_eq!(UrlEntries::from_payload(&payload), Some(entries));
-        assert!((0..payload.len() - 1).any(|cut| UrlEntries::from_payload(&payload[..cut]).is_none()));
+        let mut cuts = (0..payload.len()).filter_map(|cut| UrlEntries::from_payload(&payload[..cut]));
+        assert_eq!(cuts.next().map(|cut| (cut.accepted.len(), cut.aside.len())), Some((2, 0)), "between the two");
+        assert_eq!(cuts.next(), None);
     }
 }

@@ -92,8 +92,8 @@ impl Pump {
         let Task { mut setup, dir, to, from, seeds, control } = task;
         let index = setup.index;
         let (files, left_open) = disk::find_files(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        for (name, cut_bytes) in &left_open {
-            control.note(format!("shard {index}: closed {name}, which a run left open ({cut_bytes} bytes cut)"));
+        for segment in &left_open {
+            control.note(format!("shard {index}: {segment}"));
         }
         let config = Arc::clone(&setup.config);
         let handle = Arc::clone(&control.shards()[usize::from(index)]);

@@ -1,6 +1,7 @@
 //! Group commit: when what happened is written down, and in which order it gets to the device.
 //!
-//! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, one at a time. It has two steps.
+//! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, or when many pages have ended, one at
+//! a time. It has two steps.
 //! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the word that
 //! pages are over is written, and that is synced, too. So whatever the power leaves, a page that is over has its record and its
 //! links. What other shards sent is on our disk with the first step, and they are told.
@@ -66,9 +67,10 @@ impl Shard {
             self.log.acknowledge(to, number);
         }
         self.append(false);
-        while let Some(file) = self.log.take_done() {
-            self.disk(DiskOp::DeleteLog(file));
+        while let Some((file, is_damaged)) = self.log.take_done() {
+            self.disk(if is_damaged { DiskOp::PutLogAside(file) } else { DiskOp::DeleteLog(file) });
         }
+        let all = all || self.log.has_many_ends();
         let is_due = self.commits.next_due().is_some_and(|due| due <= now || all);
         if !is_due {
             return;

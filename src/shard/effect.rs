@@ -55,6 +55,8 @@ pub enum DiskOp {
     },
     /// Delete a log.
     DeleteLog(LogFile),
+    /// Keep a log under another name, `.damaged` behind its own.
+    PutLogAside(LogFile),
     /// Ends when everything that was given out before is carried out, the closing of segments included, and with
     /// `to_device` when segments and logs are on the device, with their names. What comes after need not wait for it.
     Sync {
@@ -75,6 +77,7 @@ impl DiskOp {
             | DiskOp::ReadLog { .. }
             | DiskOp::CutLog { .. }
             | DiskOp::DeleteLog(_)
+            | DiskOp::PutLogAside(_)
             | DiskOp::Sync { .. } => 0,
         }
     }

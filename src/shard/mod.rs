@@ -133,6 +133,8 @@ pub struct Setup {
     pub epoch: UnixTime,
     /// When the run begins.
     pub begins: Instant,
+    /// Whether this is the crawl's first run.
+    pub is_new: bool,
     /// URLs that failed in earlier runs are asked for again, unless robots.txt forbids them.
     pub retry_failed: bool,
     /// What the shard's files are at the start.
@@ -201,7 +203,9 @@ impl Shard {
             lookup_times: Vec::new(),
         };
         shard.read_log();
-        shard.frontier.rest_all(setup.begins);
+        if !setup.is_new {
+            shard.frontier.rest_all(setup.begins);
+        }
         Ok(shard)
     }
 

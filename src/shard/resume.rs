@@ -44,9 +44,7 @@ impl Shard {
         }
         let index = self.index;
         let mut notes = Vec::new();
-        if found.next_url == 0 {
-            self.frontier.rest_nobody();
-        }
+        self.segments.begin_at_least(found.next_segment);
         if self.known > 0 {
             notes.push(format!("{} URLs known, {} wait", self.known, self.known_waiting));
         }

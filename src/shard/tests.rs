@@ -55,6 +55,7 @@ impl Rig {
     fn starting(config: Config, logs: Logs, retry_failed: bool) -> Rig {
         let scope = Scope::new(&config.scope, []);
         let setup = Setup {
+            is_new: logs.is_empty(),
             index: 0,
             partition: Partition { key: PartitionKey::Site, shards: 2 },
             scope,
@@ -127,7 +128,7 @@ impl Rig {
                 };
             }
             DiskOp::CutLog { file, bytes } => self.logs.entry(file).or_default().truncate(bytes as usize),
-            DiskOp::DeleteLog(file) => assert!(self.logs.remove(&file).is_some()),
+            DiskOp::DeleteLog(file) | DiskOp::PutLogAside(file) => assert!(self.logs.remove(&file).is_some()),
             DiskOp::Sync { .. } => return DiskEnd::Synced,
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => self.blocks.push((block, bytes)),
             DiskOp::Spool(SpoolOp::Read { block }) => {

@@ -21,7 +21,7 @@ pub struct Recovered {
     pub valid_bytes: u64,
     /// Whole records before that.
     pub records: u64,
-    /// Damaged places before that.
+    /// Damaged places before that; 1 where the file does not begin as a segment.
     pub damaged: u64,
     /// The lines of the index, sorted.
     pub index: Vec<u8>,
@@ -35,7 +35,7 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
     let mut reader = match SegmentReader::new(input) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
-        Err(ReadError::Damaged { .. }) => return Ok(recovered),
+        Err(ReadError::Damaged { .. }) => return Ok(Recovered { damaged: 1, ..recovered }),
     };
     loop {
         let result = reader.next_record().and_then(|record| match record {

@@ -61,7 +61,7 @@ impl Segments {
     pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<Placed, StoreError> {
         if !self.is_open {
             let name = segment_name(time, self.shard, self.next_number);
-            self.next_number += 1;
+            self.next_number = self.next_number.saturating_add(1);
             self.writer.begin(&name, time)?;
             self.ops.push_back(SegmentOp::Begin(name));
             self.is_open = true;
@@ -74,6 +74,11 @@ impl Segments {
             self.flush();
         }
         Ok(placed)
+    }
+
+    /// No segment that is begun from now on has a lower number.
+    pub fn begin_at_least(&mut self, number: u32) {
+        self.next_number = self.next_number.max(number);
     }
 
     /// The number of the segment that the last capture went to.
@@ -141,7 +146,7 @@ fn segment_name(time: UnixTime, shard: u16, number: u32) -> String {
 /// The number in a segment's or an index's name, open or closed.
 pub fn segment_number(name: &str) -> Option<u32> {
     let stem = name.strip_prefix("rc-")?.split_once('.')?.0;
-    stem.rsplit_once('-')?.1.parse().ok()
+    stem.rsplit_once('-')?.1.parse().ok().filter(|number| *number < u32::MAX)
 }
 
 /// Large writes: one system call for some dozens of pages.

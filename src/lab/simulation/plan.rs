@@ -66,6 +66,7 @@ impl Run {
                 crawl: plan.rng_seed,
                 epoch: EPOCH,
                 begins: now,
+                is_new: now == Instant::ZERO,
                 retry_failed: false,
                 files: disk.begin_run(),
             };
