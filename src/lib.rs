@@ -33,6 +33,7 @@ pub mod transaction;
 // The brain, in the order of a page's way.
 pub mod url;
 
+pub mod recent;
 pub mod route;
 
 pub mod visited;

@@ -214,6 +214,10 @@ counters! {
         known_urls,
         /// Those of them that waited.
         known_waiting,
+        /// URLs that are missing from the crawl's logs, as far as this run found out when it began.
+        urls_lost,
+        /// Pages whose records lay in segments that are not there.
+        records_elsewhere,
         /// Hosts that have URLs waiting or sleep out their delay; those beyond `frontier.hosts_max` are not counted.
         hosts_left,
         /// URLs waiting in the frontier, in memory and on disk.

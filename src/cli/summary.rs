@@ -139,6 +139,13 @@ impl Summary {
         rows.count("URLs of the crawl", crawl.urls, earlier(before.urls));
         rows.count("  over", crawl.over, earlier(before.over));
         rows.count("  waiting", crawl.waiting, earlier(before.waiting));
+        rows.some(
+            "  lost",
+            totals.urls_lost,
+            Some("missing from damaged logs, unless they were found again".to_owned()),
+        );
+        let elsewhere = "pages whose segments are not here; they are not fetched again".to_owned();
+        rows.some("  records elsewhere", totals.records_elsewhere, Some(elsewhere));
         rows.count("responses", totals.responses, None);
         for (name, count) in status_classes(totals).filter(|(_, count)| *count > 0) {
             rows.count(&format!("  {name}"), count, share(count, totals.responses));

@@ -25,7 +25,7 @@ pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
 pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
-pub use replay::{Found, JournalFile, Replay, ReplayStep};
+pub use replay::{Found, JournalFile, Reopened, Replay, ReplayStep};
 pub use urls::UrlEntries;
 
 use std::collections::VecDeque;

@@ -1,11 +1,12 @@
 //! Taking up an earlier run: its logs, read back in one pass.
 //!
 //! Decides: first the log of ends, of which a bit for each URL is kept; then the URLs, each with the word whether it is over; then
-//! the journal. A URL whose record is lost is not over; nor, where that is asked for, is one that failed, unless robots.txt
+//! the journal. A URL whose record is lost is not over, but for one whose whole segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt
 //! forbids it. What is missing is told in URLs: each log's blocks are numbered, and
 //! say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: a bit for each URL, the numbers of those that are opened again, notes on hosts as they come, and one block.
+//! Limits: a bit for each URL, another one where those that failed are opened again, the numbers of those whose record is lost,
+//! notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,7 +32,7 @@ pub struct Replay {
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
     /// URLs that failed and are asked for again; `None`: they are over.
-    failed: Option<BTreeSet<u64>>,
+    failed: Option<Bits>,
     ends: Count,
     urls: Count,
     /// By shard, the last batch of the journal file that is read, and of all of them.
@@ -70,6 +71,8 @@ pub struct Found {
     pub next_segment: u32,
     /// URLs for other shards that are missing.
     pub sent_lost: u64,
+    /// Records in segments of this shard that are not there.
+    pub records_elsewhere: u64,
     /// Files of the journal.
     pub journal: Vec<JournalFile>,
 }
@@ -105,6 +108,10 @@ impl Found {
                 "URLs for other shards are missing from its journal and lost to this crawl, unless they are found again",
             ),
             (self.records_lost, "URLs are fetched again: their records are missing"),
+            (
+                self.records_elsewhere,
+                "pages have their records in segments that are not here, and are not fetched again",
+            ),
             (self.retried, "URLs are asked for again: they failed"),
         ] {
             if count > 0 {
@@ -203,7 +210,7 @@ impl Replay {
 
     /// URLs that failed are not over, but for those that robots.txt forbids.
     pub fn with_failed_again(mut self) -> Replay {
-        self.failed = Some(BTreeSet::new());
+        self.failed = Some(Bits::default());
         self
     }
 
@@ -253,16 +260,15 @@ impl Replay {
         Ok(())
     }
 
-    /// What was left, when everything is read; URLs that are to be asked for again, by their numbers.
-    pub fn finish(mut self) -> (Found, BTreeSet<u64>) {
+    /// What was left, when everything is read, and which URLs are to be asked for again.
+    pub fn finish(mut self) -> (Found, Reopened) {
         self.found.urls_lost = self.urls.lost();
         self.found.ends_lost = self.ends.lost();
         (self.found.next_url, self.found.next_end) = (self.urls.next, self.ends.next);
         self.found.records_lost = self.reopened.len() as u64;
-        let mut failed = self.failed.unwrap_or_default();
-        self.found.retried = failed.len() as u64;
-        self.reopened.append(&mut failed);
-        (self.found, self.reopened)
+        let failed = self.failed.unwrap_or_default();
+        self.found.retried = failed.count();
+        (self.found, Reopened { lost: self.reopened, failed, word: 0 })
     }
 
     /// A block; `None` when its payload is not what its kind says.
@@ -284,6 +290,7 @@ impl Replay {
                 for end in &entries.ends {
                     if let Some(place) = end.place.filter(|place| place.shard == self.owner.shard) {
                         self.found.next_segment = self.found.next_segment.max(place.segment.saturating_add(1));
+                        self.found.records_elsewhere += u64::from(!self.segments.contains_key(&place.segment));
                     }
                     let is_lost = end.place.is_some_and(|place| self.is_cut(place));
                     if is_lost {
@@ -294,11 +301,7 @@ impl Replay {
                     let mut is_again = false;
                     if let Some(failed) = &mut self.failed {
                         is_again = matches!(end.kind, EndKind::Failed(failure) if failure != Failure::RobotsDenied);
-                        if is_again {
-                            failed.insert(end.url);
-                        } else {
-                            failed.remove(&end.url);
-                        }
+                        failed.set(end.url, is_again);
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                     each(ReplayStep::End(*end));
@@ -418,6 +421,35 @@ impl Count {
     }
 }
 
+/// URLs that are to be asked for again.
+#[derive(Debug, Default)]
+pub struct Reopened {
+    lost: BTreeSet<u64>,
+    failed: Bits,
+    /// No word before this one has a bit.
+    word: usize,
+}
+
+impl Iterator for Reopened {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if let Some(number) = self.lost.pop_first() {
+            return Some(number);
+        }
+        while let Some(word) = self.failed.0.get_mut(self.word) {
+            if *word == 0 {
+                self.word += 1;
+                continue;
+            }
+            let bit = word.trailing_zeros();
+            *word &= *word - 1;
+            return Some(64 * self.word as u64 + u64::from(bit));
+        }
+        None
+    }
+}
+
 /// A bit for each URL.
 #[derive(Debug, Default)]
 struct Bits(Vec<u64>);
@@ -429,6 +461,10 @@ impl Bits {
             self.0.resize(word + 1, 0);
         }
         if value { self.0[word] |= bit } else { self.0[word] &= !bit }
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
     fn get(&self, number: u64) -> bool {

@@ -9,10 +9,7 @@
 
 mod blemishes;
 mod links;
-mod recent;
 mod record;
-
-pub use recent::Recent;
 
 use std::sync::Arc;
 

@@ -70,6 +70,7 @@ impl Shard {
         while let Some((file, is_damaged)) = self.log.take_done() {
             self.disk(if is_damaged { DiskOp::PutLogAside(file) } else { DiskOp::DeleteLog(file) });
         }
+        self.note_reopened(now);
         let all = all || self.log.has_many_ends();
         let is_due = self.commits.next_due().is_some_and(|due| due <= now || all);
         if !is_due {

@@ -60,6 +60,7 @@ impl Shard {
             && !self.backlog.is_long()
             && self.log.journal_bytes() <= self.journal_bytes_max
             && !self.is_disk_full
+            && self.reopened.is_none()
             && (!self.network.is_down || self.network.probe == Probe::Wanted)
     }
 
@@ -183,7 +184,7 @@ impl Shard {
                 self.commits.note(now);
                 self.stats.bytes_stored += placed.capture_bytes;
                 self.stats.records += RECORDS_PER_CAPTURE;
-                if page.is_page() && page.body_bytes() > 0 && self.recent.is_again(placed.payload) {
+                if page.is_page() && page.body_bytes() > 0 && self.recent_bodies.is_again(placed.payload) {
                     self.stats.duplicates += 1;
                     record.is_duplicate = true;
                 }

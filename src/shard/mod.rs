@@ -39,9 +39,10 @@ use crate::config::Config;
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
-use crate::log::{Log, Owner, Replay};
+use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
-use crate::page::{PageReader, Recent};
+use crate::page::PageReader;
+use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
 use crate::spool::{Block, Spool};
@@ -82,13 +83,17 @@ pub struct Shard {
     /// Where no page may be fetched for want of a place: when to look again.
     budget_look: Option<Instant>,
     reader: PageReader,
-    recent: Recent,
+    recent_bodies: Recent,
+    /// URLs that found no room and are in the log: pages name the same ones again and again.
+    recent_aside: Recent,
     segments: Segments,
     lanes: Lanes,
     spool: Spool,
     log: Log,
     commits: Commits,
     journal_bytes_max: u64,
+    /// URLs that are asked for again, which is not written down yet: nothing is fetched before that.
+    reopened: Option<Reopened>,
     /// What an earlier run had no room for, in the spool.
     set_aside: VecDeque<Block>,
     /// When the clock of instants began.
@@ -103,6 +108,8 @@ pub struct Shard {
     /// URLs that an earlier run knew, and those of them that wait.
     known: u64,
     known_waiting: u64,
+    urls_lost: u64,
+    records_elsewhere: u64,
     lookup_times: Vec<Duration>,
 }
 
@@ -185,11 +192,13 @@ impl Shard {
             segments: Segments::new(settings, index, files.next_segment)?,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
-            recent: Recent::default(),
+            recent_bodies: Recent::default(),
+            recent_aside: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
             commits: Commits::new(sync_interval),
             journal_bytes_max,
+            reopened: None,
             set_aside: VecDeque::new(),
             epoch: setup.epoch,
             backlog: DiskBacklog::default(),
@@ -200,6 +209,8 @@ impl Shard {
             over: 0,
             known: 0,
             known_waiting: 0,
+            urls_lost: 0,
+            records_elsewhere: 0,
             lookup_times: Vec::new(),
         };
         shard.read_log();
@@ -313,6 +324,7 @@ impl Shard {
         stats.hosts = self.frontier.hosts();
         stats.hosts_left = self.frontier.hosts_left();
         (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
+        (stats.urls_lost, stats.records_elsewhere) = (self.urls_lost, self.records_elsewhere);
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
         stats.in_flight = fetches;

@@ -38,13 +38,13 @@ impl Shard {
         let Some(replay) = self.replay.take() else { return };
         let (found, reopened) = replay.finish();
         self.log.take_up(&found);
-        for url in reopened {
-            self.log.end(End { url, kind: EndKind::Reopened, tries: 0, is_duplicate: false, seconds: 0, place: None });
-            self.commits.note(now);
-        }
+        self.reopened = Some(reopened);
+        self.note_reopened(now);
         let index = self.index;
         let mut notes = Vec::new();
         self.segments.begin_at_least(found.next_segment);
+        self.urls_lost = found.urls_lost + found.sent_lost;
+        self.records_elsewhere = found.records_elsewhere;
         if self.known > 0 {
             notes.push(format!("{} URLs known, {} wait", self.known, self.known_waiting));
         }
@@ -56,6 +56,18 @@ impl Shard {
         self.effects.extend(notes.into_iter().map(|note| Effect::Note(format!("shard {index}: {note}"))));
         self.reconsider_next();
         self.sow(now);
+    }
+
+    /// Writes down which URLs are asked for again, before any of them is over again; not more at once than a commit is to hold.
+    pub(super) fn note_reopened(&mut self, now: Instant) {
+        while let Some(reopened) = self.reopened.as_mut().filter(|_| !self.log.has_many_ends()) {
+            let Some(url) = reopened.next() else {
+                self.reopened = None;
+                return;
+            };
+            self.log.end(End { url, kind: EndKind::Reopened, tries: 0, is_duplicate: false, seconds: 0, place: None });
+            self.commits.note(now);
+        }
     }
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {

@@ -243,6 +243,8 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     let own: Vec<Url> = names(0).take(100).map(|name| Url::parse(&format!("http://{name}/")).expect("a URL")).collect();
     let texts: Vec<&str> = own.iter().map(Url::as_str).collect();
     first.receive(1, &texts);
+    // Pages name the same links again and again.
+    first.receive(2, &texts);
     // Seeds are given to every run and need no note.
     own.iter().for_each(|url| first.seed(url));
     first.enter(Phase::Close);

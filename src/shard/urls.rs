@@ -95,7 +95,7 @@ impl Shard {
 
     /// Accepts a URL, or notes that there is no room for it.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
-        if self.accept(now, key, url, depth) == Seen::Full {
+        if self.accept(now, key, url, depth) == Seen::Full && !self.recent_aside.is_again(key) {
             let _stage = stage::enter(Stage::Journal);
             self.log.set_aside(depth, url.as_str());
             self.commits.note(now);

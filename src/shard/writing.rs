@@ -63,7 +63,7 @@ impl Shard {
         if let Some(effect) = self.effects.pop_front() {
             return Some(effect);
         }
-        if self.backlog.ops > 0 || !self.commits.is_done() {
+        if self.backlog.ops > 0 || !self.commits.is_done() || self.reopened.is_some() {
             return None;
         }
         self.end();

@@ -81,12 +81,15 @@ finished after 00:10
 fn a_run_that_went_on_is_told_from_the_crawl() {
     let mut resumed = summary();
     (resumed.totals.known_urls, resumed.totals.known_waiting) = (500_000, 499_000);
+    (resumed.totals.urls_lost, resumed.totals.records_elsewhere) = (7, 326);
     let text = resumed.human();
     assert!(text.starts_with("finished after 00:10; this run resumed a crawl\n"), "{text}");
     for line in [
         "  URLs of the crawl     1,045,678  500,000 before this run\n",
         "    over                   46,678  1,000 before this run\n",
         "    waiting               999,000  499,000 before this run\n",
+        "    lost                        7  missing from damaged logs, unless they were found again\n",
+        "    records elsewhere         326  pages whose segments are not here; they are not fetched again\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
@@ -126,7 +129,7 @@ fn programs_read_stable_names() {
     let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
         bytes_wire bytes_decoded bytes_stored records coded links listings pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied \
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-        redirects_too_many links_dropped links_out_of_scope set_aside dns_answers over known_urls known_waiting hosts_left queued in_flight lookups connections_open disk_backlog_bytes idle statuses \
+        redirects_too_many links_dropped links_out_of_scope set_aside dns_answers over known_urls known_waiting urls_lost records_elsewhere hosts_left queued in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
         outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
     let expected: Vec<&str> = expected.split_whitespace().collect();

@@ -65,7 +65,7 @@ fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
         })?;
     }
     let (found, reopened) = replay.finish();
-    assert_eq!(found.records_lost, reopened.len() as u64);
+    assert_eq!(found.records_lost, reopened.count() as u64);
     Ok((urls, batches, found))
 }
 
@@ -135,11 +135,11 @@ fn what_failed_is_opened_again_if_that_is_wanted() {
             replay.read(&bytes[at as usize..], each).expect("our own");
         }
         let (found, reopened) = replay.finish();
-        (open, reopened.into_iter().collect::<Vec<_>>(), found.records_lost, found.retried)
+        (open, reopened.collect::<Vec<_>>(), found.records_lost, found.retried)
     };
     assert_eq!(open(false, 1_000), (vec![4], vec![], 0, 0));
     assert_eq!(open(true, 1_000), (vec![2, 4], vec![2], 0, 1));
-    assert_eq!(open(true, 500), (vec![2, 3, 4], vec![2, 3], 1, 1), "beside a lost record");
+    assert_eq!(open(true, 500), (vec![2, 3, 4], vec![3, 2], 1, 1), "beside a lost record");
 }
 
 #[test]
@@ -220,7 +220,8 @@ fn numbers_of_segments_that_are_gone_are_known() {
         log.end(end(url, 7, 100));
     }
     write(&mut log, &mut files);
-    assert_eq!(read(&files, 1_000).expect("our own").2.next_segment, 8);
+    let (_, _, found) = read(&files, 1_000).expect("our own");
+    assert_eq!((found.next_segment, found.records_elsewhere, found.records_lost), (8, 2, 0));
 }
 
 /// A shard that sends to itself, or numbers that do not grow, were written by nobody.

@@ -1,0 +1,41 @@
+//! What came lately: bodies that were stored, and URLs that found no room.
+//!
+//! Decides: a table of a fixed size in which a newer hash takes an older one's slot. A site serves one page under many
+//! addresses that come close together, and pages name the same links again and again; who asks here wants to notice that, and
+//! needs no promise about a whole crawl.
+//! Invariants: memory is fixed; what never came is never called known, but for one in 2^64.
+
+/// Hashes that came lately.
+#[derive(Debug)]
+pub struct Recent {
+    slots: Box<[u64]>,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { slots: vec![0; SLOTS].into() }
+    }
+}
+
+impl Recent {
+    /// Takes a hash; whether the same one came not long ago.
+    pub fn is_again(&mut self, hash: u64) -> bool {
+        let index = hash as usize % SLOTS;
+        self.slots.get_mut(index).is_some_and(|slot| std::mem::replace(slot, hash) == hash)
+    }
+}
+
+/// Half a megabyte a shard.
+const SLOTS: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_known_until_another_takes_its_slot() {
+        let mut recent = Recent::default();
+        let (first, same_slot) = (7, 7 + SLOTS as u64);
+        assert_eq!([first, first, same_slot, first].map(|hash| recent.is_again(hash)), [false, true, false, false]);
+    }
+}
