@@ -18,7 +18,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
-    let mut redistributed = 0;
+    let (mut redistributed, mut damaged) = (0, 0);
     let (mut outages, mut outages_seen) = (0, [0; 3]);
     for seed in crawls() {
         let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
@@ -39,6 +39,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         runs += report.runs;
         twice += report.twice;
         redistributed += report.redistributed;
+        damaged += u64::from(report.is_damaged);
         stored += report.stored;
         forgotten += report.forgotten;
         robots_messages += report.robots_messages;
@@ -55,7 +56,7 @@ fn every_crawl_covers_everything_once_and_politely() {
          {full} with a full disk, {limited} limited"
     );
     println!(
-        "{left_behind} fetches in flight then, {redistributed} redistributed, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
+        "{left_behind} fetches in flight then, {redistributed} redistributed, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{forgotten} hosts forgotten");
     let [of_names, of_sites, of_route] = outages_seen;
@@ -64,7 +65,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
-        assert!(redistributed > 10);
+        assert!(redistributed > 10 && damaged > 2);
         assert!(robots_messages > 1_000);
         assert!(outages > 50 && outages_seen.iter().all(|count| *count > 10));
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);

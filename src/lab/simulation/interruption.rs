@@ -175,6 +175,13 @@ impl Simulation {
                 Interruption::PagesMax(_) => {}
             }
         }
+        if self.rng.percent(4) {
+            self.is_damaged = true;
+            for _ in 0..1 + self.rng.below(8) {
+                let shard = self.rng.below(self.disks.len() as u64) as usize;
+                self.disks[shard].flip_bit(&mut self.rng);
+            }
+        }
         if self.rng.percent(25) {
             self.redistribute();
         }

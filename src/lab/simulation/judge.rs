@@ -52,6 +52,8 @@ pub struct SimulationReport {
     pub interrupted: [u64; 6],
     /// Runs that went on with another number of shards, or were told to.
     pub redistributed: u64,
+    /// Whether bits of its logs were flipped: it may have lost something, and must have ended.
+    pub is_damaged: bool,
     /// Fetches in flight when a run was broken off.
     pub left_behind: u64,
     /// Pages fetched more than once, because the first time was in no log when a run was broken off.
@@ -67,6 +69,8 @@ pub struct SimulationReport {
 impl Simulation {
     pub(super) fn judge(mut self) -> SimulationReport {
         let mut complaints = std::mem::take(&mut self.complaints);
+        // What must not be whatever the disk does, such as a run that ends in an error.
+        let of_runs = complaints.len();
         let expected = self.web.reachable();
         complaints.append(&mut self.servers.complaints);
         let totals = self.totals();
@@ -120,6 +124,9 @@ impl Simulation {
                 complaints.push(format!("shard {index} says {told:?} of {known:?}"));
             }
         }
+        if self.is_damaged {
+            complaints.truncate(of_runs);
+        }
         if !complaints.is_empty() {
             let failures = Failure::ALL.iter().zip(totals.failures).filter(|(_, count)| *count > 0);
             complaints.push(format!("URLs that failed: {:?}", failures.collect::<Vec<_>>()));
@@ -141,6 +148,7 @@ impl Simulation {
             runs: self.tally.runs,
             interrupted: self.tally.by_interruption,
             redistributed: self.tally.redistributed,
+            is_damaged: self.is_damaged,
             left_behind: self.tally.left_behind,
             twice,
             stored: stored.values().sum::<u64>() as usize,

@@ -50,6 +50,8 @@ pub struct Simulation {
     outages: FakeOutages,
     web: FakeWeb,
     disks: Vec<FakeDisk>,
+    /// Bits of the logs were flipped: much may be lost, and nothing else may happen.
+    is_damaged: bool,
     /// Of shards that are no more, the last one first.
     idle_disks: Vec<FakeDisk>,
     run: Run,
@@ -156,6 +158,7 @@ impl Simulation {
             outages,
             web,
             disks,
+            is_damaged: false,
             idle_disks: Vec::new(),
             run,
             interruptions,
@@ -256,7 +259,7 @@ impl Simulation {
                 self.start_disk(index);
             }
             // Whatever is cut off by a kill or a power cut was not promised to anybody, and no bit flips here.
-            Effect::Note(note) if note.contains("missing") || note.contains("damaged") => {
+            Effect::Note(note) if !self.is_damaged && (note.contains("missing") || note.contains("damaged")) => {
                 self.complaints.push(format!("{:?} {note}", self.now));
             }
             Effect::Note(_) => {}
