@@ -2,7 +2,7 @@
 //!
 //! Decides: a crawl has an identifier of its own, which its other files repeat. The manifest's last member is a checksum
 //! of all others: a changed `rng_seed` would make every URL unknown, and the crawl would fetch everything again.
-//! Invariants: the manifest is written once, whole, and never changed.
+//! Invariants: the manifest is written whole, and changed by a redistribution alone.
 //! Limits: `FILE_BYTES_MAX`.
 
 use std::fs::File;

@@ -5,7 +5,7 @@
 //! Why site: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
 //! table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
-//! multiplication. Another number of shards moves most sites; a crawl keeps its number.
+//! multiplication. Another number of shards moves most sites, and a crawl that gets one has its logs written anew.
 //!
 //! Invariants: the shard is less than `shards`; under `PartitionKey::Site` hosts of one site share a shard.
 //! Leaves to others: carrying URLs there (`exchange`). Other partitioners are further variants of the key.
