@@ -4,6 +4,7 @@
 //! 0 is success, 1 the system's failure, 2 the operator's mistake; a mistake changes nothing on disk.
 
 mod budget;
+mod damage;
 mod disk;
 mod folders;
 mod hangup;

@@ -246,8 +246,8 @@ impl Replay {
                 && !self.journal_block(number, head)
             {
                 return Err(format!(
-                    "{file} holds what an earlier file of the journal has: files were mixed up or copied; put the right \
-                     one in its place"
+                    "{file} holds what an earlier file of the journal has: files were mixed up or copied: put the right \
+                     one in its place, or take this one away"
                 ));
             }
             if self.block(kind, head, &payload, each).is_none() {

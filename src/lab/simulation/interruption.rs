@@ -28,13 +28,14 @@ impl Interruption {
     /// How many kinds there are.
     pub(super) const KINDS: usize = 6;
 
-    /// None, one or two, the first one soon.
+    /// None to four, the first one soon, and many soon after another: while what a run has left is read, too.
     pub(super) fn some(rng: &mut Rng) -> VecDeque<Interruption> {
         let mut at = Instant::ZERO;
-        let count = [0, 1, 1, 2][rng.below(4) as usize];
+        let count = [0, 1, 1, 2, 2, 4][rng.below(6) as usize];
         let one = |_| {
             // Many of them while everything is in flight.
-            at = at + millis(1 << rng.below(20)) + millis(rng.below(5_000));
+            let soon = at > Instant::ZERO && rng.percent(30);
+            at = at + if soon { millis(rng.below(300)) } else { millis(1 << rng.below(20)) + millis(rng.below(5_000)) };
             match rng.below(8) {
                 0 => Interruption::Drain(at),
                 1 => Interruption::Abort(at, at + millis(rng.below(2) * rng.below(1_000))),
