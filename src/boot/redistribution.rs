@@ -39,7 +39,8 @@ fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, Di
     for shard in 0..held.shards {
         let dir = shard_dir(root, shard);
         make_shard(&dir).map_err(io(&dir))?;
-        let (files, left_open) = disk::find_files(&dir).map_err(io(&dir))?;
+        let (files, left_open) =
+            disk::find_files(&dir).map_err(|error| DirError::Redistribution(root.to_owned(), error.to_string()))?;
         notes.extend(left_open.iter().map(|segment| format!("shard {shard}: {segment}")));
         earlier.push(EarlierShard { journal: files.journal, segments: files.segments });
     }

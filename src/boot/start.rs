@@ -81,6 +81,10 @@ impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
         let Order { mut config, seeds, dir, new, retry_failed } = order;
+        // Before its settings are judged, which were given for another one.
+        if new && is_crawl(&dir) {
+            return Err(DirError::NotNew(dir).into());
+        }
         config.check().map_err(|errors| BootError::Order(lines(&errors)))?;
         let kept = config.kept();
         check_left_out(&config, &dir)?;
@@ -99,9 +103,6 @@ impl Crawl {
             partition_key: config.partition.key,
             agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
         };
-        if new && is_crawl(&dir) {
-            return Err(DirError::NotNew(dir).into());
-        }
         // A crawl is not begun without a seed; one that is there already needs none.
         let is_new = new || !is_crawl(&dir);
         if seeds.is_empty() && is_new {

@@ -29,11 +29,12 @@ impl std::fmt::Display for LeftOpen {
     }
 }
 
-/// Finds a shard's files, and closes segments that an earlier run left open.
+/// Finds a shard's files, and closes segments that an earlier run left open. Errors name the file.
 pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
     let (mut found, mut left) = (FilesFound::default(), Vec::new());
-    for entry in fs::read_dir(dir.join("segments"))? {
-        let path = entry?.path();
+    let segments = dir.join("segments");
+    for entry in fs::read_dir(&segments).map_err(at(&segments))? {
+        let path = entry.map_err(at(&segments))?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
         let number = segment_number(&name);
         if let Some(number) = number {
@@ -41,11 +42,11 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
         }
         if name.ends_with(&format!("{INDEX_SUFFIX}{OPEN}")) {
             // An index half written: it is made again with its segment.
-            fs::remove_file(&path)?;
+            fs::remove_file(&path).map_err(at(&path))?;
         } else if let Some(closed_name) = name.strip_suffix(OPEN)
             && closed_name.ends_with(SEGMENT_SUFFIX)
         {
-            let (bytes, how) = close_segment(&path, closed_name)?;
+            let (bytes, how) = close_segment(&path, closed_name).map_err(at(&path))?;
             found.segments.extend(number.map(|number| (number, bytes)));
             left.push(how);
         } else if name.ends_with(&format!("{SEGMENT_SUFFIX}{DAMAGED}")) {
@@ -53,14 +54,19 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
         } else if let Some(number) = number
             && name.ends_with(SEGMENT_SUFFIX)
         {
-            found.segments.insert(number, fs::metadata(&path)?.len());
+            found.segments.insert(number, fs::metadata(&path).map_err(at(&path))?.len());
         }
     }
-    for entry in fs::read_dir(dir.join("journal"))? {
-        found.journal.extend(entry?.file_name().to_str().and_then(journal_number));
+    let journal = dir.join("journal");
+    for entry in fs::read_dir(&journal).map_err(at(&journal))? {
+        found.journal.extend(entry.map_err(at(&journal))?.file_name().to_str().and_then(journal_number));
     }
     found.journal.sort_unstable();
     Ok((found, left))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// The number of a file of the journal, whose name is that and nothing else.
@@ -117,6 +123,10 @@ mod tests {
         assert!(!open.exists() && fs::read(kept).unwrap() == b"no segment begins like this");
         assert_eq!((found.next_segment, found.segments.get(&4)), (5, Some(&0)), "its records are missing");
         assert_eq!(found.journal, [3, 10]);
+        let link = dir.join("segments/rc-1-00-00005.warc.zst");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(find_files(dir).unwrap_err().to_string().starts_with(link.to_str().unwrap()));
+        fs::remove_file(&link).unwrap();
         let (again, left) = find_files(dir).unwrap();
         assert_eq!((again, left.len()), (found, 0), "now and later");
     }

@@ -91,7 +91,7 @@ impl Pump {
     async fn start(task: Task) -> Result<(), String> {
         let Task { mut setup, dir, to, from, seeds, control } = task;
         let index = setup.index;
-        let (files, left_open) = disk::find_files(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let (files, left_open) = disk::find_files(&dir).map_err(|error| error.to_string())?;
         for segment in &left_open {
             control.note(format!("shard {index}: {segment}"));
         }
