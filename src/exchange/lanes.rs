@@ -3,14 +3,12 @@
 //! Decides: links for another shard gather in its lane's open batch; the batch closes when it is large or at the next
 //! tick; a closed batch waits for room in the ring, in memory up to a bound that all lanes share, then in the shard's
 //! spool on disk. Nothing is dropped. Batches of URLs are numbered as they close and sent in that order.
-//! Messages are numbered as they are sent. The receiver acknowledges cumulatively, with its next message or, at a tick, by a
-//! message of its own: which messages it has accepted, so that the end of a crawl can be seen, and which batches are on its
-//! disk, so that their sender need not keep them any longer.
+//! The receiver acknowledges ([`Numbering`]), at a tick by a message of its own: which messages it has accepted, so that the
+//! end of a crawl can be seen, and which batches are on its disk, so that their sender need not keep them any longer.
 //! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //!
-//! Invariants: numbers have no gap, and nobody acknowledges what was not sent: either is our own fault and asserts;
-//! `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
+//! Invariants: `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
 //! to send; a message always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
 
@@ -18,6 +16,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::message::{Header, MessageKind};
+use super::numbering::Numbering;
 use crate::config;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
@@ -96,21 +95,8 @@ struct Lane {
     /// A message that found the ring full, number and all.
     refused: Option<Outgoing>,
     is_ready: bool,
-    /// Number of the last message sent, and of the last that is acknowledged.
-    sent: u64,
-    acknowledged: u64,
-    /// Number of the last message accepted from there, and of the last that we acknowledged.
-    accepted: u64,
-    told: u64,
-    /// Number of the last batch that was closed.
-    closed: u64,
-    /// Number of the last batch that came from there, of the last that is on our disk, and of the last of which we said so.
-    taken: u64,
-    durable: u64,
-    durable_told: u64,
-    /// Number of the last batch that is on their disk.
-    durable_there: u64,
-    /// What came of something that is told in pieces.
+    numbers: Numbering,
+    /// Pieces received so far of a message that was split.
     pieces: Vec<u8>,
     /// The acknowledgement may not wait for company any longer.
     must_tell: bool,
@@ -140,14 +126,6 @@ impl Content {
 
     fn batch(&self) -> u64 {
         if let Content::Urls(number, _) = self { *number } else { 0 }
-    }
-}
-
-impl Lane {
-    /// The header of the next message, which acknowledges all there is.
-    fn header(&mut self, kind: MessageKind, number: u64, batch: u64) -> Header {
-        (self.told, self.durable_told, self.must_tell) = (self.accepted, self.durable, false);
-        Header { kind, number, acknowledged: self.accepted, batch, durable: self.durable }
     }
 }
 
@@ -280,28 +258,12 @@ impl Lanes {
     pub fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) -> Incoming {
         let lane = &mut self.lanes[usize::from(from)];
         let Some((header, content)) = Header::read(bytes) else { panic!("shard {from} sent what is no message") };
-        let Header { kind, number, acknowledged, batch, durable } = header;
-        assert!(
-            (lane.acknowledged..=lane.sent).contains(&acknowledged),
-            "shard {from} acknowledged message {acknowledged}; {} were sent, {} acknowledged",
-            lane.sent,
-            lane.acknowledged
-        );
-        self.unacknowledged -= acknowledged - lane.acknowledged;
-        lane.acknowledged = acknowledged;
-        if durable > lane.durable_there {
-            assert!(durable <= lane.closed, "shard {from} has batch {durable}; {} were closed", lane.closed);
-            lane.durable_there = durable;
-            self.durable.push((from, durable));
-        }
+        let kind = header.kind;
+        let acknowledged = lane.numbers.receive(from, &header);
+        self.unacknowledged -= acknowledged.messages;
+        self.durable.extend(acknowledged.durable.map(|batch| (from, batch)));
         if kind == MessageKind::Acknowledgement {
             return Incoming::Nothing;
-        }
-        assert_eq!(number, lane.accepted + 1, "shard {from} sent message {number} after {}", lane.accepted);
-        lane.accepted = number;
-        if kind == MessageKind::Urls {
-            assert!(batch > lane.taken, "shard {from} sent batch {batch} after {}", lane.taken);
-            lane.taken = batch;
         }
         self.owed += 1;
         self.owe(now, from);
@@ -324,16 +286,14 @@ impl Lanes {
 
     /// An earlier run has closed a batch that its shard may not have: it is sent again, under its number.
     pub fn resend(&mut self, batch: Batch, spool: &mut Spool) {
-        let lane = &mut self.lanes[usize::from(batch.to)];
-        lane.closed = lane.closed.max(batch.number);
+        self.closed_before(batch.to, batch.number);
         self.urls += batch.urls.len() as u64;
         self.wait(batch.to, batch.number, batch.urls, spool);
     }
 
     /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.
     pub fn closed_before(&mut self, to: u16, number: u64) {
-        let lane = &mut self.lanes[usize::from(to)];
-        lane.closed = lane.closed.max(number);
+        self.lanes[usize::from(to)].numbers.closed_before(number);
     }
 
     /// Closes all batches, large or small: what was found before is to be written down.
@@ -356,16 +316,14 @@ impl Lanes {
     }
 
     /// The last batch that came from each shard.
-    pub fn taken(&self) -> Vec<u64> {
-        self.lanes.iter().map(|lane| lane.taken).collect()
+    pub fn received(&self) -> Vec<u64> {
+        self.lanes.iter().map(|lane| lane.numbers.received()).collect()
     }
 
-    /// What [`Lanes::taken`] once said is on the disk by now: its senders are told, at the next tick.
-    pub fn note_durable(&mut self, now: Instant, taken: &[u64]) {
-        for (from, taken) in (0..).zip(taken) {
-            let lane = &mut self.lanes[usize::from(from)];
-            if *taken > lane.durable {
-                lane.durable = *taken;
+    /// What [`Lanes::received`] once said is on the disk by now: its senders are told, at the next tick.
+    pub fn note_durable(&mut self, now: Instant, received: &[u64]) {
+        for (from, batch) in (0..).zip(received) {
+            if self.lanes[usize::from(from)].numbers.note_durable(*batch) {
                 self.owe(now, from);
             }
         }
@@ -409,17 +367,17 @@ impl Lanes {
     /// The next message of the lane, with its number; an acknowledgement alone where one is owed and may not wait.
     fn number(&mut self, to: u16) -> Option<Outgoing> {
         let lane = &mut self.lanes[usize::from(to)];
-        let owed = lane.accepted - lane.told;
+        let owed = lane.numbers.owed();
         let Some((kind, content)) = lane.waiting.pop_front() else {
-            if owed == 0 && lane.durable == lane.durable_told || !lane.must_tell {
+            if !lane.numbers.owes() || !std::mem::take(&mut lane.must_tell) {
                 return None;
             }
-            let header = lane.header(MessageKind::Acknowledgement, 0, 0);
+            let header = lane.numbers.acknowledgement();
             self.owed -= owed;
             return Some(Outgoing { to, bytes: header.with(&[]), urls: 0, wake: self.hurry });
         };
-        lane.sent += 1;
-        let header = lane.header(kind, lane.sent, content.batch());
+        lane.must_tell = false;
+        let header = lane.numbers.next_header(kind, content.batch());
         self.owed -= owed;
         self.unacknowledged += 1;
         let urls = content.urls();
@@ -462,7 +420,7 @@ impl Lanes {
                 self.close(to, spool);
             }
             let lane = &mut self.lanes[usize::from(to)];
-            if lane.accepted > lane.told || lane.durable > lane.durable_told {
+            if lane.numbers.owes() {
                 lane.must_tell = true;
                 if lane.refused.is_none() {
                     self.make_ready(to);
@@ -473,8 +431,7 @@ impl Lanes {
 
     fn close(&mut self, to: u16, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
-        lane.closed += 1;
-        let (number, urls) = (lane.closed, Rc::new(std::mem::take(&mut lane.open)));
+        let (number, urls) = (lane.numbers.close_batch(), Rc::new(std::mem::take(&mut lane.open)));
         self.closed.push(Batch { to, number, urls: Rc::clone(&urls) });
         self.wait(to, number, urls, spool);
     }

@@ -7,6 +7,7 @@
 
 pub mod lanes;
 pub mod message;
+pub mod numbering;
 pub mod spsc;
 
 pub use lanes::{Batch, Incoming, Lanes, Outgoing};

@@ -21,7 +21,7 @@ pub struct Commits {
     /// When the oldest thing came that no commit holds.
     since: Option<Instant>,
     /// What had come from other shards when the commit began.
-    taken: Vec<u64>,
+    received: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl Commits {
     /// Every `interval`; without one the kernel decides when what is written gets to the device.
     pub(super) fn new(interval: Option<Duration>) -> Commits {
         let (to_device, interval) = (interval.is_some(), interval.unwrap_or(UNSYNCED_INTERVAL));
-        Commits { interval, to_device, step: Step::None, since: None, taken: Vec::new() }
+        Commits { interval, to_device, step: Step::None, since: None, received: Vec::new() }
     }
 
     /// Something happened that is to be written down.
@@ -88,7 +88,7 @@ impl Shard {
         }
         self.append(true);
         self.log.freeze_ends();
-        self.commits.taken = self.lanes.taken();
+        self.commits.received = self.lanes.received();
         self.sync(Step::Facts);
     }
 
@@ -98,7 +98,7 @@ impl Shard {
             Step::None => panic!("a sync ended that nobody asked for"),
             Step::Facts => {
                 self.log.confirm_facts();
-                self.lanes.note_durable(now, &self.commits.taken);
+                self.lanes.note_durable(now, &self.commits.received);
                 let mut has_ends = false;
                 while let Some(append) = self.take_ends() {
                     self.disk(DiskOp::Append(append));

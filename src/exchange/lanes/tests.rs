@@ -292,7 +292,7 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
         }
     }
     assert_eq!(got, (7..108).collect::<Vec<_>>());
-    assert_eq!((two.taken(), one.take_durable().count()), (vec![107, 0], 0));
+    assert_eq!((two.received(), one.take_durable().count()), (vec![107, 0], 0));
     // It is accepted at once, and on the disk later.
     let mut unused = Spool::new(1);
     let mut acknowledged = |two: &mut Lanes, millis| {
@@ -308,7 +308,7 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     two.hurry();
     two.note_durable(at(350), &[107, 0]);
     assert_eq!(acknowledged(&mut two, 350), Some(vec![(1, 107)]));
-    let mut from_the_future = two.lanes[0].header(MessageKind::Acknowledgement, 0, 0);
+    let mut from_the_future = two.lanes[0].numbers.acknowledgement();
     from_the_future.durable = 108;
     let fault = caught(|| one.receive(at(400), 1, &from_the_future.with(&[]))).expect_err("never sent").to_string();
     assert!(fault.contains("shard 1 has batch 108; 107 were closed"), "{fault}");
