@@ -4,10 +4,10 @@
 
 mod cpus;
 mod crawl_dir;
-mod guard;
 mod limits;
 mod loopback;
 mod manifest;
+mod outage_watch;
 mod redistribution;
 mod sealed_file;
 mod seed;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
-use super::guard::Guard;
 use super::manifest::{FORMAT, Manifest};
+use super::outage_watch::OutageWatch;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{Config, ConfigError};
@@ -72,7 +72,7 @@ impl BootError {
 pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
-    guard: Guard,
+    watch: OutageWatch,
     threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
@@ -187,9 +187,9 @@ impl Crawl {
                 control: Arc::clone(&control),
             });
         }
-        let mut guard = Guard::new(&config, shards, dir.root().to_owned());
+        let mut watch = OutageWatch::new(&config, shards, dir.root().to_owned());
         // Before the first fetch.
-        guard.look(ring::now(), &control);
+        watch.look(ring::now(), &control);
         let mut threads = Vec::new();
         for task in tasks {
             let index = task.setup.index;
@@ -209,7 +209,7 @@ impl Crawl {
             }
         }
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
-        Ok(Crawl { control, supervisor, guard, threads, dir })
+        Ok(Crawl { control, supervisor, watch, threads, dir })
     }
 
     /// What the shards publish.
@@ -227,7 +227,7 @@ impl Crawl {
     pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
         let mut wanted = wanted;
         let is_running = self.control.phase() == Phase::Run;
-        if let Some(why) = is_running.then(|| self.guard.look(ring::now(), &self.control)).flatten() {
+        if let Some(why) = is_running.then(|| self.watch.look(ring::now(), &self.control)).flatten() {
             self.control.fail(why);
             wanted = Phase::Abort;
         }
@@ -244,12 +244,12 @@ impl Crawl {
 
     /// What makes fetching wait now, in words: an outage, or a full disk.
     pub fn waits_for(&self) -> Option<String> {
-        self.guard.waits_for(ring::now())
+        self.watch.waits_for(ring::now())
     }
 
     /// Outages so far, and how long they have lasted together.
     pub fn outages(&self) -> (u64, Duration) {
-        self.guard.outages(ring::now())
+        self.watch.outages(ring::now())
     }
 
     /// Why the crawl ends or has ended, in words.

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
+use crate::time::Duration;
 
 /// Two keys that do not go together.
 pub(super) struct Clash {
@@ -20,6 +21,9 @@ pub(super) struct Clash {
 
 /// Bytes that a URL costs in a batch besides its own: length and depth. Generous, as the format is `exchange`'s.
 pub(super) const URL_OVERHEAD_BYTES: usize = 64;
+
+/// What `control::Breaker` takes besides `dns.timeout` to find out whether a name server answers.
+pub(crate) const NAMES_SLACK: Duration = Duration::from_secs(2);
 
 /// All rules that need nothing but the configuration.
 pub(super) fn clashes(config: &Config) -> Vec<Clash> {
@@ -57,6 +61,13 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("outage.sites_failed", config.outage.sites_failed.to_string()),
         ("outage.sites", config.outage.sites.to_string()),
         config.outage.sites_failed <= config.outage.sites,
+    );
+    // A failure must be held until the name servers have been asked.
+    let names_take = config.dns.timeout + NAMES_SLACK;
+    at_most(
+        ("dns.timeout", format_duration(config.dns.timeout)),
+        ("outage.hold_max", format_duration(config.outage.hold_max)),
+        names_take < config.outage.hold_max,
     );
     let url_bytes = config.scope.url_bytes_max;
     for (key, bytes, room) in [

@@ -297,14 +297,15 @@ tables! {
     /// When our own network is down: fetching pauses, nothing is given up, and the crawl goes on by itself afterwards.
     outage: Outage {
         /// Sites that are looked at: those asked last.
-        /// With fewer sites than sites_failed, the name servers and the default route are looked at instead.
+        /// Where fewer than sites_failed of those asked in the last hold_max are alive, the name servers and the default
+        /// route are looked at instead.
         sites: usize = "16", Kind::Number(8, 1_000);
         /// If this many of them fail, and at least half of these answered before, the network is down.
         sites_failed: usize = "14", Kind::Number(4, 1_000);
         /// A failure that an outage could explain counts no later than this.
         /// It counts as soon as enough other sites answer; on a crawl that is not very slow, that takes less than a second.
         hold_max: Duration = "60s", time("1s", "1h");
-        /// Longest interval between two tries during an outage; the first is 1s, and each is twice the one before.
+        /// Longest interval between two rounds of up to three tries during an outage; the first is 1s, and each is twice the one before.
         probe_max: Duration = "30s", time("1s", "1h");
         /// An outage as long as this ends the crawl, which can be resumed; "0s": it waits forever.
         wait_max: Duration = "0s", time("0s", "87600h");

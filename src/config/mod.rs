@@ -31,6 +31,8 @@ mod value;
 use std::io::Read as _;
 use std::path::Path;
 
+#[cfg(test)]
+pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{

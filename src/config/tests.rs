@@ -187,6 +187,10 @@ fn errors_name_line_key_and_what_is_expected() {
             "2: fetch.deadline: 15s is too little for fetch.first_byte_timeout = 20s; expected more, or less there",
         ),
         (
+            "[dns]\ntimeout = \"58s\"",
+            "2: dns.timeout: 58s is more than outage.hold_max = 1m allows; expected less, or more there",
+        ),
+        (
             "[dns.hosts]\n\"a.test\" = \"localhost\"",
             "2: dns.hosts.\"a.test\": \"localhost\" is no IP address; expected names with an address or a list of at \
              most 64, such as \"www.example.test\" = \"127.0.0.1\"",

@@ -1,15 +1,16 @@
 //! Whether our own network is down: the machine's circuit breaker. Pure.
 //!
-//! Decides: there is an outage when no name server answers that is asked; when `outage.sites_failed` of the
+//! Decides: there is an outage when no name server that is asked can tell of a name, be it silent or say SERVFAIL; when `outage.sites_failed` of the
 //! `outage.sites` sites asked last fail, at least half of which had answered before; when the proxy cannot be reached;
 //! when the default route is gone. Shards hold back each failure that an outage could explain ([`crate::shard`]) until
-//! it is cleared: when more sites have answered than do in an outage. With fewer sites than make a verdict one that answers is
-//! enough, or a name server that does, while there is a default route. A failure counts after `outage.hold_max` at the latest.
+//! it is cleared: when more sites have answered than do in an outage. With too few sites for a verdict, one answer from a
+//! site or a name server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the
+//! latest.
 //! An outage ends with the first answer: of a name server, or of a site or by way of the proxy to a request that began
-//! in it. Until then one thing at a time is tried, at an interval that grows to `outage.probe_max`. After
-//! `outage.wait_max` the crawl ends.
-//! Why so: a dead host must be given up, and a crawl of dead hosts must end. So nobody is waited for who never
-//! answered, and where there is too little to judge by, what can be asked is asked.
+//! in it. Until then a few things are tried at a time, at an interval that grows to `outage.probe_max`. One that begins
+//! soon after the last one's end is that one, which goes on. After `outage.wait_max` the crawl ends.
+//! Why so: a dead host must be given up, and a crawl of dead hosts must end. So silence counts only from sites that have
+//! answered before; where there are too few, the name servers are asked.
 //! Limits: a part of the web that is out of reach is no outage, nor is one of the web alone for a crawl of few sites.
 
 use super::sites::{RecentSites, SitesFailed};
@@ -25,6 +26,8 @@ pub struct Breaker {
     name_wait: Duration,
     sites: RecentSites,
     outage: Option<Outage>,
+    /// The one before, and when it was over.
+    last: Option<(Outage, Instant)>,
     seen: Seen,
     /// When name servers were asked whether they answer.
     asked_names: Option<AskedNames>,
@@ -42,8 +45,12 @@ pub struct Outage {
     pub cause: Cause,
     /// Since when.
     pub since: Instant,
+    /// It had seemed to be over.
+    pub is_again: bool,
     /// When it was noticed: requests that began before may still be answered.
     opened: Instant,
+    /// From when on its time counts.
+    counted: Instant,
     next_probe: Instant,
     interval: Duration,
 }
@@ -84,11 +91,14 @@ pub struct Ruling {
     pub cleared: Cleared,
     /// There is an outage.
     pub is_down: bool,
-    /// This shard is to try something.
-    pub probe: Option<(usize, ProbeKind)>,
+    /// These shards are to try something.
+    pub probes: Probes,
     /// The outage has lasted for `outage.wait_max`.
     pub gives_up: bool,
 }
+
+/// What is tried at one time, and by which shards.
+pub type Probes = [Option<(usize, ProbeKind)>; PROBES_MAX];
 
 /// What is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,14 +121,16 @@ struct AskedNames {
 #[derive(Debug, Default)]
 struct Seen {
     dns_heard: u64,
-    dns_silent: u64,
+    dns_failed: u64,
     proxy_unreachable: u64,
     /// When a name server was heard of last.
     heard_at: Instant,
     /// Since when queries of lookups have been in vain.
     names_silent_since: Option<Instant>,
     proxy_gone_since: Option<Instant>,
-    had_route: Option<bool>,
+    /// There was a default route, and no site has answered without it.
+    had_route: bool,
+    no_route_since: Option<Instant>,
 }
 
 impl Breaker {
@@ -130,6 +142,7 @@ impl Breaker {
             settings,
             name_wait: config.dns.timeout + NAME_SLACK,
             outage: None,
+            last: None,
             seen: Seen::default(),
             asked_names: None,
             cleared: Cleared::default(),
@@ -142,15 +155,16 @@ impl Breaker {
     /// What holds from now on.
     pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> Ruling {
         let answers = self.take_in(now, view);
-        let mut probe = None;
+        let mut probes = Probes::default();
         match self.outage {
             Some(outage) if self.is_over(outage, answers, view) => {
                 self.outage = None;
-                self.time += now.since(outage.since);
-                self.sites.forgive();
+                self.last = Some((outage, now));
+                self.time += now.since(outage.counted);
+                self.sites.forgive(matches!(outage.cause, Cause::Sites { .. }));
                 (self.seen.names_silent_since, self.seen.proxy_gone_since, self.asked_names) = (None, None, None);
             }
-            Some(outage) => probe = self.next_probe(now, outage, view),
+            Some(outage) => probes = self.next_probes(now, outage, view),
             None => {
                 let held = Held::of(view.reports);
                 let cause = self.cause(now, held, view.has_route);
@@ -158,14 +172,14 @@ impl Breaker {
                     self.open(now, cause, since);
                 } else {
                     self.clear(now, held);
-                    probe = self.ask_names(now, held, view.reports.len());
+                    probes[0] = self.ask_names(now, held, view.reports.len());
                 }
             }
         }
         let gives_up = self.outage.is_some_and(|outage| {
             !self.settings.wait_max.is_zero() && now.since(outage.since) >= self.settings.wait_max
         });
-        Ruling { cleared: self.cleared, is_down: self.outage.is_some(), probe, gives_up }
+        Ruling { cleared: self.cleared, is_down: self.outage.is_some(), probes, gives_up }
     }
 
     /// The outage that there is.
@@ -175,7 +189,7 @@ impl Breaker {
 
     /// Outages so far, the present one included, and how long they have lasted by `now`.
     pub fn outages(&self, now: Instant) -> (u64, Duration) {
-        let present = self.outage.map_or(Duration::ZERO, |outage| now.since(outage.since));
+        let present = self.outage.map_or(Duration::ZERO, |outage| now.since(outage.counted));
         (self.count, self.time + present)
     }
 
@@ -209,11 +223,11 @@ impl Breaker {
         let sum = |count: fn(&NetworkReport) -> u64| view.reports.iter().map(count).sum::<u64>();
         let seen = &mut self.seen;
         let (heard, silent, unreachable) =
-            (sum(|it| it.dns_heard), sum(|it| it.dns_silent), sum(|it| it.proxy_unreachable));
+            (sum(|it| it.dns_heard), sum(|it| it.dns_failed), sum(|it| it.proxy_unreachable));
         if heard > seen.dns_heard {
             answers.name_server = true;
             (seen.heard_at, seen.names_silent_since) = (now, None);
-        } else if silent > seen.dns_silent {
+        } else if silent > seen.dns_failed {
             seen.names_silent_since.get_or_insert(now);
         }
         if answers.site.is_some() {
@@ -221,8 +235,14 @@ impl Breaker {
         } else if unreachable > seen.proxy_unreachable {
             seen.proxy_gone_since.get_or_insert(now);
         }
-        (seen.dns_heard, seen.dns_silent, seen.proxy_unreachable) = (heard, silent, unreachable);
-        seen.had_route.get_or_insert(view.has_route);
+        (seen.dns_heard, seen.dns_failed, seen.proxy_unreachable) = (heard, silent, unreachable);
+        if view.has_route {
+            (seen.had_route, seen.no_route_since) = (true, None);
+        } else {
+            let since = *seen.no_route_since.get_or_insert(now);
+            // A local network, or routes that together lead everywhere.
+            seen.had_route &= answers.site.is_none_or(|began| began < since);
+        }
         answers
     }
 
@@ -236,10 +256,11 @@ impl Breaker {
             return Some((Cause::Proxy, since));
         }
         let held_since = held.any.filter(|since| is_waited_for(*since))?;
-        if self.seen.had_route == Some(true) && !has_route {
+        if self.seen.had_route && !has_route {
             return Some((Cause::Route, held_since));
         }
-        let are_silent = self.asked_names.is_some_and(|asked| now.since(asked.at) >= self.name_wait);
+        let is_silence = |asked: AskedNames| now.since(asked.at) >= self.name_wait && self.seen.heard_at < asked.at;
+        let are_silent = self.asked_names.is_some_and(is_silence);
         // Servers that nobody needs may be silent.
         let are_needed = held.names.is_some() || self.seen.dns_heard > 0;
         let since = self.seen.names_silent_since.unwrap_or(held_since);
@@ -247,40 +268,57 @@ impl Breaker {
     }
 
     fn open(&mut self, now: Instant, cause: Cause, since: Instant) {
-        self.count += 1;
         self.asked_names = None;
-        let interval = PROBE_FIRST.min(self.settings.probe_max);
-        self.outage = Some(Outage { cause, since, opened: now, next_probe: now + interval, interval });
+        let last = self.last.take().filter(|(_, over)| now.since(*over) < SOON);
+        self.count += u64::from(last.is_none());
+        let first = PROBE_FIRST.min(self.settings.probe_max);
+        let (since, counted, interval) = match last {
+            Some((last, over)) => (last.since, over, last.interval),
+            None => (since, since, first),
+        };
+        let is_again = last.is_some();
+        self.outage =
+            Some(Outage { cause, since, is_again, opened: now, counted, next_probe: now + interval, interval });
     }
 
     fn is_over(&self, outage: Outage, answers: Answers, view: NetworkView<'_>) -> bool {
+        let has_site_answered = answers.site.is_some_and(|began| began >= outage.opened);
         match outage.cause {
             Cause::NameServers => answers.name_server,
-            Cause::Sites { .. } | Cause::Proxy => answers.site.is_some_and(|began| began >= outage.opened),
-            Cause::Route => view.has_route,
+            Cause::Sites { .. } | Cause::Proxy => has_site_answered,
+            Cause::Route => view.has_route || has_site_answered,
         }
     }
 
-    /// The next thing to try, when it is time.
-    fn next_probe(&mut self, now: Instant, outage: Outage, view: NetworkView<'_>) -> Option<(usize, ProbeKind)> {
+    /// The next things to try, when it is time.
+    fn next_probes(&mut self, now: Instant, outage: Outage, view: NetworkView<'_>) -> Probes {
+        let mut probes = Probes::default();
         if now < outage.next_probe {
-            return None;
+            return probes;
         }
         let interval = (outage.interval * 2).min(self.settings.probe_max);
         self.outage = Some(Outage { next_probe: now + interval, interval, ..outage });
-        let kind = match outage.cause {
-            Cause::NameServers => ProbeKind::Names,
-            Cause::Sites { .. } | Cause::Proxy => ProbeKind::Job,
-            // Whether it is there again is looked at by itself.
-            Cause::Route => return None,
-        };
+        for (place, probe) in probes.iter_mut().enumerate() {
+            // What waits is tried, too: there are resolvers that do not answer what a probe asks, and the next name may be
+            // one that they know.
+            let kind = match outage.cause {
+                Cause::NameServers if place == 0 => ProbeKind::Names,
+                _ => ProbeKind::Job,
+            };
+            *probe = self.next_shard(view, kind).map(|shard| (shard, kind));
+        }
+        probes
+    }
+
+    /// The next shard in turn that can try this.
+    fn next_shard(&mut self, view: NetworkView<'_>, kind: ProbeKind) -> Option<usize> {
         let shards = view.reports.len();
         let mut in_turn = (self.next_shard..self.next_shard + shards).map(|shard| shard % shards);
         let can_try =
             |shard: &usize| kind == ProbeKind::Names || view.reports.get(*shard).is_some_and(|it| it.has_work);
         let shard = in_turn.find(can_try)?;
         self.next_shard = shard + 1;
-        Some((shard, kind))
+        Some(shard)
     }
 
     /// Clears what failed while the network is known to have worked.
@@ -306,7 +344,7 @@ impl Breaker {
             _ => {}
         }
         // Names are not asked for in this crawl.
-        if are_few && self.seen.dns_heard == 0 && self.seen.dns_silent == 0 && held.any.is_some() {
+        if are_few && self.seen.dns_heard == 0 && self.seen.dns_failed == 0 && held.any.is_some() {
             sites = sites.max(now - SUSPICION);
         }
         self.cleared = Cleared { sites: self.cleared.sites.max(sites), names: self.cleared.names.max(names) };
@@ -376,6 +414,10 @@ const SUSPICION: Duration = Duration::from_secs(1);
 const NAME_SLACK: Duration = Duration::from_secs(1);
 /// The first interval between probes.
 const PROBE_FIRST: Duration = Duration::from_secs(1);
+/// Things tried at one time: one of them may wait for a dead host.
+const PROBES_MAX: usize = 3;
+/// An outage that begins so soon after another is the same.
+const SOON: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What the housekeeping thread wants of a shard, besides its phase: the state that it sets, and commands that follow.
 //!
-//! Decides: a shard compares what is wanted now with what it heard last, so that nobody keeps a queue. What changed twice in
-//! between is heard once, and a probe that was asked for twice is one probe.
+//! Decides: a shard compares what is wanted now with what it heard last, so that nobody keeps a queue. Two changes
+//! between looks are seen as one; probes are counted, and two requests to ask the name servers are one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,22 +33,24 @@ impl Orders {
             self.cleared = ruling.cleared;
         }
         (self.is_down, self.is_disk_full) = (ruling.is_down, is_disk_full);
-        match ruling.probe {
-            Some((to, ProbeKind::Job)) if to == shard => self.job_probes += 1,
-            Some((to, ProbeKind::Names)) if to == shard => self.name_probes += 1,
-            _ => {}
+        for (_, kind) in ruling.probes.iter().flatten().filter(|(to, _)| *to == shard) {
+            match kind {
+                ProbeKind::Job => self.job_probes += 1,
+                ProbeKind::Names => self.name_probes += 1,
+            }
         }
         *self != before
     }
 
     /// The commands for a shard that has heard of `before`.
     pub fn since(&self, before: &Orders) -> impl Iterator<Item = Command> {
+        let job_probes = self.job_probes.saturating_sub(before.job_probes);
         [
             // First what counts, then what does not.
             (self.cleared != before.cleared).then_some(Command::Clear(self.cleared)),
             (self.is_down != before.is_down).then_some(Command::Outage(self.is_down)),
             (self.is_disk_full != before.is_disk_full).then_some(Command::DiskFull(self.is_disk_full)),
-            (self.job_probes != before.job_probes).then_some(Command::Probe),
+            (self.job_probes != before.job_probes).then_some(Command::Probe(job_probes as usize)),
             (self.name_probes != before.name_probes).then_some(Command::ProbeNames),
         ]
         .into_iter()
@@ -118,7 +120,7 @@ mod tests {
             Command::Clear(cleared),
             Command::Outage(true),
             Command::DiskFull(true),
-            Command::Probe,
+            Command::Probe(2),
             Command::ProbeNames,
         ];
         assert_eq!(commands, expected);

@@ -1,7 +1,7 @@
 //! What a shard has seen of the network, as the housekeeping thread reads it.
 //!
-//! Decides: the last [`ENDS`] ends of requests stand in a ring that only the shard writes. A reader that is slower loses the
-//! oldest, and a torn one is one site for another: it is evidence, and no account.
+//! Decides: the last [`ENDS`] ends of requests stand in a ring that only the shard writes. A slow reader misses
+//! the oldest entries and a torn read may mix up two sites: this is evidence, not accounting.
 //! Invariants: only the owning shard calls [`Sightings::publish`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::time::Instant;
 #[derive(Debug, Default)]
 pub struct Sightings {
     dns_heard: AtomicU64,
-    dns_silent: AtomicU64,
+    dns_failed: AtomicU64,
     proxy_unreachable: AtomicU64,
     held_since: AtomicU64,
     names_held_since: AtomicU64,
@@ -35,7 +35,7 @@ impl Sightings {
     pub fn publish(&self, report: NetworkReport, ends: impl Iterator<Item = SiteEnd>) {
         let order = Ordering::Relaxed;
         self.dns_heard.store(report.dns_heard, order);
-        self.dns_silent.store(report.dns_silent, order);
+        self.dns_failed.store(report.dns_failed, order);
         self.proxy_unreachable.store(report.proxy_unreachable, order);
         // Zero is nothing, so that a shard that has not published holds nothing.
         self.held_since.store(!report.held_since.as_nanos(), order);
@@ -61,7 +61,7 @@ impl Sightings {
         let order = Ordering::Relaxed;
         NetworkReport {
             dns_heard: self.dns_heard.load(order),
-            dns_silent: self.dns_silent.load(order),
+            dns_failed: self.dns_failed.load(order),
             proxy_unreachable: self.proxy_unreachable.load(order),
             held_since: Instant::from_nanos(!self.held_since.load(order)),
             names_held_since: Instant::from_nanos(!self.names_held_since.load(order)),
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((sightings.report().held_since, sightings.report().has_work), (Instant::NEVER, false));
         let report = NetworkReport {
             dns_heard: 1,
-            dns_silent: 2,
+            dns_failed: 2,
             proxy_unreachable: 3,
             held_since: Instant::from_nanos(4),
             names_held_since: Instant::NEVER,

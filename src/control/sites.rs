@@ -2,11 +2,14 @@
 //!
 //! Decides: sites are ordered by when their last request *began*: a request of ten seconds ago that times out now says
 //! nothing of now, as others have begun and been answered since. Silent sites that never answered are dead for all that is
-//! known: they count among those that fail, but never make an outage alone.
+//! known: they count among those that fail, but never make an outage alone. So do those that were silent when an outage
+//! began, and the next, and the one after that ([`RELAPSES_MAX`]), and answered nothing in between while others did: it is
+//! not the network that they wait for.
 //! Invariants: a site is there once; what ends late does not replace what began later.
-//! Limits: twice the sites of a verdict are remembered.
+//! Limits: twice the sites of a verdict are remembered, and [`RELAPSED_MAX`] that fell silent again.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::shard::{SiteEnd, SiteReply};
 use crate::time::Instant;
@@ -15,6 +18,8 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct RecentSites {
     sites: Vec<Site>,
+    /// Sites that were silent when an outage began and have not answered since: of how many in a row.
+    relapses: BTreeMap<u64, u8>,
     /// Sites of a verdict, and how many of them fail when the network is down.
     window: usize,
     failed_min: usize,
@@ -42,13 +47,20 @@ pub(super) struct SitesFailed {
 
 impl RecentSites {
     pub(super) fn new(window: usize, failed_min: usize) -> RecentSites {
-        RecentSites { sites: Vec::new(), window, failed_min: failed_min.min(window) }
+        RecentSites { sites: Vec::new(), relapses: BTreeMap::new(), window, failed_min: failed_min.min(window) }
     }
 
     /// A request ended.
     pub(super) fn note(&mut self, now: Instant, end: SiteEnd) {
-        let SiteEnd { site, began, reply } = end;
+        let SiteEnd { site, began, mut reply } = end;
         let answered = if reply == SiteReply::Answered { began } else { Instant::ZERO };
+        match reply {
+            SiteReply::Answered => {
+                self.relapses.remove(&site);
+            }
+            SiteReply::FellSilent if self.has_relapsed(site) => reply = SiteReply::Silent,
+            SiteReply::FellSilent | SiteReply::Silent => {}
+        }
         match self.sites.iter_mut().find(|known| known.site == site) {
             Some(known) => {
                 known.answered = known.answered.max(answered);
@@ -76,7 +88,7 @@ impl RecentSites {
     /// Whether those that live are too few for a verdict, of those asked since `since`.
     pub(super) fn are_few(&self, since: Instant) -> bool {
         let living = |site: &&Site| site.reply != SiteReply::Silent && site.began >= since;
-        self.sites.iter().filter(living).count() < self.failed_min
+        self.sites.iter().filter(living).count() < self.failed_min.max(self.answers_max() + 1)
     }
 
     /// The latest instant from which on requests to `sites` sites have begun that were answered.
@@ -91,11 +103,28 @@ impl RecentSites {
         self.window - self.failed_min
     }
 
-    /// An outage is over: who failed in it is not known to be silent.
-    pub(super) fn forgive(&mut self) {
+    /// An outage is over: who failed in it is not known to be silent. `counts`: the others have answered, and who fails
+    /// again and again does so by itself.
+    pub(super) fn forgive(&mut self, counts: bool) {
+        for site in self.sites.iter().filter(|site| counts && site.reply == SiteReply::FellSilent) {
+            let relapses = self.relapses.entry(site.site).or_default();
+            *relapses = relapses.saturating_add(1);
+        }
+        while self.relapses.len() > RELAPSED_MAX {
+            self.relapses.pop_first();
+        }
         self.sites.retain(|site| site.reply == SiteReply::Answered);
     }
+
+    fn has_relapsed(&self, site: u64) -> bool {
+        self.relapses.get(&site).is_some_and(|relapses| *relapses >= RELAPSES_MAX)
+    }
 }
+
+/// After so many outages in a row that a site was silent at the beginning of, its silence is its own.
+const RELAPSES_MAX: u8 = 3;
+/// Sites whose relapses are counted, so that this takes tens of kilobytes.
+const RELAPSED_MAX: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +153,7 @@ mod tests {
         // Two more have answered since: now it is eight of the last twelve.
         (20..23).for_each(|site| sites.note(at(400), end(site, 300, SiteReply::Answered)));
         assert_eq!((sites.failed(), sites.answered_by(3)), (None, at(300)));
-        sites.forgive();
+        sites.forgive(true);
         assert_eq!(sites.sites.len(), 5);
     }
 

@@ -50,7 +50,11 @@ impl Frontier {
                 self.page_fetched(now, job, outcome, counts)
             }
         };
-        if job.kind == JobKind::Resolve {
+        let retry_at = self.hosts[id].resolution.retry_at();
+        if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
+            // Behind all others, so that the probes of an outage do not try one name for ever.
+            self.schedule(id, now, at);
+        } else if job.kind == JobKind::Resolve {
             // Before all others: behind a long row of hosts the answer would be too old at its turn, each time.
             self.hosts.set_state(id, State::Ready);
             self.ready.push_front(id);

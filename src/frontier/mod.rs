@@ -46,6 +46,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId};
+use crate::politeness::rest_asked;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
@@ -283,10 +284,23 @@ impl Frontier {
         self.hosts.active() as u64
     }
 
-    /// Whether the host of a job under way answered its last request, and no lookup has failed since.
-    pub fn is_well(&self, id: HostId) -> bool {
-        let host = &self.hosts[id];
-        host.pace.is_well() && host.resolution.is_well()
+    /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn.
+    pub fn prefer(&mut self, now: Instant, is_better: impl Fn(&str) -> bool) {
+        self.wake(now);
+        let mut ready = self.ready.iter().take(STEPS_MAX);
+        if let Some(place) = ready.position(|id| is_better(&self.hosts[*id].name))
+            && let Some(id) = self.ready.remove(place)
+        {
+            self.ready.push_front(id);
+        }
+    }
+
+    /// A host has asked for a rest in a response that counts for nothing else.
+    pub fn asked_for_rest(&mut self, now: Instant, id: HostId, status: u16, retry_after: Option<Duration>) {
+        if let Some(rest) = rest_asked(status, retry_after, &self.settings.politeness) {
+            self.hosts[id].pace.rest_until(now + rest);
+            self.note_rest(id);
+        }
     }
 
     /// Hosts in memory.
@@ -370,7 +384,7 @@ impl Frontier {
 }
 
 /// Under which name a host is known: the dot at the end makes no other host, so no second queue either.
-fn host_key(name: &str) -> &str {
+pub fn host_key(name: &str) -> &str {
     name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 

@@ -55,11 +55,6 @@ impl Resolution {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
     }
 
-    /// Whether no lookup has failed since the last that was answered.
-    pub fn is_well(&self) -> bool {
-        self.attempts == 0
-    }
-
     /// As it was known of the host before it was forgotten.
     pub fn remember(&mut self, wants_both_families: bool, dead: Option<IpAddr>) {
         (self.wants_both_families, self.dead) = (wants_both_families, dead);
@@ -108,7 +103,7 @@ impl Resolution {
                 None
             }
             Outcome::Failed(Failure::Aborted) => {
-                self.dns = Dns::Retry(now, self.take_answer());
+                self.dns = Dns::Retry(now + ABORTED_PAUSE, self.take_answer());
                 None
             }
             Outcome::Failed(failure)
@@ -190,6 +185,8 @@ fn literal_address(name: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
+/// How long a lookup waits after it was aborted, so that others have their turns before it.
+const ABORTED_PAUSE: Duration = Duration::from_secs(1);
 /// An answer serves the request that it was asked for, also when its time to live is 0.
 const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
 /// How long a host stays given up because no name server answered (RFC 2308 section 7: five minutes at most).

@@ -65,6 +65,9 @@ impl FakeNameServers {
                 _ => (DnsAnswer::Refused, took),
             };
         }
+        if self.web.is_broken(&query.name) {
+            return (DnsAnswer::Error, took);
+        }
         if !self.web.exists(&query.name) {
             return (DnsAnswer::NoName(Some(self.web.ttl(&query.name))), took);
         }

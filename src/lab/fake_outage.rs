@@ -1,8 +1,9 @@
 //! Outages of a simulated crawl: for seconds or minutes name servers are silent, the web is, or both, and then all is as
 //! before.
 //!
-//! Decides: when they begin, how long they last, and what is out of reach. An outage of the web alone takes the default
-//! route with it where there are too few sites, or nobody notices for a while: then only that shows it.
+//! Decides: when they begin, how long they last, what is out of reach, and whether a run that is broken off meanwhile goes
+//! on in it. An outage of the web alone takes the default route with it where there are too few sites: then only that shows
+//! it.
 
 use std::collections::VecDeque;
 
@@ -17,6 +18,8 @@ pub struct FakeOutages {
     outages: VecDeque<FakeOutage>,
     /// Outages that have begun.
     pub begun: u64,
+    /// Those that went on in another run.
+    pub gone_on: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,10 @@ struct FakeOutage {
     hits_web: bool,
     /// What is hit is refused, not silent.
     refuses: bool,
+    /// The name servers live, and have nobody to ask.
+    fails_names: bool,
+    /// It goes on in another run, in which enough sites of the one before are left to know it by.
+    is_known_by_sites: bool,
     has_begun: bool,
     has_route: bool,
 }
@@ -41,12 +48,22 @@ impl FakeOutages {
             let until = from + millis(1_000 << rng.below(10));
             let (hits_names, hits_web) = [(true, false), (true, true), (false, true)][rng.below(3) as usize];
             let has_route = !hits_web || rng.percent(70);
-            let outage =
-                FakeOutage { from, until, hits_names, hits_web, refuses: rng.percent(30), has_begun: false, has_route };
+            let (refuses, fails_names) = (rng.percent(30), rng.percent(30));
+            let begins = FakeOutage {
+                from,
+                until,
+                hits_names,
+                hits_web,
+                refuses,
+                fails_names,
+                is_known_by_sites: false,
+                has_begun: false,
+                has_route,
+            };
             from = until;
-            outage
+            begins
         };
-        FakeOutages { outages: (0..count).map(one).collect(), begun: 0 }
+        FakeOutages { outages: (0..count).map(one).collect(), begun: 0, gone_on: 0 }
     }
 
     /// The clock has moved; `is_noticed` says whether the crawl knows of an outage, `are_few` whether it has too few sites to
@@ -57,7 +74,7 @@ impl FakeOutages {
         }
         if let Some(outage) = self.outages.front_mut().filter(|outage| outage.from <= now) {
             self.begun += u64::from(!std::mem::replace(&mut outage.has_begun, true));
-            if outage.hits_web && !is_noticed && (are_few || outage.from + UNNOTICED_MAX <= now) {
+            if outage.hits_web && !is_noticed && are_few && !outage.is_known_by_sites {
                 outage.has_route = false;
             }
         }
@@ -69,18 +86,32 @@ impl FakeOutages {
         Some(if outage.has_begun { outage.until } else { outage.from })
     }
 
-    /// A run was broken off: what was to come comes so much later.
-    pub fn postpone(&mut self, pause: Duration) {
-        self.outages.retain(|outage| !outage.has_begun);
+    /// A run was broken off: what was to come comes so much later. What is under way is over, or goes on if it `may_go_on`
+    /// and can be known: by the name servers, or because enough sites are left that have answered.
+    pub fn postpone(&mut self, pause: Duration, may_go_on: bool, are_sites_left: bool) {
+        let goes_on = |outage: &FakeOutage| may_go_on && (outage.hits_names || are_sites_left);
+        self.outages.retain(|outage| !outage.has_begun || goes_on(outage));
         for outage in &mut self.outages {
-            (outage.from, outage.until) = (outage.from + pause, outage.until + pause);
+            if outage.has_begun {
+                self.gone_on += 1;
+                outage.is_known_by_sites = !outage.hits_names;
+                outage.has_route |= outage.is_known_by_sites;
+            } else {
+                outage.from = outage.from + pause;
+            }
+            outage.until = outage.until + pause;
         }
     }
 
     /// What a query of `wait` gets that is sent at `now`, and after how long, where name servers are out of reach.
     pub fn answer(&self, now: Instant, wait: Duration) -> Option<(DnsAnswer, Duration)> {
         let outage = self.at(now).filter(|outage| outage.hits_names)?;
-        Some(if outage.refuses { (DnsAnswer::Unreachable, millis(1)) } else { (DnsAnswer::Silent, wait) })
+        Some(match (outage.refuses, outage.fails_names) {
+            (true, true) => (DnsAnswer::Refused, millis(1)),
+            (true, false) => (DnsAnswer::Unreachable, millis(1)),
+            (false, true) => (DnsAnswer::Error, wait / 2),
+            (false, false) => (DnsAnswer::Silent, wait),
+        })
     }
 
     /// How a request ends at `now`, and after how long, where the web is out of reach. `has_arrived`: its answer is lost.
@@ -107,6 +138,3 @@ impl FakeOutages {
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
-
-/// An outage of the web alone that nobody notices for so long takes the default route away.
-const UNNOTICED_MAX: Duration = Duration::from_secs(20);

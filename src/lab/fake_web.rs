@@ -67,6 +67,11 @@ impl FakeWeb {
         })
     }
 
+    /// Whether it does not exist because its own name servers are broken: nobody can tell.
+    pub fn is_broken(&self, host: &str) -> bool {
+        !self.exists(host) && self.hash(&["broken", host]).is_multiple_of(2) && self.place(host).is_some()
+    }
+
     /// The addresses of a host at `at`, of both families or of the first that has any; none for a name that does not
     /// exist. Some hosts have an address where nobody listens, and some of them live at one of the other family alone.
     pub fn addrs(&self, host: &str, at: Instant, both_families: bool) -> Vec<IpAddr> {

@@ -131,7 +131,7 @@ impl NewLogs {
     fn take(&mut self, step: ReplayStep<'_>, last_ends: &mut LastEnds) {
         match step {
             ReplayStep::End(end) => last_ends.note(end),
-            ReplayStep::Url { number, depth, text, is_over } => {
+            ReplayStep::Url { number, depth, text, is_over, .. } => {
                 let Some(log) = self.log_of(text) else { return };
                 let url = log.accept(depth, text);
                 if let Some(end) = last_ends.of(number).filter(|_| is_over) {

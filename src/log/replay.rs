@@ -1,12 +1,12 @@
 //! Taking up an earlier run: its logs, read back in one pass.
 //!
-//! Decides: first the log of ends, of which a bit for each URL is kept; then the URLs, each with the word whether it is over; then
-//! the journal. A URL whose record is lost is not over, but for one whose whole segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt
-//! forbids it. What is missing is told in URLs: each log's blocks are numbered, and
-//! say how many entries the other log has.
+//! Decides: first the log of ends, of which two bits for each URL are kept; then the URLs, each with the word whether it is
+//! over, and whether its host has answered; then the journal. A URL whose record is lost is not over, but for one whose whole
+//! segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt forbids it. What
+//! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: a bit for each URL, another one where those that failed are opened again, the numbers of those whose record is lost,
-//! notes on hosts as they come, and one block.
+//! Limits: two bits for each URL, a third one where those that failed are opened again, the numbers of those whose record is
+//! lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +28,7 @@ pub struct Replay {
     next: VecDeque<LogFile>,
     reader: LogReader,
     over: Bits,
+    answered: Bits,
     /// Bytes of each segment: a record behind its end is lost.
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
@@ -148,6 +149,8 @@ pub enum ReplayStep<'a> {
         text: &'a str,
         /// Whether it needs no fetch any more.
         is_over: bool,
+        /// Whether its last end was a response.
+        was_answered: bool,
     },
     /// These URLs found no room.
     Aside(UrlBatch),
@@ -195,6 +198,7 @@ impl Replay {
             next,
             reader: LogReader::default(),
             over: Bits::default(),
+            answered: Bits::default(),
             segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
             failed: None,
@@ -304,6 +308,7 @@ impl Replay {
                         failed.set(end.url, is_again);
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
+                    self.answered.set(end.url, matches!(end.kind, EndKind::Fetched(_)));
                     each(ReplayStep::End(*end));
                 }
                 entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
@@ -316,7 +321,8 @@ impl Replay {
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
                 for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
-                    each(ReplayStep::Url { number, depth, text, is_over: self.over.get(number) });
+                    let (is_over, was_answered) = (self.over.get(number), self.answered.get(number));
+                    each(ReplayStep::Url { number, depth, text, is_over, was_answered });
                 }
                 if !entries.aside.is_empty() {
                     each(ReplayStep::Aside(entries.aside));

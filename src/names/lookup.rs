@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use super::{Servers, TRIES};
+use super::{PROBE, Servers, TRIES};
 use crate::config::{Dns, Families};
 use crate::outcome::Failure;
 use crate::time::{Duration, Instant};
@@ -54,7 +54,19 @@ pub enum DnsAnswer {
     Silent,
 }
 
+impl DnsQuery {
+    /// Whether it asks for no host, only whether the server answers.
+    pub fn is_probe(&self) -> bool {
+        self.lookup == PROBE
+    }
+}
+
 impl DnsAnswer {
+    /// Whether it says where the name is, or that it is nowhere. A resolver that has nobody to ask says SERVFAIL or REFUSED.
+    pub fn tells_of_name(&self) -> bool {
+        matches!(self, DnsAnswer::Addrs(..) | DnsAnswer::None(_) | DnsAnswer::NoName(_))
+    }
+
     /// Whether the server does its work, whatever it says of the name.
     pub fn is_answer(&self) -> bool {
         !matches!(self, DnsAnswer::Silent | DnsAnswer::Refused | DnsAnswer::Unreachable)
@@ -139,6 +151,11 @@ impl Lookup {
             negative_until: Instant::NEVER,
             question: Question::new(servers),
         }
+    }
+
+    /// The name that is looked up.
+    pub(super) fn name(&self) -> &String {
+        &self.name
     }
 
     /// The next query, sent at `now`.

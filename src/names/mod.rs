@@ -9,7 +9,9 @@
 //! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one server.
 //! Nothing is cached: the frontier keeps answers by their TTL, negative ones by that of their SOA record (RFC 2308
 //! section 5).
-//! A probe asks every server for the root, whose name every resolver knows: whether one answers at all, whatever it says.
+//! A probe asks every server for the root, whose name every resolver should know, and for a name that was answered before,
+//! as some resolvers refuse the root. SERVFAIL and REFUSED are what a resolver says that has nobody to ask: a server is
+//! heard when it says where a name is, or that it is nowhere.
 //!
 //! Invariants: every lookup that was started ends exactly once; servers are waited for no longer than `dns.timeout` a
 //! name, the wait for the rate not counted; a TTL lies within `ttl_min` and `ttl_max`, or `negative_ttl_min` and
@@ -46,13 +48,13 @@ pub struct Lookups {
     /// Lookups that may send their next query from that instant on, in this order.
     turns: VecDeque<(Instant, u64)>,
     queries: u64,
-    /// Answers, whatever they say, and queries of lookups that none came to.
+    /// Answers that tell of a name, and queries of lookups that none came to.
     heard: u64,
-    silent: u64,
-    /// Servers that a probe has still to ask.
-    to_probe: VecDeque<usize>,
-    /// When the first query was sent to which, or after which, no server has answered.
-    silent_since: Option<Instant>,
+    failed: u64,
+    /// Queries that a probe has still to send.
+    to_probe: VecDeque<DnsQuery>,
+    /// The last name that addresses were found of.
+    found: Option<String>,
 }
 
 impl Lookups {
@@ -68,9 +70,9 @@ impl Lookups {
             turns: VecDeque::new(),
             queries: 0,
             heard: 0,
-            silent: 0,
+            failed: 0,
             to_probe: VecDeque::new(),
-            silent_since: None,
+            found: None,
             settings: dns.clone(),
         }
     }
@@ -97,6 +99,7 @@ impl Lookups {
             return Some(self.resolved(Vec::new(), Duration::MAX, false));
         }
         if self.servers.is_empty() {
+            self.failed += 1;
             return Some(Outcome::Failed(Failure::DnsFailed));
         }
         let lookup = Lookup::new(name, both_families, &self.settings, self.servers.len());
@@ -107,10 +110,9 @@ impl Lookups {
 
     /// The next query that may be sent at `now`.
     pub fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
-        if let Some(server) = self.to_probe.pop_front() {
+        if let Some(query) = self.to_probe.pop_front() {
             self.queries += 1;
-            let wait = self.settings.timeout / 2;
-            return Some(DnsQuery { lookup: PROBE, server, name: String::new(), family: Family::V4, wait });
+            return Some(query);
         }
         let (_, id) = self.turns.front().copied().filter(|(at, _)| *at <= now)?;
         self.turns.pop_front();
@@ -118,23 +120,22 @@ impl Lookups {
         let query = self.lookups.get_mut(&id).and_then(|lookup| lookup.query(now, id, &mut self.servers));
         assert!(query.is_some(), "lookup {id} has its turn and asks nobody");
         self.queries += 1;
-        self.silent_since.get_or_insert(now);
         query
     }
 
     /// A query came back. The outcome when the lookup is over.
     pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
-        let is_silent = matches!(answer, DnsAnswer::Silent | DnsAnswer::Unreachable);
-        self.heard += u64::from(!is_silent);
+        let is_heard = answer.tells_of_name();
+        self.heard += u64::from(is_heard);
         if id == PROBE {
             return None;
         }
-        self.silent += u64::from(is_silent);
+        self.failed += u64::from(!is_heard);
         let Some(lookup) = self.lookups.get_mut(&id) else {
             panic!("an answer to lookup {id}, which is not in flight")
         };
-        if answer.is_answer() {
-            self.silent_since = None;
+        if let DnsAnswer::Addrs(..) = answer {
+            self.found.get_or_insert_default().clone_from(lookup.name());
         }
         match lookup.answered(now, answer, &mut self.servers) {
             NextStep::Query => {
@@ -153,13 +154,21 @@ impl Lookups {
 
     /// Asks every server, ahead of all lookups, whether it answers.
     pub fn probe(&mut self) {
-        self.to_probe = (0..self.servers.len()).collect();
+        let family = match self.settings.families {
+            Families::Ipv4First | Families::Ipv4Only => Family::V4,
+            Families::Ipv6First | Families::Ipv6Only => Family::V6,
+        };
+        let names: Vec<String> = std::iter::once(String::new()).chain(self.found.clone()).collect();
+        let wait = self.settings.timeout / 2;
+        let query = |name: &String, server| DnsQuery { lookup: PROBE, server, name: name.clone(), family, wait };
+        let servers = 0..self.servers.len();
+        self.to_probe = names.iter().flat_map(|name| servers.clone().map(move |server| query(name, server))).collect();
     }
 
     /// Ends the lookups but `spared` that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in
     /// flight go on.
-    pub fn abort_waiting(&mut self, spared: Option<u64>) -> Vec<u64> {
-        let (kept, waiting): (VecDeque<_>, VecDeque<_>) = self.turns.drain(..).partition(|(_, id)| spared == Some(*id));
+    pub fn abort_waiting(&mut self, spared: &[u64]) -> Vec<u64> {
+        let (kept, waiting): (VecDeque<_>, VecDeque<_>) = self.turns.drain(..).partition(|(_, id)| spared.contains(id));
         self.turns = kept;
         let waiting: Vec<u64> = waiting.into_iter().map(|(_, id)| id).collect();
         waiting.iter().for_each(|id| drop(self.lookups.remove(id)));
@@ -174,14 +183,14 @@ impl Lookups {
         self.turns.front().map(|(at, _)| *at)
     }
 
-    /// Answers so far, whatever they said.
+    /// Answers so far that tell of a name.
     pub fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// Queries of lookups that no answer came to, so far.
-    pub fn silent(&self) -> u64 {
-        self.silent
+    /// Queries of lookups, so far, that no such answer came to, and lookups that had nobody to ask.
+    pub fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// Lookups in flight, those included that wait for their turn to ask.
@@ -192,11 +201,6 @@ impl Lookups {
     /// Queries sent.
     pub fn queries(&self) -> u64 {
         self.queries
-    }
-
-    /// Since when queries have been in flight and no name server has answered any.
-    pub fn silent_since(&self) -> Option<Instant> {
-        self.silent_since.filter(|_| !self.lookups.is_empty())
     }
 
     /// The outcome for `addrs`, which hold for `ttl`; so does that there are none.

@@ -10,4 +10,4 @@ pub mod ledger;
 mod pace;
 
 pub use ledger::{HOLD_SLACK, Ledger};
-pub use pace::{FailureRecord, GivenUp, HostPace, Try, backoff, is_overload};
+pub use pace::{FailureRecord, GivenUp, HostPace, Try, backoff, is_overload, rest_asked};

@@ -22,8 +22,6 @@ pub struct HostPace {
     /// Tries in a row that were an address's fault while others were left.
     uncounted: u8,
     given_up: Option<GivenUp>,
-    /// The last request that counts was answered.
-    is_well: bool,
 }
 
 /// Why a host was given up, and until when.
@@ -65,7 +63,6 @@ impl HostPace {
             failures_in_row: 0,
             uncounted: 0,
             given_up: None,
-            is_well: false,
         }
     }
 
@@ -102,11 +99,6 @@ impl HostPace {
         self.last_end > Instant::ZERO
     }
 
-    /// Whether the last request that counts was answered.
-    pub fn is_well(&self) -> bool {
-        self.is_well
-    }
-
     /// The delay after a request: the configured one or robots.txt's Crawl-delay, whichever is longer.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
         self.crawl_delay.max(politeness.host_delay)
@@ -126,11 +118,9 @@ impl HostPace {
         let mut counts = Try::Counts;
         match outcome {
             Outcome::Fetched(fetched) => {
-                (self.failures_in_row, self.uncounted, self.is_well) = (0, 0, true);
-                if is_overload(fetched.status) {
-                    let asked = fetched.retry_after.unwrap_or(politeness.retry_delay);
-                    pause = pause.max(asked.min(politeness.retry_after_max));
-                }
+                (self.failures_in_row, self.uncounted) = (0, 0);
+                let asked = rest_asked(fetched.status, fetched.retry_after, politeness);
+                pause = pause.max(asked.unwrap_or_default());
             }
             Outcome::Failed(Failure::Aborted) => counts = Try::Uncounted,
             // Says nothing of the host: when the proxy is there again, all hosts must be.
@@ -138,7 +128,6 @@ impl HostPace {
                 pause = pause.max(politeness.retry_delay)
             }
             Outcome::Failed(failure) => {
-                self.is_well = false;
                 if has_another_address && self.uncounted < UNCOUNTED_MAX {
                     self.uncounted += 1;
                     counts = Try::Uncounted;
@@ -194,6 +183,11 @@ impl Default for HostPace {
 /// How long to wait after the try `attempt`, counted from 0: twice as long each time.
 pub fn backoff(attempt: u8, politeness: &Politeness) -> Duration {
     politeness.retry_delay * (1 << u32::from(attempt.min(10)))
+}
+
+/// How long a server wants to be left alone by a response of this status, as far as it is obeyed.
+pub fn rest_asked(status: u16, retry_after: Option<Duration>, politeness: &Politeness) -> Option<Duration> {
+    is_overload(status).then(|| retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max))
 }
 
 /// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).

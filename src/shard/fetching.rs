@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::network::Probe;
 use super::{Phase, Shard};
 use crate::frontier::{self, Rest, Settled};
 use crate::log::{End, EndKind, HostNote, RecordPlace};
@@ -61,7 +60,7 @@ impl Shard {
             && self.log.journal_bytes() <= self.journal_bytes_max
             && !self.is_disk_full
             && self.reopened.is_none()
-            && (!self.network.is_down || self.network.probe == Probe::Wanted)
+            && (!self.network.is_down || self.network.probes.are_wanted())
     }
 
     /// The next fetch; lookups that come before it are started on the way.
@@ -78,13 +77,16 @@ impl Shard {
                 self.budget_look = Some(now + BUDGET_PAUSE);
                 return None;
             }
+            if self.network.is_down {
+                self.choose_probe(now);
+            }
             let job = self.next_job(now);
             if !job.as_ref().is_some_and(|job| job.kind == JobKind::Page) {
                 self.budget.give_back();
             }
             let job = self.in_flight.begin(now, job?);
             if self.network.is_down {
-                self.network.probe = Probe::InFlight(job.id);
+                self.network.probes.begin(job.id);
             }
             if job.kind != JobKind::Resolve {
                 return Some(job);
@@ -105,10 +107,11 @@ impl Shard {
     }
 
     /// Lookups that wait for their turn to ask would hold up the end of the crawl, or go on during an outage: their hosts
-    /// ask again in the next run, or after it. The probe of an outage may ask.
+    /// ask again in the next run, or after it. The probes of an outage may ask.
     pub(super) fn abort_lookups(&mut self, now: Instant) {
-        let probe = if let Probe::InFlight(job) = self.network.probe { Some(job) } else { None };
-        for id in self.lookups.abort_waiting(probe.filter(|_| self.phase == Phase::Run)) {
+        let probes = self.network.probes.are_in_flight();
+        let spared = if self.phase == Phase::Run { probes } else { &[] };
+        for id in self.lookups.abort_waiting(spared) {
             self.looked_up(now, id, Outcome::Failed(Failure::Aborted));
         }
     }
@@ -126,8 +129,7 @@ impl Shard {
     pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
         let (job, began) = self.in_flight.end(id);
         self.probed(&job, None);
-        self.note_site(&job, began, &result);
-        self.hold_or_conclude(now, job, began, result);
+        self.judge(now, job, began, result);
     }
 
     /// What a job came to counts. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
@@ -162,9 +164,7 @@ impl Shard {
         let Outcome::Failed(failure) = outcome else {
             return self.ended(now, &job, &outcome, Stored::default());
         };
-        let result = Err(failure);
-        self.note_site(&job, began, &result);
-        self.hold_or_conclude(now, job, began, result);
+        self.judge(now, job, began, Err(failure));
     }
 
     /// A response: its links and record, then its end.
@@ -204,7 +204,7 @@ impl Shard {
     }
 
     /// Notes how long hosts have asked to be left alone: a restart must not forget it.
-    fn note_rests(&mut self, now: Instant) {
+    pub(super) fn note_rests(&mut self, now: Instant) {
         let (from, seconds) = (now, self.seconds(now));
         for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
             let until_seconds = seconds + until.since(from).as_millis().div_ceil(1_000) as u64 + 1;

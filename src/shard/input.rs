@@ -57,8 +57,8 @@ pub enum Command {
     Outage(bool),
     /// There is less space on the disk than `store.free_bytes_min`, or enough again.
     DiskFull(bool),
-    /// During an outage: the next thing that waits is tried.
-    Probe,
+    /// During an outage: so many things that wait are tried.
+    Probe(usize),
     /// Every name server is asked whether it answers.
     ProbeNames,
 }

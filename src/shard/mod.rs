@@ -12,6 +12,7 @@
 //! Limits: no fetch starts, and no message is accepted, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
 //! while other shards are `journal.bytes_max` behind.
 
+mod answered_hosts;
 mod commit;
 mod effect;
 mod fetching;
@@ -234,7 +235,7 @@ impl Shard {
             Input::Command(Command::Clear(cleared)) => self.clear(now, cleared),
             Input::Command(Command::Outage(is_down)) => self.set_outage(now, is_down),
             Input::Command(Command::DiskFull(is_full)) => self.is_disk_full = is_full,
-            Input::Command(Command::Probe) => self.probe(),
+            Input::Command(Command::Probe(count)) => self.probe(count),
             Input::Command(Command::ProbeNames) => self.lookups.probe(),
             Input::Received { from, bytes } => self.receive(now, from, &bytes),
             Input::Refused(message) => {

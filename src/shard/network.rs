@@ -3,7 +3,9 @@
 //! Decides: a failure that an outage could explain is held back: its job stays in flight until the breaker
 //! (`control::Breaker`) says that failures of its time count, or that there is an outage. What an outage explains is
 //! undone: it ends as [`Failure::Aborted`], which costs neither URL nor host a try. So is a response that was cut off.
-//! While there is an outage nothing is fetched but one probe at a time: the next thing that waits.
+//! A host that asked to be left alone is, all the same.
+//! While there is an outage nothing is fetched but a few probes ([`PROBES_MAX`]): the next that wait, hosts that have
+//! answered before first.
 //! Invariants: what is held ends once; while an outage lasts nothing is held.
 //! Limits: what is held keeps its place among the fetches or lookups in flight; [`SITE_ENDS_MAX`] ends are kept for the
 //! breaker, the newest.
@@ -11,9 +13,11 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::answered_hosts::AnsweredHosts;
 use super::input::Cleared;
 use super::{Phase, Shard};
-use crate::outcome::{Failure, FetchJob, Outcome, Truncated};
+use crate::http;
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
 use crate::time::Instant;
 use crate::transaction::Transaction;
 
@@ -33,24 +37,24 @@ pub struct SiteEnd {
 pub enum SiteReply {
     /// It did, whatever it said.
     Answered,
-    /// It did not, and its host had answered the last time.
+    /// It did not, and its host had answered the last time, in this run or an earlier one.
     FellSilent,
-    /// It did not, and its host had not answered before.
+    /// It did not, and its host is not known to have answered the last time.
     Silent,
 }
 
 /// What a shard counts of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetworkReport {
-    /// Answers of name servers, whatever they say.
+    /// Answers of name servers that say where a name is, or that it is nowhere.
     pub dns_heard: u64,
-    /// Queries of lookups that no answer came to. Those of probes are not counted.
-    pub dns_silent: u64,
+    /// Queries of lookups that came to silence, SERVFAIL or REFUSED. Those of probes are not counted.
+    pub dns_failed: u64,
     /// Requests for which the proxy could not be reached.
     pub proxy_unreachable: u64,
     /// When the oldest failure ended that is held; `NEVER`: none is.
     pub held_since: Instant,
-    /// The same for names that no server answered for.
+    /// The same for names that no server told of.
     pub names_held_since: Instant,
     /// Whether a host has something to do, now or later.
     pub has_work: bool,
@@ -59,27 +63,47 @@ pub struct NetworkReport {
 /// The network as this shard knows it.
 #[derive(Debug, Default)]
 pub(super) struct Network {
+    /// What is held, oldest first: failed lookups, and everything else.
+    held_names: VecDeque<HeldEnd>,
     held: VecDeque<HeldEnd>,
     /// There is an outage.
     pub(super) is_down: bool,
     /// When the last outage was over.
     down_until: Instant,
     cleared: Cleared,
-    /// The probe of an outage.
-    pub(super) probe: Probe,
+    pub(super) probes: Probes,
+    pub(super) answered: AnsweredHosts,
     site_ends: VecDeque<SiteEnd>,
-    pub(super) proxy_unreachable: u64,
+    proxy_unreachable: u64,
 }
 
-/// The one thing that is tried during an outage.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Probe {
-    #[default]
-    None,
-    /// The next job may start.
-    Wanted,
-    /// This job is the probe.
-    InFlight(u64),
+/// What is tried during an outage.
+#[derive(Debug, Default)]
+pub(super) struct Probes {
+    /// So many jobs may start.
+    wanted: usize,
+    in_flight: Vec<u64>,
+}
+
+impl Probes {
+    /// Another `count` jobs may start, as long as there are no more than [`PROBES_MAX`].
+    fn want(&mut self, count: usize) {
+        self.wanted = (self.wanted + count).min(PROBES_MAX.saturating_sub(self.in_flight.len()));
+    }
+
+    pub(super) fn are_wanted(&self) -> bool {
+        self.wanted > 0
+    }
+
+    /// This job is one.
+    pub(super) fn begin(&mut self, job: u64) {
+        self.wanted = self.wanted.saturating_sub(1);
+        self.in_flight.push(job);
+    }
+
+    pub(super) fn are_in_flight(&self) -> &[u64] {
+        &self.in_flight
+    }
 }
 
 /// A job that ended, perhaps because of an outage.
@@ -90,17 +114,11 @@ struct HeldEnd {
     result: Result<Box<Transaction>, Failure>,
 }
 
-impl HeldEnd {
-    fn is_of_names(&self) -> bool {
-        matches!(self.result, Err(Failure::DnsTimeout))
-    }
-}
-
-/// What becomes of a failure that an outage could explain.
+/// What becomes of a job that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Blame {
-    /// It is known that an outage does not: it counts.
-    Peer,
+    /// No outage explains it: it counts.
+    Counts,
     /// An outage does.
     Outage,
     /// It is not known yet.
@@ -109,7 +127,7 @@ enum Blame {
 
 impl Network {
     pub(super) fn held(&self) -> usize {
-        self.held.len()
+        self.held_names.len() + self.held.len()
     }
 
     fn note(&mut self, end: SiteEnd) {
@@ -119,11 +137,12 @@ impl Network {
         self.site_ends.push_back(end);
     }
 
-    fn blame(&self, phase: Phase, began: Instant) -> Blame {
+    fn blame(&self, phase: Phase, began: Instant, result: &Result<Box<Transaction>, Failure>) -> Blame {
         match phase {
+            _ if !may_be_outage(result) => Blame::Counts,
             // The next run tries it anew.
             Phase::Drain => Blame::Outage,
-            Phase::Abort | Phase::Close => Blame::Peer,
+            Phase::Abort | Phase::Close => Blame::Counts,
             Phase::Run if self.is_down || self.down_until > Instant::ZERO && began <= self.down_until => Blame::Outage,
             Phase::Run => Blame::Open,
         }
@@ -132,22 +151,28 @@ impl Network {
     /// The next that ended so long ago that it counts.
     fn take_cleared(&mut self) -> Option<HeldEnd> {
         let Cleared { sites, names } = self.cleared;
-        let place =
-            self.held.iter().position(|held| held.ended <= sites && (held.ended <= names || !held.is_of_names()))?;
-        self.held.remove(place)
+        let take = |held: &mut VecDeque<HeldEnd>, until| {
+            if held.front()?.ended <= until { held.pop_front() } else { None }
+        };
+        take(&mut self.held_names, sites.min(names)).or_else(|| take(&mut self.held, sites))
+    }
+
+    fn take_held(&mut self) -> Option<HeldEnd> {
+        self.held_names.pop_front().or_else(|| self.held.pop_front())
     }
 }
 
 impl Shard {
     /// What the breaker asks for.
     pub fn network_report(&self) -> NetworkReport {
-        let held = &self.network.held;
+        let oldest = |held: &VecDeque<HeldEnd>| held.front().map_or(Instant::NEVER, |held| held.ended);
+        let names_held_since = oldest(&self.network.held_names);
         NetworkReport {
             dns_heard: self.lookups.heard(),
-            dns_silent: self.lookups.silent(),
+            dns_failed: self.lookups.failed(),
             proxy_unreachable: self.network.proxy_unreachable,
-            held_since: held.front().map_or(Instant::NEVER, |held| held.ended),
-            names_held_since: held.iter().find(|held| held.is_of_names()).map_or(Instant::NEVER, |held| held.ended),
+            held_since: oldest(&self.network.held).min(names_held_since),
+            names_held_since,
             has_work: !self.frontier.is_idle(),
         }
     }
@@ -161,7 +186,7 @@ impl Shard {
     pub(super) fn clear(&mut self, now: Instant, cleared: Cleared) {
         self.network.cleared = cleared;
         while let Some(held) = self.network.take_cleared() {
-            self.conclude(now, &held.job, held.result);
+            self.count(now, &held.job, held.result);
         }
     }
 
@@ -169,7 +194,7 @@ impl Shard {
     pub(super) fn set_outage(&mut self, now: Instant, is_down: bool) {
         if self.network.is_down && !is_down {
             self.network.down_until = now;
-            self.network.probe = Probe::None;
+            self.network.probes = Probes::default();
         }
         self.network.is_down = is_down;
         if is_down {
@@ -180,59 +205,92 @@ impl Shard {
 
     /// What is held is tried again, as if it had not been tried.
     pub(super) fn undo_held(&mut self, now: Instant) {
-        while let Some(held) = self.network.held.pop_front() {
-            self.conclude(now, &held.job, Err(Failure::Aborted));
+        while let Some(held) = self.network.take_held() {
+            self.undo(now, &held.job, &held.result);
         }
     }
 
-    /// Something that waits is to be tried.
-    pub(super) fn probe(&mut self) {
-        if self.network.is_down && self.network.probe == Probe::None {
-            self.network.probe = Probe::Wanted;
+    /// So many things that wait are to be tried.
+    pub(super) fn probe(&mut self, count: usize) {
+        if self.network.is_down {
+            self.network.probes.want(count);
         }
     }
 
-    /// The probe ended, if `job` is it. After its name its page is fetched.
+    /// Brings a host to the front that answered before, if any is ready: it says more of the network than one that may be dead.
+    pub(super) fn choose_probe(&mut self, now: Instant) {
+        let answered = &self.network.answered;
+        self.frontier.prefer(now, |host| answered.contains(host));
+    }
+
+    /// A probe ended, if `job` is one. After its name its page is fetched.
     pub(super) fn probed(&mut self, job: &FetchJob, outcome: Option<&Outcome>) {
-        if self.network.probe == Probe::InFlight(job.id) {
-            let goes_on = matches!(outcome, Some(Outcome::Resolved { .. } | Outcome::NoAddress { .. }));
-            self.network.probe = if goes_on { Probe::Wanted } else { Probe::None };
+        let in_flight = &mut self.network.probes.in_flight;
+        let Some(place) = in_flight.iter().position(|id| *id == job.id) else { return };
+        in_flight.swap_remove(place);
+        if matches!(outcome, Some(Outcome::Resolved { .. } | Outcome::NoAddress { .. })) {
+            self.network.probes.want(1);
         }
     }
 
-    /// A job ended: what it says of the network.
-    pub(super) fn note_site(&mut self, job: &FetchJob, began: Instant, result: &Result<Box<Transaction>, Failure>) {
-        self.network.proxy_unreachable += u64::from(matches!(result, Err(Failure::ProxyUnreachable)));
-        if may_be_outage(result) && self.network.blame(self.phase, began) == Blame::Outage {
-            return;
-        }
-        let reply = match result {
-            // They say nothing of the site, or both.
-            Err(Failure::AddressForbidden | Failure::Aborted | Failure::ProxyUnreachable) => return,
-            _ if !may_be_outage(result) => SiteReply::Answered,
-            Ok(_) => return,
-            _ if self.frontier.is_well(job.host) => SiteReply::FellSilent,
-            _ => SiteReply::Silent,
-        };
-        let site = self.sites.of(job.url.host()).hash;
-        self.network.note(SiteEnd { site, began, reply });
-    }
-
-    /// A job ended in a way that an outage could explain, or any other.
-    pub(super) fn hold_or_conclude(
+    /// A job ended: what it says of the network, and what becomes of it.
+    pub(super) fn judge(
         &mut self,
         now: Instant,
         job: Rc<FetchJob>,
         began: Instant,
         result: Result<Box<Transaction>, Failure>,
     ) {
-        if !may_be_outage(&result) {
-            return self.conclude(now, &job, result);
+        let blame = self.network.blame(self.phase, began, &result);
+        self.note_site(&job, began, &result, blame);
+        match blame {
+            Blame::Counts => self.count(now, &job, result),
+            Blame::Outage => self.undo(now, &job, &result),
+            Blame::Open => {
+                let is_of_names = job.kind == JobKind::Resolve;
+                let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
+                held.push_back(HeldEnd { ended: now, job, result });
+            }
         }
-        match self.network.blame(self.phase, began) {
-            Blame::Peer => self.conclude(now, &job, result),
-            Blame::Outage => self.conclude(now, &job, Err(Failure::Aborted)),
-            Blame::Open => self.network.held.push_back(HeldEnd { ended: now, job, result }),
+    }
+
+    fn note_site(&mut self, job: &FetchJob, began: Instant, result: &Result<Box<Transaction>, Failure>, blame: Blame) {
+        self.network.proxy_unreachable += u64::from(matches!(result, Err(Failure::ProxyUnreachable)));
+        let reply = match result {
+            // Also where it was cut off.
+            Ok(_) => SiteReply::Answered,
+            // They say nothing of the site, or both.
+            Err(Failure::AddressForbidden | Failure::Aborted | Failure::ProxyUnreachable | Failure::ProxyRefused) => {
+                return;
+            }
+            Err(failure) if !failure.is_transient() => SiteReply::Answered,
+            Err(_) if blame == Blame::Outage => return,
+            Err(_) if self.network.answered.contains(job.url.host()) => SiteReply::FellSilent,
+            Err(_) => SiteReply::Silent,
+        };
+        if reply == SiteReply::Answered {
+            self.network.answered.note(job.url.host());
+        }
+        let site = self.sites.of(job.url.host()).hash;
+        self.network.note(SiteEnd { site, began, reply });
+    }
+
+    /// How a job ended counts.
+    fn count(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
+        if result.is_err() && may_be_outage(&result) && !matches!(result, Err(Failure::ProxyUnreachable)) {
+            self.network.answered.forget(job.url.host());
+        }
+        self.conclude(now, job, result);
+    }
+
+    /// A job is to be tried again, as if it had not been tried.
+    fn undo(&mut self, now: Instant, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
+        self.conclude(now, job, Err(Failure::Aborted));
+        if let Ok(transaction) = result {
+            let response = &transaction.response;
+            let retry_after = http::retry_after(&response.headers, transaction.started);
+            self.frontier.asked_for_rest(now, job.host, response.status, retry_after);
+            self.note_rests(now);
         }
     }
 }
@@ -249,3 +307,5 @@ fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
 
 /// Ends of requests that are kept for the breaker, between two of its looks.
 const SITE_ENDS_MAX: usize = 32;
+/// Probes of a shard at once: one of them may wait for a dead host.
+pub(super) const PROBES_MAX: usize = 3;

@@ -72,9 +72,12 @@ impl Shard {
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over } => {
+            ReplayStep::Url { number, depth, text, is_over, was_answered } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
+                if was_answered {
+                    self.network.answered.note(url.host());
+                }
                 self.known_waiting += u64::from(!is_over);
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }

@@ -19,7 +19,11 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder") {
         let path = entry.expect("an entry").path();
         let copied = to.join(path.file_name().expect("a name"));
-        if path.is_dir() { copy(&path, &copied) } else { drop(fs::copy(&path, &copied).expect("a file")) }
+        if path.is_dir() {
+            copy(&path, &copied);
+        } else {
+            fs::copy(&path, &copied).expect("a file");
+        }
     }
 }
 

@@ -1,20 +1,25 @@
 //! Outages of our own network: name servers that fall silent, a web that does, connections that are refused, a proxy that
-//! is gone, a resolver that was never there.
+//! is gone, a resolver that was never there or has nobody to ask.
 //!
 //! Decides: the web is a process that is stopped, or killed and started again on its ports. Each outage lasts until the
 //! crawl has said that it waits, and some seconds more: longer than the tries of a URL would take. Afterwards nothing is
-//! missing, and nothing has failed.
+//! missing, and nothing has failed. Probes come every two seconds, so that half a minute is enough on a busy machine.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hickory_proto::op::ResponseCode;
+use hickory_proto::rr::rdata::A;
+use hickory_proto::rr::{RData, Record, RecordType};
 use ringcrawl::lab::TempFolder;
 use ringcrawl::web::truth::{Truth, reachable};
 use ringcrawl::web::{Model, ModelConfig};
 use serde_json::Value;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
-use crate::rig::names::NameServer;
+use crate::rig::names::{NameServer, Reply};
 use crate::rig::program::{Ended, Process, run, start};
 use crate::rig::socks_proxy::SocksProxy;
 use crate::rig::web::WebProcess;
@@ -40,6 +45,10 @@ const PAGES: u64 = 240;
 const STORED_BYTES: u64 = 100_000;
 /// How long an outage lasts after it was noticed.
 const LASTS: Duration = Duration::from_secs(4);
+/// How long after its end fetching goes on at the latest.
+const NOTICED_WITHIN: Duration = Duration::from_secs(30);
+const OF_SITES: &str = "of the last 16 sites failed: fetching waits";
+const OF_NAMES: &str = "no name server has answered for";
 
 /// A web as a process, what it serves, and a folder for a crawl of it.
 struct Trial {
@@ -123,15 +132,18 @@ impl Trial {
         crawl.wait_until("some pages", || stored() > STORED_BYTES);
     }
 
-    /// The crawl is to notice that nothing answers, and `end` ends that after a while.
-    fn sit_out(&mut self, mut crawl: Process, cause: &str, end: impl FnOnce(&mut Trial)) -> Ended {
+    /// The crawl is to notice that nothing answers, by one of these causes, and `end` ends that after a while.
+    fn sit_out(&mut self, mut crawl: Process, causes: &[&str], end: impl FnOnce(&mut Trial)) -> Ended {
         crawl.wait_for("fetching waits");
         std::thread::sleep(LASTS);
         end(self);
         let over = Instant::now();
         crawl.wait_for("is over: fetching goes on");
-        println!("it was noticed after {:.1} s that the outage is over", over.elapsed().as_secs_f64());
-        let ended = crawl.end().expect(0).says(&[cause]);
+        let noticed = over.elapsed();
+        println!("it was noticed after {:.1} s that the outage is over", noticed.as_secs_f64());
+        assert!(noticed < NOTICED_WITHIN, "it was noticed after {noticed:?} that the outage is over");
+        let ended = crawl.end().expect(0);
+        assert!(causes.iter().any(|cause| ended.err.contains(cause)), "none of {causes:?}: {ended:#?}");
         self.check(&ended.json());
         ended
     }
@@ -159,7 +171,7 @@ fn name_server_and_web_stop_for_a_while() {
     let mut crawl = trial.crawl(&trial.own_dns(), "");
     trial.wait_for_pages(&mut crawl);
     trial.web.as_mut().expect("a web").signal("STOP");
-    trial.sit_out(crawl, " for ", |trial| trial.web.as_mut().expect("a web").signal("CONT"));
+    trial.sit_out(crawl, &[OF_NAMES, OF_SITES], |trial| trial.web.as_mut().expect("a web").signal("CONT"));
 }
 
 #[test]
@@ -170,8 +182,7 @@ fn the_web_stops_alone() {
     let mut crawl = trial.crawl(&names.addr.to_string(), "");
     trial.wait_for_pages(&mut crawl);
     trial.web.as_mut().expect("a web").signal("STOP");
-    let cause = "of the last 16 sites failed: fetching waits";
-    trial.sit_out(crawl, cause, |trial| trial.web.as_mut().expect("a web").signal("CONT"));
+    trial.sit_out(crawl, &[OF_SITES], |trial| trial.web.as_mut().expect("a web").signal("CONT"));
 }
 
 #[test]
@@ -182,7 +193,7 @@ fn connections_are_refused_for_a_while() {
     let mut crawl = trial.crawl(&names.addr.to_string(), "");
     trial.wait_for_pages(&mut crawl);
     trial.web = None;
-    trial.sit_out(crawl, "of the last 16 sites failed: fetching waits", |trial| {
+    trial.sit_out(crawl, &[OF_SITES], |trial| {
         trial.serve();
     });
 }
@@ -194,12 +205,49 @@ fn a_resolver_that_is_dead_from_the_start_is_waited_for() {
         // Nobody listens, or somebody does who never says a word.
         let socket = is_silent.then(|| UdpSocket::bind(trial.own_dns()).expect("the port"));
         let crawl = trial.crawl(&trial.own_dns(), "");
-        let cause = "no name server has answered for";
-        trial.sit_out(crawl, cause, |trial| {
+        trial.sit_out(crawl, &[OF_NAMES], |trial| {
             drop(socket);
             trial.serve();
         });
     }
+}
+
+/// It lives, its own network is down, and it says SERVFAIL to everything, or REFUSED.
+#[test]
+fn a_resolver_that_has_nobody_to_ask_is_waited_for() {
+    for code in [ResponseCode::ServFail, ResponseCode::Refused] {
+        let mut trial = Trial::new("outage-servfail");
+        trial.serve();
+        let works = Arc::new(AtomicBool::new(false));
+        let is_up = Arc::clone(&works);
+        let names = NameServer::start(move |question, message| {
+            if !is_up.load(Ordering::SeqCst) {
+                message.metadata.response_code = code;
+            } else if question.query_type() == RecordType::A {
+                let address = RData::A(A(Ipv4Addr::new(127, 1, 0, 1)));
+                message.add_answer(Record::from_rdata(question.name().clone(), 60, address));
+            }
+            Reply::Message
+        });
+        let crawl = trial.crawl(&names.addr.to_string(), "");
+        trial.sit_out(crawl, &[OF_NAMES], |_| works.store(true, Ordering::SeqCst));
+    }
+}
+
+/// Who starts a crawl again while the web is still away loses nothing by that, nor who drains it.
+#[test]
+fn a_crawl_can_be_stopped_and_resumed_in_an_outage() {
+    let mut trial = Trial::new("outage-resume");
+    trial.serve();
+    let names = NameServer::pointing_to(Ipv4Addr::new(127, 1, 0, 1));
+    let mut crawl = trial.crawl(&names.addr.to_string(), "robots.retries_max = 1");
+    trial.wait_for_pages(&mut crawl);
+    trial.web.as_mut().expect("a web").signal("STOP");
+    crawl.wait_for("fetching waits");
+    crawl.signal("TERM");
+    assert_eq!(crawl.end().expect(0).json()["ended"], "stopped by signal");
+    let crawl = trial.crawl(&names.addr.to_string(), "robots.retries_max = 1");
+    trial.sit_out(crawl, &[OF_SITES], |trial| trial.web.as_mut().expect("a web").signal("CONT"));
 }
 
 #[test]
@@ -215,7 +263,7 @@ fn a_proxy_that_is_gone_is_waited_for() {
     trial.wait_for_pages(&mut crawl);
     drop(proxy);
     let mut again = None;
-    trial.sit_out(crawl, "the proxy has been out of reach for", |_| again = Some(SocksProxy::start(port)));
+    trial.sit_out(crawl, &["the proxy has been out of reach for"], |_| again = Some(SocksProxy::start(port)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ struct Bed {
 
 const NOTHING: NetworkReport = NetworkReport {
     dns_heard: 0,
-    dns_silent: 0,
+    dns_failed: 0,
     proxy_unreachable: 0,
     held_since: Instant::NEVER,
     names_held_since: Instant::NEVER,
@@ -52,14 +52,14 @@ impl Bed {
 #[test]
 fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answers_ends_it() {
     let mut bed = Bed::new(|config| config.outage.probe_max = Duration::from_secs(4));
-    bed.reports[1].dns_silent = 3;
+    bed.reports[1].dns_failed = 3;
     bed.look(4_400, &[]);
     bed.hold(true);
-    assert_eq!((bed.look(999, &[]).probe, bed.cause()), (None, None));
+    assert_eq!((bed.look(999, &[]).probes[0], bed.cause()), (None, None));
     // Each server is asked, and once more.
-    assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
-    assert_eq!(bed.look(2_999, &[]).probe, None);
-    assert_eq!(bed.look(1, &[]).probe.map(|(_, kind)| kind), Some(ProbeKind::Names));
+    assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
+    assert_eq!(bed.look(2_999, &[]).probes[0], None);
+    assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
     assert_eq!((bed.look(2_999, &[]).is_down, bed.look(1, &[]).is_down), (false, true));
     assert_eq!(bed.breaker.outage().expect("one").describe(bed.now), "no name server has answered for 7 s");
     // One probe a second, two, four, four.
@@ -68,7 +68,7 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
     for second in 1..=15 {
         let ruling = bed.look(1_000, &[]);
         assert!(ruling.is_down && ruling.cleared == Cleared::default(), "what failed does not count");
-        probes.extend(ruling.probe.map(|(_, kind)| (second, kind)));
+        probes.extend(ruling.probes[0].map(|(_, kind)| (second, kind)));
     }
     assert_eq!(probes, [1, 3, 7, 11, 15].map(|second| (second, ProbeKind::Names)));
     // A site that answers says nothing of names.
@@ -82,11 +82,11 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
 #[test]
 fn a_name_that_nobody_answers_for_counts_where_a_server_does() {
     let mut bed = Bed::new(|_| ());
-    bed.reports[1].dns_silent = 3;
+    bed.reports[1].dns_failed = 3;
     bed.look(4_400, &[]);
     bed.hold(true);
     let held = bed.now;
-    let asked = bed.look(1_000, &[]).probe;
+    let asked = bed.look(1_000, &[]).probes[0];
     assert_eq!(asked.map(|(_, kind)| kind), Some(ProbeKind::Names));
     assert!(bed.look(10, &[]).cleared.sites < held);
     bed.reports[0].dns_heard = 1;
@@ -106,7 +106,7 @@ fn dead_sites_alone_are_no_outage() {
         bed.look(0, &bed.ends(0..30, SiteReply::Silent));
         assert!(bed.look(999, &[]).cleared.sites < held);
         let ruling = bed.look(1, &[]);
-        assert_eq!(ruling.probe.is_some(), names_are_used, "name servers are asked where the crawl uses any");
+        assert_eq!(ruling.probes[0].is_some(), names_are_used, "name servers are asked where the crawl uses any");
         assert_eq!(ruling.cleared.sites >= held, !names_are_used);
         bed.reports[1].dns_heard *= 2;
         assert!(bed.look(50, &[]).cleared.sites >= held && bed.cause().is_none());
@@ -133,7 +133,10 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     bed.hold(false);
     // Two more are alive, and three would have to be.
     let ruling = bed.look(1_500, &bed.ends(13..15, SiteReply::Answered));
-    assert_eq!((ruling.is_down, ruling.probe, ruling.cleared.sites < bed.reports[1].held_since), (false, None, true));
+    assert_eq!(
+        (ruling.is_down, ruling.probes[0], ruling.cleared.sites < bed.reports[1].held_since),
+        (false, None, true)
+    );
     bed.look(100, &bed.ends(20..34, SiteReply::FellSilent));
     assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
     let outage = bed.breaker.outage().expect("one");
@@ -142,13 +145,13 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     // One that was asked before it, and is answered now.
     let before = SiteEnd { site: 7, began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
     assert!(bed.look(10, &[before]).is_down);
-    // Each shard that has work in turn.
-    let probes: Vec<_> = (0..31).filter_map(|_| bed.look(1_000, &[]).probe).collect();
+    // Three things at a time, by each shard that has work in turn.
+    let probes: Vec<_> = (0..31).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
     let job = |shard| (shard, ProbeKind::Job);
-    assert_eq!(probes, [job(0), job(1), job(0), job(1), job(0)]);
+    assert_eq!(probes, (0..5 * 3).map(|probe| job(probe % 2)).collect::<Vec<_>>());
     bed.reports[1].has_work = false;
-    let probes: Vec<_> = (0..61).filter_map(|_| bed.look(1_000, &[]).probe).collect();
-    assert_eq!(probes, [job(0), job(0)]);
+    let probes: Vec<_> = (0..61).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
+    assert_eq!(probes, [job(0); 2 * 3]);
     assert!(!bed.look(0, &bed.ends(3..4, SiteReply::Answered)).is_down);
     // Those that failed then say nothing of now.
     assert!(!bed.look(10, &bed.ends(3..4, SiteReply::FellSilent)).is_down);
@@ -196,7 +199,7 @@ fn a_failure_among_living_sites_counts_soon() {
 fn looks_are_due_while_something_is_held() {
     let mut bed = Bed::new(|_| ());
     assert_eq!(bed.breaker.next_due(bed.now, &bed.reports), None);
-    bed.reports[1].dns_silent = 1;
+    bed.reports[1].dns_failed = 1;
     bed.look(1_000, &[]);
     bed.hold(true);
     for _ in 0..100 {
@@ -209,4 +212,110 @@ fn looks_are_due_while_something_is_held() {
         bed.look(0, &[]);
     }
     panic!("no outage was seen");
+}
+
+/// An answer that came with the look at which it was waited for no longer.
+#[test]
+fn an_answer_at_the_last_moment_is_one() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[1].dns_failed = 3;
+    bed.look(4_400, &[]);
+    bed.hold(true);
+    let held = bed.now;
+    bed.look(1_000, &[]);
+    bed.reports[0].dns_heard = 1;
+    let ruling = bed.look(6_000, &[]);
+    assert!(!ruling.is_down && ruling.cleared.names >= held);
+}
+
+#[test]
+fn an_outage_that_begins_again_soon_goes_on() {
+    let mut bed = Bed::new(|config| config.outage.wait_max = Duration::from_secs(100));
+    let fail = |bed: &mut Bed| {
+        bed.reports[0].proxy_unreachable += 1;
+        bed.look(0, &[]);
+        bed.look(1_000, &[])
+    };
+    fail(&mut bed);
+    let first = bed.breaker.outage().expect("an outage");
+    assert!((0..20).all(|_| bed.look(1_000, &[]).is_down));
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    bed.look(30_000, &[]);
+    fail(&mut bed);
+    let again = bed.breaker.outage().expect("an outage");
+    assert_eq!((again.since, again.is_again, first.is_again), (first.since, true, false));
+    assert!(again.interval > PROBE_FIRST * 8, "{again:?}");
+    assert_eq!(bed.breaker.outages(bed.now).0, 1);
+    assert!((0..47).all(|_| !bed.look(1_000, &[]).gives_up) && bed.look(1_000, &[]).gives_up);
+    // Long afterwards it is another one.
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    bed.look(60_000, &[]);
+    fail(&mut bed);
+    let next = bed.breaker.outage().expect("an outage");
+    assert_eq!((next.is_again, next.interval, bed.breaker.outages(bed.now).0), (false, PROBE_FIRST, 2));
+}
+
+/// Two live and the others have stopped for good: in the end that is no outage.
+#[test]
+fn sites_that_fail_after_each_outage_fail_by_themselves() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[0].dns_heard = 100;
+    bed.look(10_000, &bed.ends(0..16, SiteReply::Answered));
+    let mut outages = 0;
+    for _ in 0..6 {
+        bed.look(5_000, &bed.ends(14..16, SiteReply::Answered));
+        let ruling = bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
+        let was_down = ruling.is_down;
+        outages += u32::from(was_down);
+        bed.hold(false);
+        let held = bed.now;
+        bed.look(1, &[]);
+        let ruling = bed.look(1, &bed.ends(14..15, SiteReply::Answered));
+        assert!(!ruling.is_down);
+        assert_eq!(ruling.cleared.sites >= held, !was_down, "now it counts");
+        bed.reports[1].held_since = Instant::NEVER;
+    }
+    assert_eq!(outages, 3);
+    // Who has answered is believed again.
+    bed.look(5_000, &bed.ends(0..14, SiteReply::Answered));
+    bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
+    assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
+}
+
+#[test]
+fn without_a_default_route_a_site_that_answers_tells() {
+    let mut bed = Bed { has_route: false, ..Bed::new(|_| ()) };
+    bed.reports[1].dns_heard = 1;
+    bed.look(1_000, &[]);
+    // It came after the first look.
+    bed.has_route = true;
+    bed.look(1_000, &[]);
+    bed.has_route = false;
+    bed.hold(false);
+    bed.look(2_000, &[]);
+    assert_eq!(bed.cause(), Some(Cause::Route));
+    bed.reports[1].held_since = Instant::NEVER;
+    assert_eq!(bed.look(1_000, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Job));
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    // There are other routes, then.
+    bed.hold(false);
+    bed.look(2_000, &[]);
+    assert_eq!(bed.cause(), None);
+}
+
+/// As many must live as have to answer until a failure counts.
+#[test]
+fn few_are_fewer_than_could_clear_a_failure() {
+    let mut bed = Bed::new(|config| config.outage.sites_failed = 8);
+    bed.reports[1].dns_heard = 1;
+    bed.look(1_000, &bed.ends(0..8, SiteReply::Answered));
+    bed.hold(false);
+    let held = bed.now;
+    assert!(bed.look(1, &bed.ends(0..1, SiteReply::Answered)).cleared.sites >= held);
+}
+
+/// What the configuration's rule says of `outage.hold_max`.
+#[test]
+fn name_servers_are_found_silent_within_what_the_rule_allows() {
+    assert_eq!(SUSPICION + NAME_SLACK, crate::config::NAMES_SLACK);
 }

@@ -162,7 +162,8 @@ impl Simulation {
         self.tally.runs += 1;
         self.now = self.now + pause;
         self.servers.crawler_restarts();
-        self.outages.postpone(pause);
+        let (may_go_on, are_sites_left) = (self.rng.percent(50), self.are_sites_left());
+        self.outages.postpone(pause, may_go_on, are_sites_left);
         self.disks.iter_mut().for_each(|disk| disk.is_full = false);
         // Those that were to come meanwhile come later.
         let now = self.now;

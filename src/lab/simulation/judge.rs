@@ -62,6 +62,8 @@ pub struct SimulationReport {
     pub stored: usize,
     /// Outages that there were.
     pub outages: u64,
+    /// Those of them that a run began in.
+    pub outages_gone_on: u64,
     /// Outages that were seen: of name servers, of sites, of the default route.
     pub outages_seen: [u64; 3],
 }
@@ -153,6 +155,7 @@ impl Simulation {
             twice,
             stored: stored.values().sum::<u64>() as usize,
             outages: self.outages.begun,
+            outages_gone_on: self.outages.gone_on,
             outages_seen: self.tally.by_cause,
         }
     }

@@ -15,7 +15,7 @@ mod redistribution;
 pub use judge::SimulationReport;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ use crate::politeness::{HOLD_SLACK, Ledger};
 use crate::shard::{Command, DiskEnd, Effect, Input, NetworkReport, Phase, Shard, ShardReport};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
+use crate::url::Url;
 use interruption::Interruption;
 use plan::Plan;
 
@@ -230,7 +231,8 @@ impl Simulation {
                 self.tally.dns_queries += 1;
                 let lost = self.outages.answer(self.now, query.wait);
                 let (answer, took) = lost.unwrap_or_else(|| self.name_servers.answer(self.now, &query, &mut self.rng));
-                if let DnsAnswer::Addrs(addrs, ttl) = &answer {
+                // Nobody goes by what a probe is told.
+                if let (DnsAnswer::Addrs(addrs, ttl), false) = (&answer, query.is_probe()) {
                     let is_v4 = query.family == Family::V4;
                     // A lookup may ask for the other family afterwards, at the rate of all.
                     let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;
@@ -442,6 +444,24 @@ impl Simulation {
         }
     }
 
+    /// Whether so many sites have something left and have answered, as their logs tell, that an outage of the web is
+    /// known by them.
+    fn are_sites_left(&self) -> bool {
+        let config = &self.plan.config;
+        // With room for a few hosts the first of them may be given up before others are asked.
+        if config.frontier.hosts_max < 1 << 20 {
+            return false;
+        }
+        let site = |url: &str| Url::parse(url).map(|url| self.web.first_host(url.host())).ok();
+        let noted = |(url, times): (&String, &Vec<Instant>)| {
+            times.iter().any(|at| *at + NOTED_AFTER <= self.now).then(|| site(url)).flatten()
+        };
+        let answered: BTreeSet<String> = self.answered.iter().filter_map(noted).collect();
+        let left = self.web.reachable().into_iter().filter(|url| !self.servers.pages.contains_key(url));
+        let left: BTreeSet<String> = left.filter_map(|url| site(&url)).collect();
+        left.intersection(&answered).count() >= 2 * config.outage.sites
+    }
+
     fn network_reports(&self) -> Vec<NetworkReport> {
         self.run.shards.iter().map(Shard::network_report).collect()
     }
@@ -594,6 +614,8 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// What was answered so long ago is in the log.
+const NOTED_AFTER: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_micros(1);
 /// How often the housekeeping thread looks.
 const LOOK: Duration = Duration::from_millis(25);

@@ -55,7 +55,7 @@ fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
         let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
         let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
         replay.read(piece, &mut |step| match step {
-            ReplayStep::Url { number, depth, text, is_over } => {
+            ReplayStep::Url { number, depth, text, is_over, .. } => {
                 assert_eq!((u64::from(depth), text), (number, format!("http://a.test/{number}").as_str()));
                 urls.insert(number, is_over);
             }

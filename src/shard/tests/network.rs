@@ -1,7 +1,7 @@
 //! What an outage explains is undone, and what it does not counts.
 
 use super::*;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, HostId};
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -9,6 +9,11 @@ fn at(millis: u64) -> Instant {
 
 /// A shard of so many hosts whose addresses are known, with a page to fetch from each.
 fn rig(hosts: usize, change: impl FnOnce(&mut Config)) -> Rig {
+    rig_of(hosts, Logs::new(), change)
+}
+
+/// The same with the logs of an earlier run.
+fn rig_of(hosts: usize, logs: Logs, change: impl FnOnce(&mut Config)) -> Rig {
     let names: Vec<String> = names(0).take(hosts).collect();
     let mut rig = Rig::new(
         config(|config| {
@@ -19,7 +24,7 @@ fn rig(hosts: usize, change: impl FnOnce(&mut Config)) -> Rig {
             }
             change(config);
         }),
-        Logs::new(),
+        logs,
     );
     names.iter().for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
     rig.run(at(0));
@@ -83,19 +88,19 @@ fn what_an_outage_explains_is_undone_and_tried_again_at_once() {
 }
 
 #[test]
-fn one_thing_at_a_time_is_tried_during_an_outage() {
+fn a_few_things_are_tried_during_an_outage() {
     let mut rig = rig(3, |_| ());
     for job in rig.begun() {
         rig.fail(at(100), &job, Failure::ConnectTimeout);
     }
     rig.command(at(200), Command::Outage(true));
-    rig.command(at(2_000), Command::Probe);
-    rig.command(at(2_001), Command::Probe);
+    rig.command(at(2_000), Command::Probe(1));
     let probe = rig.begun();
     assert_eq!(probe.len(), 1);
+    rig.run(at(3_000));
     rig.fail(at(3_000), &probe[0], Failure::ConnectTimeout);
     assert_eq!(rig.begun().len(), 0);
-    rig.command(at(4_000), Command::Probe);
+    rig.command(at(4_000), Command::Probe(1));
     let probe = rig.begun().remove(0);
     rig.shard.take_site_ends().for_each(drop);
     rig.shard.handle(at(5_000), response(&probe, 404, "", ""));
@@ -196,11 +201,164 @@ fn name_servers_are_asked_whether_they_answer() {
     assert_eq!(rig.shard.next_due(), Some(Instant::ZERO));
     let Some(Effect::Ask(query)) = rig.shard.poll(at(5)) else { panic!("no query") };
     assert_eq!((query.name.as_str(), query.server), ("", 0));
-    let report = |rig: &Rig| (rig.shard.network_report().dns_heard, rig.shard.network_report().dns_silent);
-    for (answer, expected) in
-        [(DnsAnswer::Silent, (0, 0)), (DnsAnswer::Unreachable, (0, 0)), (DnsAnswer::Refused, (1, 0))]
-    {
+    let report = |rig: &Rig| (rig.shard.network_report().dns_heard, rig.shard.network_report().dns_failed);
+    for (answer, expected) in [
+        (DnsAnswer::Silent, (0, 0)),
+        (DnsAnswer::Unreachable, (0, 0)),
+        (DnsAnswer::Refused, (0, 0)),
+        (DnsAnswer::Error, (0, 0)),
+        (DnsAnswer::None(None), (1, 0)),
+        (DnsAnswer::NoName(None), (2, 0)),
+    ] {
         rig.shard.handle(at(10), Input::Answered { lookup: query.lookup, answer });
         assert_eq!(report(&rig), expected);
+    }
+}
+
+/// A host whose name is not known, besides those of `rig`.
+fn stranger(rig: &mut Rig) -> String {
+    let name = names(0).nth(100).unwrap_or_default();
+    rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+    name
+}
+
+/// Runs the shard, whose name servers say `answer`; the names that they were asked for.
+fn asked(rig: &mut Rig, now: Instant, answer: &DnsAnswer) -> Vec<String> {
+    let mut asked = Vec::new();
+    while let Some(effect) = rig.shard.poll(now) {
+        match effect {
+            Effect::Ask(query) => {
+                asked.push(query.name);
+                rig.shard.handle(now, Input::Answered { lookup: query.lookup, answer: answer.clone() });
+            }
+            Effect::Fetch(job) => rig.fetches.push((*job).clone()),
+            Effect::Disk(op) => {
+                let end = rig.disk(op);
+                rig.shard.handle(now, Input::Disk(end));
+            }
+            _ => {}
+        }
+    }
+    asked
+}
+
+/// Its own name servers are broken, and it is the first in the row.
+#[test]
+fn a_probe_does_not_stick_to_one_name() {
+    let mut rig = rig(1, |_| ());
+    let other = rig.begun().remove(0);
+    rig.shard.handle(at(0), Input::Command(Command::Outage(true)));
+    let broken = stranger(&mut rig);
+    rig.fail(at(100), &other, Failure::ConnectTimeout);
+    let mut names = Vec::new();
+    for probe in 1..=3 {
+        rig.shard.handle(at(4_000 * probe), Input::Command(Command::Probe(1)));
+        names.extend(asked(&mut rig, at(4_000 * probe), &DnsAnswer::Error));
+    }
+    let begun: Vec<HostId> = rig.begun().iter().map(|job| job.host).collect();
+    assert_eq!((names.first(), begun), (Some(&broken), vec![other.host]));
+}
+
+#[test]
+fn probes_go_to_hosts_that_answered_before() {
+    let mut rig = rig(4, |_| ());
+    let jobs = rig.begun();
+    rig.shard.handle(at(10), response(&jobs[3], 404, "", ""));
+    for job in &jobs[..3] {
+        rig.fail(at(20), job, Failure::ConnectTimeout);
+    }
+    rig.command(at(30), Command::Outage(true));
+    rig.run(at(60_000));
+    rig.command(at(60_000), Command::Probe(1));
+    assert_eq!(rig.begun().iter().map(|job| job.host).collect::<Vec<_>>(), [jobs[3].host]);
+    rig.command(at(60_000), Command::Probe(9));
+    assert_eq!(rig.begun().len(), 2, "three at once");
+}
+
+/// As a resolver says it whose own network is down.
+#[test]
+fn a_server_failure_is_held_and_is_no_answer() {
+    let mut rig = rig(0, |_| ());
+    stranger(&mut rig);
+    asked(&mut rig, at(100), &DnsAnswer::Error);
+    let report = rig.shard.network_report();
+    assert_eq!((report.dns_heard, report.dns_failed, report.names_held_since), (0, 1, at(100)));
+    rig.command(at(200), Command::Clear(Cleared { sites: at(200), names: at(0) }));
+    assert_eq!(rig.shard.network_report().names_held_since, at(100));
+    rig.clear(at(200));
+    assert_eq!(rig.shard.network_report().held_since, Instant::NEVER);
+}
+
+/// Some resolvers do not answer for the root.
+#[test]
+fn a_probe_asks_for_the_root_and_for_a_name_that_was_answered() {
+    let mut rig = rig(0, |_| ());
+    let name = stranger(&mut rig);
+    let found = DnsAnswer::Addrs(vec!["192.0.2.7".parse().expect("an address")], Duration::from_secs(60));
+    asked(&mut rig, at(0), &found);
+    rig.shard.handle(at(10), Input::Command(Command::ProbeNames));
+    assert_eq!(asked(&mut rig, at(10), &DnsAnswer::Refused), [String::new(), name]);
+}
+
+#[test]
+fn who_answered_an_earlier_run_falls_silent() {
+    let mut rig = rig(2, |_| ());
+    let [answers, never] = <[FetchJob; 2]>::try_from(rig.begun()).expect("two");
+    rig.shard.handle(at(10), response(&answers, 404, "", ""));
+    rig.run(at(2_000));
+    let page = rig.begun().remove(0);
+    rig.shard.handle(at(2_100), response(&page, 200, "", "<a href=/next>"));
+    rig.run(at(2_100));
+    rig.enter(Phase::Close);
+    let mut next = rig_of(2, rig.logs, |_| ());
+    next.run(at(60_000));
+    let replies = |rig: &mut Rig, now: u64| {
+        for job in rig.begun() {
+            rig.fail(at(now), &job, Failure::ConnectTimeout);
+        }
+        let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
+        let mut reply = |job: &FetchJob| {
+            let site = rig.shard.sites.of(job.url.host()).hash;
+            ends.iter().find(|end| end.site == site).map(|end| end.reply)
+        };
+        (reply(&answers), reply(&never))
+    };
+    let both = (Some(SiteReply::FellSilent), Some(SiteReply::Silent));
+    assert_eq!(replies(&mut next, 60_100), both);
+    next.command(at(60_200), Command::Outage(true));
+    next.command(at(60_300), Command::Outage(false));
+    next.run(at(90_000));
+    assert_eq!(replies(&mut next, 90_100), both, "an outage changes nothing of that");
+}
+
+#[test]
+fn what_is_no_answer_of_a_site() {
+    let mut rig = rig(2, |_| ());
+    let jobs = rig.begun();
+    rig.fail(at(10), &jobs[0], Failure::ProxyRefused);
+    assert_eq!(rig.shard.take_site_ends().count(), 0, "the proxy said it");
+    // A head that came is an answer, whatever became of the body, and one that ends an outage.
+    rig.command(at(20), Command::Outage(true));
+    rig.shard.handle(at(100), response(&jobs[1], 200, "Content-Length: 100\r\n", "the beginning"));
+    assert_eq!(rig.shard.take_site_ends().map(|end| end.reply).collect::<Vec<_>>(), [SiteReply::Answered]);
+}
+
+#[test]
+fn a_rest_that_was_asked_for_outlives_an_outage() {
+    for is_held in [true, false] {
+        let mut rig = rig(1, |_| ());
+        let robots = rig.begun().remove(0);
+        if !is_held {
+            rig.command(at(5), Command::Outage(true));
+        }
+        let head = "Retry-After: 600\r\nContent-Length: 100\r\n";
+        rig.shard.handle(at(10), response(&robots, 503, head, "overload"));
+        rig.run(at(10));
+        rig.command(at(20), Command::Outage(true));
+        rig.command(at(30), Command::Outage(false));
+        rig.run(at(590_000));
+        assert_eq!(rig.begun().len(), 0, "held: {is_held}");
+        rig.run(at(610_000));
+        assert_eq!(rig.begun().len(), 1, "held: {is_held}");
     }
 }

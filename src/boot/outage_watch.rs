@@ -1,7 +1,7 @@
 //! What makes fetching wait for a while: our own network, and space on the disk.
 //!
 //! Decides: what the [`Breaker`] and the [`DiskFloor`] say goes to the shards as their [`Orders`], where it changes
-//! something for them; what begins and what ends is told.
+//! something for them; the start and end of each pause are reported.
 //! Leaves to others: when that is (`control`), what a shard does then (`shard`).
 
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
 use crate::shard::NetworkReport;
 use crate::time::{Duration, Instant};
 
-/// The guard of one run.
+/// The watch of one run.
 #[derive(Debug)]
-pub struct Guard {
+pub struct OutageWatch {
     breaker: Breaker,
     floor: DiskFloor,
     free_bytes_min: u64,
@@ -24,10 +24,10 @@ pub struct Guard {
     orders: Vec<(Orders, u64)>,
 }
 
-impl Guard {
-    /// The guard of a crawl in `dir`.
-    pub fn new(config: &Config, shards: u16, dir: PathBuf) -> Guard {
-        Guard {
+impl OutageWatch {
+    /// The watch of a crawl in `dir`.
+    pub fn new(config: &Config, shards: u16, dir: PathBuf) -> OutageWatch {
+        OutageWatch {
             breaker: Breaker::new(config),
             floor: DiskFloor::new(config.store.free_bytes_min),
             free_bytes_min: config.store.free_bytes_min,
@@ -50,10 +50,15 @@ impl Guard {
         let view = NetworkView { reports: &reports, ends: &ends, has_route: self.surroundings.has_route };
         let ruling = self.breaker.look(now, view);
         match (before, self.breaker.outage()) {
-            (None, Some(outage)) => control.note(format!("{}: fetching waits", outage.describe(now))),
-            (Some(outage), None) => {
+            (None, Some(outage)) if !outage.is_again => {
+                control.note(format!("{}: fetching waits", outage.describe(now)))
+            }
+            // Of one that had seemed to be over that was said.
+            (Some(outage), None) if !outage.is_again => {
                 let seconds = now.since(outage.since).as_secs();
-                control.note(format!("the outage of {seconds} s is over: fetching goes on, nothing was given up"));
+                control.note(format!(
+                    "the outage of {seconds} s is over: fetching goes on, and what it broke off is tried again"
+                ));
             }
             _ => {}
         }
