@@ -9,10 +9,14 @@
 //! Limits: `HISTORY_MAX` seconds of history, `SAMPLES_MAX` samples.
 //! Leaves to others: when to call (`cli::crawl`; four times a second is pleasant), the end's table (`summary`).
 
+mod standstill;
+
 use std::collections::VecDeque;
 use std::io::Write as _;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use standstill::Standstill;
 
 use super::summary::{bytes, clock, grouped, rounded};
 use crate::stats::Totals;
@@ -24,8 +28,6 @@ const WINDOW: Duration = Duration::from_secs(5);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Samples nearer than this to the last are not kept.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
-/// Name servers that do not answer for so long are told of: longer than a lookup should take.
-const SILENT_MIN: Duration = Duration::from_secs(2);
 /// Samples of a window and a few more.
 const SAMPLES_MAX: usize = 32;
 /// Seconds of the history chart: fits a terminal of 80 columns.
@@ -46,17 +48,7 @@ pub struct Progress {
     /// Second and pages when the history was last written.
     history_mark: (u64, u64),
     next_line: Duration,
-    /// Answers of name servers, and the queries until the last of them.
-    dns_answers: u64,
-    dns_queries: u64,
-    /// Since when there have been no more although names were asked for.
-    silent_since: Option<Duration>,
-    /// Responses, failures, connections and queries, as seen last.
-    happened: u64,
-    /// Since when nothing has happened or been in flight although hosts have something to do.
-    still_since: Option<Duration>,
-    /// What makes fetching wait, if anything does.
-    waiting: Option<String>,
+    standstill: Standstill,
 }
 
 struct Sample {
@@ -83,19 +75,14 @@ impl Progress {
             history,
             history_mark: (0, 0),
             next_line: LINE_EVERY,
-            dns_answers: 0,
-            dns_queries: 0,
-            silent_since: None,
-            happened: 0,
-            still_since: None,
-            waiting: None,
+            standstill: Standstill::default(),
         }
     }
 
     /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, and `waiting` in words
     /// where an outage or a full disk makes fetching wait.
     pub fn tick(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration, waiting: Option<String>) {
-        self.waiting = waiting;
+        self.standstill.tell(waiting);
         if let Some(line) = self.step(totals, per_shard, elapsed) {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
@@ -119,18 +106,7 @@ impl Progress {
     /// Draws when there is a terminal; else the line that is due, if any.
     fn step(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) -> Option<String> {
         self.sample(totals, per_shard, elapsed);
-        if totals.dns_answers != self.dns_answers {
-            (self.dns_answers, self.dns_queries) = (totals.dns_answers, totals.dns_queries);
-            self.silent_since = None;
-        }
-        // Between two tries of the only name there is no lookup, and still no answer.
-        if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
-            self.silent_since.get_or_insert(elapsed);
-        }
-        let happened = totals.responses + totals.failed() + totals.connections + totals.dns_queries;
-        let nothing_happened = std::mem::replace(&mut self.happened, happened) == happened;
-        let is_still = nothing_happened && totals.in_flight + totals.lookups == 0 && totals.hosts_left > 0;
-        self.still_since = if is_still { self.still_since.or(Some(elapsed)) } else { None };
+        self.standstill.look(totals, elapsed);
         let rates = self.rates(totals, per_shard, elapsed);
         if let Some(live) = &self.live {
             live.draw(self, totals, per_shard, &rates, elapsed);
@@ -208,24 +184,8 @@ impl Progress {
             parts.push(format!("{} %", percent(totals.pages, budget)));
             parts.push(format!("ETA {}", eta(totals.pages, budget, rates.pages)));
         }
-        parts.extend(self.waits_for(totals, elapsed));
+        parts.extend(self.standstill.cause(totals, elapsed));
         parts.join("  ")
-    }
-
-    /// What holds the crawl up, when it can be told.
-    fn waits_for(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
-        let lasts = |since: Option<Duration>| Some(elapsed.saturating_sub(since?)).filter(|time| *time >= SILENT_MIN);
-        if let Some(waiting) = &self.waiting {
-            return Some(waiting.clone());
-        }
-        if let Some(silent) = lasts(self.silent_since) {
-            let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
-            return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
-        }
-        lasts(self.still_since).map(|_| match totals.hosts_left {
-            1 => "the only host left is waiting for its delay".to_owned(),
-            hosts => format!("all {} hosts left are waiting for their delay", grouped(hosts)),
-        })
     }
 }
 
@@ -285,7 +245,7 @@ impl Live {
         self.chart.set_prefix("pages/s");
         let history: Vec<f64> = progress.history.iter().map(|pages| *pages as f64).collect();
         self.chart.set_message(format!("{}  peak {}", chart(&history), grouped(peak)));
-        let waits_for = progress.waits_for(totals, elapsed).map_or(String::new(), |what| format!("  {what}"));
+        let waits_for = progress.standstill.cause(totals, elapsed).map_or(String::new(), |what| format!("  {what}"));
         self.state.set_message(format!(
             "{}  in flight {}  {}  stored {}{waits_for}",
             queue(totals),
@@ -425,44 +385,6 @@ mod tests {
         assert!(late.starts_with("01:00  22,000 pages  0.0/s"), "{late}");
         assert!(late.ends_with("55 %  ETA –"), "{late}");
         assert_eq!(progress.step(&totals(22_000), &[], Duration::from_secs(64)), None);
-    }
-
-    #[test]
-    fn silent_name_servers_are_told_of() {
-        let mut progress = Progress::new(1, None, false);
-        let waiting = |dns_answers| Totals { lookups: 1_200, dns_answers, dns_queries: 5_000, ..totals(0) };
-        let mut step = |seconds, totals: &Totals| progress.step(totals, &[], Duration::from_secs(seconds));
-        step(0, &totals(0));
-        assert!(step(5, &waiting(7)).is_some_and(|line| !line.contains("name server")), "they answered just now");
-        let line = step(10, &waiting(7)).expect("a line");
-        assert!(line.ends_with("no name server has answered for 5 s (1,200 lookups in flight)"), "{line}");
-        assert!(step(15, &waiting(8)).is_some_and(|line| !line.contains("name server")));
-        // The name is asked for again in a while; no lookup is in flight, and nobody has answered.
-        let between = Totals { lookups: 0, dns_queries: 5_003, ..waiting(8) };
-        let line = step(20, &between).expect("a line");
-        assert!(line.ends_with("no name server has answered for 5 s (0 lookups in flight)"), "{line}");
-        assert!(step(25, &totals(0)).is_some_and(|line| !line.contains("name server")), "nobody is asked");
-    }
-
-    #[test]
-    fn it_says_why_nothing_happens() {
-        let mut progress = Progress::new(1, None, false);
-        let still = |hosts_left| Totals { in_flight: 0, hosts_left, ..totals(0) };
-        let mut step = |seconds, waiting: Option<&str>, totals: &Totals| {
-            progress.waiting = waiting.map(str::to_owned);
-            progress.step(totals, &[], Duration::from_secs(seconds)).unwrap_or_default()
-        };
-        step(0, None, &totals(0));
-        let line = step(5, None, &still(3));
-        assert!(line.contains("queue") && !line.contains("waiting"), "not for long: {line}");
-        assert!(step(10, None, &still(3)).ends_with("  all 3 hosts left are waiting for their delay"));
-        assert!(step(15, None, &still(1)).ends_with("  the only host left is waiting for its delay"));
-        assert!(step(20, Some("the network is down"), &still(1)).ends_with("  the network is down"));
-        assert!(!step(25, None, &Totals { in_flight: 1, ..still(1) }).contains("waiting"));
-        for (seconds, responses) in [(30, 1), (35, 2), (40, 3)] {
-            let line = step(seconds, None, &Totals { responses, ..still(1) });
-            assert!(!line.contains("waiting"), "answers come between two looks: {line}");
-        }
     }
 
     #[test]

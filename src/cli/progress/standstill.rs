@@ -1,0 +1,110 @@
+//! Why nothing happens in a crawl, when that can be told.
+//!
+//! Decides: what the crawl itself says comes first (an outage, a full disk); then name servers that do not answer; then
+//! hosts that all wait for their delay.
+//! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
+
+use super::super::summary::grouped;
+use crate::stats::Totals;
+use crate::time::Duration;
+
+/// What was seen of a crawl in which nothing may happen.
+#[derive(Debug, Default)]
+pub(super) struct Standstill {
+    /// Answers of name servers, and the queries until the last of them.
+    dns_answers: u64,
+    dns_queries: u64,
+    /// Since when there have been no more although names were asked for.
+    silent_since: Option<Duration>,
+    /// Responses, failures, connections and queries, as seen last.
+    happened: u64,
+    /// Since when nothing has happened or been in flight although hosts have something to do.
+    still_since: Option<Duration>,
+    /// What makes fetching wait, if anything does.
+    told: Option<String>,
+}
+
+impl Standstill {
+    /// What the crawl says that makes fetching wait.
+    pub(super) fn tell(&mut self, told: Option<String>) {
+        self.told = told;
+    }
+
+    /// Looks at the totals after `elapsed`.
+    pub(super) fn look(&mut self, totals: &Totals, elapsed: Duration) {
+        if totals.dns_answers != self.dns_answers {
+            (self.dns_answers, self.dns_queries) = (totals.dns_answers, totals.dns_queries);
+            self.silent_since = None;
+        }
+        // Between two tries of the only name there is no lookup, and still no answer.
+        if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
+            self.silent_since.get_or_insert(elapsed);
+        }
+        let happened = totals.responses + totals.failed() + totals.connections + totals.dns_queries;
+        let nothing_happened = std::mem::replace(&mut self.happened, happened) == happened;
+        let is_still = nothing_happened && totals.in_flight + totals.lookups == 0 && totals.hosts_left > 0;
+        self.still_since = if is_still { self.still_since.or(Some(elapsed)) } else { None };
+    }
+
+    /// What holds the crawl up, when it can be told.
+    pub(super) fn cause(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
+        let lasts = |since: Option<Duration>| Some(elapsed.saturating_sub(since?)).filter(|time| *time >= SILENT_MIN);
+        if self.told.is_some() {
+            return self.told.clone();
+        }
+        if let Some(silent) = lasts(self.silent_since) {
+            let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
+            return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
+        }
+        lasts(self.still_since).map(|_| match totals.hosts_left {
+            1 => "the only host left is waiting for its delay".to_owned(),
+            hosts => format!("all {} hosts left are waiting for their delay", grouped(hosts)),
+        })
+    }
+}
+
+/// Name servers that do not answer for so long are told of: longer than a lookup should take.
+const SILENT_MIN: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said after so many seconds.
+    fn said(standstill: &mut Standstill, seconds: u64, totals: &Totals) -> String {
+        standstill.look(totals, Duration::from_secs(seconds));
+        standstill.cause(totals, Duration::from_secs(seconds)).unwrap_or_default()
+    }
+
+    #[test]
+    fn silent_name_servers_are_told_of() {
+        let mut standstill = Standstill::default();
+        let waiting = |dns_answers| Totals { lookups: 1_200, dns_answers, dns_queries: 5_000, ..Totals::default() };
+        let mut said = |seconds, totals: &Totals| said(&mut standstill, seconds, totals);
+        said(0, &Totals::default());
+        assert_eq!(said(5, &waiting(7)), "", "they answered just now");
+        assert_eq!(said(10, &waiting(7)), "no name server has answered for 5 s (1,200 lookups in flight)");
+        assert_eq!(said(15, &waiting(8)), "");
+        // The name is asked for again in a while; no lookup is in flight, and nobody has answered.
+        let between = Totals { lookups: 0, dns_queries: 5_003, ..waiting(8) };
+        assert_eq!(said(20, &between), "no name server has answered for 5 s (0 lookups in flight)");
+        assert_eq!(said(25, &Totals::default()), "", "nobody is asked");
+    }
+
+    #[test]
+    fn it_says_why_nothing_happens() {
+        let mut standstill = Standstill::default();
+        let still = |hosts_left| Totals { in_flight: 0, hosts_left, ..Totals::default() };
+        said(&mut standstill, 0, &Totals::default());
+        assert_eq!(said(&mut standstill, 5, &still(3)), "", "not for long");
+        assert_eq!(said(&mut standstill, 10, &still(3)), "all 3 hosts left are waiting for their delay");
+        assert_eq!(said(&mut standstill, 15, &still(1)), "the only host left is waiting for its delay");
+        standstill.tell(Some("the network is down".to_owned()));
+        assert_eq!(said(&mut standstill, 20, &still(1)), "the network is down");
+        standstill.tell(None);
+        assert_eq!(said(&mut standstill, 25, &Totals { in_flight: 1, ..still(1) }), "");
+        for (seconds, responses) in [(30, 1), (35, 2), (40, 3)] {
+            assert_eq!(said(&mut standstill, seconds, &Totals { responses, ..still(1) }), "", "answers came meanwhile");
+        }
+    }
+}
