@@ -60,6 +60,7 @@ fn measure(which: &str, hosts: u64) {
     let before = memory("VmRSS");
     let scope = Scope::new(&config.scope, []);
     let shard = Shard::new(Setup {
+        is_new: false,
         index: 0,
         partition: Partition { key: PartitionKey::Site, shards: 1 },
         scope,

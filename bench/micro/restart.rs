@@ -15,7 +15,7 @@ use ringcrawl::budget::PageBudget;
 use ringcrawl::config::{Config, PartitionKey};
 use ringcrawl::frontier::Ledger;
 use ringcrawl::lab::{Rng, TempFolder};
-use ringcrawl::log::{Append, End, EndKind, Found, Log, LogFile, Owner, RecordPlace};
+use ringcrawl::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace, Replayed};
 use ringcrawl::route::Partition;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Scope, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
@@ -66,7 +66,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
     rig.write();
     let memory = memory("VmHWM") >> 20;
     let mut log = Log::new(OWNER, 1, 0);
-    log.take_up(&Found { next_url: urls, ..Found::default() });
+    log.take_up(&Replayed { next_url: urls, ..Replayed::default() });
     let mut bytes = 0;
     let (mut rng, mut offset) = (Rng::new(1), 0);
     for number in 0..over {
@@ -122,6 +122,7 @@ impl Rig {
         // No URL is asked for.
         config.fetch.in_flight_max = 1;
         let shard = Shard::new(Setup {
+            is_new: false,
             index: 0,
             partition: Partition { key: PartitionKey::Site, shards: 1 },
             scope: Scope::new(&config.scope, []),

@@ -23,7 +23,7 @@ pub const FORMAT: u32 = 2;
 pub(super) const MANIFEST: &str = "crawl.json";
 /// Longest manifest.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// The member that sums up the others.
+/// The member that holds the checksum of the others.
 const CHECKSUM: &str = "checksum";
 
 /// What was fixed when the crawl began.

@@ -99,7 +99,10 @@ fn tell_damage(folder: &Path, damage: &Damage) -> u8 {
     }
     for (count, what) in [
         (damage.urls_lost, "URLs are missing from the list"),
-        (damage.ends_lost, "URLs may be over and are not listed so: the word that they are is missing"),
+        (
+            damage.ends_lost,
+            "URLs may be done but are listed as not done: the entries that say how they ended are missing",
+        ),
     ] {
         if count > 0 {
             tell!("{shard}: {count} {what}");

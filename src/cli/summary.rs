@@ -1,6 +1,6 @@
 //! What a run came to: a table for people, one JSON object for programs.
 //!
-//! Decides: what was fetched is counted for the run; what is known is also told for the whole crawl, which may have had
+//! Decides: fetch counters cover this run; URL totals also cover the whole crawl, which may have had
 //! runs before. What robots.txt forbids has a line of its own: it is no failure. Rates are over the whole run, start and end included, because that is what a bill or a plan is made
 //! from; "per core" divides by the number of shards, one pinned thread each. JSON names are stable, carry their
 //! units, and are all there in every run, zero or null when there is nothing to say, so that nobody has to guess

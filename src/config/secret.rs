@@ -126,7 +126,7 @@ impl Secret {
     ) -> Result<(), String> {
         let path = match &self.source {
             Source::Text => return Ok(()),
-            Source::LeftOut => return Err("the text was left out where this was written; give it again".to_owned()),
+            Source::LeftOut => return Err("this file was written without the secret; supply it again".to_owned()),
             Source::File(path) => path.clone(),
             Source::Credential(name) => match credentials {
                 Some(credentials) => credentials.join(name),
@@ -277,7 +277,7 @@ mod tests {
             (file("binary"), "not UTF-8"),
             (file(""), "Is a directory"),
             ("{ credential = \"c\" }".to_owned(), "no credential \"c\", because $CREDENTIALS_DIRECTORY is not set"),
-            ("{ left_out = true }".to_owned(), "was left out"),
+            ("{ left_out = true }".to_owned(), "without the secret"),
         ] {
             let error = told(&value, None);
             assert!(error.starts_with("http.auth.\"http://a.test\": ") && error.contains(word), "{error}");

@@ -1,4 +1,4 @@
-//! What outlives a run of the time for which hosts are to be left alone.
+//! How long hosts must be left alone, as far as that outlives a run.
 //!
 //! Decides: a host whose rest is longer than the usual delay is noted, for the log: after Retry-After, after failures in a row,
 //! or with a Crawl-delay. In the next run no host is asked before the usual delay has passed since that began, and one that is
@@ -34,7 +34,7 @@ impl Rests {
         Rests { hosts_max, ..Rests::default() }
     }
 
-    /// No host that is met from now on is asked before `until`.
+    /// Hosts first seen from now on are not contacted before `until`.
     pub fn rest_all(&mut self, until: Instant) {
         self.of_all = until;
     }

@@ -62,7 +62,7 @@ pub struct BlockHead {
 
 /// What stands at some place in a log.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum Parsed {
     /// A block: its head, its payload, and its length in the file.
     Block(BlockHead, Vec<u8>, usize),
     /// The beginning of one, as far as the bytes go.
@@ -107,9 +107,9 @@ impl Packer {
 }
 
 /// Reads what stands at the start of `bytes`.
-pub fn read(bytes: &[u8]) -> Read {
+pub fn read(bytes: &[u8]) -> Parsed {
     let Some(head_bytes) = bytes.first_chunk::<HEAD_BYTES>() else {
-        return if MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) { Read::Torn } else { Read::Damaged };
+        return if MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) { Parsed::Torn } else { Parsed::Damaged };
     };
     let mut fields = Fields(head_bytes);
     let (magic, kind, _, shard) = (fields.take::<4>(), fields.take::<1>(), fields.take::<1>(), fields.take::<2>());
@@ -120,19 +120,19 @@ pub fn read(bytes: &[u8]) -> Read {
         [1] => LogKind::Urls,
         [2] => LogKind::Ends,
         [3] => LogKind::Journal,
-        _ => return Read::Damaged,
+        _ => return Parsed::Damaged,
     };
     let length = length as usize;
     if &magic != MAGIC || length > PAYLOAD_BYTES_MAX || first > NUMBER_MAX || mark > NUMBER_MAX {
-        return Read::Damaged;
+        return Parsed::Damaged;
     }
-    let Some(stored) = bytes.get(HEAD_BYTES..HEAD_BYTES + length) else { return Read::Torn };
+    let Some(stored) = bytes.get(HEAD_BYTES..HEAD_BYTES + length) else { return Parsed::Torn };
     if checksum(&head_bytes[..SUMMED_BYTES], stored) != sum {
-        return Read::Damaged;
+        return Parsed::Damaged;
     }
-    let Ok(payload) = zstd::bulk::decompress(stored, PAYLOAD_BYTES_MAX) else { return Read::Damaged };
+    let Ok(payload) = zstd::bulk::decompress(stored, PAYLOAD_BYTES_MAX) else { return Parsed::Damaged };
     let owner = Owner { crawl, shard: u16::from_le_bytes(shard) };
-    Read::Block(BlockHead { kind, owner, first, count, mark }, payload, HEAD_BYTES + length)
+    Parsed::Block(BlockHead { kind, owner, first, count, mark }, payload, HEAD_BYTES + length)
 }
 
 /// Where in `bytes`, behind the first, a block may begin: at its magic number, or at the part of it that they end with.
@@ -187,9 +187,9 @@ mod tests {
     fn there_and_back() {
         for payload in [&b""[..], b"payload", &[7; 100_000]] {
             let bytes = Packer::default().block(&HEAD, payload);
-            assert_eq!(read(&bytes), Read::Block(HEAD, payload.to_vec(), bytes.len()));
+            assert_eq!(read(&bytes), Parsed::Block(HEAD, payload.to_vec(), bytes.len()));
             let more = [&bytes, &b"more"[..]].concat();
-            assert_eq!(read(&more), Read::Block(HEAD, payload.to_vec(), bytes.len()), "what follows does not matter");
+            assert_eq!(read(&more), Parsed::Block(HEAD, payload.to_vec(), bytes.len()), "what follows does not matter");
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn any_other_bit_is_seen_and_any_cut() {
         let bytes = Packer::default().block(&HEAD, b"some payload, some payload");
         for cut in 0..bytes.len() {
-            assert_eq!(read(&bytes[..cut]), Read::Torn, "cut at {cut}");
+            assert_eq!(read(&bytes[..cut]), Parsed::Torn, "cut at {cut}");
         }
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
@@ -206,14 +206,14 @@ mod tests {
             // A longer length looks as if the rest were missing.
             let is_length = (36..40).contains(&(bit / 8));
             let read = read(&flipped);
-            assert!(read == Read::Damaged || is_length && read == Read::Torn, "bit {bit}: {read:?}");
+            assert!(read == Parsed::Damaged || is_length && read == Parsed::Torn, "bit {bit}: {read:?}");
         }
     }
 
     #[test]
     fn numbers_that_no_shard_has_are_damage() {
         for head in [BlockHead { first: u64::MAX, ..HEAD }, BlockHead { mark: NUMBER_MAX + 1, ..HEAD }] {
-            assert_eq!(read(&Packer::default().block(&head, b"payload")), Read::Damaged);
+            assert_eq!(read(&Packer::default().block(&head, b"payload")), Parsed::Damaged);
         }
     }
 

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockHead, Owner};
 use super::reader::LogReader;
-use super::replay::Count;
+use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
@@ -29,8 +29,8 @@ pub struct Listing {
     lasts: Vec<LastEnd>,
     /// Hashes of URLs that found no room and were not accepted so far.
     aside: HashSet<u64>,
-    ends: Count,
-    urls: Count,
+    ends: EntryCount,
+    urls: EntryCount,
     damage: Damage,
 }
 
@@ -102,8 +102,8 @@ impl Listing {
             reader: LogReader::default(),
             lasts: Vec::new(),
             aside: HashSet::new(),
-            ends: Count::default(),
-            urls: Count::default(),
+            ends: EntryCount::default(),
+            urls: EntryCount::default(),
             damage: Damage::default(),
         }
     }

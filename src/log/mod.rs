@@ -4,7 +4,7 @@
 //! each must be on the disk before the next one says so: a page's links, for its own shard (`urls`) and for others
 //! (`journal`), before the word that it is over (`ends`). The first two are kept as long as the crawl; the journal is as long as
 //! what is on its way.
-//! Invariants: what is noted first is not in a later block of its file than what is noted afterwards; URLs and ends are
+//! Invariants: within a file, blocks keep the order in which entries were added; URLs and ends are
 //! numbered without gaps.
 //! Limits: a block is closed at [`BLOCK_BYTES`]; so is one that waits for a commit.
 //! Leaves to others: when files are written and synced (`shard`), and where they lie (`disk`), what an entry means (`shard`).
@@ -25,7 +25,7 @@ pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
 pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
-pub use replay::{Found, JournalFile, Reopened, Replay, ReplayStep};
+pub use replay::{JournalFile, Reopened, Replay, ReplayStep, Replayed};
 pub use urls::UrlEntries;
 
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl std::fmt::Display for LogFile {
 pub struct Append {
     /// The file.
     pub file: LogFile,
-    /// Where its whole blocks end.
+    /// Offset to write at: the end of the last whole block.
     pub position: u64,
     /// Whole blocks.
     pub bytes: Vec<u8>,
@@ -134,10 +134,10 @@ impl Log {
     }
 
     /// Goes on behind what an earlier run has left.
-    pub fn take_up(&mut self, found: &Found) {
+    pub fn take_up(&mut self, found: &Replayed) {
         (self.next_url, self.next_block_url, self.next_end) = (found.next_url, found.next_url, found.next_end);
         (self.written_urls, self.written_ends) = (found.next_url, found.next_end);
-        let end = |file| found.ends.get(&file).copied().unwrap_or_default();
+        let end = |file| found.append_at.get(&file).copied().unwrap_or_default();
         (self.urls_bytes, self.ends_bytes) = (end(LogFile::Urls), end(LogFile::Ends));
         self.next_sent = found.next_sent;
         for file in &found.journal {

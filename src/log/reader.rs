@@ -5,9 +5,9 @@
 //! Invariants: however the bytes come in pieces, the same blocks come out.
 //! Limits: the memory of a block and a piece.
 
-use super::block::{BlockHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, Read, next_start, read};
+use super::block::{BlockHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, Parsed, next_start, read};
 
-/// A log on its way back.
+/// A log being read back.
 #[derive(Debug, Default)]
 pub struct LogReader {
     /// Bytes read and not yet understood.
@@ -39,7 +39,7 @@ impl LogReader {
         while let Some(rest) = self.window.get(self.used..).filter(|rest| !rest.is_empty()) {
             let at = self.read - rest.len() as u64;
             match read(rest) {
-                Read::Block(head, payload, length) => {
+                Parsed::Block(head, payload, length) => {
                     self.used += length;
                     self.damaged_bytes += at - self.whole_end;
                     self.block_bytes = length as u64;
@@ -47,10 +47,10 @@ impl LogReader {
                     self.is_torn = false;
                     return Some((head, payload));
                 }
-                Read::Torn if !self.is_at_end && rest.len() < HEAD_BYTES + PAYLOAD_BYTES_MAX => return None,
+                Parsed::Torn if !self.is_at_end && rest.len() < HEAD_BYTES + PAYLOAD_BYTES_MAX => return None,
                 torn => {
                     // Behind what looks like a torn block there may be whole ones: a damaged length looks the same.
-                    self.is_torn |= at == self.whole_end && torn == Read::Torn;
+                    self.is_torn |= at == self.whole_end && torn == Parsed::Torn;
                     self.used += next_start(rest);
                 }
             }
@@ -69,7 +69,7 @@ impl LogReader {
     }
 
     /// Where the log goes on: behind the last whole block, or behind what is damaged at the file's end.
-    pub fn end(&self) -> u64 {
+    pub fn append_at(&self) -> u64 {
         self.read - self.torn_bytes()
     }
 
@@ -110,7 +110,7 @@ mod tests {
             reader.push(bytes);
             numbers.extend(std::iter::from_fn(|| reader.next_block()).map(|(head, _)| head.first));
             if bytes.is_empty() {
-                return (numbers, [reader.end(), reader.torn_bytes(), reader.damaged_bytes()]);
+                return (numbers, [reader.append_at(), reader.torn_bytes(), reader.damaged_bytes()]);
             }
         }
     }

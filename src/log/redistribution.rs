@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::replay::{Found, Replay, ReplayStep};
+use super::replay::{Replay, ReplayStep, Replayed};
 use super::{Append, End, EndKind, Log, LogFile, Owner};
 use crate::route::Partition;
 use crate::url::{Url, UrlBatch};
@@ -40,7 +40,7 @@ pub fn redistribute(
     earlier: &[EarlierShard],
     to: Partition,
     files: &mut dyn RedistributedFiles,
-) -> Result<Vec<Found>, String> {
+) -> Result<Vec<Replayed>, String> {
     let log = |shard| Log::new(Owner { crawl, shard }, to.shards, 0);
     let mut new = NewLogs { to, logs: (0..to.shards.max(1)).map(log).collect() };
     let shards = earlier.len() as u16;
@@ -91,7 +91,7 @@ fn read_all(
     files: &mut dyn RedistributedFiles,
     each: &mut dyn FnMut(ReplayStep<'_>, &mut NewLogs),
     new: &mut NewLogs,
-) -> Result<Found, String> {
+) -> Result<Replayed, String> {
     let shard = replay.owner().shard;
     while let Some((file, position)) = replay.next_read() {
         let bytes = files.read(shard, file, position)?;

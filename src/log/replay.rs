@@ -34,22 +34,22 @@ pub struct Replay {
     reopened: BTreeSet<u64>,
     /// URLs that failed and are asked for again; `None`: they are over.
     failed: Option<Bits>,
-    ends: Count,
-    urls: Count,
+    ends: EntryCount,
+    urls: EntryCount,
     /// By shard, the last batch of the journal file that is read, and of all of them.
     last: Vec<u64>,
     last_of_all: Vec<u64>,
     /// The journal's file before the one that is read.
     file_before: Option<u32>,
     is_first_block: bool,
-    found: Found,
+    found: Replayed,
 }
 
 /// What an earlier run has left, as far as it is read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct Replayed {
     /// Where each log goes on.
-    pub ends: BTreeMap<LogFile, u64>,
+    pub append_at: BTreeMap<LogFile, u64>,
     /// Torn bytes at the end of a log, to be cut.
     pub torn: Vec<(LogFile, u64)>,
     /// Bytes that are damaged and stay, by log.
@@ -91,7 +91,7 @@ pub struct JournalFile {
     pub last: Vec<u64>,
 }
 
-impl Found {
+impl Replayed {
     /// What people should know of it.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -103,7 +103,7 @@ impl Found {
         }
         for (count, what) in [
             (self.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
-            (self.ends_lost, "URLs may be over and are fetched again: the word that they are is missing"),
+            (self.ends_lost, "URLs are fetched again: the log of how they ended is incomplete"),
             (
                 self.sent_lost,
                 "URLs for other shards are missing from its journal and lost to this crawl, unless they are found again",
@@ -113,7 +113,7 @@ impl Found {
                 self.records_elsewhere,
                 "pages have their records in segments that are not here, and are not fetched again",
             ),
-            (self.retried, "URLs are asked for again: they failed"),
+            (self.retried, "failed URLs are asked for again"),
         ] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
@@ -123,11 +123,11 @@ impl Found {
     }
 
     /// Adds what was found in the shard's journal, which was read for itself.
-    pub(super) fn with_journal(mut self, journal: Found) -> Found {
+    pub(super) fn with_journal(mut self, journal: Replayed) -> Replayed {
         // A journal's blocks may know of URLs that the log is missing.
         self.urls_lost += journal.next_url.saturating_sub(self.next_url);
         self.next_url = self.next_url.max(journal.next_url);
-        self.ends.extend(journal.ends);
+        self.append_at.extend(journal.append_at);
         self.torn.extend(journal.torn);
         self.damaged.extend(journal.damaged);
         (self.next_sent, self.sent_lost) = (journal.next_sent, journal.sent_lost);
@@ -178,7 +178,7 @@ pub enum ReplayStep<'a> {
 
 impl Replay {
     /// The logs of `owner` in a crawl of `shards` shards, with these files of a journal, in their order, and with segments of
-    /// so many bytes. One that is not there was taken away by somebody, and is not missed.
+    /// so many bytes. A segment that is absent is assumed to have been moved away: its records are counted, not fetched again.
     pub fn new(owner: Owner, shards: u16, journal_files: &[u32], segments: BTreeMap<u32, u64>) -> Replay {
         let journal = journal_files.iter().map(|file| LogFile::Journal(*file));
         let files = [LogFile::Ends, LogFile::Urls].into_iter().chain(journal).collect();
@@ -202,13 +202,13 @@ impl Replay {
             segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
             failed: None,
-            ends: Count::default(),
-            urls: Count::default(),
+            ends: EntryCount::default(),
+            urls: EntryCount::default(),
             last: vec![0; usize::from(shards)],
             last_of_all: vec![0; usize::from(shards)],
             file_before: None,
             is_first_block: true,
-            found: Found::default(),
+            found: Replayed::default(),
         }
     }
 
@@ -265,7 +265,7 @@ impl Replay {
     }
 
     /// What was left, when everything is read, and which URLs are to be asked for again.
-    pub fn finish(mut self) -> (Found, Reopened) {
+    pub fn finish(mut self) -> (Replayed, Reopened) {
         self.found.urls_lost = self.urls.lost();
         self.found.ends_lost = self.ends.lost();
         (self.found.next_url, self.found.next_end) = (self.urls.next, self.ends.next);
@@ -386,7 +386,7 @@ impl Replay {
 
     fn end_of(&mut self, file: LogFile) {
         let reader = std::mem::take(&mut self.reader);
-        self.found.ends.insert(file, reader.end());
+        self.found.append_at.insert(file, reader.append_at());
         if reader.torn_bytes() > 0 {
             self.found.torn.push((file, reader.torn_bytes()));
         }
@@ -396,7 +396,7 @@ impl Replay {
         if let LogFile::Journal(number) = file {
             let last = std::mem::replace(&mut self.last, vec![0; usize::from(self.shards)]);
             let is_damaged = reader.damaged_bytes() > 0;
-            self.found.journal.push(JournalFile { number, bytes: reader.end(), is_damaged, last });
+            self.found.journal.push(JournalFile { number, bytes: reader.append_at(), is_damaged, last });
             (self.file_before, self.is_first_block) = (Some(number), true);
         }
         self.file = self.next.pop_front();
@@ -405,14 +405,14 @@ impl Replay {
 
 /// The entries of a log, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(super) struct EntryCount {
     /// Entries that came.
     came: u64,
     /// Entries that there are, as far as is known.
     next: u64,
 }
 
-impl Count {
+impl EntryCount {
     pub(super) fn block(&mut self, head: BlockHead) {
         self.came += u64::from(head.count);
         self.at_least(head.first + u64::from(head.count));

@@ -2,8 +2,8 @@
 //!
 //! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, or when many pages have ended, one at
 //! a time. It has two steps.
-//! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the word that
-//! pages are over is written, and that is synced, too. So whatever the power leaves, a page that is over has its record and its
+//! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the
+//! entries that end those pages are written and synced in turn. So whatever the power leaves, a page that is over has its record and its
 //! links. What other shards sent is on our disk with the first step, and they are told.
 //! Under `sync_interval = "never"` the order is the same and the kernel decides when: a kill loses nothing, a power cut may.
 //! Invariants: ends are frozen when a commit begins: what ends later goes into the next one.

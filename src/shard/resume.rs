@@ -49,7 +49,7 @@ impl Shard {
             notes.push(format!("{} URLs known, {} wait", self.known, self.known_waiting));
         }
         for (file, _) in &found.torn {
-            let end = found.ends.get(file).copied().unwrap_or_default();
+            let end = found.append_at.get(file).copied().unwrap_or_default();
             self.disk(DiskOp::CutLog { file: *file, bytes: end });
         }
         notes.extend(found.notes());

@@ -200,7 +200,7 @@ fn what_failed_is_asked_for_again_once() {
     // Nobody has asked for it.
     run(&["crawl", "--dir", &dir]).expect(0);
     assert_eq!(take(), [""; 0]);
-    run(&["crawl", "--dir", &dir, "--retry-failed"]).expect(0).says(&["2 URLs are asked for again: they failed"]);
+    run(&["crawl", "--dir", &dir, "--retry-failed"]).expect(0).says(&["2 failed URLs are asked for again"]);
     let mut paths = take();
     paths.sort();
     assert_eq!(paths, ["/", "/next", "/other", "/robots.txt"]);

@@ -110,7 +110,7 @@ fn written(shards: u16) -> Files {
 }
 
 /// Redistributes the files of `from` shards to `to`; those are the earlier ones then.
-fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Found>) {
+fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Replayed>) {
     let earlier = |shard| {
         let journal =
             files.earlier.keys().filter(|(of, _)| *of == shard).filter_map(|(_, log)| log.journal()).collect();

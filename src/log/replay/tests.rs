@@ -44,7 +44,7 @@ fn written() -> Files {
 }
 
 /// Which URLs are over, which batches there are, and what was found.
-type Taken = (BTreeMap<u64, bool>, Vec<u64>, Found);
+type Taken = (BTreeMap<u64, bool>, Vec<u64>, Replayed);
 
 /// What is read.
 fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
@@ -78,8 +78,8 @@ fn there_and_back() {
     let lengths = files.iter().map(|(file, bytes)| (*file, bytes.len() as u64)).collect();
     let bytes = files[&LogFile::Journal(0)].len() as u64;
     let journal = vec![JournalFile { number: 0, bytes, is_damaged: false, last: vec![0, 0, 10] }];
-    let next = Found { next_url: 10, next_end: 5, next_sent: 10, next_segment: 1, ..Found::default() };
-    assert_eq!(found, Found { ends: lengths, journal, ..next });
+    let next = Replayed { next_url: 10, next_end: 5, next_sent: 10, next_segment: 1, ..Replayed::default() };
+    assert_eq!(found, Replayed { append_at: lengths, journal, ..next });
 }
 
 #[test]

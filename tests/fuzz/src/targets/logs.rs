@@ -17,8 +17,8 @@ pub fn log(data: &[u8]) {
             reader.push(bytes);
             blocks.extend(std::iter::from_fn(|| reader.next_block()));
         }
-        assert_eq!(reader.end() + reader.torn_bytes(), file.len() as u64);
-        assert!(reader.damaged_bytes() <= reader.end());
+        assert_eq!(reader.append_at() + reader.torn_bytes(), file.len() as u64);
+        assert!(reader.damaged_bytes() <= reader.append_at());
         (blocks, reader.torn_bytes(), reader.damaged_bytes())
     };
     assert_eq!(read(usize::from(piece) + 1), read(file.len().max(1)));
