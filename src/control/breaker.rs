@@ -13,6 +13,7 @@
 //! answered before; where there are too few, the name servers are asked.
 //! Limits: a part of the web that is out of reach is no outage, nor is one of the web alone for a crawl of few sites.
 
+use super::outage::{Cause, Outage};
 use super::sites::{RecentSites, SitesFailed};
 use crate::config::{self, Config};
 use crate::shard::{Cleared, NetworkReport, SiteEnd, SiteReply};
@@ -36,41 +37,6 @@ pub struct Breaker {
     count: u64,
     /// Time of the outages that are over.
     time: Duration,
-}
-
-/// An outage.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outage {
-    /// What is out of reach.
-    pub cause: Cause,
-    /// Since when.
-    pub since: Instant,
-    /// It had seemed to be over.
-    pub is_again: bool,
-    /// When it was noticed: requests that began before may still be answered.
-    opened: Instant,
-    /// From when on its time counts.
-    counted: Instant,
-    next_probe: Instant,
-    interval: Duration,
-}
-
-/// What is out of reach.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
-    /// Every name server.
-    NameServers,
-    /// So many of so many sites that were asked last.
-    Sites {
-        /// Those that did not answer.
-        failed: usize,
-        /// All of them.
-        of: usize,
-    },
-    /// The proxy.
-    Proxy,
-    /// Everything: there is no default route.
-    Route,
 }
 
 /// What there is to see at one moment.
@@ -122,6 +88,9 @@ struct AskedNames {
 struct Seen {
     dns_heard: u64,
     dns_failed: u64,
+    dns_errors: u64,
+    /// Since a name server was heard of, some have answered with errors.
+    have_errors: bool,
     proxy_unreachable: u64,
     /// When a name server was heard of last.
     heard_at: Instant,
@@ -224,7 +193,10 @@ impl Breaker {
         let seen = &mut self.seen;
         let (heard, silent, unreachable) =
             (sum(|it| it.dns_heard), sum(|it| it.dns_failed), sum(|it| it.proxy_unreachable));
+        let errors = sum(|it| it.dns_errors);
+        seen.have_errors |= errors > seen.dns_errors;
         if heard > seen.dns_heard {
+            seen.have_errors = false;
             answers.name_server = true;
             (seen.heard_at, seen.names_silent_since) = (now, None);
         } else if silent > seen.dns_failed {
@@ -235,6 +207,7 @@ impl Breaker {
         } else if unreachable > seen.proxy_unreachable {
             seen.proxy_gone_since.get_or_insert(now);
         }
+        seen.dns_errors = errors;
         (seen.dns_heard, seen.dns_failed, seen.proxy_unreachable) = (heard, silent, unreachable);
         if view.has_route {
             (seen.had_route, seen.no_route_since) = (true, None);
@@ -264,7 +237,7 @@ impl Breaker {
         // Servers that nobody needs may be silent.
         let are_needed = held.names.is_some() || self.seen.dns_heard > 0;
         let since = self.seen.names_silent_since.unwrap_or(held_since);
-        (are_silent && are_needed).then_some((Cause::NameServers, since))
+        (are_silent && are_needed).then_some((Cause::NameServers { have_errors: self.seen.have_errors }, since))
     }
 
     fn open(&mut self, now: Instant, cause: Cause, since: Instant) {
@@ -284,7 +257,7 @@ impl Breaker {
     fn is_over(&self, outage: Outage, answers: Answers, view: NetworkView<'_>) -> bool {
         let has_site_answered = answers.site.is_some_and(|began| began >= outage.opened);
         match outage.cause {
-            Cause::NameServers => answers.name_server,
+            Cause::NameServers { .. } => answers.name_server,
             Cause::Sites { .. } | Cause::Proxy => has_site_answered,
             Cause::Route => view.has_route || has_site_answered,
         }
@@ -302,7 +275,7 @@ impl Breaker {
             // What waits is tried, too: there are resolvers that do not answer what a probe asks, and the next name may be
             // one that they know.
             let kind = match outage.cause {
-                Cause::NameServers if place == 0 => ProbeKind::Names,
+                Cause::NameServers { .. } if place == 0 => ProbeKind::Names,
                 _ => ProbeKind::Job,
             };
             *probe = self.next_shard(view, kind).map(|shard| (shard, kind));
@@ -390,21 +363,6 @@ impl Held {
             reports.iter().map(since).min().filter(|since| *since < Instant::NEVER)
         };
         Held { any: oldest(|it| it.held_since), names: oldest(|it| it.names_held_since) }
-    }
-}
-
-impl Outage {
-    /// What is wrong, and for how long by `now`: "no name server has answered for 42 s".
-    pub fn describe(&self, now: Instant) -> String {
-        let seconds = now.since(self.since).as_secs();
-        match self.cause {
-            Cause::NameServers => format!("no name server has answered for {seconds} s"),
-            Cause::Sites { failed, of } => {
-                format!("the network has been down for {seconds} s: {failed} of the last {of} sites failed")
-            }
-            Cause::Proxy => format!("the proxy has been out of reach for {seconds} s"),
-            Cause::Route => format!("there has been no default route for {seconds} s"),
-        }
     }
 }
 

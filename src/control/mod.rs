@@ -10,14 +10,16 @@ mod breaker;
 mod census;
 mod disk_floor;
 mod orders;
+mod outage;
 mod sightings;
 mod sites;
 mod supervisor;
 
-pub use breaker::{Breaker, Cause, NetworkView, Outage, ProbeKind, Ruling};
+pub use breaker::{Breaker, NetworkView, ProbeKind, Ruling};
 pub use census::Census;
 pub use disk_floor::DiskFloor;
 pub use orders::{Orders, OrdersCell};
+pub use outage::{Cause, Outage};
 pub use sightings::Sightings;
 pub use supervisor::{Observation, Supervisor};
 

@@ -14,6 +14,7 @@ use crate::time::Instant;
 pub struct Sightings {
     dns_heard: AtomicU64,
     dns_failed: AtomicU64,
+    dns_errors: AtomicU64,
     proxy_unreachable: AtomicU64,
     held_since: AtomicU64,
     names_held_since: AtomicU64,
@@ -36,6 +37,7 @@ impl Sightings {
         let order = Ordering::Relaxed;
         self.dns_heard.store(report.dns_heard, order);
         self.dns_failed.store(report.dns_failed, order);
+        self.dns_errors.store(report.dns_errors, order);
         self.proxy_unreachable.store(report.proxy_unreachable, order);
         // Zero is nothing, so that a shard that has not published holds nothing.
         self.held_since.store(!report.held_since.as_nanos(), order);
@@ -62,6 +64,7 @@ impl Sightings {
         NetworkReport {
             dns_heard: self.dns_heard.load(order),
             dns_failed: self.dns_failed.load(order),
+            dns_errors: self.dns_errors.load(order),
             proxy_unreachable: self.proxy_unreachable.load(order),
             held_since: Instant::from_nanos(!self.held_since.load(order)),
             names_held_since: Instant::from_nanos(!self.names_held_since.load(order)),
@@ -101,6 +104,7 @@ mod tests {
         let report = NetworkReport {
             dns_heard: 1,
             dns_failed: 2,
+            dns_errors: 5,
             proxy_unreachable: 3,
             held_since: Instant::from_nanos(4),
             names_held_since: Instant::NEVER,

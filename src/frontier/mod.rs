@@ -384,7 +384,7 @@ impl Frontier {
 }
 
 /// Under which name a host is known: the dot at the end makes no other host, so no second queue either.
-pub fn host_key(name: &str) -> &str {
+pub(crate) fn host_key(name: &str) -> &str {
     name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 

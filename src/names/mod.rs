@@ -51,6 +51,8 @@ pub struct Lookups {
     /// Answers that tell of a name, and queries of lookups that none came to.
     heard: u64,
     failed: u64,
+    /// Answers that tell of none.
+    errors: u64,
     /// Queries that a probe has still to send.
     to_probe: VecDeque<DnsQuery>,
     /// The last name that addresses were found of.
@@ -71,6 +73,7 @@ impl Lookups {
             queries: 0,
             heard: 0,
             failed: 0,
+            errors: 0,
             to_probe: VecDeque::new(),
             found: None,
             settings: dns.clone(),
@@ -127,6 +130,7 @@ impl Lookups {
     pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
         let is_heard = answer.tells_of_name();
         self.heard += u64::from(is_heard);
+        self.errors += u64::from(matches!(answer, DnsAnswer::Error | DnsAnswer::Refused));
         if id == PROBE {
             return None;
         }
@@ -191,6 +195,11 @@ impl Lookups {
     /// Queries of lookups, so far, that no such answer came to, and lookups that had nobody to ask.
     pub fn failed(&self) -> u64 {
         self.failed
+    }
+
+    /// Answers so far that are errors.
+    pub fn errors(&self) -> u64 {
+        self.errors
     }
 
     /// Lookups in flight, those included that wait for their turn to ask.

@@ -50,6 +50,8 @@ pub struct NetworkReport {
     pub dns_heard: u64,
     /// Queries of lookups that came to silence, SERVFAIL or REFUSED. Those of probes are not counted.
     pub dns_failed: u64,
+    /// SERVFAIL, REFUSED and the like.
+    pub dns_errors: u64,
     /// Requests for which the proxy could not be reached.
     pub proxy_unreachable: u64,
     /// When the oldest failure ended that is held; `NEVER`: none is.
@@ -170,6 +172,7 @@ impl Shard {
         NetworkReport {
             dns_heard: self.lookups.heard(),
             dns_failed: self.lookups.failed(),
+            dns_errors: self.lookups.errors(),
             proxy_unreachable: self.network.proxy_unreachable,
             held_since: oldest(&self.network.held).min(names_held_since),
             names_held_since,

@@ -13,6 +13,7 @@ struct Bed {
 const NOTHING: NetworkReport = NetworkReport {
     dns_heard: 0,
     dns_failed: 0,
+    dns_errors: 0,
     proxy_unreachable: 0,
     held_since: Instant::NEVER,
     names_held_since: Instant::NEVER,
@@ -318,4 +319,17 @@ fn few_are_fewer_than_could_clear_a_failure() {
 #[test]
 fn name_servers_are_found_silent_within_what_the_rule_allows() {
     assert_eq!(SUSPICION + NAME_SLACK, crate::config::NAMES_SLACK);
+}
+
+/// Who reads it looks for the resolver's upstream, and not for the resolver.
+#[test]
+fn name_servers_that_live_and_know_nothing_are_told_from_silent_ones() {
+    let mut bed = Bed::new(|_| ());
+    (bed.reports[1].dns_failed, bed.reports[1].dns_errors) = (3, 3);
+    bed.look(1_000, &[]);
+    bed.hold(true);
+    bed.look(1_000, &[]);
+    bed.look(6_000, &[]);
+    let outage = bed.breaker.outage().expect("an outage");
+    assert_eq!(outage.describe(bed.now), "the name servers have answered with errors alone for 7 s");
 }

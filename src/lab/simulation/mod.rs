@@ -430,7 +430,7 @@ impl Simulation {
         let ruling = self.run.breaker.look(self.now, view);
         if let (None, Some(outage)) = (before, self.run.breaker.outage()) {
             let cause = match outage.cause {
-                Cause::NameServers => 0,
+                Cause::NameServers { .. } => 0,
                 Cause::Sites { .. } => 1,
                 Cause::Route | Cause::Proxy => 2,
             };

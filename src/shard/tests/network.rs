@@ -263,11 +263,12 @@ fn a_probe_does_not_stick_to_one_name() {
 fn probes_go_to_hosts_that_answered_before() {
     let mut rig = rig(4, |_| ());
     let jobs = rig.begun();
-    rig.shard.handle(at(10), response(&jobs[3], 404, "", ""));
+    rig.command(at(10), Command::Outage(true));
     for job in &jobs[..3] {
         rig.fail(at(20), job, Failure::ConnectTimeout);
     }
-    rig.command(at(30), Command::Outage(true));
+    // It is the last in the row.
+    rig.shard.handle(at(30), response(&jobs[3], 404, "", ""));
     rig.run(at(60_000));
     rig.command(at(60_000), Command::Probe(1));
     assert_eq!(rig.begun().iter().map(|job| job.host).collect::<Vec<_>>(), [jobs[3].host]);
