@@ -39,12 +39,25 @@ dns.timeout = \"1s\"
 outage.probe_max = \"2s\"
 crawl.shards = 2
 ";
-const SITES: u64 = 40;
-const PAGES: u64 = 240;
-/// What some seventy pages take in the store, a quarter of all.
-const STORED_BYTES: u64 = 100_000;
-/// How long an outage lasts after it was noticed.
-const LASTS: Duration = Duration::from_secs(4);
+/// How large a trial's web is, and how long its outage lasts.
+struct Size {
+    sites: u32,
+    pages: u64,
+    /// After that the outage begins: what a quarter of all pages takes in the store.
+    stored_bytes: u64,
+    /// How long it lasts after it was noticed.
+    lasts: Duration,
+}
+
+/// A large web and an outage of so many seconds with `RINGCRAWL_OUTAGE_SECONDS`, or else small and short ones.
+fn size() -> Size {
+    let seconds = std::env::var("RINGCRAWL_OUTAGE_SECONDS").ok().and_then(|text| text.parse().ok());
+    match seconds.map(Duration::from_secs) {
+        Some(lasts) => Size { sites: 600, pages: 16_000, stored_bytes: 7_000_000, lasts },
+        None => Size { sites: 40, pages: 240, stored_bytes: 100_000, lasts: Duration::from_secs(4) },
+    }
+}
+
 /// How long after its end fetching goes on at the latest.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 const OF_SITES: &str = "of the last 16 sites failed: fetching waits";
@@ -73,8 +86,8 @@ impl Trial {
             UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("it").port(),
         ];
         let model = ModelConfig {
-            sites: SITES as u32,
-            pages: PAGES,
+            sites: size().sites,
+            pages: size().pages,
             addresses: 1,
             https_share: 0.0,
             http_port: ports[0],
@@ -91,7 +104,7 @@ impl Trial {
     /// Starts the web.
     fn serve(&mut self) -> &mut WebProcess {
         let [http, https, dns] = &self.ports;
-        let (sites, pages) = (SITES.to_string(), PAGES.to_string());
+        let (sites, pages) = (size().sites.to_string(), size().pages.to_string());
         let web = WebProcess::start_with(&[
             "--sites",
             &sites,
@@ -129,13 +142,13 @@ impl Trial {
             let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
             files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum::<u64>()
         };
-        crawl.wait_until("some pages", || stored() > STORED_BYTES);
+        crawl.wait_until("some pages", || stored() > size().stored_bytes);
     }
 
     /// The crawl is to notice that nothing answers, by one of these causes, and `end` ends that after a while.
     fn sit_out(&mut self, mut crawl: Process, causes: &[&str], end: impl FnOnce(&mut Trial)) -> Ended {
         crawl.wait_for("fetching waits");
-        std::thread::sleep(LASTS);
+        std::thread::sleep(size().lasts);
         end(self);
         let over = Instant::now();
         crawl.wait_for("is over: fetching goes on");
@@ -156,7 +169,7 @@ impl Trial {
         assert!(failed.is_empty(), "{failed:?}");
         assert!(json["outages"].as_u64().is_some_and(|outages| outages >= 1), "{json:#}");
         let seconds = json["outage_seconds"].as_f64().expect("seconds");
-        assert!(seconds >= LASTS.as_secs_f64(), "{seconds} s of outage");
+        assert!(seconds >= size().lasts.as_secs_f64(), "{seconds} s of outage");
         let dir = self.folder.at("crawl");
         assert_eq!(open_files(&dir), [""; 0]);
         Verdict::of(&stored(&dir), &self.truth).expect_perfect();
