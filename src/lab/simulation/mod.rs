@@ -7,6 +7,8 @@
 //! simulator has what the hands have: ways, rings, a disk queue, tasks that end.
 //! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
 
+mod events;
+mod housekeeping;
 mod interruption;
 mod judge;
 mod plan;
@@ -15,28 +17,23 @@ mod redistribution;
 pub use judge::SimulationReport;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::net::IpAddr;
-use std::rc::Rc;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use super::Rng;
 use super::fake_disk::FakeDisk;
 use super::fake_dns::FakeNameServers;
-use super::fake_http::transaction;
 use super::fake_outage::FakeOutages;
 use super::fake_server::FakeServers;
 use super::fake_web::FakeWeb;
-use crate::control::{Breaker, Cause, NetworkView, Observation, Orders, Supervisor};
+use crate::control::{Breaker, Orders, Supervisor};
 use crate::exchange::message::{Header, MessageKind};
-use crate::http::Limits;
 use crate::names::{DnsAnswer, Family};
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
-use crate::politeness::{HOLD_SLACK, Ledger};
-use crate::shard::{Command, DiskEnd, Effect, Input, NetworkReport, Phase, Shard, ShardReport};
+use crate::politeness::Ledger;
+use crate::shard::{Effect, Input, Phase, Shard};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant};
-use crate::url::Url;
+use events::Event;
 use interruption::Interruption;
 use plan::Plan;
 
@@ -112,28 +109,6 @@ struct Tally {
     by_interruption: [u64; Interruption::KINDS],
     /// Outages that the breaker saw: of name servers, of sites, of the route.
     by_cause: [u64; 3],
-}
-
-#[derive(Debug)]
-enum Event {
-    /// A request reaches its server.
-    Arrive(usize, Rc<FetchJob>),
-    /// Its answer is back, with the address that gave it.
-    Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
-    /// A request came to nothing, or its answer was lost.
-    Failed(usize, Rc<FetchJob>, Failure),
-    /// A name server's answer is back.
-    Answered(usize, u64, DnsAnswer),
-    /// A shard looks what phase it is, and at its orders.
-    Look(usize),
-    /// The receiver looks into the ring.
-    Deliver(u16, u16),
-    /// The disk of a shard has done something.
-    Disk(usize),
-    /// A segment of a shard is synced and closed.
-    Closed(usize),
-    /// A sync of a shard has ended, unless a segment is still being closed.
-    Synced(usize),
 }
 
 impl Simulation {
@@ -269,237 +244,6 @@ impl Simulation {
         }
     }
 
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::Arrive(shard, job) => {
-                if let Some((failure, wait)) = self.outages.failure(self.now, false, &mut self.rng) {
-                    return self.later(wait, Event::Failed(shard, job, failure));
-                }
-                let addr = self.dial(&job);
-                if addr.is_some() {
-                    self.servers.arrive(self.now, &FetchJob { addr, ..(*job).clone() });
-                }
-                let service = millis(self.rng.below(400));
-                self.later(service, Event::Fetched(shard, job, addr));
-            }
-            Event::Fetched(shard, job, addr) => {
-                if let Some((failure, wait)) = self.outages.failure(self.now, true, &mut self.rng) {
-                    if addr.is_some() {
-                        self.servers.lose(self.now, &FetchJob { addr, ..(*job).clone() });
-                    }
-                    self.give_back(&job, addr);
-                    return self.later(wait, Event::Failed(shard, job, failure));
-                }
-                let result = match addr {
-                    None => Err(Failure::ConnectTimeout),
-                    Some(_) => match self.servers.answer(self.now, &FetchJob { addr, ..(*job).clone() }) {
-                        Outcome::Fetched(fetched) => {
-                            if job.kind == JobKind::Page && fetched.status == 200 {
-                                self.answered.entry(job.url.as_str().to_owned()).or_default().push(self.now);
-                            }
-                            let limits = Limits::from(&self.plan.config.fetch);
-                            Ok(Box::new(transaction(self.now, &self.web, &job, &fetched, limits)))
-                        }
-                        Outcome::Failed(failure) => Err(failure),
-                        outcome => panic!("a server answered {outcome:?}"),
-                    },
-                };
-                self.give_back(&job, addr);
-                let end = result.as_ref().map(|transaction| transaction.response.status);
-                let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
-                self.print(job.url.host(), &format!("shard {shard}: {what}"));
-                self.note(&format!("{shard} {job:?} {result:?}"));
-                self.tell(shard, Input::Fetched { job: job.id, result });
-            }
-            Event::Failed(shard, job, failure) => {
-                self.note(&format!("{shard} {job:?} {failure:?}"));
-                self.tell(shard, Input::Fetched { job: job.id, result: Err(failure) });
-            }
-            Event::Answered(shard, lookup, answer) => {
-                self.note(&format!("{shard} {lookup} {answer:?}"));
-                self.tell(shard, Input::Answered { lookup, answer });
-            }
-            Event::Look(shard) => self.look(shard),
-            Event::Deliver(from, to) => {
-                let receiver = usize::from(to);
-                if !self.run.shards[receiver].accepts_messages() {
-                    self.later(BUSY_PAUSE, Event::Deliver(from, to));
-                    return;
-                }
-                // It may have been taken in already, with the word to close.
-                let bytes = self.run.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
-                if let Some(bytes) = bytes {
-                    self.tell(receiver, Input::Received { from, bytes });
-                }
-            }
-            Event::Disk(shard) => {
-                self.run.is_disk_busy[shard] = false;
-                let closing = self.disks[shard].closing();
-                let end = self.disks[shard].work();
-                if self.disks[shard].closing() > closing {
-                    let syncs = millis(self.rng.below(1_000));
-                    self.later(syncs, Event::Closed(shard));
-                }
-                if self.disks[shard].is_syncing() && !std::mem::replace(&mut self.run.is_syncing[shard], true) {
-                    let syncs = millis(self.rng.below(300));
-                    self.later(syncs, Event::Synced(shard));
-                }
-                self.disk_ended(shard, end);
-            }
-            Event::Synced(shard) => match self.disks[shard].can_finish_sync() {
-                true => {
-                    self.run.is_syncing[shard] = false;
-                    let end = self.disks[shard].finish_sync();
-                    self.disk_ended(shard, end);
-                }
-                false => self.later(BUSY_PAUSE, Event::Synced(shard)),
-            },
-            Event::Closed(shard) => {
-                let end = self.disks[shard].finish_closing(&mut self.rng);
-                self.disk_ended(shard, end);
-            }
-        }
-    }
-
-    fn disk_ended(&mut self, shard: usize, end: Option<DiskEnd>) {
-        let has_failed = matches!(end, Some(DiskEnd::Failed(_)));
-        if let Some(end) = end {
-            self.tell(shard, Input::Disk(end));
-        }
-        if !has_failed {
-            self.start_disk(shard);
-        }
-    }
-
-    /// The address that answers: that of the job, or as `fetch::dial` has it, another one whose turn is free.
-    fn dial(&mut self, job: &FetchJob) -> Option<IpAddr> {
-        let first = job.addr?;
-        if !FakeWeb::is_dead(first) {
-            return Some(first);
-        }
-        let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
-        let keeps_turns = self.plan.config.politeness.ip_delay > Duration::ZERO;
-        let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
-        let further = others.find(|addr| !keeps_turns || self.run.ledger.claim(*addr, now, hold_until).is_ok());
-        self.tally.further += u64::from(further.is_some());
-        further
-    }
-
-    /// Gives the turn at a further address back.
-    fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
-        if let Some(further) = addr.filter(|_| addr != job.addr) {
-            let free_from = self.now + self.plan.config.politeness.ip_delay;
-            self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
-        }
-    }
-
-    /// The housekeeping thread looks at the shards.
-    fn supervise(&mut self) {
-        if self.now < self.run.next_look {
-            return;
-        }
-        self.run.next_look = self.now + LOOK;
-        if self.run.phase == Phase::Run {
-            self.guard();
-        }
-        let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
-        let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
-        let pages = self.totals().pages;
-        let phase = self.run.supervisor.look(Observation {
-            elapsed: self.now.since(self.run.begun),
-            reports: &reports,
-            pages,
-            wanted,
-            has_ended: self.run.ended.iter().any(Option::is_some),
-        });
-        if phase > self.run.phase {
-            self.run.phase = phase;
-            for shard in 0..self.run.shards.len() {
-                let hears = millis(self.rng.below(150));
-                self.later(hears, Event::Look(shard));
-            }
-        }
-    }
-
-    /// What the housekeeping thread does about outages.
-    fn guard(&mut self) {
-        let reports = self.network_reports();
-        let ends: Vec<_> = self.run.shards.iter_mut().flat_map(Shard::take_site_ends).collect();
-        let before = self.run.breaker.outage();
-        let view = NetworkView { reports: &reports, ends: &ends, has_route: self.outages.has_route(self.now) };
-        let ruling = self.run.breaker.look(self.now, view);
-        if let (None, Some(outage)) = (before, self.run.breaker.outage()) {
-            let cause = match outage.cause {
-                Cause::NameServers { .. } => 0,
-                Cause::Sites { .. } => 1,
-                Cause::Route | Cause::Proxy => 2,
-            };
-            self.tally.by_cause[cause] += 1;
-        }
-        for (shard, report) in reports.iter().enumerate() {
-            if self.run.orders[shard].0.rule(shard, &ruling, false, report) {
-                let hears = millis(self.rng.below(150));
-                self.later(hears, Event::Look(shard));
-            }
-        }
-    }
-
-    /// Whether so many sites have something left and have answered, as their logs tell, that an outage of the web is
-    /// known by them.
-    fn are_sites_left(&self) -> bool {
-        let config = &self.plan.config;
-        // With room for a few hosts the first of them may be given up before others are asked.
-        if config.frontier.hosts_max < 1 << 20 {
-            return false;
-        }
-        let site = |url: &str| Url::parse(url).map(|url| self.web.first_host(url.host())).ok();
-        let noted = |(url, times): (&String, &Vec<Instant>)| {
-            times.iter().any(|at| *at + NOTED_AFTER <= self.now).then(|| site(url)).flatten()
-        };
-        let answered: BTreeSet<String> = self.answered.iter().filter_map(noted).collect();
-        let left = self.web.reachable().into_iter().filter(|url| !self.servers.pages.contains_key(url));
-        let left: BTreeSet<String> = left.filter_map(|url| site(&url)).collect();
-        left.intersection(&answered).count() >= 2 * config.outage.sites
-    }
-
-    fn network_reports(&self) -> Vec<NetworkReport> {
-        self.run.shards.iter().map(Shard::network_report).collect()
-    }
-
-    /// A shard hears what phase it is; others may have heard of it before or not yet.
-    fn look(&mut self, shard: usize) {
-        let (wanted, heard) = self.run.orders[shard];
-        self.run.orders[shard].1 = wanted;
-        for command in wanted.since(&heard) {
-            self.tell(shard, Input::Command(command));
-        }
-        let phase = self.run.phase;
-        if phase > self.run.heard[shard] && self.run.ended[shard].is_none() {
-            self.run.heard[shard] = phase;
-            if phase == Phase::Close && !self.run.shards[shard].is_replaying() {
-                self.empty_rings_to(shard);
-            }
-            self.tell(shard, Input::Command(Command::Enter(phase)));
-        }
-    }
-
-    /// What is in the rings when the word to close comes is taken in before it.
-    fn empty_rings_to(&mut self, shard: usize) {
-        for from in 0..self.run.shards.len() as u16 {
-            let messages = self.run.lanes.remove(&(from, shard as u16)).unwrap_or_default();
-            for bytes in messages {
-                self.tell(shard, Input::Received { from, bytes });
-            }
-        }
-    }
-
-    fn report(&self, index: usize) -> ShardReport {
-        let report = self.run.shards[index].report();
-        let to = index as u16;
-        let has_message = self.run.lanes.iter().any(|((_, receiver), lane)| *receiver == to && !lane.is_empty());
-        report.with_waiting(has_message)
-    }
-
     /// The clock jumps to what happens next; `false` when that is nothing.
     fn advance(&mut self) -> bool {
         let live = |index: &usize| self.run.ended[*index].is_none();
@@ -559,20 +303,6 @@ impl Simulation {
         }
     }
 
-    fn later(&mut self, wait: Duration, event: Event) {
-        self.tally.numbered += 1;
-        self.run.pending.insert(self.tally.numbered, event);
-        self.run.events.push(Reverse((self.now + wait, self.tally.numbered)));
-    }
-
-    fn start_disk(&mut self, shard: usize) {
-        if !self.run.is_disk_busy[shard] && self.disks[shard].has_work() {
-            self.run.is_disk_busy[shard] = true;
-            let took = Duration::from_micros(self.rng.below(20_000));
-            self.later(took, Event::Disk(shard));
-        }
-    }
-
     fn totals(&mut self) -> Totals {
         let totals: Vec<Totals> = self.run.shards.iter_mut().map(|shard| shard.stats().clone()).collect();
         Totals::sum(&totals)
@@ -614,13 +344,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What was answered so long ago is in the log.
-const NOTED_AFTER: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_micros(1);
-/// How often the housekeeping thread looks.
-const LOOK: Duration = Duration::from_millis(25);
-/// How long a message waits whose receiver's disk is behind, before it is looked for again.
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
 const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
 /// How long a query waits for `dns.rate_max`.
 const RATE_WAIT_MAX: Duration = Duration::from_secs(20);

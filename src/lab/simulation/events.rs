@@ -1,0 +1,182 @@
+//! What comes about in a simulated crawl at some instant: answers, messages, and what the disk has done.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use super::super::fake_http::transaction;
+use super::super::fake_web::FakeWeb;
+use super::{Simulation, millis};
+use crate::http::Limits;
+use crate::names::DnsAnswer;
+use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::politeness::HOLD_SLACK;
+use crate::shard::{DiskEnd, Input};
+use crate::time::Duration;
+
+/// Something that is to happen.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A request reaches its server.
+    Arrive(usize, Rc<FetchJob>),
+    /// Its answer is back, with the address that gave it.
+    Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
+    /// A request came to nothing, or its answer was lost.
+    Failed(usize, Rc<FetchJob>, Failure),
+    /// A name server's answer is back.
+    Answered(usize, u64, DnsAnswer),
+    /// A shard looks what phase it is, and at its orders.
+    Look(usize),
+    /// The receiver looks into the ring.
+    Deliver(u16, u16),
+    /// The disk of a shard has done something.
+    Disk(usize),
+    /// A segment of a shard is synced and closed.
+    Closed(usize),
+    /// A sync of a shard has ended, unless a segment is still being closed.
+    Synced(usize),
+}
+
+impl Simulation {
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(shard, job) => {
+                if let Some((failure, wait)) = self.outages.failure(self.now, false, &mut self.rng) {
+                    return self.later(wait, Event::Failed(shard, job, failure));
+                }
+                let addr = self.dial(&job);
+                if addr.is_some() {
+                    self.servers.arrive(self.now, &FetchJob { addr, ..(*job).clone() });
+                }
+                let service = millis(self.rng.below(400));
+                self.later(service, Event::Fetched(shard, job, addr));
+            }
+            Event::Fetched(shard, job, addr) => {
+                if let Some((failure, wait)) = self.outages.failure(self.now, true, &mut self.rng) {
+                    if addr.is_some() {
+                        self.servers.lose(self.now, &FetchJob { addr, ..(*job).clone() });
+                    }
+                    self.give_back(&job, addr);
+                    return self.later(wait, Event::Failed(shard, job, failure));
+                }
+                let result = match addr {
+                    None => Err(Failure::ConnectTimeout),
+                    Some(_) => match self.servers.answer(self.now, &FetchJob { addr, ..(*job).clone() }) {
+                        Outcome::Fetched(fetched) => {
+                            if job.kind == JobKind::Page && fetched.status == 200 {
+                                self.answered.entry(job.url.as_str().to_owned()).or_default().push(self.now);
+                            }
+                            let limits = Limits::from(&self.plan.config.fetch);
+                            Ok(Box::new(transaction(self.now, &self.web, &job, &fetched, limits)))
+                        }
+                        Outcome::Failed(failure) => Err(failure),
+                        outcome => panic!("a server answered {outcome:?}"),
+                    },
+                };
+                self.give_back(&job, addr);
+                let end = result.as_ref().map(|transaction| transaction.response.status);
+                let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
+                self.print(job.url.host(), &format!("shard {shard}: {what}"));
+                self.note(&format!("{shard} {job:?} {result:?}"));
+                self.tell(shard, Input::Fetched { job: job.id, result });
+            }
+            Event::Failed(shard, job, failure) => {
+                self.note(&format!("{shard} {job:?} {failure:?}"));
+                self.tell(shard, Input::Fetched { job: job.id, result: Err(failure) });
+            }
+            Event::Answered(shard, lookup, answer) => {
+                self.note(&format!("{shard} {lookup} {answer:?}"));
+                self.tell(shard, Input::Answered { lookup, answer });
+            }
+            Event::Look(shard) => self.look(shard),
+            Event::Deliver(from, to) => {
+                let receiver = usize::from(to);
+                if !self.run.shards[receiver].accepts_messages() {
+                    self.later(BUSY_PAUSE, Event::Deliver(from, to));
+                    return;
+                }
+                // It may have been taken in already, with the word to close.
+                let bytes = self.run.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+                if let Some(bytes) = bytes {
+                    self.tell(receiver, Input::Received { from, bytes });
+                }
+            }
+            Event::Disk(shard) => {
+                self.run.is_disk_busy[shard] = false;
+                let closing = self.disks[shard].closing();
+                let end = self.disks[shard].work();
+                if self.disks[shard].closing() > closing {
+                    let syncs = millis(self.rng.below(1_000));
+                    self.later(syncs, Event::Closed(shard));
+                }
+                if self.disks[shard].is_syncing() && !std::mem::replace(&mut self.run.is_syncing[shard], true) {
+                    let syncs = millis(self.rng.below(300));
+                    self.later(syncs, Event::Synced(shard));
+                }
+                self.disk_ended(shard, end);
+            }
+            Event::Synced(shard) => match self.disks[shard].can_finish_sync() {
+                true => {
+                    self.run.is_syncing[shard] = false;
+                    let end = self.disks[shard].finish_sync();
+                    self.disk_ended(shard, end);
+                }
+                false => self.later(BUSY_PAUSE, Event::Synced(shard)),
+            },
+            Event::Closed(shard) => {
+                let end = self.disks[shard].finish_closing(&mut self.rng);
+                self.disk_ended(shard, end);
+            }
+        }
+    }
+
+    pub(super) fn disk_ended(&mut self, shard: usize, end: Option<DiskEnd>) {
+        let has_failed = matches!(end, Some(DiskEnd::Failed(_)));
+        if let Some(end) = end {
+            self.tell(shard, Input::Disk(end));
+        }
+        if !has_failed {
+            self.start_disk(shard);
+        }
+    }
+
+    /// The address that answers: that of the job, or as `fetch::dial` has it, another one whose turn is free.
+    pub(super) fn dial(&mut self, job: &FetchJob) -> Option<IpAddr> {
+        let first = job.addr?;
+        if !FakeWeb::is_dead(first) {
+            return Some(first);
+        }
+        let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
+        let keeps_turns = self.plan.config.politeness.ip_delay > Duration::ZERO;
+        let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
+        let further = others.find(|addr| !keeps_turns || self.run.ledger.claim(*addr, now, hold_until).is_ok());
+        self.tally.further += u64::from(further.is_some());
+        further
+    }
+
+    /// Gives the turn at a further address back.
+    pub(super) fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
+        if let Some(further) = addr.filter(|_| addr != job.addr) {
+            let free_from = self.now + self.plan.config.politeness.ip_delay;
+            self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+        }
+    }
+
+    pub(super) fn later(&mut self, wait: Duration, event: Event) {
+        self.tally.numbered += 1;
+        self.run.pending.insert(self.tally.numbered, event);
+        self.run.events.push(Reverse((self.now + wait, self.tally.numbered)));
+    }
+
+    pub(super) fn start_disk(&mut self, shard: usize) {
+        if !self.run.is_disk_busy[shard] && self.disks[shard].has_work() {
+            self.run.is_disk_busy[shard] = true;
+            let took = Duration::from_micros(self.rng.below(20_000));
+            self.later(took, Event::Disk(shard));
+        }
+    }
+}
+
+/// How long a message waits whose receiver's disk is behind, before it is looked for again.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);

@@ -1,0 +1,124 @@
+//! What the housekeeping thread does in a simulated crawl: it looks at the shards, and tells them of phases and outages.
+
+use std::collections::BTreeSet;
+
+use super::events::Event;
+use super::{Simulation, millis};
+use crate::control::{Cause, NetworkView, Observation};
+use crate::shard::{Command, Input, NetworkReport, Phase, Shard, ShardReport};
+use crate::time::{Duration, Instant};
+use crate::url::Url;
+
+impl Simulation {
+    /// The housekeeping thread looks at the shards.
+    pub(super) fn supervise(&mut self) {
+        if self.now < self.run.next_look {
+            return;
+        }
+        self.run.next_look = self.now + LOOK;
+        if self.run.phase == Phase::Run {
+            self.guard();
+        }
+        let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
+        let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
+        let pages = self.totals().pages;
+        let phase = self.run.supervisor.look(Observation {
+            elapsed: self.now.since(self.run.begun),
+            reports: &reports,
+            pages,
+            wanted,
+            has_ended: self.run.ended.iter().any(Option::is_some),
+        });
+        if phase > self.run.phase {
+            self.run.phase = phase;
+            for shard in 0..self.run.shards.len() {
+                let hears = millis(self.rng.below(150));
+                self.later(hears, Event::Look(shard));
+            }
+        }
+    }
+
+    /// What the housekeeping thread does about outages.
+    pub(super) fn guard(&mut self) {
+        let reports = self.network_reports();
+        let ends: Vec<_> = self.run.shards.iter_mut().flat_map(Shard::take_site_ends).collect();
+        let before = self.run.breaker.outage();
+        let view = NetworkView { reports: &reports, ends: &ends, has_route: self.outages.has_route(self.now) };
+        let ruling = self.run.breaker.look(self.now, view);
+        if let (None, Some(outage)) = (before, self.run.breaker.outage()) {
+            let cause = match outage.cause {
+                Cause::NameServers { .. } => 0,
+                Cause::Sites { .. } => 1,
+                Cause::Route | Cause::Proxy => 2,
+            };
+            self.tally.by_cause[cause] += 1;
+        }
+        for (shard, report) in reports.iter().enumerate() {
+            if self.run.orders[shard].0.rule(shard, &ruling, false, report) {
+                let hears = millis(self.rng.below(150));
+                self.later(hears, Event::Look(shard));
+            }
+        }
+    }
+
+    /// Whether so many sites have something left and have answered, as their logs tell, that an outage of the web is
+    /// known by them.
+    pub(super) fn are_sites_left(&self) -> bool {
+        let config = &self.plan.config;
+        // With room for a few hosts the first of them may be given up before others are asked.
+        if config.frontier.hosts_max < 1 << 20 {
+            return false;
+        }
+        let site = |url: &str| Url::parse(url).map(|url| self.web.first_host(url.host())).ok();
+        let noted = |(url, times): (&String, &Vec<Instant>)| {
+            times.iter().any(|at| *at + NOTED_AFTER <= self.now).then(|| site(url)).flatten()
+        };
+        let answered: BTreeSet<String> = self.answered.iter().filter_map(noted).collect();
+        let left = self.web.reachable().into_iter().filter(|url| !self.servers.pages.contains_key(url));
+        let left: BTreeSet<String> = left.filter_map(|url| site(&url)).collect();
+        left.intersection(&answered).count() >= 2 * config.outage.sites
+    }
+
+    pub(super) fn network_reports(&self) -> Vec<NetworkReport> {
+        self.run.shards.iter().map(Shard::network_report).collect()
+    }
+
+    /// A shard hears what phase it is; others may have heard of it before or not yet.
+    pub(super) fn look(&mut self, shard: usize) {
+        let (wanted, heard) = self.run.orders[shard];
+        self.run.orders[shard].1 = wanted;
+        for command in wanted.since(&heard) {
+            self.tell(shard, Input::Command(command));
+        }
+        let phase = self.run.phase;
+        if phase > self.run.heard[shard] && self.run.ended[shard].is_none() {
+            self.run.heard[shard] = phase;
+            if phase == Phase::Close && !self.run.shards[shard].is_replaying() {
+                self.empty_rings_to(shard);
+            }
+            self.tell(shard, Input::Command(Command::Enter(phase)));
+        }
+    }
+
+    /// What is in the rings when the word to close comes is taken in before it.
+    pub(super) fn empty_rings_to(&mut self, shard: usize) {
+        for from in 0..self.run.shards.len() as u16 {
+            let messages = self.run.lanes.remove(&(from, shard as u16)).unwrap_or_default();
+            for bytes in messages {
+                self.tell(shard, Input::Received { from, bytes });
+            }
+        }
+    }
+
+    pub(super) fn report(&self, index: usize) -> ShardReport {
+        let report = self.run.shards[index].report();
+        let to = index as u16;
+        let has_message = self.run.lanes.iter().any(|((_, receiver), lane)| *receiver == to && !lane.is_empty());
+        report.with_waiting(has_message)
+    }
+}
+
+/// How often the housekeeping thread looks.
+const LOOK: Duration = Duration::from_millis(25);
+/// What was answered so long ago is in the log.
+const NOTED_AFTER: Duration = Duration::from_secs(10);
