@@ -17,6 +17,7 @@ mod number;
 mod reader;
 mod redistribution;
 mod replay;
+mod replayed;
 mod urls;
 
 pub use block::{LogKind, Owner};
@@ -25,7 +26,8 @@ pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
 pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
-pub use replay::{JournalFile, Reopened, Replay, ReplayStep, Replayed};
+pub use replay::{Reopened, Replay, ReplayStep};
+pub use replayed::{JournalFile, Replayed};
 pub use urls::UrlEntries;
 
 use std::collections::VecDeque;

@@ -11,7 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use super::replay::{Replay, ReplayStep, Replayed};
+use super::replay::{Replay, ReplayStep};
+use super::replayed::Replayed;
 use super::{Append, End, EndKind, Log, LogFile, Owner};
 use crate::route::Partition;
 use crate::url::{Url, UrlBatch};

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::block::{BlockHead, LogKind, Owner};
 use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
+use super::replayed::{JournalFile, Replayed};
 use super::{End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
@@ -43,97 +44,6 @@ pub struct Replay {
     file_before: Option<u32>,
     is_first_block: bool,
     found: Replayed,
-}
-
-/// What an earlier run has left, as far as it is read.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Replayed {
-    /// Where each log goes on.
-    pub append_at: BTreeMap<LogFile, u64>,
-    /// Torn bytes at the end of a log, to be cut.
-    pub torn: Vec<(LogFile, u64)>,
-    /// Bytes that are damaged and stay, by log.
-    pub damaged: Vec<(LogFile, u64)>,
-    /// Accepted URLs that are missing.
-    pub urls_lost: u64,
-    /// Ends that are missing: their pages are fetched again.
-    pub ends_lost: u64,
-    /// URLs that are over and whose record is lost: they are asked for again.
-    pub records_lost: u64,
-    /// URLs that failed and are asked for again, because that was wanted.
-    pub retried: u64,
-    /// The number of the next URL, and of the next end.
-    pub next_url: u64,
-    /// The number of the next end.
-    pub next_end: u64,
-    /// The number of the next URL that is sent.
-    pub next_sent: u64,
-    /// No segment that a record lay in has this number or a higher one.
-    pub next_segment: u32,
-    /// URLs for other shards that are missing.
-    pub sent_lost: u64,
-    /// Records in segments of this shard that are not there.
-    pub records_elsewhere: u64,
-    /// Files of the journal.
-    pub journal: Vec<JournalFile>,
-}
-
-/// A file of an earlier run's journal.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JournalFile {
-    /// Its number.
-    pub number: u32,
-    /// Where its whole blocks end.
-    pub bytes: u64,
-    /// Whether something in it is damaged.
-    pub is_damaged: bool,
-    /// The last batch in it to every shard.
-    pub last: Vec<u64>,
-}
-
-impl Replayed {
-    /// What people should know of it.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for (file, bytes) in &self.torn {
-            notes.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
-        }
-        for (file, bytes) in &self.damaged {
-            notes.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
-        }
-        for (count, what) in [
-            (self.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
-            (self.ends_lost, "URLs are fetched again: the log of how they ended is incomplete"),
-            (
-                self.sent_lost,
-                "URLs for other shards are missing from its journal and lost to this crawl, unless they are found again",
-            ),
-            (self.records_lost, "URLs are fetched again: their records are missing"),
-            (
-                self.records_elsewhere,
-                "pages have their records in segments that are not here, and are not fetched again",
-            ),
-            (self.retried, "failed URLs are asked for again"),
-        ] {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        }
-        notes
-    }
-
-    /// Adds what was found in the shard's journal, which was read for itself.
-    pub(super) fn with_journal(mut self, journal: Replayed) -> Replayed {
-        // A journal's blocks may know of URLs that the log is missing.
-        self.urls_lost += journal.next_url.saturating_sub(self.next_url);
-        self.next_url = self.next_url.max(journal.next_url);
-        self.append_at.extend(journal.append_at);
-        self.torn.extend(journal.torn);
-        self.damaged.extend(journal.damaged);
-        (self.next_sent, self.sent_lost) = (journal.next_sent, journal.sent_lost);
-        self.journal = journal.journal;
-        self
-    }
 }
 
 /// What a piece of a log says.
