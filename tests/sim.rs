@@ -9,7 +9,7 @@ fn crawls() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SIM_CRAWLS").unwrap_or(200),
+        None => 0..number("SIM_CRAWLS").unwrap_or(400),
     }
 }
 
@@ -64,7 +64,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!(
         "{outages} outages, {outages_gone_on} in another run; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route"
     );
-    if crawls().count() >= 200 {
+    if crawls().count() >= 400 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);

@@ -137,7 +137,7 @@ impl CrawlDir {
             Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        redistribution::settle(root).map_err(io)?;
+        redistribution::finish_move(root).map_err(io)?;
         // Another process may have begun a crawl between the check and the lock.
         let (manifest, is_new, seeds) = match manifest::read(root)? {
             Some(held) => {
@@ -193,6 +193,10 @@ impl CrawlDir {
             }
             Some(Err(_)) | None => {}
         }
+        // Before its settings are kept: where it fails, the next run is to go on as before.
+        if let Some(before) = &self.before {
+            notes.extend(redistribution::run(root, before, &self.manifest)?);
+        }
         if self.seeds.as_deref() != Some(seeds) {
             if self.seeds.is_none() && !self.is_new {
                 let path = root.join(SEEDS);
@@ -205,9 +209,6 @@ impl CrawlDir {
         if !is_same {
             let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
             sealed_file::write(root, CONFIG, crawl_id, &text).map_err(io(CONFIG))?;
-        }
-        if let Some(before) = &self.before {
-            notes.extend(redistribution::run(root, before, &self.manifest)?);
         }
         for shard in 0..self.manifest.shards {
             let dir = self.shard(shard);

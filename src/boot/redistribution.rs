@@ -5,8 +5,8 @@
 //! | `redistribution.open/` | the new logs and the new manifest, as far as they are written |
 //! | `redistribution/` | the same, whole: from now on they hold, and are being put into their places |
 //!
-//! Decides: the directory's change of name is the moment at which the crawl has M shards. Before it nothing but the end of
-//! segments that a run left open has changed; after it each start puts the rest into its place before anything is read.
+//! Decides: the rename is the commit point: from then on the crawl has M shards. Before it nothing but the end of segments
+//! that a run left open has changed; after it each start puts the rest into its place before anything is read.
 //! Segments stay where they are, also those of a shard that is no more. Damaged logs are kept beside the new ones.
 //! Limits: room for the new logs beside the old ones; shards' directories may lie on other file systems.
 //! Leaves to others: which URL goes where (`log::redistribution`).
@@ -24,8 +24,11 @@ use crate::route::Partition;
 
 /// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`; what people should know of it.
 pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
-    let notes = write(root, held, new)?;
-    settle(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
+    let notes = write(root, held, new).inspect_err(|_| {
+        // Its space is needed, perhaps.
+        let _ = fs::remove_dir_all(root.join(OPEN));
+    })?;
+    finish_move(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
     Ok(notes)
 }
 
@@ -80,7 +83,7 @@ pub fn is_unsettled(root: &Path) -> bool {
 
 /// Puts into its place what an earlier process redistributed, or throws it away where that was not whole. To be called before
 /// anything of the crawl is read, by the process that holds it.
-pub(super) fn settle(root: &Path) -> io::Result<()> {
+pub(super) fn finish_move(root: &Path) -> io::Result<()> {
     let (open, whole) = (root.join(OPEN), root.join(WHOLE));
     if open.is_dir() {
         fs::remove_dir_all(open)?;
@@ -92,9 +95,10 @@ pub(super) fn settle(root: &Path) -> io::Result<()> {
     // The manifest goes last: without it all is in its place.
     if let Some(manifest) = read {
         for dir in shard_dirs(root)? {
-            remove(&dir.join("journal"))?;
+            remove_journal(&dir.join("journal"))?;
             remove(&dir.join("spool"))?;
         }
+        (0..manifest.shards).try_for_each(|shard| make_shard(&shard_dir(root, shard)))?;
         for from in shard_dirs(&whole)? {
             let Some(name) = from.file_name() else { continue };
             let dir = root.join(name);
@@ -111,7 +115,9 @@ pub(super) fn settle(root: &Path) -> io::Result<()> {
                 remove(&dir.join(log.to_string()))?;
             }
             // They stay if there is something in them.
-            let _ = fs::remove_dir(dir.join("segments")).and_then(|()| fs::remove_dir(&dir));
+            for folder in ["segments", "journal", ""] {
+                let _ = fs::remove_dir(dir.join(folder));
+            }
         }
         sync_dir(root)?;
         fs::rename(whole.join(MANIFEST), root.join(MANIFEST))?;
@@ -196,10 +202,26 @@ fn put(from: &Path, to: &Path) -> io::Result<()> {
             fs::copy(from, &copy)?;
             File::open(&copy)?.sync_all()?;
             fs::rename(&copy, to)?;
+            // Before the only other copy goes.
+            to.parent().map_or(Ok(()), sync_dir)?;
             fs::remove_file(from)
         }
         moved => moved,
     }
+}
+
+/// Removes the files of a journal, but for those that were damaged and have other names.
+fn remove_journal(dir: &Path) -> io::Result<()> {
+    if !dir.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a file or a directory that may be missing.

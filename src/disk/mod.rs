@@ -211,7 +211,11 @@ impl Files {
                 let path = self.log_path(file);
                 self.logs.remove(&file);
                 self.unsynced.files.remove(&path);
-                ring::rename(&path, &path.with_extension("damaged")).await.map_err(at(&path))?;
+                // Numbers begin anew when a journal is empty.
+                let mut names =
+                    std::iter::once("damaged".to_owned()).chain((1..).map(|number| format!("damaged-{number}")));
+                let aside = names.find_map(|name| Some(path.with_extension(name)).filter(|aside| !aside.exists()));
+                ring::rename(&path, &aside.unwrap_or_default()).await.map_err(at(&path))?;
                 done(None)
             }
             DiskOp::Spool(SpoolOp::Write { block, bytes }) => {

@@ -136,10 +136,14 @@ impl FakeDisk {
                     log.sync_until(bytes);
                 }
             }
-            if let (Some((name, bytes)), Some((open, file))) = (syncing.segment, &mut self.open)
-                && name == *open
-            {
-                file.sync_until(bytes);
+            if let Some((name, bytes)) = syncing.segment {
+                // It may be about to be closed by now.
+                let open = self.open.iter_mut().map(|(name, file)| (name, file));
+                let closing = self.closing.iter_mut().map(|(name, file, _)| (name, file));
+                let mut files = open.chain(closing);
+                if let Some((_, file)) = files.find(|(known, _)| **known == name) {
+                    file.sync_until(bytes);
+                }
             }
         }
         Some(DiskEnd::Synced)

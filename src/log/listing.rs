@@ -176,6 +176,8 @@ impl Listing {
         if !self.is_running {
             self.ends.at_least(head.mark);
         }
+        // Before those that are accepted: a block of a redistributed log may have one among both.
+        self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
         for (number, (_, text)) in (head.first..).zip(entries.accepted.iter()) {
             if !self.aside.is_empty() {
                 self.aside.remove(&hash(text));
@@ -183,7 +185,6 @@ impl Listing {
             let last = self.lasts.get(number as usize).copied().unwrap_or_default();
             each(ListingStep::Url(last.listed(text)));
         }
-        self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
         Some(())
     }
 

@@ -1,11 +1,11 @@
 //! Taking up an earlier run: its logs, read back in one pass.
 //!
-//! Decides: first the log of ends, of which two bits for each URL are kept; then the URLs, each with the word whether it is
+//! Decides: first the log of ends, of which three bits for each URL are kept; then the URLs, each with the word whether it is
 //! over, and whether its host has answered; then the journal. A URL whose record is lost is not over, but for one whose whole
 //! segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt forbids it. What
 //! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: two bits for each URL, a third one where those that failed are opened again, the numbers of those whose record is
+//! Limits: three bits for each URL, a fourth one where those that failed are opened again, the numbers of those whose record is
 //! lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
@@ -30,6 +30,7 @@ pub struct Replay {
     reader: LogReader,
     over: Bits,
     answered: Bits,
+    silent: Bits,
     /// Bytes of each segment: a record behind its end is lost.
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
@@ -59,8 +60,8 @@ pub enum ReplayStep<'a> {
         text: &'a str,
         /// Whether it needs no fetch any more.
         is_over: bool,
-        /// Whether its last end was a response.
-        was_answered: bool,
+        /// Whether its last end was a response (`true`), or that nobody answered (`false`); `None` where it says neither.
+        was_answered: Option<bool>,
     },
     /// These URLs found no room.
     Aside(UrlBatch),
@@ -109,6 +110,7 @@ impl Replay {
             reader: LogReader::default(),
             over: Bits::default(),
             answered: Bits::default(),
+            silent: Bits::default(),
             segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
             failed: None,
@@ -156,9 +158,7 @@ impl Replay {
                     "{file} holds a block of {what}: files were mixed up; put the right one in its place"
                 ));
             }
-            if let LogFile::Journal(number) = file
-                && !self.journal_block(number, head)
-            {
+            if file.journal().is_some() && head.first < self.found.next_sent {
                 return Err(format!(
                     "{file} holds what an earlier file of the journal has: files were mixed up or copied: put the right \
                      one in its place, or take this one away"
@@ -166,6 +166,8 @@ impl Replay {
             }
             if self.block(kind, head, &payload, each).is_none() {
                 self.reader.reject();
+            } else if let LogFile::Journal(number) = file {
+                self.count_sent(number, head);
             }
         }
         if bytes.is_empty() {
@@ -219,6 +221,7 @@ impl Replay {
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                     self.answered.set(end.url, matches!(end.kind, EndKind::Fetched(_)));
+                    self.silent.set(end.url, matches!(end.kind, EndKind::Failed(failure) if is_silence(failure)));
                     each(ReplayStep::End(*end));
                 }
                 entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
@@ -231,7 +234,9 @@ impl Replay {
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
                 for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
-                    let (is_over, was_answered) = (self.over.get(number), self.answered.get(number));
+                    let is_over = self.over.get(number);
+                    let (answered, silent) = (self.answered.get(number), self.silent.get(number));
+                    let was_answered = (answered || silent).then_some(answered);
                     each(ReplayStep::Url { number, depth, text, is_over, was_answered });
                 }
                 if !entries.aside.is_empty() {
@@ -273,20 +278,15 @@ impl Replay {
         Some(())
     }
 
-    /// Whether a block of the journal is where it should be, behind all before it; what is missing is counted, where no file of
-    /// which everything was acknowledged may have been between.
-    fn journal_block(&mut self, number: u32, head: BlockHead) -> bool {
-        let follows =
-            !self.is_first_block || self.file_before.map_or(number == 0, |before| before.saturating_add(1) == number);
-        if head.first < self.found.next_sent {
-            return false;
-        }
-        if follows {
-            self.found.sent_lost += head.first - self.found.next_sent;
+    /// URLs in a block of the journal; those that are missing before it are counted, where no file of which everything was
+    /// acknowledged may have been between.
+    fn count_sent(&mut self, number: u32, head: BlockHead) {
+        let is_next = self.file_before.map_or(number == 0, |before| before.saturating_add(1) == number);
+        if !self.is_first_block || is_next {
+            self.found.sent_lost += head.first.saturating_sub(self.found.next_sent);
         }
         self.found.next_sent = head.first + u64::from(head.count);
         self.is_first_block = false;
-        true
     }
 
     fn is_cut(&self, place: RecordPlace) -> bool {
@@ -364,6 +364,11 @@ impl Iterator for Reopened {
         }
         None
     }
+}
+
+/// Whether it says that a host does not answer.
+fn is_silence(failure: Failure) -> bool {
+    failure.is_transient() || matches!(failure, Failure::HostDead | Failure::RobotsUnreachable)
 }
 
 /// A bit for each URL.

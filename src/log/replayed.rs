@@ -27,7 +27,7 @@ pub struct Replayed {
     pub next_end: u64,
     /// The number of the next URL that is sent.
     pub next_sent: u64,
-    /// No segment that a record lay in has this number or a higher one.
+    /// One above the highest segment number in the log.
     pub next_segment: u32,
     /// URLs for other shards that are missing.
     pub sent_lost: u64,

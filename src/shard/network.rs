@@ -75,6 +75,8 @@ pub(super) struct Network {
     cleared: Cleared,
     pub(super) probes: Probes,
     pub(super) answered: AnsweredHosts,
+    /// Hosts that were left alone in an earlier run, while that is taken up: some of them because they did not answer.
+    doubtful: AnsweredHosts,
     site_ends: VecDeque<SiteEnd>,
     proxy_unreachable: u64,
 }
@@ -130,6 +132,26 @@ enum Blame {
 impl Network {
     pub(super) fn held(&self) -> usize {
         self.held_names.len() + self.held.len()
+    }
+
+    /// A host is told of in the log of an earlier run, before its URLs are.
+    pub(super) fn asked_for_rest(&mut self, host: &str) {
+        self.doubtful.note(host);
+    }
+
+    /// A URL of an earlier run ended with a response, or because nobody answered. URLs come in the order in which they were
+    /// found, which is nearly that in which a host was asked for them: what the last one says holds.
+    pub(super) fn was_answered(&mut self, host: &str, was_answered: Option<bool>) {
+        match was_answered {
+            Some(true) if !self.doubtful.contains(host) => self.answered.note(host),
+            Some(false) => self.answered.forget(host),
+            Some(true) | None => {}
+        }
+    }
+
+    /// All of an earlier run is known.
+    pub(super) fn is_taken_up(&mut self) {
+        self.doubtful = AnsweredHosts::default();
     }
 
     fn note(&mut self, end: SiteEnd) {

@@ -36,6 +36,7 @@ impl Shard {
     /// Everything is read.
     fn take_up(&mut self, now: Instant) {
         let Some(replay) = self.replay.take() else { return };
+        self.network.is_taken_up();
         let (found, reopened) = replay.finish();
         self.log.take_up(&found);
         self.reopened = Some(reopened);
@@ -75,9 +76,7 @@ impl Shard {
             ReplayStep::Url { number, depth, text, is_over, was_answered } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
-                if was_answered {
-                    self.network.answered.note(url.host());
-                }
+                self.network.was_answered(url.host(), was_answered);
                 self.known_waiting += u64::from(!is_over);
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
@@ -87,6 +86,7 @@ impl Shard {
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }
             ReplayStep::Host(note) => {
+                self.network.asked_for_rest(&note.host);
                 let left = Duration::from_secs(note.until_seconds.saturating_sub(self.seconds(now)));
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }

@@ -101,31 +101,33 @@ fn broken_off_anywhere() {
         // Cut off while the new logs are written.
         fs::create_dir_all(root.join(OPEN).join("shard-01")).unwrap();
         fs::write(root.join(OPEN).join("shard-01/urls"), "half").unwrap();
-        settle(&root).unwrap();
+        finish_move(&root).unwrap();
         assert_eq!(files(&root), before);
         write(&root, &manifest(3), &manifest(2)).unwrap();
         assert!(is_unsettled(&root));
         // Cut off while they are put into their places: each step may be done or not, up to some step.
-        let steps: [(&str, &str); 7] = [
+        let steps: [(&str, &str); 9] = [
             ("shard-00/journal", ""),
+            ("shard-01/journal", ""),
             ("shard-02/journal", ""),
             ("redistribution/shard-00/urls", "shard-00/urls"),
             ("redistribution/shard-00/ends", "shard-00/ends"),
             ("redistribution/shard-01/ends", "shard-01/ends"),
             ("redistribution/shard-01/urls", "shard-01/urls"),
+            ("shard-02/urls", ""),
             ("redistribution/crawl.json", "crawl.json"),
         ];
-        let done = rng.below(6) as usize;
+        let done = rng.below(10) as usize;
         for (from, to) in &steps[..done] {
             match *to {
-                "" => fs::remove_dir_all(root.join(from)).unwrap(),
+                "" => remove(&root.join(from)).unwrap(),
                 to => fs::rename(root.join(from), root.join(to)).unwrap(),
             }
         }
-        settle(&root).unwrap();
+        finish_move(&root).unwrap();
         assert_eq!(files(&root), files(&whole), "SEED={seed}");
         assert!(!is_unsettled(&root));
-        settle(&root).unwrap();
+        finish_move(&root).unwrap();
         assert_eq!(files(&root), files(&whole));
     }
 }

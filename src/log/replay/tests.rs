@@ -107,6 +107,38 @@ fn a_url_whose_record_is_lost_is_asked_for_again_until_it_is_there() {
 }
 
 #[test]
+fn who_answered_is_known_from_how_urls_ended() {
+    let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
+    let kinds = [
+        Some((EndKind::Fetched(404), Some(true))),
+        Some((EndKind::Failed(Failure::HostDead), Some(false))),
+        Some((EndKind::Failed(Failure::ConnectTimeout), Some(false))),
+        Some((EndKind::Failed(Failure::RobotsUnreachable), Some(false))),
+        Some((EndKind::Failed(Failure::RobotsDenied), None)),
+        None,
+    ];
+    for (url, kind) in (0..).zip(kinds) {
+        log.accept(0, &format!("http://a.test/{url}"));
+        if let Some((kind, _)) = kind {
+            log.end(End { kind, place: None, ..end(url, 0, 0) });
+        }
+    }
+    write(&mut log, &mut files);
+    let mut replay = Replay::new(OWNER, 3, &[], BTreeMap::new());
+    let mut said = Vec::new();
+    while let Some((file, at)) = replay.next_read() {
+        let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+        let each = &mut |step: ReplayStep<'_>| {
+            if let ReplayStep::Url { was_answered, .. } = step {
+                said.push(was_answered);
+            }
+        };
+        replay.read(&bytes[at as usize..], each).expect("our own");
+    }
+    assert_eq!(said, kinds.map(|kind| kind.and_then(|(_, expected)| expected)));
+}
+
+#[test]
 fn what_failed_is_opened_again_if_that_is_wanted() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     let failed = |url, failure| End { kind: EndKind::Failed(failure), place: None, ..end(url, 0, 0) };

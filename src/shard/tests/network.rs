@@ -332,6 +332,31 @@ fn who_answered_an_earlier_run_falls_silent() {
     assert_eq!(replies(&mut next, 90_100), both, "an outage changes nothing of that");
 }
 
+/// A host that answered once and then did not, or that was left alone, is no witness of an outage after a restart: a crawl of
+/// which none but such hosts are left must end.
+#[test]
+fn what_was_said_last_of_a_host_holds() {
+    let mut network = crate::shard::network::Network::default();
+    network.asked_for_rest("rests.test");
+    for (host, was_answered) in [
+        ("answers.test", Some(true)),
+        ("died.test", Some(true)),
+        ("died.test", Some(false)),
+        ("recovered.test", Some(false)),
+        ("recovered.test", Some(true)),
+        ("rests.test", Some(true)),
+        ("answers.test", None),
+    ] {
+        network.was_answered(host, was_answered);
+    }
+    network.is_taken_up();
+    let known =
+        ["answers.test", "died.test", "recovered.test", "rests.test"].map(|host| network.answered.contains(host));
+    assert_eq!(known, [true, false, true, false]);
+    network.was_answered("rests.test", Some(true));
+    assert!(network.answered.contains("rests.test"), "what an earlier run noted is forgotten by now");
+}
+
 #[test]
 fn what_is_no_answer_of_a_site() {
     let mut rig = rig(2, |_| ());
