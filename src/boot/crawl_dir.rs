@@ -132,7 +132,16 @@ impl CrawlDir {
         }
         fs::create_dir_all(root).map_err(io)?;
         let lock = File::options().create(true).truncate(false).write(true).open(root.join(LOCK)).map_err(io)?;
-        match lock.try_lock() {
+        // Who lists a crawl's URLs holds the lock for a moment, to see whether a process works here.
+        let mut held = lock.try_lock();
+        for _ in 0..LOCK_TRIES {
+            if !matches!(held, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+            held = lock.try_lock();
+        }
+        match held {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
             Err(TryLockError::Error(error)) => return Err(io(error)),
@@ -396,6 +405,9 @@ fn written_by() -> String {
 }
 
 const LOCK: &str = "lock";
+/// So often, and so long apart, a lock that is held is tried again.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const SEEDS: &str = "seeds";
 const CONFIG: &str = "config.toml";
 /// What stands at the head of the configuration.

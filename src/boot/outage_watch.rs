@@ -25,13 +25,13 @@ pub struct OutageWatch {
 }
 
 impl OutageWatch {
-    /// The watch of a crawl in `dir`.
-    pub fn new(config: &Config, shards: u16, dir: PathBuf) -> OutageWatch {
+    /// The watch of a crawl of `shards` shards in `dirs`.
+    pub fn new(config: &Config, shards: u16, dirs: Vec<PathBuf>) -> OutageWatch {
         OutageWatch {
             breaker: Breaker::new(config),
             floor: DiskFloor::new(config.store.free_bytes_min),
             free_bytes_min: config.store.free_bytes_min,
-            surroundings: Surroundings::new(dir),
+            surroundings: Surroundings::new(dirs),
             is_disk_full: false,
             orders: vec![(Orders::default(), 0); usize::from(shards)],
         }

@@ -187,7 +187,9 @@ impl Crawl {
                 control: Arc::clone(&control),
             });
         }
-        let mut watch = OutageWatch::new(&config, shards, dir.root().to_owned());
+        // A shard's directory may be a link to another disk.
+        let dirs = std::iter::once(dir.root().to_owned()).chain((0..shards).map(|shard| dir.shard(shard))).collect();
+        let mut watch = OutageWatch::new(&config, shards, dirs);
         // Before the first fetch.
         watch.look(ring::now(), &control);
         let mut threads = Vec::new();

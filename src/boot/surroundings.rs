@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 /// Looks around.
 #[derive(Debug)]
 pub struct Surroundings {
-    dir: PathBuf,
+    dirs: Vec<PathBuf>,
     next_look: Instant,
     /// Bytes that can still be written; `None`: nobody can tell.
     pub free_bytes: Option<u64>,
@@ -19,9 +19,9 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a crawl in `dir`.
-    pub fn new(dir: PathBuf) -> Surroundings {
-        Surroundings { dir, next_look: Instant::ZERO, free_bytes: None, has_route: true }
+    /// Those of a crawl in `dirs`, which may be on several disks.
+    pub fn new(dirs: Vec<PathBuf>) -> Surroundings {
+        Surroundings { dirs, next_look: Instant::ZERO, free_bytes: None, has_route: true }
     }
 
     /// Looks, if it is time.
@@ -30,7 +30,7 @@ impl Surroundings {
             return;
         }
         self.next_look = now + EVERY;
-        self.free_bytes = ring::free_bytes(&self.dir);
+        self.free_bytes = self.dirs.iter().filter_map(|dir| ring::free_bytes(dir)).min();
         let read = |path: &str| std::fs::read_to_string(path).ok();
         // Where nobody can tell there is one.
         self.has_route = match (read("/proc/net/route"), read("/proc/net/ipv6_route")) {
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn this_machine_is_looked_at_once_a_second() {
-        let mut around = Surroundings::new("/".into());
+        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()]);
         around.look(Instant::ZERO);
         assert!(around.free_bytes.is_some());
         around.free_bytes = None;
         around.look(Instant::ZERO + EVERY / 2);
         assert_eq!(around.free_bytes, None);
         around.look(Instant::ZERO + EVERY);
-        assert!(around.free_bytes.is_some());
+        assert_eq!(around.free_bytes, Some(0), "proc(5) has none, and the least counts");
     }
 }

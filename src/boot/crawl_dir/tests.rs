@@ -60,6 +60,21 @@ fn begun_once_then_resumed_and_locked() {
     assert!(matches!(new, DirError::NotNew(_)), "{new}");
 }
 
+/// `urls` and `hosts` look whether a process works in the directory.
+#[test]
+fn who_looks_for_a_moment_is_no_obstacle() {
+    let folder = TempFolder::new("looked-at");
+    begin(folder.path());
+    let lock = File::open(folder.path().join(LOCK)).unwrap();
+    lock.lock_shared().unwrap();
+    let looking = std::thread::spawn(move || {
+        std::thread::sleep(3 * LOCK_PAUSE);
+        drop(lock);
+    });
+    assert!(open(folder.path()).is_ok());
+    looking.join().unwrap();
+}
+
 #[test]
 fn a_crawl_keeps_its_name() {
     let named = |name: &str| Wanted { agent_name: Some(name.to_owned()), ..Wanted::default() };
