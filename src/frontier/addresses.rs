@@ -26,6 +26,8 @@ pub struct Addresses {
     both: bool,
     /// Addresses that no connection came about to, by their place.
     dead: u32,
+    /// Addresses that come after all others, by their place: they failed when the host was last in memory.
+    doubtful: u32,
     until: Instant,
     /// When the answer's own time is over; what is used longer is used past its time.
     expires: Instant,
@@ -55,15 +57,19 @@ impl Addresses {
         let list = interleaved(list, families);
         let both = matches!(families, Families::Ipv4Only | Families::Ipv6Only);
         let until = now + ttl;
-        let mut addrs = Addresses { list, used: 0, works: false, both, dead: 0, until, expires: until, ttl };
+        let mut addrs =
+            Addresses { list, used: 0, works: false, both, dead: 0, doubtful: 0, until, expires: until, ttl };
         if let Some(before) = before {
-            let known = |dead: u32, (place, addr): (usize, &IpAddr)| dead | u32::from(before.is_dead(*addr)) << place;
-            addrs.dead = addrs.list.iter().enumerate().fold(0, known);
+            let places = |of: u32| {
+                let has = |addr: &IpAddr| before.place_of(*addr).is_some_and(|place| of & 1 << place != 0);
+                addrs.list.iter().enumerate().fold(0, |bits, (place, addr)| bits | u32::from(has(addr)) << place)
+            };
+            (addrs.dead, addrs.doubtful) = (places(before.dead), places(before.doubtful));
             let kept = before.in_use().filter(|_| before.works);
             match kept.and_then(|kept| addrs.place_of(kept)) {
                 Some(place) => (addrs.used, addrs.works) = (place, true),
                 None if addrs.dead.count_ones() as usize == addrs.list.len() => addrs.dead = 0,
-                None if addrs.dead & 1 != 0 => addrs.failed(),
+                None if (addrs.dead | addrs.doubtful) & 1 != 0 => addrs.failed(),
                 None => {}
             }
         }
@@ -99,26 +105,27 @@ impl Addresses {
             }
             (self.used, self.works) = (place, true);
             self.dead &= !(1 << place);
+            self.doubtful &= !(1 << place);
         }
     }
 
     /// Who answered at the address in use did so badly: the next one, when there is one.
     pub fn failed(&mut self) {
         self.works = false;
-        self.used = self.behind().next().unwrap_or(self.used);
+        self.used = self.next().unwrap_or(self.used);
     }
 
     /// No connection came about to the address in use: the next one. When all have had their chance, they get
     /// another one; but where another family was not asked for, it is to be asked for now.
     pub fn unconnected(&mut self) -> NextAddress {
         self.dead |= 1 << self.used;
-        let next = self.behind().next();
+        let next = self.next();
         if next.is_none() && !self.both {
             (self.works, self.until) = (false, Instant::ZERO);
             return NextAddress::OtherFamily;
         }
         if next.is_none() {
-            self.dead = 0;
+            (self.dead, self.doubtful) = (0, 0);
         }
         self.failed();
         if next.is_some() { NextAddress::Another } else { NextAddress::None }
@@ -143,8 +150,11 @@ impl Addresses {
     /// No connection came about to `addr` when the host was last in memory: others first, where there are any. It is not
     /// dead by that: where the others are, it is their turn that it gets, or a try would be over with one address.
     pub fn avoid(&mut self, addr: IpAddr) {
-        if self.place_of(addr) == Some(self.used) {
-            self.failed();
+        if let Some(place) = self.place_of(addr).filter(|_| self.list.len() > 1) {
+            self.doubtful |= 1 << place;
+            if place == self.used {
+                self.failed();
+            }
         }
     }
 
@@ -157,8 +167,9 @@ impl Addresses {
         self.list.iter().position(|known| *known == addr).map(|place| place as u8)
     }
 
-    fn is_dead(&self, addr: IpAddr) -> bool {
-        self.place_of(addr).is_some_and(|place| self.dead & 1 << place != 0)
+    /// The place that comes after the address in use.
+    fn next(&self) -> Option<u8> {
+        self.behind().find(|place| self.doubtful & 1 << place == 0).or_else(|| self.behind().next())
     }
 
     /// Places behind the address in use, and then those before it; none of an address that is known to be dead.
@@ -278,6 +289,10 @@ mod tests {
         assert_eq!(known.unconnected(), NextAddress::Another, "the try is not over");
         assert_eq!(known.current(at(0)), Some(addrs("192.0.2.1")[0]));
         assert_eq!(known.unconnected(), NextAddress::None);
+        let mut known = answer(both, None).of_both(true);
+        known.avoid(addrs("192.0.2.1")[0]);
+        let again = answer(both, Some(&known)).of_both(true);
+        assert_eq!(again.current(at(0)), Some(addrs("2001:db8::1")[0]), "over several answers, too");
         let mut known = answer(both, None).of_both(true);
         known.avoid(addrs("2001:db8::1")[0]);
         assert_eq!(known.current(at(0)), Some(addrs("192.0.2.1")[0]));
