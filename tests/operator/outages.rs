@@ -26,7 +26,6 @@ use crate::rig::web::WebProcess;
 
 /// Times so short that a URL is given up within three seconds, were it not for the breaker.
 const LINES: &str = "\
-politeness.host_delay = \"200ms\"
 politeness.ip_delay = \"0s\"
 politeness.retry_delay = \"50ms\"
 politeness.host_failures_max = 4
@@ -47,14 +46,18 @@ struct Size {
     stored_bytes: u64,
     /// How long it lasts after it was noticed.
     lasts: Duration,
+    /// So that the largest site takes seconds, and not all of the time.
+    host_delay: &'static str,
 }
 
 /// A large web and an outage of so many seconds with `RINGCRAWL_OUTAGE_SECONDS`, or else small and short ones.
 fn size() -> Size {
     let seconds = std::env::var("RINGCRAWL_OUTAGE_SECONDS").ok().and_then(|text| text.parse().ok());
     match seconds.map(Duration::from_secs) {
-        Some(lasts) => Size { sites: 600, pages: 16_000, stored_bytes: 7_000_000, lasts },
-        None => Size { sites: 40, pages: 240, stored_bytes: 100_000, lasts: Duration::from_secs(4) },
+        Some(lasts) => Size { sites: 600, pages: 16_000, stored_bytes: 7_000_000, lasts, host_delay: "20ms" },
+        None => {
+            Size { sites: 40, pages: 240, stored_bytes: 100_000, lasts: Duration::from_secs(4), host_delay: "200ms" }
+        }
     }
 }
 
@@ -126,8 +129,9 @@ impl Trial {
 
     /// Starts a crawl of it by the name server at `dns`.
     fn crawl(&self, dns: &str, more: &str) -> Process {
-        let config =
-            self.folder.file("config.toml", &format!("version = 1\ndns.servers = [\"{dns}\"]\n{LINES}{more}\n"));
+        let delay = size().host_delay;
+        let head = format!("version = 1\ndns.servers = [\"{dns}\"]\npoliteness.host_delay = \"{delay}\"");
+        let config = self.folder.file("config.toml", &format!("{head}\n{LINES}{more}\n"));
         start(&["crawl", &self.seed, "--dir", &self.folder.at("crawl"), "-c", &config, "--json", "-"])
     }
 
