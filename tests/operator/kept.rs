@@ -88,7 +88,11 @@ fn passwords_are_kept_nowhere() {
     let needed = "http.auth.\"http://a.test\" is needed and was left out of";
     refused(&folder, &[], &[needed, &format!("{dir}/config.toml"), "give it with -c FILE"]);
     // The kept file is not a way around that.
-    refused(&folder, &["-c", &format!("{dir}/config.toml")], &["http.auth: \"http://a.test\": this file was written without the secret"]);
+    refused(
+        &folder,
+        &["-c", &format!("{dir}/config.toml")],
+        &["http.auth: \"http://a.test\": this file was written without the secret"],
+    );
     let first = folder.at("first.toml");
     let again = run(&["crawl", "--dir", &dir, "-c", &first]).expect(0);
     assert!(!again.err.contains("from now on"), "the same password is no change: {}", again.err);
