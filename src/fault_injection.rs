@@ -1,13 +1,14 @@
 //! Faults of our own, planted by tests to see that the crawl survives them. Nothing in a release build.
 //!
 //! `RINGCRAWL_PANIC=fetch:20` panics when the 20th fetch begins; `disk:N` at the Nth operation on files, `turn:N` in the
-//! Nth turn of a shard, all counted over the process. Only builds with debug assertions look.
+//! Nth turn of a shard, all counted over the process. `RINGCRAWL_STALL` is written the same way and stops the thread there
+//! for two and a half seconds. Only builds with debug assertions look.
 
-/// Panics when it is the turn of `place`.
+/// Does what is planted at `place`, when it is its turn.
 #[inline]
-pub fn panic_at(place: &str) {
+pub fn at(place: &str) {
     #[cfg(debug_assertions)]
-    planted::panic_at(place);
+    planted::at(place);
     let _ = place;
 }
 
@@ -16,18 +17,35 @@ mod planted {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    static PLANTED: LazyLock<Option<(String, AtomicU64)>> = LazyLock::new(|| {
-        let text = std::env::var("RINGCRAWL_PANIC").ok()?;
-        let (place, count) = text.split_once(':')?;
-        Some((place.to_owned(), AtomicU64::new(count.parse().ok()?)))
-    });
+    /// How long a stall lasts.
+    const STALL: std::time::Duration = std::time::Duration::from_millis(2_500);
 
-    pub(super) fn panic_at(place: &str) {
-        if let Some((planted, left)) = &*PLANTED
-            && planted == place
-            && left.fetch_sub(1, Ordering::Relaxed) == 1
-        {
+    static PANIC: LazyLock<Option<Planted>> = LazyLock::new(|| Planted::by("RINGCRAWL_PANIC"));
+    static STALLED: LazyLock<Option<Planted>> = LazyLock::new(|| Planted::by("RINGCRAWL_STALL"));
+
+    struct Planted {
+        place: String,
+        left: AtomicU64,
+    }
+
+    impl Planted {
+        fn by(variable: &str) -> Option<Planted> {
+            let text = std::env::var(variable).ok()?;
+            let (place, count) = text.split_once(':')?;
+            Some(Planted { place: place.to_owned(), left: AtomicU64::new(count.parse().ok()?) })
+        }
+
+        fn is_due(&self, place: &str) -> bool {
+            self.place == place && self.left.fetch_sub(1, Ordering::Relaxed) == 1
+        }
+    }
+
+    pub(super) fn at(place: &str) {
+        if PANIC.as_ref().is_some_and(|planted| planted.is_due(place)) {
             panic!("a panic planted at {place}");
+        }
+        if STALLED.as_ref().is_some_and(|planted| planted.is_due(place)) {
+            std::thread::sleep(STALL);
         }
     }
 }

@@ -23,7 +23,9 @@
 pub mod budget;
 pub mod config;
 pub mod fault_injection;
+mod grouped;
 pub mod latency;
+pub mod memory_budget;
 pub mod outcome;
 pub mod stage;
 pub mod stats;
@@ -35,6 +37,7 @@ pub mod url;
 
 pub mod recent;
 pub mod route;
+pub mod site_shares;
 
 pub mod visited;
 
@@ -65,6 +68,8 @@ pub mod spool;
 pub mod shard;
 
 // The hands.
+mod private;
+
 pub mod ring;
 
 pub mod fetch;

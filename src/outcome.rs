@@ -49,8 +49,12 @@ pub struct FetchJob {
     pub depth: u16,
     /// How many times this was tried before: 0 the first time.
     pub attempt: u8,
+    /// When it begins.
+    pub began: Instant,
     /// When the hands must have given up.
     pub deadline: Instant,
+    /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
+    pub is_hurried: bool,
     /// How long the host is left alone after this request at least.
     pub rest: Duration,
 }
@@ -154,6 +158,8 @@ blemishes! {
     BodyTimeout = "body-timeout";
     /// The body came more slowly than `fetch.rate_min` and was cut.
     BodySlow = "body-slow";
+    /// There was no memory for more of the body (`crawl.ram_bytes_max`), and it was the longest in flight.
+    BodyCrowdedOut = "body-crowded-out";
     /// More bytes came than Content-Length or the last chunk announced.
     BodyExcess = "body-excess";
     /// A length above the limit was announced; the body was cut there.
@@ -270,6 +276,10 @@ failures! {
     Aborted = "aborted", transient: true;
     /// The proxy could not be reached.
     ProxyUnreachable = "proxy-unreachable", transient: true;
+    /// The server sent more certificates than any server needs, or so many of one name that verifying them would take long.
+    TlsChainTooLong = "tls-chain-too-long", transient: false;
+    /// The port belongs to another protocol (`scope.bad_ports`); no connection was made.
+    PortForbidden = "port-forbidden", transient: false;
 }
 
 impl Failure {
@@ -289,6 +299,7 @@ impl Failure {
                 | Failure::TlsVersion
                 | Failure::TlsNoHttp1
                 | Failure::TlsNothingCommon
+                | Failure::TlsChainTooLong
         )
     }
 }

@@ -41,8 +41,8 @@ pub enum ReadFor {
     Host(u32),
     /// The batches for a shard.
     Lane(u16),
-    /// The queue of those whose host is not in memory.
-    Outside,
+    /// A lane of those whose host is not in memory.
+    Outside(u16),
     /// URLs that an earlier run had no room for.
     SetAside,
 }

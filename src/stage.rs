@@ -2,11 +2,13 @@
 //!
 //! Decides: the stages are a closed list. A mark is two plain stores of a byte of the thread's own, so it is always
 //! on: code does not change when somebody measures. Who measures reads the byte from a signal handler on the same
-//! thread (`ring::Sampler`); nobody else may, and nothing is decided by it.
+//! thread (`ring::Sampler`). A thread may also show its stage in a byte of somebody else's ([`show`]), for whoever watches
+//! it from outside (`ring::Heart`). Nothing is decided by either.
 //! Invariants: a mark ends where it began, so a stage that calls another is itself again afterwards; no mark lives
 //! across an `.await`, or the next task would work under it: [`during`] marks a future poll by poll.
 //! Limits: work that no mark covers is `Ring`: the runtime, the kernel and what is done between two marks.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::pin;
@@ -65,17 +67,30 @@ pub const STAGES: usize = Stage::ALL.len();
 
 thread_local! {
     static NOW: AtomicU8 = const { AtomicU8::new(Stage::Ring as u8) };
+    static SHOWN: Cell<Option<&'static AtomicU8>> = const { Cell::new(None) };
+}
+
+/// Shows the calling thread's stage, by its number, in `place` from now on.
+pub fn show(place: &'static AtomicU8) {
+    SHOWN.set(Some(place));
+    set(now());
+}
+
+#[inline]
+fn set(stage: u8) {
+    NOW.with(|now| now.store(stage, Ordering::Relaxed));
+    if let Some(place) = SHOWN.get() {
+        place.store(stage, Ordering::Relaxed);
+    }
 }
 
 /// Marks what follows as `stage`, until the mark is dropped. Not to be held across an `.await`.
 #[inline]
 #[must_use = "the stage ends when the mark is dropped"]
 pub fn enter(stage: Stage) -> Mark {
-    NOW.with(|now| {
-        let before = now.load(Ordering::Relaxed);
-        now.store(stage as u8, Ordering::Relaxed);
-        Mark { before, _of_this_thread: PhantomData }
-    })
+    let before = now();
+    set(stage as u8);
+    Mark { before, _of_this_thread: PhantomData }
 }
 
 /// Marks every step of `future` as `stage`.
@@ -98,7 +113,7 @@ pub struct Mark {
 impl Drop for Mark {
     #[inline]
     fn drop(&mut self) {
-        NOW.with(|now| now.store(self.before, Ordering::Relaxed));
+        set(self.before);
     }
 }
 
@@ -142,6 +157,26 @@ mod tests {
         .join()
         .expect("a thread");
         assert_eq!(now(), "ring");
+    }
+
+    #[test]
+    fn a_stage_can_be_shown_to_others() {
+        static PLACE: AtomicU8 = AtomicU8::new(u8::MAX);
+        let shown = || PLACE.load(Ordering::Relaxed);
+        std::thread::spawn(move || {
+            show(&PLACE);
+            {
+                let _scan = enter(Stage::Scan);
+                let others = std::thread::spawn(move || {
+                    let _tls = enter(Stage::Tls);
+                    shown()
+                });
+                assert_eq!(others.join().expect("a thread"), Stage::Scan as u8, "a thread shows its own");
+            }
+            assert_eq!(shown(), Stage::Ring as u8);
+        })
+        .join()
+        .expect("a thread");
     }
 
     #[test]

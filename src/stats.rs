@@ -47,7 +47,7 @@ impl Counter {
 macro_rules! counters {
     (counters { $($(#[$doc:meta])+ $counter:ident,)+ } gauges { $($(#[$gauge_doc:meta])+ $gauge:ident,)+ }) => {
         /// The counters of one shard.
-        #[derive(Debug, Default)]
+        #[derive(Debug)]
         #[repr(align(128))]
         pub struct ShardStats {
             $($(#[$doc])+ pub $counter: Counter,)+
@@ -61,7 +61,7 @@ macro_rules! counters {
         }
 
         /// Counters as numbers: of one shard, of all, or of a time between two looks.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Totals {
             $($(#[$doc])+ pub $counter: u64,)+
             $($(#[$gauge_doc])+ pub $gauge: u64,)+
@@ -71,6 +71,31 @@ macro_rules! counters {
             pub blemishes: [u64; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [u64; STATUS_CLASSES],
+        }
+
+        // Written out: arrays have a default up to 32 elements.
+        impl Default for ShardStats {
+            fn default() -> ShardStats {
+                ShardStats {
+                    $($counter: Counter::default(),)+
+                    $($gauge: Counter::default(),)+
+                    failures: [const { Counter(AtomicU64::new(0)) }; FAILURES],
+                    blemishes: [const { Counter(AtomicU64::new(0)) }; BLEMISHES],
+                    statuses: [const { Counter(AtomicU64::new(0)) }; STATUS_CLASSES],
+                }
+            }
+        }
+
+        impl Default for Totals {
+            fn default() -> Totals {
+                Totals {
+                    $($counter: 0,)+
+                    $($gauge: 0,)+
+                    failures: [0; FAILURES],
+                    blemishes: [0; BLEMISHES],
+                    statuses: [0; STATUS_CLASSES],
+                }
+            }
         }
 
         impl ShardStats {
@@ -200,10 +225,14 @@ counters! {
         redirects_too_many,
         /// Links beyond `links.page_links_max` of a page, neither resolved nor followed.
         links_dropped,
+        /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`).
+        links_over_bytes,
         /// Links not followed because the scope rules them out (`scope.follow`, `scope.url_bytes_max`).
         links_out_of_scope,
-        /// URLs set aside because the visited set is full (`visited.urls_max`).
+        /// URLs set aside because the visited set is full (`visited.urls_max`), or their site has its share of it.
         set_aside,
+        /// Those of them whose site has its share.
+        over_share,
         /// Answers of name servers, errors included, but for those that answer nobody.
         dns_answers,
         /// URLs that are over, however they ended.

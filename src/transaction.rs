@@ -30,6 +30,8 @@ pub struct Transaction {
     pub reset: bool,
     /// The body was cut because it came more slowly than `fetch.rate_min`.
     pub slow: bool,
+    /// The body was cut because bodies in flight held all their memory (`crawl.ram_bytes_max`).
+    pub crowded_out: bool,
     /// More came than the response, of which nobody knows what it is.
     pub excess: bool,
 }

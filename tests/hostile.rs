@@ -5,7 +5,20 @@
 //! under a name of its own kind; and the servers, not the crawler, say that its manners were good.
 //! Limits: a machine so slow that a healthy server misses a timeout of seconds fails the test.
 
+mod arena;
+mod attackers;
+mod bombs;
 mod check;
+mod closed_ports;
+mod crowd;
+mod forbidden;
+mod handshakes;
+mod injection;
+mod links;
+mod memory;
+mod names;
+mod slow;
+mod soak;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

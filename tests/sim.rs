@@ -15,7 +15,7 @@ fn crawls() -> std::ops::Range<u64> {
 
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
-    let (mut pages, mut spilled, mut refused, mut exchanged, mut further) = (0, 0, 0, 0, 0);
+    let (mut pages, mut spilled, mut refused, mut exchanged, mut further, mut beside) = (0, 0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
     let (mut redistributed, mut damaged) = (0, 0);
@@ -33,6 +33,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         pages += report.pages;
         spilled += report.spilled;
         refused += report.refused;
+        beside += report.read_beside;
         further += report.further;
         exchanged += report.exchanged;
         aside += report.aside;
@@ -49,7 +50,9 @@ fn every_crawl_covers_everything_once_and_politely() {
         outages_seen.iter_mut().zip(report.outages_seen).for_each(|(sum, count)| *sum += count);
         interrupted.iter_mut().zip(report.interrupted).for_each(|(sum, count)| *sum += count);
     }
-    println!("{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused");
+    println!(
+        "{pages} pages, {exchanged} URLs exchanged, {spilled} blocks spilled, {refused} messages refused, {beside} responses read beside"
+    );
     println!("{further} requests at a further address, {robots_messages} messages about robots.txt");
     let [drained, aborted, killed, full, limited, powerless] = interrupted;
     println!(
@@ -67,6 +70,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     if crawls().count() >= 400 {
         // The faults that the simulation exists for did happen.
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
+        assert!(beside > 1_000, "{beside} responses were read beside their shards");
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
         assert!(redistributed > 10 && damaged > 2);
         assert!(robots_messages > 1_000);

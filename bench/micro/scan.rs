@@ -19,7 +19,7 @@ use divan::{Bencher, black_box};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
-use ringcrawl::links::{self, Kinds, Page};
+use ringcrawl::links::{self, Budget, Kinds, Page};
 use ringcrawl::url::fingerprint;
 
 fn main() {
@@ -58,7 +58,7 @@ fn ours(bencher: Bencher) {
         let mut links = 0;
         for page in input::pages() {
             let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
-            links += links::scan(&page, &Kinds::FOLLOW, usize::MAX, &mut |found| {
+            links += links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                 black_box(found.url);
             })
             .links;
@@ -83,7 +83,7 @@ mod whole {
             for page in input::pages() {
                 let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
                 keys.clear();
-                links::scan(&page, &Kinds::FOLLOW, usize::MAX, &mut |found| {
+                links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                     keys.push(fingerprint(RNG_SEED, found.url.as_str()));
                 });
                 keys.sort_unstable();

@@ -27,6 +27,7 @@ use super::manifest::{self, MANIFEST, Manifest};
 use super::redistribution;
 use super::sealed_file;
 use crate::config::{Config, PartitionKey};
+use crate::private;
 use crate::url::Url;
 
 /// A directory that this process holds.
@@ -130,8 +131,8 @@ impl CrawlDir {
         if let Some(held) = &held {
             check(root, held, wanted)?;
         }
-        fs::create_dir_all(root).map_err(io)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(root.join(LOCK)).map_err(io)?;
+        private::create_dirs(root).map_err(io)?;
+        let lock = private::open(private::options().create(true).truncate(false), &root.join(LOCK)).map_err(io)?;
         // Who lists a crawl's URLs holds the lock for a moment, to see whether a process works here.
         let mut held = lock.try_lock();
         for _ in 0..LOCK_TRIES {
@@ -186,13 +187,13 @@ impl CrawlDir {
 
     /// Keeps all seeds and the configuration of this run, makes what is missing, and throws away what a run left in its
     /// spools. Returns what people should know of it.
-    pub fn keep(&self, seeds: &[Url], config: &Config) -> Result<Vec<String>, DirError> {
+    pub fn keep(&mut self, seeds: &[Url], config: &Config) -> Result<Vec<String>, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
         };
-        let (root, crawl_id) = (&self.root, &self.manifest.crawl_id);
         let config = self.with_fixed(config);
+        let (root, crawl_id) = (&self.root, self.manifest.crawl_id.clone());
         let before = if self.is_new { None } else { Some(read_config(root, &self.manifest)) };
         let mut notes = Vec::new();
         match &before {
@@ -204,7 +205,7 @@ impl CrawlDir {
         }
         // Before its settings are kept: where it fails, the next run is to go on as before.
         if let Some(before) = &self.before {
-            notes.extend(redistribution::run(root, before, &self.manifest)?);
+            notes.extend(redistribution::run(root, before, &mut self.manifest)?);
         }
         if self.seeds.as_deref() != Some(seeds) {
             if self.seeds.is_none() && !self.is_new {
@@ -212,12 +213,12 @@ impl CrawlDir {
                 notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
             }
             let lines: String = seeds.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
-            sealed_file::write(root, SEEDS, crawl_id, &lines).map_err(io(SEEDS))?;
+            sealed_file::write(root, SEEDS, &crawl_id, &lines).map_err(io(SEEDS))?;
         }
         let is_same = matches!(&before, Some(Ok(before)) if *before == config);
         if !is_same {
             let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
-            sealed_file::write(root, CONFIG, crawl_id, &text).map_err(io(CONFIG))?;
+            sealed_file::write(root, CONFIG, &crawl_id, &text).map_err(io(CONFIG))?;
         }
         for shard in 0..self.manifest.shards {
             let dir = self.shard(shard);
@@ -265,13 +266,13 @@ pub(super) fn shard_dir(root: &Path, index: u16) -> PathBuf {
 /// Makes what is missing in a shard's directory, and throws away what a run left in its spool.
 pub(super) fn make_shard(dir: &Path) -> io::Result<()> {
     for folder in ["segments", "journal"] {
-        fs::create_dir_all(dir.join(folder))?;
+        private::create_dirs(&dir.join(folder))?;
     }
     let spool = dir.join("spool");
     if spool.exists() {
         fs::remove_dir_all(&spool)?;
     }
-    fs::create_dir(&spool)
+    private::create_dirs(&spool)
 }
 
 /// What is not there of an earlier run, in words, where nothing that is there tells of it.

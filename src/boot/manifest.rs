@@ -47,6 +47,9 @@ pub struct Manifest {
     /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
     /// machine without a name.
     pub agent_name: String,
+    /// By shard: no segment that it begins has a lower number, whatever lies in its directory. Shorter or empty: from 0 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments_from: Vec<u32>,
 }
 
 impl Manifest {
@@ -150,6 +153,7 @@ mod tests {
             shards: 2,
             partition_key: "site".to_owned(),
             agent_name: "bot".to_owned(),
+            segments_from: Vec::new(),
         }
     }
 

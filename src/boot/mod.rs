@@ -7,6 +7,7 @@ mod crawl_dir;
 mod limits;
 mod loopback;
 mod manifest;
+mod memory;
 mod outage_watch;
 mod redistribution;
 mod sealed_file;

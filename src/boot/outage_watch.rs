@@ -4,8 +4,6 @@
 //! something for them; the start and end of each pause are reported.
 //! Leaves to others: when that is (`control`), what a shard does then (`shard`).
 
-use std::path::PathBuf;
-
 use super::surroundings::Surroundings;
 use crate::config::Config;
 use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
@@ -25,13 +23,13 @@ pub struct OutageWatch {
 }
 
 impl OutageWatch {
-    /// The watch of a crawl of `shards` shards in `dirs`.
-    pub fn new(config: &Config, shards: u16, dirs: Vec<PathBuf>) -> OutageWatch {
+    /// The watch of a crawl of `shards` shards in `surroundings`.
+    pub fn new(config: &Config, shards: u16, surroundings: Surroundings) -> OutageWatch {
         OutageWatch {
             breaker: Breaker::new(config),
             floor: DiskFloor::new(config.store.free_bytes_min),
             free_bytes_min: config.store.free_bytes_min,
-            surroundings: Surroundings::new(dirs),
+            surroundings,
             is_disk_full: false,
             orders: vec![(Orders::default(), 0); usize::from(shards)],
         }

@@ -20,10 +20,12 @@ use super::crawl_dir::{DirError, make_shard, shard_dir};
 use super::manifest::{self, MANIFEST, Manifest};
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
+use crate::private;
 use crate::route::Partition;
 
-/// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`; what people should know of it.
-pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
+/// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`, which is told the numbers of
+/// segments that are in use; what people should know of it.
+pub(super) fn run(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>, DirError> {
     let notes = write(root, held, new).inspect_err(|_| {
         // Its space is needed, perhaps.
         let _ = fs::remove_dir_all(root.join(OPEN));
@@ -33,7 +35,7 @@ pub(super) fn run(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<St
 }
 
 /// Writes the new logs; at its end they hold.
-fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, DirError> {
+fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>, DirError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| DirError::Io(path, error)
@@ -50,8 +52,10 @@ fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, Di
     let open = root.join(OPEN);
     let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
     let to = Partition { key: new.partition_key(), shards: new.shards };
-    let found = log::redistribute(held.crawl_number(), &earlier, to, &mut files)
+    let redistributed = log::redistribute(held.crawl_number(), &earlier, to, &mut files)
         .map_err(|why| DirError::Redistribution(root.to_owned(), why))?;
+    let found = redistributed.found;
+    new.segments_from = redistributed.segments_from;
     let urls: u64 = found.iter().map(|found| found.next_url - found.urls_lost.min(found.next_url)).sum();
     notes.push(format!("{urls} URLs of {} shards redistributed to {}", held.shards, new.shards));
     for (shard, found) in (0..held.shards).zip(&found) {
@@ -60,8 +64,8 @@ fn write(root: &Path, held: &Manifest, new: &Manifest) -> Result<Vec<String>, Di
             let kept = free_name(&dir, &format!("{}.damaged", log.to_string().replace('/', "-")));
             notes.push(format!("{} is kept as {kept}", dir.join(log.to_string()).display()));
             let copies = shard_dir(&open, shard);
-            fs::create_dir_all(&copies)
-                .and_then(|()| fs::copy(dir.join(log.to_string()), copies.join(&kept)))
+            private::create_dirs(&copies)
+                .and_then(|()| private::copy(&dir.join(log.to_string()), &copies.join(&kept)))
                 .map_err(io(&copies))?;
         }
         notes.extend(found.notes().into_iter().map(|note| format!("shard {shard}: {note}")));
@@ -93,7 +97,18 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
     }
     let read = manifest::read(&whole).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
     // The manifest goes last: without it all is in its place.
+    if read.is_none() && shard_dirs(&whole)?.iter().any(|dir| has_files(dir)) {
+        return Err(half_copied(&whole, MANIFEST));
+    }
     if let Some(manifest) = read {
+        for shard in 0..manifest.shards {
+            for log in [LogFile::Urls, LogFile::Ends].map(|log| log.to_string()) {
+                let path = shard_dir(&whole, shard).join(&log);
+                if !path.exists() && !shard_dir(root, shard).join(&log).exists() {
+                    return Err(half_copied(&whole, &format!("shard-{shard:02}/{log}")));
+                }
+            }
+        }
         for dir in shard_dirs(root)? {
             remove_journal(&dir.join("journal"))?;
             remove(&dir.join("spool"))?;
@@ -102,7 +117,7 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
         for from in shard_dirs(&whole)? {
             let Some(name) = from.file_name() else { continue };
             let dir = root.join(name);
-            fs::create_dir_all(&dir)?;
+            private::create_dirs(&dir)?;
             for file in fs::read_dir(&from)? {
                 let file = file?;
                 put(&file.path(), &dir.join(file.file_name()))?;
@@ -141,9 +156,9 @@ impl Files<'_> {
         let mut writing = BTreeMap::new();
         for shard in 0..shards {
             let dir = shard_dir(open, shard);
-            fs::create_dir_all(&dir)?;
+            private::create_dirs(&dir)?;
             for log in [LogFile::Urls, LogFile::Ends] {
-                writing.insert((shard, log), File::create(dir.join(log.to_string()))?);
+                writing.insert((shard, log), private::create(&dir.join(log.to_string()))?);
             }
         }
         Ok(Files { root, open, reading: None, writing })
@@ -194,12 +209,25 @@ impl RedistributedFiles for Files<'_> {
     }
 }
 
+/// What is said of a crawl that was copied while a redistribution was being put into its place, and not wholly.
+fn half_copied(whole: &Path, missing: &str) -> io::Error {
+    let why = format!(
+        "{} lacks {missing}: the crawl was copied in part; copy it again, whole, from where it was",
+        whole.display()
+    );
+    io::Error::new(ErrorKind::InvalidData, why)
+}
+
+fn has_files(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut files| files.next().is_some())
+}
+
 /// Moves a file, also to another file system.
 fn put(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             let copy = to.with_extension("open");
-            fs::copy(from, &copy)?;
+            private::copy(from, &copy)?;
             File::open(&copy)?.sync_all()?;
             fs::rename(&copy, to)?;
             // Before the only other copy goes.

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::private;
+
 /// Longest file: some ten million seeds.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
@@ -61,7 +63,7 @@ pub(super) fn write(root: &Path, name: &str, crawl_id: &str, text: &str) -> io::
 /// Writes the file `name` in `root` under another name, and then gives it its own.
 pub(super) fn replace(root: &Path, name: &str, text: &str) -> io::Result<()> {
     let open = open_name(root, name);
-    let mut file = File::create(&open)?;
+    let mut file = private::create(&open)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&open, root.join(name))?;

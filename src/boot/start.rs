@@ -10,14 +10,17 @@ use std::thread::JoinHandle;
 
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
+use super::memory::memory_budget;
 use super::outage_watch::OutageWatch;
+use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, ConfigError};
-use crate::control::{Control, Observation, Supervisor};
+use crate::config::{Config, ConfigError, PrivateAddresses};
+use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
-use crate::fetch;
+use crate::fetch::{self, OwnAddresses};
 use crate::frontier::Ledger;
+use crate::memory_budget::MemoryBudget;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
@@ -73,6 +76,8 @@ pub struct Crawl {
     control: Arc<Control>,
     supervisor: Supervisor,
     watch: OutageWatch,
+    hearts: HeartWatch,
+    memory: MemoryWatch,
     threads: Vec<JoinHandle<Result<(), String>>>,
     dir: CrawlDir,
 }
@@ -91,6 +96,7 @@ impl Crawl {
         config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
+        check_addresses(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
             0 => cpus.len().max(1) as u16,
@@ -109,9 +115,9 @@ impl Crawl {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
         if is_new {
-            check_files(&config, shards_now)?;
+            check_size(&config, shards_now)?;
         }
-        let crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
+        let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
             created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
             created: ring::unix_now().to_iso(),
@@ -121,21 +127,25 @@ impl Crawl {
             shards: shards_now,
             partition_key: config.partition.key.as_str().to_owned(),
             agent_name: config.agent.name.clone(),
+            segments_from: Vec::new(),
         })?;
         // A run that gives no name goes on under the crawl's.
         config.agent.name.clone_from(&crawl_dir.manifest().agent_name);
         let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
-        check_files(&config, crawl_dir.manifest().shards)?;
+        let memory = check_size(&config, crawl_dir.manifest().shards)?;
         let notes = crawl_dir.keep(&seeds, &kept)?;
-        let crawl = Crawl::launch(config, &seeds, crawl_dir, &cpus, retry_failed)?;
+        memory.limit(&mut config);
+        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed)?;
+        crawl.control.note(memory.to_string());
         notes.into_iter().for_each(|note| crawl.control.note(note));
         Ok(crawl)
     }
 
     fn launch(
         config: Config,
+        memory: &MemoryBudget,
         seeds: &[Url],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
@@ -147,7 +157,8 @@ impl Crawl {
         let control = Arc::new(Control::new(shards).map_err(|error| {
             BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
         })?);
-        let ledger = Arc::new(Ledger::new(LEDGER_SLOTS));
+        let own_addresses = Arc::new(OwnAddresses::default());
+        let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
         let user_agent = config.agent.user_agent();
         let scope = Scope::new(&config.scope, seeds);
         let mut config = config;
@@ -168,9 +179,12 @@ impl Crawl {
                 user_agent: user_agent.clone(),
                 ledger: Arc::clone(&ledger),
                 budget: Arc::clone(&budget),
-                // Known to the shard's own thread.
+                // Known to the shard's own thread, as are the files that are there.
                 name_servers: 0,
-                files: FilesFound::default(),
+                files: FilesFound {
+                    next_segment: manifest.segments_from.get(usize::from(index)).copied().unwrap_or_default(),
+                    ..FilesFound::default()
+                },
                 crawl: manifest.crawl_number(),
                 epoch,
                 begins: ring::now(),
@@ -185,11 +199,14 @@ impl Crawl {
                 // Those of earlier runs too: a run may have been killed before it wrote its first block.
                 seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
                 control: Arc::clone(&control),
+                bodies_bytes_max: memory.bodies_bytes(),
+                own_addresses: Arc::clone(&own_addresses),
             });
         }
         // A shard's directory may be a link to another disk.
         let dirs = std::iter::once(dir.root().to_owned()).chain((0..shards).map(|shard| dir.shard(shard))).collect();
-        let mut watch = OutageWatch::new(&config, shards, dirs);
+        let surroundings = Surroundings::new(dirs, Arc::clone(&own_addresses));
+        let mut watch = OutageWatch::new(&config, shards, surroundings);
         // Before the first fetch.
         watch.look(ring::now(), &control);
         let mut threads = Vec::new();
@@ -211,7 +228,8 @@ impl Crawl {
             }
         }
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
-        Ok(Crawl { control, supervisor, watch, threads, dir })
+        let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
+        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, dir })
     }
 
     /// What the shards publish.
@@ -233,6 +251,10 @@ impl Crawl {
             self.control.fail(why);
             wanted = Phase::Abort;
         }
+        self.watch_hearts();
+        if let Some(note) = self.memory.look(ring::now(), super::rss_bytes) {
+            self.control.note(note);
+        }
         let phase = self.supervisor.look(Observation {
             elapsed,
             reports: &self.control.reports(),
@@ -242,6 +264,15 @@ impl Crawl {
         });
         self.control.advance(phase);
         self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    fn watch_hearts(&mut self) {
+        for (shard, handle) in self.control.shards().iter().enumerate() {
+            let beat = Beat { piece: handle.heart.piece(), cpu: handle.thread.cpu_time().unwrap_or_default() };
+            if let Some(note) = self.hearts.look(ring::now(), shard, beat) {
+                self.control.note(note);
+            }
+        }
     }
 
     /// What makes fetching wait now, in words: an outage, or a full disk.
@@ -291,6 +322,15 @@ fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Ve
     (to, from)
 }
 
+/// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
+fn check_size(config: &Config, shards: u16) -> Result<MemoryBudget, BootError> {
+    let memory = memory_budget(config, shards).map_err(BootError::Order)?;
+    let mut limited = config.clone();
+    memory.limit(&mut limited);
+    check_files(&limited, shards)?;
+    Ok(memory)
+}
+
 /// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
 fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
     let files = super::raise_file_limit();
@@ -305,6 +345,19 @@ fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
         "{needed} open files may be needed and the limit is {files}: raise it (ulimit -n, LimitNOFILE=), \
          or lower fetch.in_flight_max, fetch.idle_connections_max and dns.in_flight_max"
     )))
+}
+
+/// What cannot be listed cannot be kept from being fetched.
+fn check_addresses(config: &Config) -> Result<(), BootError> {
+    if config.fetch.private_addresses != PrivateAddresses::Deny {
+        return Ok(());
+    }
+    ring::interface_addresses().map(drop).map_err(|error| {
+        BootError::System(format!(
+            "the machine's own addresses, which fetch.private_addresses = \"deny\" forbids, cannot be listed ({error}): \
+             allow netlink (RestrictAddressFamilies=AF_NETLINK)"
+        ))
+    })
 }
 
 /// A secret that was kept without its text must be given again.
@@ -333,7 +386,7 @@ fn draw() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// One million addresses in 8 MiB.
-const LEDGER_SLOTS: usize = 1 << 20;
+/// Half a million addresses in 8 MiB: those that are asked or rest, at a time.
+const LEDGER_ENTRIES: usize = 1 << 19;
 const FILES_PER_SHARD: u64 = 64;
 const FILES_BESIDES: u64 = 64;

@@ -1,9 +1,12 @@
-//! What the machine has around a crawl: space on its disk, and a default route.
+//! What the machine has around a crawl: space on its disk, a default route, and addresses of its own.
 //!
-//! Decides: both are looked at once a second.
+//! Decides: the first two are looked at once a second, the addresses, which seldom change, once a minute. What cannot be
+//! listed for once stays as it was.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::fetch::OwnAddresses;
 use crate::ring;
 use crate::time::{Duration, Instant};
 
@@ -12,6 +15,8 @@ use crate::time::{Duration, Instant};
 pub struct Surroundings {
     dirs: Vec<PathBuf>,
     next_look: Instant,
+    own_addresses: Arc<OwnAddresses>,
+    next_listing: Instant,
     /// Bytes that can still be written; `None`: nobody can tell.
     pub free_bytes: Option<u64>,
     /// Whether there is a default route, of either family.
@@ -19,9 +24,10 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a crawl in `dirs`, which may be on several disks.
-    pub fn new(dirs: Vec<PathBuf>) -> Surroundings {
-        Surroundings { dirs, next_look: Instant::ZERO, free_bytes: None, has_route: true }
+    /// Those of a crawl in `dirs`, which may be on several disks; the machine's addresses go to `own_addresses`.
+    pub fn new(dirs: Vec<PathBuf>, own_addresses: Arc<OwnAddresses>) -> Surroundings {
+        let (next_look, next_listing) = (Instant::ZERO, Instant::ZERO);
+        Surroundings { dirs, next_look, own_addresses, next_listing, free_bytes: None, has_route: true }
     }
 
     /// Looks, if it is time.
@@ -37,6 +43,12 @@ impl Surroundings {
             (None, None) => true,
             (v4, v6) => has_default_v4(&v4.unwrap_or_default()) || has_default_v6(&v6.unwrap_or_default()),
         };
+        if now >= self.next_listing {
+            self.next_listing = now + ADDRESSES_EVERY;
+            if let Ok(addresses) = ring::interface_addresses() {
+                self.own_addresses.set(addresses);
+            }
+        }
     }
 }
 
@@ -65,6 +77,7 @@ fn flag_up(flags: &str) -> bool {
 }
 
 const EVERY: Duration = Duration::from_secs(1);
+const ADDRESSES_EVERY: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -90,9 +103,19 @@ mod tests {
 
     #[test]
     fn this_machine_is_looked_at_once_a_second() {
-        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()]);
+        let own = Arc::new(OwnAddresses::default());
+        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()], Arc::clone(&own));
         around.look(Instant::ZERO);
         assert!(around.free_bytes.is_some());
+        let loopback = "127.0.0.1".parse().expect("an address");
+        assert!(own.listed().contains(&loopback));
+        own.set(vec![]);
+        around.look(Instant::ZERO + ADDRESSES_EVERY / 2);
+        assert!(own.listed().is_empty());
+        around.look(Instant::ZERO + ADDRESSES_EVERY);
+        assert!(own.listed().contains(&loopback));
+        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()], own);
+        around.look(Instant::ZERO);
         around.free_bytes = None;
         around.look(Instant::ZERO + EVERY / 2);
         assert_eq!(around.free_bytes, None);

@@ -20,7 +20,7 @@ pub struct CheckConfig {
     /// Override one key for this check; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print the effective configuration: every key, defaults included.
+    /// Print the effective configuration: every key, defaults included, without the text of any secret.
     #[arg(long)]
     print: bool,
     /// Print the annotated example: every key at its default, with its reason and range.
@@ -63,13 +63,15 @@ fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>
 
 /// Applies one `--set`: `KEY=VALUE`.
 pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
+    let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     match pair.split_once('=') {
         Some((key, value)) => config.set(key.trim(), value.trim()),
+        // What is more than a key is not shown: it may be a secret.
         None => Err(ConfigError {
             file: "--set".to_owned(),
             line: 0,
             column: 0,
-            key: pair.to_owned(),
+            key: if pair.bytes().all(is_of_key) { pair.to_owned() } else { String::new() },
             message: "there is no \"=\"; expected table.key=value".to_owned(),
         }),
     }

@@ -8,7 +8,7 @@
 //! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
                 tell!("going on with the settings in {}", arguments.dir.join("config.toml").display());
             }
             match drive(order) {
-                Ok(outcome) => outcome.report(arguments.json.as_deref()),
+                Ok(outcome) => outcome.report(arguments.json.as_deref(), &arguments.dir),
                 Err(error) => refuse(error),
             }
         }
@@ -145,9 +145,9 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn report(self, json: Option<&std::path::Path>) -> ExitCode {
+    fn report(self, json: Option<&Path>, dir: &Path) -> ExitCode {
         output::text(&self.summary.human());
-        let written = json.map_or(DONE, |path| json::write(path, &self.summary.json()));
+        let written = json.map_or(DONE, |path| json::write(path, &self.summary.json(), Some(dir)));
         let Some(failure) = self.failure else { return ExitCode::from(written) };
         tell!("ringcrawl: {failure}");
         tell!(

@@ -6,6 +6,7 @@
 //! Exit code 0 when everything that can be reached was stored once with the right bytes' status, else 1.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use super::output::{self, tell};
 use super::{DONE, FAILED};
 use crate::boot::Order;
 use crate::config::{Config, ConfigError};
+use crate::private;
 use crate::store::index::IndexEntry;
 use crate::store::read::find_segments;
 use crate::store::verify::index_path;
@@ -74,7 +76,10 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     let base = std::env::temp_dir().join(format!("ringcrawl-demo-{}", std::process::id()));
     let dir = arguments.dir.clone().unwrap_or_else(|| base.clone());
     let ca_file = base.with_extension("ca.pem");
-    std::fs::write(&ca_file, &web.ca_pem).map_err(|error| format!("{}: {error}", ca_file.display()))?;
+    // In a folder that others write to as well: what is there already may be theirs.
+    private::open(private::options().create_new(true), &ca_file)
+        .and_then(|mut file| file.write_all(web.ca_pem.as_bytes()))
+        .map_err(|error| format!("{}: {error}", ca_file.display()))?;
     let config = config(arguments.shards, &web.dns.to_string(), &ca_file).map_err(|error| error.to_string())?;
     let seeds = web.model().seeds(1);
     let order = Order { config, seeds: seeds.clone(), dir: dir.clone(), new: true, retry_failed: false };

@@ -16,6 +16,7 @@ mod output;
 pub mod progress;
 mod store;
 pub mod summary;
+mod terminal;
 mod urls;
 mod web;
 
@@ -68,6 +69,7 @@ impl Switch {
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
+    output::watch_panics();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(message) => return ExitCode::from(explain(&message)),
@@ -87,9 +89,12 @@ pub fn main() -> ExitCode {
 
 /// Prints what clap has to say, a mistake or the help that was asked for; the exit code.
 fn explain(message: &clap::Error) -> u8 {
-    let printed = message.print();
-    match printed {
-        _ if message.use_stderr() => MISTAKE,
+    if message.use_stderr() {
+        // Without its colours: arguments are shown, which may be others' text.
+        output::text(&message.render().to_string());
+        return MISTAKE;
+    }
+    match message.print() {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             output::tell!("ringcrawl: cannot write to standard output: {error}");
             FAILED

@@ -5,10 +5,14 @@
 //! in silence and without an error. Any other failure there is told, with exit code 1.
 //! Why so: `println!` and `eprintln!` panic when they cannot write, and a crawl must not end in a panic because the
 //! disk of its log is full.
+//! A terminal gets no control characters (`terminal`); whatever else is written to gets every byte as it is.
 //! Invariants: no other file of `cli` writes with the standard macros, which the compiler denies.
 
+use std::backtrace::Backtrace;
 use std::fmt;
-use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write};
+
+use super::terminal::{self, Filter};
 
 use super::{DONE, FAILED};
 
@@ -25,7 +29,24 @@ pub(super) fn line(message: fmt::Arguments<'_>) {
 
 /// Text with its own line ends on standard error.
 pub(super) fn text(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let mut stderr = io::stderr();
+    let _ = match stderr.is_terminal() {
+        true => stderr.write_all(terminal::shown(text).as_bytes()),
+        false => stderr.write_all(text.as_bytes()),
+    };
+}
+
+/// Has the message of a panic written as all else, since others' text may be part of it.
+pub(super) fn watch_panics() {
+    let standard = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if io::stderr().is_terminal() {
+            let thread = std::thread::current();
+            line(format_args!("thread {:?}: {info}\n{}", thread.name().unwrap_or_default(), Backtrace::capture()));
+        } else {
+            standard(info);
+        }
+    }));
 }
 
 /// Writes `text` to standard output; the exit code.
@@ -40,12 +61,15 @@ pub(super) fn print(text: &str) -> u8 {
 /// Standard output, buffered. Its errors name it, since where they arrive others may have failed as well.
 pub(super) struct Stdout {
     buffer: BufWriter<StdoutLock<'static>>,
+    /// Where it is a terminal.
+    filter: Option<Filter>,
     has_failed: bool,
 }
 
 impl Stdout {
     pub(super) fn new() -> Stdout {
-        Stdout { buffer: BufWriter::new(io::stdout().lock()), has_failed: false }
+        let filter = io::stdout().is_terminal().then(Filter::default);
+        Stdout { buffer: BufWriter::new(io::stdout().lock()), filter, has_failed: false }
     }
 
     /// Tells of `error` if it came from here; the exit code then.
@@ -70,12 +94,16 @@ impl Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let result = self.buffer.write(bytes);
+        let result = match &mut self.filter {
+            Some(filter) => filter.write(bytes, &mut self.buffer).map(|()| bytes.len()),
+            None => self.buffer.write(bytes),
+        };
         self.note(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let result = self.buffer.flush();
+        let settled = self.filter.as_mut().map_or(Ok(()), |filter| filter.settle(&mut self.buffer));
+        let result = settled.and_then(|()| self.buffer.flush());
         self.note(result)
     }
 }

@@ -12,13 +12,14 @@
 mod standstill;
 
 use std::collections::VecDeque;
-use std::io::Write as _;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use standstill::Standstill;
 
-use super::summary::{bytes, clock, grouped, rounded};
+use super::summary::{bytes, clock, rounded};
+use super::{output, terminal};
+use crate::grouped::grouped;
 use crate::stats::Totals;
 use crate::time::Duration;
 
@@ -82,18 +83,18 @@ impl Progress {
     /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, and `waiting` in words
     /// where an outage or a full disk makes fetching wait.
     pub fn tick(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration, waiting: Option<String>) {
-        self.standstill.tell(waiting);
+        self.standstill.tell(waiting.map(|words| terminal::shown(&words)));
         if let Some(line) = self.step(totals, per_shard, elapsed) {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            output::line(format_args!("{line}"));
         }
     }
 
     /// Writes a line above the display, or to stderr when there is none.
     pub fn println(&self, line: &str) {
-        let _ = match &self.live {
-            Some(live) => live.all.println(line),
-            None => writeln!(std::io::stderr(), "{line}"),
-        };
+        match &self.live {
+            Some(live) => drop(live.all.println(terminal::shown(line))),
+            None => output::line(format_args!("{line}")),
+        }
     }
 
     /// Takes the display away; what follows is the summary's.

@@ -95,9 +95,9 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Text from the network for a terminal, which would act on control characters.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// A record's text as a part of one line: what would end the line or the column is replaced.
+fn column(text: &str) -> String {
+    text.replace(['\t', '\n', '\r'], "\u{fffd}")
 }
 
 #[cfg(test)]

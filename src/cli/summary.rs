@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::grouped::grouped;
 use crate::outcome::{Blemish, Failure};
 use crate::stats::{Known, Totals};
 use crate::time::Duration;
@@ -169,7 +170,9 @@ impl Summary {
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
             ("links dropped", totals.links_dropped),
+            ("links over bytes", totals.links_over_bytes),
             ("redirects too many", totals.redirects_too_many),
+            ("over their site's share", totals.over_share),
             ("sitemaps, feeds, lists", totals.listings),
             ("PDFs not looked into", totals.pdfs),
             ("not stored by type", totals.not_stored),
@@ -272,19 +275,6 @@ impl Rows {
         }
         text
     }
-}
-
-/// `12,345,678`
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A rate: grouped from 100 on, with one digit below.

@@ -1,7 +1,8 @@
-//! What of a configuration a crawl's directory keeps, and how it differs from the one before.
+//! What of a configuration is shown, what a crawl's directory keeps, and how it differs from the one before.
 //!
-//! Decides: everything is kept but the texts of secrets; a reference to a secret is kept. A crawl may move to another
-//! working directory, so paths are kept absolute.
+//! Decides: everything is shown and kept but the texts of secrets; a reference to a secret is kept. Nor may a text come by
+//! the command line, which `ps` shows to every user of the machine. A crawl may move to another working directory, so
+//! paths are kept absolute.
 //! Invariants: nothing that is written or told here shows a secret's text.
 //! Leaves to others: the file (`boot`), which keys may change (`boot`).
 
@@ -10,7 +11,17 @@ use std::path::{Path, PathBuf};
 use super::error::ConfigError;
 use super::keys::{Config, TABLES};
 use super::secret::Secret;
+use super::value::Value;
 use super::{login, proxy};
+
+/// Whether a value that was given holds the text of a secret.
+pub(super) fn holds_text(value: &Value) -> bool {
+    match value {
+        Value::Logins(logins) => logins.values().any(Secret::is_text),
+        Value::Secret(secret) => secret.is_text() && proxy::has_login(secret),
+        _ => false,
+    }
+}
 
 /// A key that two configurations have different values for, as the file has them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,16 +89,21 @@ impl Config {
         errors
     }
 
+    /// This configuration without the texts of secrets.
+    pub(super) fn masked(&self) -> Config {
+        let mut masked = self.clone();
+        masked.http.auth.values_mut().for_each(Secret::leave_out);
+        if proxy::has_login(&self.proxy.url) {
+            masked.proxy.url.leave_out();
+        } else {
+            masked.proxy.url.forget();
+        }
+        masked
+    }
+
     /// This configuration as a crawl's directory keeps it: without the texts of secrets, and with absolute paths.
     pub fn kept(&self) -> Config {
-        let mut kept = self.clone();
-        kept.http.auth.values_mut().for_each(Secret::leave_out);
-        // A proxy's address without credentials is no secret.
-        if self.proxy.address().is_some_and(|proxy| proxy.login.is_some()) {
-            kept.proxy.url.leave_out();
-        } else {
-            kept.proxy.url.forget();
-        }
+        let mut kept = self.masked();
         for file in &mut kept.tls.ca_files {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
@@ -134,19 +150,36 @@ mod tests {
 
     #[test]
     fn only_the_texts_of_secrets_are_left_out() {
-        let mut config = Config::default();
-        let logins = "{ \"https://a.test\" = \"me:hunter2\", \"https://b.test\" = { credential = \"b\" } }";
-        config.set("http.auth", logins).expect("right");
-        config.set("proxy.url", "http://127.0.0.1:3128").expect("right");
-        let kept = config.kept();
+        let logins =
+            "http.auth = { \"https://a.test\" = \"me:hunter2\", \"https://b.test\" = { credential = \"b\" } }\n";
+        let parsed = |proxy: &str| Config::parse(&format!("{logins}proxy.url = \"{proxy}\""), "test").expect("right");
+        let kept = parsed("http://127.0.0.1:3128").kept();
         assert_eq!(kept.left_out(), ["http.auth.\"https://a.test\""]);
         assert!(!kept.to_toml().contains("hunter2") && kept.to_toml().contains("\"http://127.0.0.1:3128\""));
-        config.set("proxy.url", "http://me:hunter2@127.0.0.1:3128").expect("right");
+        let config = parsed("http://me:hunter2@127.0.0.1:3128");
+        assert!(!config.to_toml().contains("hunter2"));
         let kept = config.kept();
         assert_eq!(kept.left_out(), ["http.auth.\"https://a.test\"", "proxy.url"]);
         assert!(!kept.to_toml().contains("hunter2") && !format!("{kept:?}").contains("hunter2"));
         assert_eq!(Config::parse(&kept.to_toml(), "kept"), Ok(kept));
         assert_eq!(Config::default().kept(), Config::default());
+    }
+
+    #[test]
+    fn no_secret_comes_by_the_command_line() {
+        let mut config = Config::default();
+        for (key, text, reference) in [
+            ("proxy.url", "socks5://me:hunter2@p.test", "{ file = \"/p\" }"),
+            ("proxy.url", "http://hunter2@p.test:1", "http://p.test:1"),
+            ("http.auth", "{ \"https://a.test\" = \"me:hunter2\" }", "{ \"https://a.test\" = { credential = \"a\" } }"),
+        ] {
+            let before = config.clone();
+            let error = config.set(key, text).expect_err(text).to_string();
+            assert!(error.contains(key) && error.contains("(ps)") && error.contains("LoadCredential"), "{error}");
+            assert!(!error.contains("hunter2") && config == before, "{error}");
+            config.set(key, reference).expect(reference);
+            assert_ne!(config, before);
+        }
     }
 
     #[test]
@@ -159,11 +192,10 @@ mod tests {
 
     #[test]
     fn changes_are_told_by_key_and_show_no_secret() {
-        let mut config = Config::default();
-        assert_eq!(config.changes_since(&Config::default()), []);
-        config.set("politeness.host_delay", "2s").expect("right");
-        config.set("visited.tracking", "ignore").expect("right");
-        config.set("http.auth", "{ \"https://a.test\" = \"me:hunter2\" }").expect("right");
+        assert_eq!(Config::default().changes_since(&Config::default()), []);
+        let text = "politeness.host_delay = \"2s\"\nvisited.tracking = \"ignore\"\n\
+                    http.auth = { \"https://a.test\" = \"me:hunter2\" }";
+        let config = Config::parse(text, "test").expect("right");
         let changes = config.kept().changes_since(&Config::default());
         let told: Vec<String> =
             changes.iter().map(|change| format!("{} = {}, was {}", change.key, change.now, change.before)).collect();

@@ -128,6 +128,10 @@ tables! {
         /// Number of shards; 0: one per CPU.
         /// With more than one per CPU they only wait for each other.
         shards: u32 = "0", Kind::Number(0, 1024);
+        /// Memory of the process, which its shards share equally; "0B": three quarters of what the machine, the control group
+        /// (MemoryMax=) or the limit of address space allows.
+        /// Whatever strangers send, the crawl keeps within it. Other limits are lowered to what it holds, as is told at the start.
+        ram_bytes_max: u64 = "0B", size("0B", "16TiB");
         /// Seeds every random choice; 0: drawn when a new crawl starts and kept in its directory.
         /// The same number on the same web repeats a crawl's order, which helps to find faults.
         rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
@@ -150,6 +154,9 @@ tables! {
         /// Longest URL followed, in bytes.
         /// Longer URLs are mostly session state and traps; servers need only accept 8,000 bytes (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");
+        /// Whether URLs at ports of other protocols are crawled: mail, chat, file systems (Fetch standard, port blocking).
+        /// A link may name any port of anybody's machine.
+        bad_ports: BadPorts = "deny", Kind::Choice(BadPorts::CHOICES);
     }
 
     /// How URLs are assigned to shards.
@@ -175,7 +182,8 @@ tables! {
         /// Wait before the first retry; doubles each time.
         /// With 4 retries the last comes after two and a half minutes; by then a server's restart is over.
         retry_delay: Duration = "10s", time("0s", "24h");
-        /// Failures in a row after which all that is queued for a host is given up.
+        /// Failures in a row after which all that is queued for an origin (scheme, host and port) is given up.
+        /// A port that never answered has three tries while another origin of its host works.
         host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
         /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
         retry_after_max: Duration = "24h", time("0s", "720h");
@@ -183,7 +191,7 @@ tables! {
 
     /// robots.txt.
     robots: Robots {
-        /// Bytes that are parsed; the rest is ignored.
+        /// Bytes that are parsed, after decoding; the rest is not read.
         /// RFC 9309 section 2.5 requires at least 500 KiB.
         body_bytes_max: usize = "512KiB", size("500KiB", "16MiB");
         /// How long rules are used before robots.txt is fetched again.
@@ -270,6 +278,9 @@ tables! {
         /// How many times content decoding may enlarge a body; the rest is cut and marked. 1 MiB is always allowed.
         /// Ends a bomb before it costs body_bytes_max. Pages compress to a tenth; Apache's mod_deflate limits the same.
         decode_ratio_max: usize = "200", Kind::Number(10, 1_000_000);
+        /// A response of at most so many bytes, and four times as many after decoding, is read in its shard's own turn.
+        /// A longer one is read by a second thread of the shard, and holds up no other. The worst 128 KiB take 10 ms.
+        short_bytes_max: usize = "128KiB", size("0B", "1GiB");
         /// Fetches in flight per shard.
         in_flight_max: usize = "1024", Kind::Number(1, 65_536);
         /// Idle keep-alive connections per shard; 0: none are kept.
@@ -279,7 +290,8 @@ tables! {
         /// least this delay is asked to close right away.
         idle_timeout: Duration = "15s", time("0s", "1h");
         /// Whether the crawl may connect to private, link-local, loopback and other special addresses.
-        /// A link to 169.254.169.254 must not read your cloud's secrets.
+        /// A link to 169.254.169.254 must not read your cloud's secrets. "deny" also forbids what an interface of this machine
+        /// has for an address, looked at each minute.
         private_addresses: PrivateAddresses = "deny", Kind::Choice(PrivateAddresses::CHOICES);
         /// Addresses of this machine that connections come from, in turn, each for peers of its family.
         /// None: the system chooses. One address has some 28,000 ports for all connections to one peer.
@@ -324,7 +336,8 @@ tables! {
     http: Http {
         /// User name and password for Basic authentication, by origin: scheme, host and port.
         /// Sent only to that origin, even when a redirect leads elsewhere, and never stored. A crawl's directory keeps
-        /// { file = "/path" } and { credential = "name" } (systemd's LoadCredential=), but no password.
+        /// { file = "/path" } and { credential = "name" } (systemd's LoadCredential=), but no password. None is printed, or
+        /// taken from a command line.
         auth: BTreeMap<String, Secret> = "{}", Kind::Logins;
         /// Whether cookies that servers set are sent back to them (RFC 6265).
         /// A crawl has no user to remember. Cookies are for sites that show nothing without them.
@@ -346,7 +359,7 @@ tables! {
         /// PEM files with further roots, besides Mozilla's, which are built in.
         ca_files: Vec<PathBuf> = "[]", Kind::Files;
         /// Hosts whose TLS sessions are kept per shard, to be resumed; 0: none.
-        /// Each keeps its newest two tickets with their certificates: 5 KB with small certificates, 256 KiB at worst.
+        /// Each keeps its newest two tickets with their certificates: 5 KB with small certificates, 64 KiB at worst.
         sessions_max: usize = "4096", Kind::Number(0, 1_000_000);
         /// Certificate chains remembered per shard as verified, until they expire; 0: none.
         /// About 150 bytes each. Another host with the same certificates, or the same host without a session, then costs
@@ -358,6 +371,12 @@ tables! {
     links: Links {
         /// Links taken from one page; more are counted and dropped.
         page_links_max: usize = "10000", Kind::Number(0, 1_000_000);
+        /// Bytes of the URLs that one page may link to, each counted once; more are counted and dropped.
+        /// A long base and ten thousand short references make 20 MB of 24 KB.
+        page_link_bytes_max: usize = "1MiB", size("64KiB", "1GiB");
+        /// The same as a multiple of the bytes that came for the page; what stays below 64 KiB is free of it.
+        /// Relative references and compression make links longer than the page, but not by much.
+        page_link_ratio_max: usize = "8", Kind::Number(1, 1_000_000);
         /// Which documents are searched for links.
         /// Feeds and sitemaps name pages that no page links to yet.
         documents: Documents = "all", Kind::Choice(Documents::CHOICES);
@@ -386,6 +405,7 @@ tables! {
     visited: Visited {
         /// URLs remembered by all shards together; further ones are set aside on disk.
         /// Each costs 10 to 15 bytes of memory, so this bounds the largest table of the process.
+        /// A site (registrable domain) gets at most 15 times what is left, so a sixteenth stays for others.
         urls_max: u64 = "100_000_000", Kind::Number(1_000, 1_000_000_000_000);
         /// URLs that differ in a session id: PHPSESSID=, ;jsessionid= and the like, with a value that looks like one.
         /// Without this, servers that put one into every link are endless. A URL is always fetched as it was found.
@@ -412,6 +432,7 @@ tables! {
         host_head_urls: usize = "64", Kind::Number(1, 65_536);
         /// Hosts in memory, all shards together; URLs of further hosts wait on disk until a host has no more URLs.
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
+        /// A site (registrable domain) gets at most three times the places that are free, so a quarter stays for others.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
     }
 
@@ -451,6 +472,13 @@ choices! {
         SeedSites = "seed-sites",
         /// links to hosts of the seeds
         SeedHosts = "seed-hosts",
+    }
+    /// `scope.bad_ports`
+    BadPorts {
+        /// they are out of scope
+        Deny = "deny",
+        /// they are crawled like others
+        Allow = "allow",
     }
     /// `links.documents`
     Documents {
@@ -495,7 +523,7 @@ choices! {
     }
     /// `fetch.private_addresses`
     PrivateAddresses {
-        /// only globally reachable addresses
+        /// only globally reachable addresses of other machines
         Deny = "deny",
         /// globally reachable addresses and loopback
         Loopback = "loopback",

@@ -3,8 +3,7 @@
 //! Decides: credentials belong to an origin, scheme and port included, so that what was meant for https is never sent
 //! in clear. A mistake is told without the text it stands in: a log is read by more people than the file.
 //! Limits: `LOGINS_MAX` origins, credentials of `LOGIN_BYTES_MAX` bytes.
-//! Leaves to others: references to credentials (`secret`), when they are sent (`fetch`). What `check-config --print`
-//! writes is the whole file.
+//! Leaves to others: references to credentials (`secret`), when they are sent (`fetch`).
 
 use std::collections::BTreeMap;
 
@@ -36,15 +35,21 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
     let mut faults = Vec::new();
     for (name, item) in table.iter() {
         let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
-        let read = origin(name).and_then(|origin| match (item, item.as_table_like()) {
-            (Item::Value(Toml::String(text)), _) => {
-                check(text.value()).map(|()| (origin, Secret::from_text(text.value())))
+        let origin = match origin(name) {
+            Ok(origin) => origin,
+            // It is not shown: who mixes up the two sides writes a password there.
+            Err(what) => {
+                faults.push(fault(span, None, what));
+                continue;
             }
-            (_, Some(table)) => Secret::from_table(table).map(|login| (origin, login)),
+        };
+        let read = match (item, item.as_table_like()) {
+            (Item::Value(Toml::String(text)), _) => check(text.value()).map(|()| Secret::from_text(text.value())),
+            (_, Some(table)) => Secret::from_table(table),
             _ => Err("this is no text"),
-        });
+        };
         match read {
-            Ok((origin, login)) => {
+            Ok(login) => {
                 if logins.insert(origin, login).is_some() {
                     faults.push(fault(span, Some(name), "the same origin stands there twice"));
                 }
@@ -104,8 +109,8 @@ mod tests {
                 ("https://xn--bcher-kva.example", "\u{fc}:x"),
             ]
         );
-        assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config.clone()));
-        assert!(!format!("{config:?}").contains("pass:word"));
+        assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config.masked()));
+        assert!(!format!("{config:?}{}", config.to_toml()).contains("pass:word"));
     }
 
     #[test]
@@ -120,6 +125,8 @@ mod tests {
             "{ \"https://a.test/path\" = \"user:hunter2\" }",
             "{ \"ftp://a.test\" = \"user:hunter2\" }",
             "{ \"a.test\" = \"user:hunter2\" }",
+            "{ \"user:hunter2\" = \"https://a.test\" }",
+            "{ \"https://user:hunter2@a.test\" = \"user:hunter2\" }",
             "{ \"https://a.test\" = \"user:hunter2\", \"https://A.test/\" = \"user:hunter2\" }",
         ] {
             let error = parsed(wrong).expect_err(wrong);

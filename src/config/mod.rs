@@ -6,7 +6,7 @@
 //! the start, all told at once, each with line and key.
 //!
 //! Invariants: a `Config` that `parse` or `load` returned has every value in its range and passes the rules
-//! between keys; `parse(to_toml(c)) == c` for it, until references to secrets are read.
+//! between keys; `parse(to_toml(c)) == c` for it, but for secrets: no text of one is written.
 //! Limits: see `parse`.
 //! Leaves to others: what the machine has (`boot`); what changes while the crawl runs (`control`).
 
@@ -36,9 +36,9 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    Agent, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch, Follow,
-    Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, Robots,
-    Scope, Sitemaps, Store, Tls, Visited,
+    Agent, BadPorts, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch,
+    Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames,
+    Robots, Scope, Sitemaps, Store, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -105,7 +105,8 @@ impl Config {
     /// the last.
     ///
     /// # Errors
-    /// An unknown key, or a value that the key does not take.
+    /// An unknown key, a value that the key does not take, or the text of a secret, which has no place on a command
+    /// line.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let blame = |message: String| ConfigError {
             file: "--set".to_owned(),
@@ -128,6 +129,13 @@ impl Config {
         let read = key.kind.read_word(&word).map_err(|faults| {
             blame(faults.into_iter().next().map_or_else(|| key.kind.expected(), |fault| fault.message))
         })?;
+        if kept::holds_text(&read) {
+            return Err(blame(
+                "every user of this machine sees a command line (ps); expected the secret in a file or a credential, \
+                 { file = \"/path\" } or { credential = \"name\" } (systemd's LoadCredential=), or in the configuration"
+                    .to_owned(),
+            ));
+        }
         let value = match (read, name, (key.get)(self)) {
             (Value::Hosts(one), Some(_), Value::Hosts(mut all)) => {
                 all.extend(one);
@@ -160,9 +168,9 @@ impl Config {
         example::annotated()
     }
 
-    /// This configuration as a file: every key, no comments.
+    /// This configuration as a file: every key, no comments, and no text of a secret.
     pub fn to_toml(&self) -> String {
-        example::plain(self)
+        example::plain(&self.masked())
     }
 }
 

@@ -18,7 +18,6 @@ use toml_edit::{Document, Item, TableLike};
 use super::check::Clash;
 use super::error::ConfigError;
 use super::keys::{Config, Key, TABLES, Table};
-use super::kind::describe;
 use super::nearest::nearest;
 
 /// The form of file that this program reads.
@@ -131,9 +130,8 @@ impl Reader<'_> {
             let span = item.span().or_else(|| key_span(root, name));
             match (TABLES.iter().find(|table| table.name == name), item.as_table_like()) {
                 (Some(table), Some(entries)) => self.keys(table, entries),
-                (Some(_), None) => {
-                    self.blame(span, name, format!("{}; expected a table, [{name}]", describe(item)));
-                }
+                // The value is not shown: it may be a secret.
+                (Some(_), None) => self.blame(span, name, format!("this is no table; expected [{name}]")),
                 (None, _) => {
                     let message = unknown("table or key", name, TABLES.iter().map(|table| table.name));
                     self.blame(key_span(root, name).or(span), &shown(name), message);

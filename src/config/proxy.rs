@@ -73,6 +73,11 @@ pub(super) fn read(text: &str) -> Result<Option<ProxyAddress>, &'static str> {
     Ok(Some(ProxyAddress { scheme, host, port, login }))
 }
 
+/// Whether the URL carries credentials: without them a proxy's address is no secret.
+pub(super) fn has_login(url: &Secret) -> bool {
+    matches!(read(url.reveal()), Ok(Some(ProxyAddress { login: Some(_), .. })))
+}
+
 /// Reads the key's value: a proxy's URL, or a reference to it.
 pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
     match (item, item.as_table_like()) {
@@ -147,8 +152,15 @@ mod tests {
             assert!(!error.contains("hunter2"), "{error}");
         }
         let mut config = Config::default();
-        config.set("proxy.url", "http://u:hunter2@p.test:1").expect("right");
-        assert!(!format!("{config:?}").contains("hunter2"));
+        config.set("proxy.url", "http://p.test:1").expect("right");
         assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config));
+        let config = Config::parse("proxy.url = \"http://u:hunter2@p.test:1\"", "test").expect("right");
+        assert!(!format!("{config:?}{}", config.to_toml()).contains("hunter2"));
+        assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config.masked()));
+        // Where a table is expected, and as a key.
+        for text in ["proxy = \"http://u:hunter2@p.test:1\"", "http = \"u:hunter2\"", "proxy.url = \"u:hunter2"] {
+            let error = format!("{:?}", Config::parse(text, "test").expect_err(text));
+            assert!(error.contains("expected") && !error.contains("hunter2"), "{error}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! A secret of the configuration: its text, or a reference to where the text is.
 //!
 //! Decides: a secret is a text, `{ file = "/etc/ringcrawl/login" }`, or `{ credential = "login" }`, which is a file that
-//! systemd passes to a service in `$CREDENTIALS_DIRECTORY`. A crawl's directory keeps references and no text: in the
-//! place of one stands `{ left_out = true }`. References are read once, when a crawl starts. Paths are absolute, because
-//! a crawl may be resumed from another working directory.
+//! systemd passes to a service in `$CREDENTIALS_DIRECTORY`. A configuration is printed and kept with references and no
+//! text: in the place of one stands `{ left_out = true }`. References are read once, when a crawl starts. Paths are
+//! absolute, because a crawl may be resumed from another working directory.
 //! Invariants: neither `Debug` of a `Secret` nor any error shows its text; `format` writes a reference as it was given,
 //! also after it was read.
 //! Limits: files of `SECRET_BYTES_MAX`; a line end at the end does not belong to the text.
@@ -95,6 +95,11 @@ impl Secret {
             Source::Credential(name) => format!("{{ credential = {} }}", quote_all(name)),
             Source::LeftOut => "{ left_out = true }".to_owned(),
         }
+    }
+
+    /// Whether the text itself stands in the configuration.
+    pub(super) fn is_text(&self) -> bool {
+        self.source == Source::Text
     }
 
     /// Leaves the text out, if the text is what was given.

@@ -67,8 +67,8 @@ fn what_is_printed_reads_back() {
         ("fetch.source_ports", "20000-60000"),
         ("visited.tracking", "ignore"),
         ("visited.tracking_parameters", "ref, utm_*, a[b]"),
-        ("proxy.url", "socks5://user:password@127.0.0.1:1080"),
-        ("http.auth", "{ \"https://a.test\" = \"user:password\" }"),
+        ("proxy.url", "socks5://127.0.0.1:1080"),
+        ("http.auth", "{ \"https://a.test\" = { credential = \"a\" } }"),
     ] {
         config.set(key, value).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -171,7 +171,7 @@ fn errors_name_line_key_and_what_is_expected() {
         ("[fetch]\nhost_delay = \"1s\"", "2: fetch.host_delay: unknown key (did you mean politeness.host_delay?)"),
         ("host_delay = \"1s\"", "1: host_delay: unknown table or key (did you mean politeness.host_delay?)"),
         ("[politness]", "1: politness: unknown table or key (did you mean \"politeness\"?)"),
-        ("fetch = 1", "1: fetch: the number 1; expected a table, [fetch]"),
+        ("fetch = 1", "1: fetch: this is no table; expected [fetch]"),
         ("version = 2", "1: version: config is of version 2, this ringcrawl reads version 1"),
         (
             "[agent]\nname = \"bot 2\"",

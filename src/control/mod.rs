@@ -9,6 +9,8 @@
 mod breaker;
 mod census;
 mod disk_floor;
+mod heart_watch;
+mod memory_watch;
 mod orders;
 mod outage;
 mod sightings;
@@ -18,6 +20,8 @@ mod supervisor;
 pub use breaker::{Breaker, NetworkView, ProbeKind, Ruling};
 pub use census::Census;
 pub use disk_floor::DiskFloor;
+pub use heart_watch::{Beat, HeartWatch};
+pub use memory_watch::MemoryWatch;
 pub use orders::{Orders, OrdersCell};
 pub use outage::{Cause, Outage};
 pub use sightings::Sightings;
@@ -27,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::latency::Latencies;
-use crate::ring::{Thread, Waker};
+use crate::ring::{Heart, Thread, Waker};
 use crate::shard::{Phase, ShardReport};
 use crate::stats::{ShardStats, Totals};
 
@@ -40,6 +44,10 @@ pub struct ShardHandle {
     pub latencies: Latencies,
     /// The shard's thread.
     pub thread: Thread,
+    /// The thread that reads its long responses.
+    pub reading: Thread,
+    /// Its heart, which the thread takes.
+    pub heart: &'static Heart,
     /// Wakes the shard.
     pub waker: Waker,
     /// Messages put into rings, before they are put there.
@@ -68,6 +76,13 @@ pub struct Control {
     notes: Mutex<Vec<String>>,
 }
 
+impl ShardHandle {
+    /// Its threads: its own, and the one that reads long responses.
+    pub fn threads(&self) -> [&Thread; 2] {
+        [&self.thread, &self.reading]
+    }
+}
+
 impl Control {
     /// A crawl of `shards` shards in `Phase::Run`.
     pub fn new(shards: u16) -> std::io::Result<Control> {
@@ -76,6 +91,8 @@ impl Control {
                 stats: ShardStats::default(),
                 latencies: Latencies::default(),
                 thread: Thread::default(),
+                reading: Thread::default(),
+                heart: Heart::new(),
                 waker: Waker::new()?,
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),

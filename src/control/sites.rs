@@ -5,8 +5,11 @@
 //! known: they count among those that fail, but never make an outage alone. So do those that were silent when an outage
 //! began, and the next, and the one after that ([`RELAPSES_MAX`]), and answered nothing in between while others did: it is
 //! not the network that they wait for.
+//! That a site answered is remembered beside that, until others have: or one page with links to ten thousand dead sites would
+//! push out whoever can tell that the network works.
 //! Invariants: a site is there once; what ends late does not replace what began later.
-//! Limits: twice the sites of a verdict are remembered, and [`RELAPSED_MAX`] that fell silent again.
+//! Limits: twice the sites of a verdict are remembered, the answers that clear a failure, and [`RELAPSED_MAX`] that fell silent
+//! again.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,6 +21,8 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct RecentSites {
     sites: Vec<Site>,
+    /// Who was answered last, and when that request began, the latest first: as many as clear a failure.
+    answers: Vec<(u64, Instant)>,
     /// Sites that were silent when an outage began and have not answered since: of how many in a row.
     relapses: BTreeMap<u64, u8>,
     /// Sites of a verdict, and how many of them fail when the network is down.
@@ -30,8 +35,6 @@ struct Site {
     site: u64,
     began: Instant,
     reply: SiteReply,
-    /// When the last request began that was answered.
-    answered: Instant,
     /// When the reply was heard of.
     heard: Instant,
 }
@@ -47,31 +50,37 @@ pub(super) struct SitesFailed {
 
 impl RecentSites {
     pub(super) fn new(window: usize, failed_min: usize) -> RecentSites {
-        RecentSites { sites: Vec::new(), relapses: BTreeMap::new(), window, failed_min: failed_min.min(window) }
+        let failed_min = failed_min.min(window);
+        RecentSites { sites: Vec::new(), answers: Vec::new(), relapses: BTreeMap::new(), window, failed_min }
     }
 
     /// A request ended.
     pub(super) fn note(&mut self, now: Instant, end: SiteEnd) {
         let SiteEnd { site, began, mut reply } = end;
-        let answered = if reply == SiteReply::Answered { began } else { Instant::ZERO };
         match reply {
             SiteReply::Answered => {
                 self.relapses.remove(&site);
+                self.note_answer(site, began);
             }
             SiteReply::FellSilent if self.has_relapsed(site) => reply = SiteReply::Silent,
             SiteReply::FellSilent | SiteReply::Silent => {}
         }
         match self.sites.iter_mut().find(|known| known.site == site) {
-            Some(known) => {
-                known.answered = known.answered.max(answered);
-                if known.began <= began {
-                    (known.began, known.reply, known.heard) = (began, reply, now);
-                }
-            }
-            None => self.sites.push(Site { site, began, reply, answered, heard: now }),
+            Some(known) if known.began <= began => (known.began, known.reply, known.heard) = (began, reply, now),
+            Some(_) => {}
+            None => self.sites.push(Site { site, began, reply, heard: now }),
         }
         self.sites.sort_by_key(|site| Reverse(site.began));
         self.sites.truncate(2 * self.window);
+    }
+
+    fn note_answer(&mut self, site: u64, began: Instant) {
+        match self.answers.iter_mut().find(|(known, _)| *known == site) {
+            Some((_, latest)) => *latest = began.max(*latest),
+            None => self.answers.push((site, began)),
+        }
+        self.answers.sort_by_key(|(_, began)| Reverse(*began));
+        self.answers.truncate(self.answers_max() + 1);
     }
 
     /// The verdict that the network is down.
@@ -91,11 +100,10 @@ impl RecentSites {
         self.sites.iter().filter(living).count() < self.failed_min.max(self.answers_max() + 1)
     }
 
-    /// The latest instant from which on requests to `sites` sites have begun that were answered.
+    /// The latest instant from which on requests to `sites` sites have begun that were answered; of one more at most than in an
+    /// outage.
     pub(super) fn answered_by(&self, sites: usize) -> Instant {
-        let mut answered: Vec<Instant> = self.sites.iter().map(|site| site.answered).collect();
-        answered.sort_unstable_by_key(|began| Reverse(*began));
-        answered.get(sites.saturating_sub(1)).copied().unwrap_or_default()
+        self.answers.get(sites.saturating_sub(1)).map(|(_, began)| *began).unwrap_or_default()
     }
 
     /// So many of a verdict's sites may answer although the network is down.
@@ -175,6 +183,21 @@ mod tests {
             sites.note(at(20_000), end(site, 12_000 + site, SiteReply::Silent));
             assert_eq!(sites.failed(), None, "{site} never answered");
         }
+    }
+
+    /// A page of links to ten thousand sites that are not there: who was answered meanwhile still counts.
+    #[test]
+    fn dead_sites_do_not_push_out_who_was_answered() {
+        let mut sites = RecentSites::new(10, 8);
+        for moment in 0..1_000 {
+            (0..100)
+                .for_each(|dead| sites.note(at(moment), end(1_000 + 100 * moment + dead, moment, SiteReply::Silent)));
+            if moment % 100 == 0 {
+                (0..3).for_each(|site| sites.note(at(moment), end(site, moment, SiteReply::Answered)));
+            }
+        }
+        assert_eq!((sites.failed(), sites.answered_by(1), sites.answered_by(3)), (None, at(900), at(900)));
+        assert_eq!((sites.answers.len(), sites.sites.len()), (3, 20));
     }
 
     #[test]

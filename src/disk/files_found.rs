@@ -5,9 +5,10 @@
 //! made again with its segment. To be called before the shard's thread has a ring.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
+use crate::private;
 use crate::shard::FilesFound;
 use crate::store::segments::{INDEX_SUFFIX, OPEN, SEGMENT_SUFFIX, segment_number};
 
@@ -76,7 +77,7 @@ fn journal_number(name: &str) -> Option<u32> {
 
 /// The bytes that stay of a segment, and what was done with it.
 fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
-    let file = fs::File::options().read(true).write(true).open(path)?;
+    let file = private::open(private::options().read(true), path)?;
     let length = file.metadata()?.len();
     let recovery = crate::store::recover::recover(io::BufReader::new(&file), name)?;
     let cut_bytes = length - recovery.valid_bytes;
@@ -91,8 +92,9 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
         fs::remove_file(path)?;
         return Ok((0, LeftOpen::Closed(name.to_owned(), cut_bytes)));
     }
-    fs::write(&index, recovery.index)?;
-    fs::File::open(&index)?.sync_all()?;
+    let mut index = private::create(&index)?;
+    index.write_all(&recovery.index)?;
+    index.sync_all()?;
     fs::rename(path, path.with_file_name(name))?;
     Ok((recovery.valid_bytes, LeftOpen::Closed(name.to_owned(), cut_bytes)))
 }

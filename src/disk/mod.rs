@@ -89,7 +89,7 @@ impl Disk {
                 });
                 continue;
             }
-            fault_injection::panic_at("disk");
+            fault_injection::at("disk");
             let end = files.carry_out(op).await;
             self.end(end, &done);
         }

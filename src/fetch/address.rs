@@ -4,7 +4,8 @@
 //! with another address each time it is asked (DNS rebinding), and a private one may belong to machines
 //! that trust their neighbours.
 //! Invariants: under `deny` nothing but globally reachable addresses.
-//! Leaves to others: which addresses those are (`url::address_class`).
+//! Leaves to others: which addresses those are (`url::address_class`), which of them are this machine's
+//! (`own_addresses`).
 
 use std::net::IpAddr;
 

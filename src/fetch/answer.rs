@@ -6,7 +6,8 @@
 //! Leaves to others: sockets and clocks (`exchange`), the bytes themselves (`http`).
 
 use super::connection::Broken;
-use crate::http::{HttpError, Limits, Method, Progress, Response, ResponseReader};
+use crate::http::{self, HttpError, Limits, Method, Progress, Response, ResponseReader};
+use crate::memory_budget::BODY_BYTES_FREE;
 use crate::outcome::{Failure, Truncated};
 use crate::stage::{self, Stage};
 
@@ -20,6 +21,8 @@ pub(super) struct Answer {
     ended: bool,
     /// The stream ended below TLS.
     pub(super) torn: bool,
+    /// There was no memory for more of it.
+    pub(super) is_crowded_out: bool,
 }
 
 /// A response, whole or not.
@@ -31,8 +34,12 @@ pub(super) struct Concluded {
     pub(super) reset: bool,
     /// It was cut because it came too slowly.
     pub(super) slow: bool,
+    /// It was cut because its whole time had passed.
+    pub(super) is_late: bool,
     /// More came than the response.
     pub(super) excess: bool,
+    /// It was cut because there was no memory for more.
+    pub(super) crowded_out: bool,
 }
 
 /// Why there is no response.
@@ -46,7 +53,7 @@ pub(super) enum Silence {
 impl Answer {
     pub(super) fn new(limits: Limits) -> Answer {
         let reader = ResponseReader::new(Method::Get, limits);
-        Answer { reader, state: Ok(Progress::More), bytes: 0, ended: false, torn: false }
+        Answer { reader, state: Ok(Progress::More), bytes: 0, ended: false, torn: false, is_crowded_out: false }
     }
 
     pub(super) fn take(&mut self, bytes: &[u8]) {
@@ -68,6 +75,21 @@ impl Answer {
         !matches!(self.state, Ok(Progress::More))
     }
 
+    /// Bytes of memory that it holds at most when a block's bytes have come besides.
+    pub(super) fn memory_after(&self, more: usize) -> usize {
+        self.reader.memory_after(more)
+    }
+
+    /// Bytes of memory that undoing its transfer codings takes at most; `None` when it has none.
+    pub(super) fn memory_of_undoing(&self) -> Option<usize> {
+        self.reader.has_transfer_coding().then(|| self.memory_after(0).saturating_add(2 * http::TRANSFER_BYTES_MAX))
+    }
+
+    /// There is not so much memory: what is undone is as long as a fetch may always hold.
+    pub(super) fn undo_little(&mut self) {
+        self.reader.undo_at_most(BODY_BYTES_FREE as usize);
+    }
+
     pub(super) fn has_head(&self) -> bool {
         self.reader.has_head()
     }
@@ -81,22 +103,32 @@ impl Answer {
             return Err(self.silence(expired, broken));
         }
         if !over {
-            self.reader.cut(if expired.is_some() { Truncated::Time } else { Truncated::Disconnect });
+            self.reader.cut(match expired {
+                _ if self.is_crowded_out => Truncated::Length,
+                Some(_) => Truncated::Time,
+                None => Truncated::Disconnect,
+            });
         }
         let bytes = self.bytes;
         let reset = !over && expired.is_none() && broken.is_some();
         // With a head there are two deadlines left: the whole one, and the pace's.
-        let slow = !over && expired.is_some_and(|failure| failure != Failure::Deadline);
+        let slow = !over && !self.is_crowded_out && expired.is_some_and(|failure| failure != Failure::Deadline);
         let closing = self.ended || self.torn || broken.is_some();
         let response = self.reader.into_response().ok_or(Silence::Final(Failure::Malformed))?;
         let keep =
             over && !closing && response.keep_alive && response.truncated.is_none() && response.wire_bytes == bytes;
         let excess = response.truncated.is_none() && response.wire_bytes < bytes;
-        Ok(Concluded { response, keep, reset, slow, excess })
+        let crowded_out = self.is_crowded_out;
+        let is_late = !over && !crowded_out && expired == Some(Failure::Deadline);
+        Ok(Concluded { response, keep, reset, slow, is_late, excess, crowded_out })
     }
 
     /// Why no head came.
     fn silence(&self, expired: Option<Failure>, broken: Option<Broken>) -> Silence {
+        if self.is_crowded_out {
+            // Our own want of memory: it does not count as a try.
+            return Silence::Final(Failure::Aborted);
+        }
         if let Some(failure) = expired {
             // After the first byte of a head only the whole deadline can pass.
             return Silence::Final(if self.bytes > 0 { Failure::Deadline } else { failure });

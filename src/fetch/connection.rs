@@ -5,11 +5,7 @@
 //! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
 //! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
 
-use std::io::{BufRead, Write};
-
-use rustls::ClientConnection;
-
-use super::tls::TlsClient;
+use super::tls::{Link, TlsClient};
 use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
 use crate::transaction::TlsInfo;
@@ -37,7 +33,7 @@ pub(super) enum Received {
 /// An open connection.
 pub(super) struct Connection {
     socket: Socket,
-    tls: Option<Box<ClientConnection>>,
+    tls: Option<Box<Link>>,
     info: Option<TlsInfo>,
     /// From the first thing to be received on, or as soon as the connection is kept.
     listening: Option<Receive>,
@@ -64,7 +60,7 @@ impl Connection {
 
     /// Whether the handshake took up an earlier session (RFC 8446 section 2.2, RFC 5077).
     pub(super) fn is_resumed(&self) -> bool {
-        self.tls.as_ref().and_then(|tls| tls.handshake_kind()) == Some(rustls::HandshakeKind::Resumed)
+        self.tls.as_ref().is_some_and(|tls| tls.is_resumed())
     }
 
     /// The TLS handshake of `connection`, to the end.
@@ -79,7 +75,7 @@ impl Connection {
         let name = TlsClient::server_name(host).map_err(general)?;
         self.tls = {
             let _stage = stage::enter(Stage::Tls);
-            Some(Box::new(client.start(name.clone()).map_err(general)?))
+            Some(Box::new(Link::new(client.start(name.clone()).map_err(general)?)))
         };
         loop {
             self.flush(guard).await?;
@@ -87,7 +83,7 @@ impl Connection {
                 Some(tls) if tls.is_handshaking() => {}
                 Some(tls) => {
                     let _stage = stage::enter(Stage::Tls);
-                    self.info = Some(client.describe(tls, &name).map_err(Broken::Tls)?);
+                    self.info = Some(client.describe(tls.inner(), &name).map_err(Broken::Tls)?);
                     return Ok(());
                 }
                 None => return Err(Broken::Stream),
@@ -107,13 +103,7 @@ impl Connection {
         };
         let _stage = stage::enter(Stage::Tls);
         self.plain = bytes;
-        let mut rest = self.plain.as_slice();
-        let mut sealed = Vec::new();
-        while !rest.is_empty() {
-            let taken = tls.writer().write(rest).map_err(|_| Broken::Stream)?;
-            rest = rest.get(taken..).filter(|_| taken > 0).ok_or(Broken::Stream)?;
-            seal(tls, &mut sealed)?;
-        }
+        let sealed = tls.seal(&self.plain).ok_or(Broken::Stream)?;
         self.sending = Some(self.socket.send(sealed));
         Ok(())
     }
@@ -142,13 +132,16 @@ impl Connection {
             take(buffer.filled());
             return Ok(Received::Some);
         };
-        let result = decrypt(tls, buffer.filled(), take).map_err(Broken::Tls);
+        let result = {
+            let _stage = stage::enter(Stage::Tls);
+            tls.open(buffer.filled(), take).map_err(Broken::Tls)
+        };
         drop(buffer);
         match (result, self.flush(guard).await) {
             // What TLS has to say to an error is an alert; the error itself is what counts.
             (Err(broken), _) => Err(broken),
-            (Ok(Received::End), _) => Ok(Received::End),
-            (Ok(received), flushed) => flushed.map(|()| received),
+            (Ok(true), _) => Ok(Received::End),
+            (Ok(false), flushed) => flushed.map(|()| Received::Some),
         }
     }
 
@@ -158,10 +151,18 @@ impl Connection {
         self.listening.get_or_insert_with(|| self.socket.receive(buffers)).settle();
     }
 
-    /// Whether the connection, which is being listened to, can carry another request.
+    /// Whether the connection, which is being listened to, can carry another request: TLS has nothing to say, and has had
+    /// little besides content. The receive may have lapsed with the last of a large answer: then the socket is asked, and
+    /// the next answer begins another.
     pub(super) fn is_quiet(&mut self) -> bool {
-        self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
-            && self.listening.as_ref().is_some_and(Receive::is_waiting)
+        if self.tls.as_ref().is_some_and(|tls| tls.wants_write() || tls.is_worn()) {
+            return false;
+        }
+        self.listening.take_if(|receive| receive.has_lapsed());
+        match &self.listening {
+            Some(receive) => receive.is_waiting(),
+            None => self.socket.is_quiet(),
+        }
     }
 
     pub(super) fn close(self) {
@@ -172,11 +173,13 @@ impl Connection {
     /// Sends what TLS wants to say.
     async fn flush(&mut self, guard: &Guard) -> Result<(), Broken> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
-        let mut bytes = Vec::new();
-        if tls.wants_write() {
-            let _stage = stage::enter(Stage::Tls);
-            seal(tls, &mut bytes)?;
+        if !tls.wants_write() {
+            return Ok(());
         }
+        let bytes = {
+            let _stage = stage::enter(Stage::Tls);
+            tls.said().ok_or(Broken::Stream)?
+        };
         if bytes.is_empty() {
             return Ok(());
         }
@@ -185,42 +188,4 @@ impl Connection {
         }
         self.socket.send_all(bytes, guard).await.0.map_err(|_| Broken::Stream)
     }
-}
-
-/// Moves what TLS wants to say to the end of `bytes`.
-fn seal(tls: &mut ClientConnection, bytes: &mut Vec<u8>) -> Result<(), Broken> {
-    while tls.wants_write() {
-        tls.write_tls(bytes).map_err(|_| Broken::Stream)?;
-    }
-    Ok(())
-}
-
-/// Hands `bytes` to TLS and the plain bytes in them to `take`.
-fn decrypt(
-    tls: &mut ClientConnection,
-    mut bytes: &[u8],
-    take: &mut dyn FnMut(&[u8]),
-) -> Result<Received, rustls::Error> {
-    let _stage = stage::enter(Stage::Tls);
-    while !bytes.is_empty() {
-        let before = bytes.len();
-        // Reading from a slice cannot fail, and what was decrypted is drained below, so there is room.
-        if tls.read_tls(&mut bytes).is_err() || bytes.len() == before {
-            break;
-        }
-        let state = tls.process_new_packets();
-        let mut reader = tls.reader();
-        while let Ok(plain) = reader.fill_buf() {
-            let length = plain.len();
-            if length == 0 {
-                break;
-            }
-            take(plain);
-            reader.consume(length);
-        }
-        if state?.peer_has_closed() {
-            return Ok(Received::End);
-        }
-    }
-    Ok(Received::Some)
 }

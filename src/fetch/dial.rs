@@ -22,10 +22,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Hands, add, address};
+use super::{Hands, add};
 use crate::config::PrivateAddresses;
 use crate::outcome::Failure;
-use crate::politeness::{HOLD_SLACK, Ledger};
+use crate::politeness::{HOLD_SLACK, Key, Ledger};
 use crate::ring::{self, Guard, Socket};
 use crate::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ pub(super) struct Line {
 
 /// Connects. A forbidden first address ends it: whoever answers with one may be playing with names.
 pub(super) async fn dial(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
-    if !address::allowed(call.first, call.policy) {
+    if !hands.may_connect(call.first, call.policy) {
         return Err(Failure::AddressForbidden);
     }
     if call.others.is_empty() { attempt(hands, call, call.first, None).await } else { race(hands, call).await }
@@ -67,7 +67,7 @@ type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Line, Failure>> + 'a>>;
 async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
     let mut attempts: Vec<Attempt<'_>> = vec![Box::pin(attempt(hands, call, call.first, None))];
     // Each is looked at once: a turn that is not free now is another's request.
-    let mut others = call.others.iter().filter(|ip| address::allowed(**ip, call.policy));
+    let mut others = call.others.iter().filter(|ip| hands.may_connect(**ip, call.policy));
     let mut pause = pin!(tokio::time::sleep(hands.fetch.attempt_delay));
     let mut first_failure = None;
     poll_fn(|context| {
@@ -93,7 +93,7 @@ async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
             if !attempts.is_empty() && pause.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            let next = others.find_map(|ip| Some((*ip, hands.turns.take(*ip, call.deadline)?)));
+            let next = others.find_map(|ip| Some((*ip, hands.turns.take(*ip, call)?)));
             match (next, first_failure) {
                 (Some((ip, turn)), _) => {
                     add(&hands.counters.further_connects, 1);
@@ -157,14 +157,14 @@ impl Turns {
         Turns { ledger, ..self }
     }
 
-    /// The turn at `ip`, if it is free, for an exchange that is over by `deadline`.
-    fn take(&self, ip: IpAddr, deadline: Instant) -> Option<Turn> {
+    /// The turn at `ip`, if it is free, for what `call` is for. The caller's own turn covers what shares its key.
+    fn take(&self, ip: IpAddr, call: &Call<'_>) -> Option<Turn> {
         if self.under_way.get() >= FURTHER_MAX {
             return None;
         }
         let mut held = None;
-        if !self.pause.is_zero() {
-            let hold_until = deadline + HOLD_SLACK;
+        if !self.pause.is_zero() && Key::from(ip) != Key::from(call.first) {
+            let hold_until = call.deadline + HOLD_SLACK;
             self.ledger.claim(ip, ring::now(), hold_until).ok()?;
             held = Some(Held { ledger: Arc::clone(&self.ledger), ip, hold_until, pause: self.pause });
         }
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(dial(&hands, &call(&elsewhere, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!((hands.deadlines.live(), hands.counters.connects.get()), (0, 7));
             // No place for a further attempt: the first address is all there is.
-            let places: Vec<_> = (0..FURTHER_MAX).map_while(|_| hands.turns.take(at(9), ring::now())).collect();
+            let places: Vec<_> = (0..FURTHER_MAX).map_while(|_| hands.turns.take(at(9), &call(&[], port))).collect();
             assert_eq!((places.len(), hands.turns.under_way.get()), (FURTHER_MAX, FURTHER_MAX));
             assert_eq!(dial(&hands, &call(&others, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!(hands.counters.connects.get(), 8);

@@ -12,26 +12,31 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::answer::{Answer, Concluded, Silence};
+use super::body_memory::BodyHold;
 use super::connection::{Broken, Connection, Received};
 use super::dial::{Call, Line, Turn};
 use super::pace::Pace;
 use super::pool::Peer;
-use super::{Hands, add, address, dial, tls};
-use crate::config::PrivateAddresses;
+use super::{BLOCK_BYTES, Hands, add, dial, tls};
+use crate::config::{BadPorts, PrivateAddresses};
 use crate::http::{self, Method, Request};
-use crate::outcome::{Failure, FetchJob};
+use crate::outcome::{Failure, FetchJob, JobKind};
 use crate::ring::{self, Guard};
 use crate::stage::{self, Stage};
 use crate::time::{Instant, UnixTime};
 use crate::transaction::{Timings, Transaction};
-use crate::url::Scheme;
+use crate::url::{Scheme, is_bad_port};
 
-pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Transaction, Failure> {
+pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) -> Result<Transaction, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;
     // A stand-in is no address: what the proxy finds for the name is the proxy's to judge.
     let is_stand_in = hands.proxy.as_ref().is_some_and(|proxy| proxy.stand_in(job.url.host()) == Some(ip));
-    if !is_stand_in && !address::allowed(ip, hands.fetch.private_addresses) {
+    if !is_stand_in && !hands.may_connect(ip, hands.fetch.private_addresses) {
         return Err(Failure::AddressForbidden);
+    }
+    // A redirect of a robots.txt may lead there.
+    if hands.bad_ports == BadPorts::Deny && is_bad_port(job.url.port()) {
+        return Err(Failure::PortForbidden);
     }
     let begun = ring::now();
     if job.deadline <= begun {
@@ -44,8 +49,10 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob) -> Result<Transaction
         started: ring::unix_now(),
         begun,
         deadline: job.deadline.min(begun + hands.fetch.deadline),
+        is_hurried: job.is_hurried,
         timings: Timings::default(),
         turn: None,
+        memory,
     };
     let mut request = fetch.request();
     if let Some((peer, connection)) = hands.pool.take(&job.url, ip, begun) {
@@ -84,9 +91,12 @@ struct Fetch<'a> {
     begun: Instant,
     /// Of the whole exchange.
     deadline: Instant,
+    /// It has less time than it may have.
+    is_hurried: bool,
     timings: Timings,
     /// The turn at `ip`, when it is not the job's own address.
     turn: Option<Turn>,
+    memory: &'a BodyHold,
 }
 
 impl Fetch<'_> {
@@ -171,6 +181,9 @@ impl Fetch<'_> {
             let host = self.job.url.host();
             let hands = self.hands;
             if let Err(broken) = connection.handshake(&hands.tls, host, &hands.buffers, &guard).await {
+                if let Broken::Tls(_) = broken {
+                    hands.tls.forget(host);
+                }
                 let failure = self.expired(&guard, Failure::TlsTimeout).unwrap_or_else(|| match broken {
                     Broken::Tls(error) => tls::failure_of(&error),
                     Broken::Stream => Failure::TlsFailed,
@@ -198,17 +211,32 @@ impl Fetch<'_> {
         asked: Instant,
         reused: bool,
     ) -> Result<Transaction, Ended> {
-        let mut answer = Answer::new(self.hands.limits);
+        let limits = if self.job.kind == JobKind::Robots { self.hands.robots_limits } else { self.hands.limits };
+        let mut answer = Answer::new(limits);
         let ended = match connection.ask(request) {
             Ok(()) => {
                 guard.set(self.deadline.min(asked + self.hands.fetch.first_byte_timeout));
-                self.listen(&mut connection, &guard, &mut answer, asked).await
+                self.hands.hurries.begin(self.job.id, &guard);
+                let broken = self.listen(&mut connection, &guard, &mut answer, asked).await;
+                if self.hands.hurries.end(self.job.id) {
+                    (self.deadline, self.is_hurried) = (self.deadline.min(ring::now()), true);
+                }
+                broken
             }
             Err(broken) => Some(broken),
         };
+        if let Some(Broken::Tls(_)) = ended {
+            self.hands.tls.forget(self.job.url.host());
+        }
+        if let Some(bytes) = answer.memory_of_undoing()
+            && !self.memory.grow(bytes, || guard.is_expired()).await
+        {
+            answer.undo_little();
+        }
         let over = ring::now();
         self.timings.total = over.since(self.begun);
         let result = self.conclude(&guard, answer, ended);
+        self.memory.settle(result.as_ref().map_or(0, |concluded| memory_of(&concluded.response)));
         if let (Some(jar), Ok(concluded)) = (&self.hands.jar, &result) {
             jar.borrow_mut().store(&self.job.url, &concluded.response.headers, self.started);
         }
@@ -225,7 +253,7 @@ impl Fetch<'_> {
             connection.close();
         }
         match result {
-            Ok(Concluded { response, reset, slow, excess, .. }) => Ok(Transaction {
+            Ok(Concluded { response, reset, slow, excess, crowded_out, .. }) => Ok(Transaction {
                 response,
                 request_bytes: self.as_stored(request),
                 ip: self.known_ip(),
@@ -236,6 +264,7 @@ impl Fetch<'_> {
                 tls,
                 reset,
                 slow,
+                crowded_out,
                 excess,
             }),
             Err(Silence::Torn(_)) if reused => Err(Ended::Stale(request)),
@@ -254,8 +283,20 @@ impl Fetch<'_> {
         let limits = &self.hands.fetch;
         let mut pace = Pace::new(limits.rate_min, limits.rate_grace);
         loop {
+            let needed = answer.memory_after(RECEIVED_BYTES_MAX);
+            let is_body = answer.has_head();
+            if !self.memory.has(needed) && !self.wait_for_room(needed, guard, is_body.then_some(&mut pace)).await {
+                // Before the head nothing is known of the peer; behind it the deadline may have passed meanwhile.
+                answer.is_crowded_out = !is_body || !guard.is_expired();
+                return None;
+            }
             let before = answer.bytes;
-            let received = connection.receive(&self.hands.buffers, guard, &mut |bytes| answer.take(bytes)).await;
+            let mut take = |bytes: &[u8]| answer.take(bytes);
+            let receive = connection.receive(&self.hands.buffers, guard, &mut take);
+            let Some(received) = self.memory.unless_cut(receive).await else {
+                answer.is_crowded_out = true;
+                return None;
+            };
             let came = answer.bytes - before;
             if came > 0 {
                 let now = ring::now();
@@ -284,12 +325,29 @@ impl Fetch<'_> {
         }
     }
 
+    /// Waits for memory of `needed` bytes; `false` when there is none. A body has a `pace`, and its peer is not to blame for the
+    /// time that this takes.
+    async fn wait_for_room(&self, needed: usize, guard: &Guard, pace: Option<&mut Pace>) -> bool {
+        if pace.is_some() {
+            guard.set(self.deadline);
+        }
+        let has_room = self.memory.grow(needed, || guard.is_expired()).await;
+        if let Some(pace) = pace {
+            let limits = &self.hands.fetch;
+            *pace = Pace::new(limits.rate_min, limits.rate_grace);
+            guard.set(self.deadline.min(pace.came(ring::now(), 0)));
+        }
+        has_room
+    }
+
     fn conclude(&self, guard: &Guard, answer: Answer, ended: Option<Broken>) -> Result<Concluded, Silence> {
         let _stage = stage::enter(Stage::Http);
         add(&self.hands.counters.received_bytes, answer.bytes);
         let concluded = answer.conclude(self.expired(guard, Failure::FirstByteTimeout), ended)?;
         // RFC 9110 section 15.5.8: this is the proxy's own answer, whatever the page is.
         match concluded.response.status {
+            // It is tried again with all the time that it may have.
+            _ if self.is_hurried && concluded.is_late => Err(Silence::Final(Failure::Deadline)),
             407 if self.hands.proxy.as_ref().is_some_and(|proxy| proxy.takes_whole(&self.job.url)) => {
                 Err(Silence::Final(Failure::ProxyRefused))
             }
@@ -312,3 +370,11 @@ impl Fetch<'_> {
         }
     }
 }
+
+/// Bytes of memory of a response that is over.
+fn memory_of(response: &http::Response) -> usize {
+    response.head_bytes.len() * 3 + response.body.capacity()
+}
+
+/// What one receive brings at most: a block, and what TLS had of a record before it.
+const RECEIVED_BYTES_MAX: usize = BLOCK_BYTES + (18 << 10);

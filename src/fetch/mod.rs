@@ -4,7 +4,7 @@
 //! async function per job; what waits between jobs is the frontier's.
 //! Why so: everything that may wait stands in one place and under one deadline, so no fetch can hang.
 //!
-//! Invariants: `exchange` ends by its deadline plus two ticks of the shard's timer; memory for receiving is
+//! Invariants: `exchange` ends two ticks of the shard's timer after its deadline, or 0.3 s where it waits for memory; memory for receiving is
 //! bounded by the pool of blocks, connections by `fetch.in_flight_max` (the caller's promise) and
 //! `fetch.idle_connections_max`; no address but the proxy's is connected to that `fetch.private_addresses` forbids;
 //! nothing here takes a lock on a page's path but rustls's two, of tickets and of chains, one each per shard and never contended.
@@ -14,10 +14,13 @@
 
 mod address;
 mod answer;
+mod body_memory;
 mod connection;
 mod dial;
 mod dns;
 mod exchange;
+mod hurries;
+mod own_addresses;
 mod pace;
 mod pool;
 mod proxy;
@@ -25,13 +28,16 @@ mod socks;
 mod source;
 mod tls;
 
+pub use body_memory::{BodyHold, BodyMemory};
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::config::{self, Config, Cookies};
+use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses};
 use crate::http;
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob};
@@ -41,6 +47,7 @@ use crate::transaction::Transaction;
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;
+pub use own_addresses::OwnAddresses;
 pub use tls::TlsClient;
 
 /// One receive block: two TLS records at their largest (RFC 8446 section 5.1), most pages in a few reads.
@@ -53,6 +60,7 @@ const BLOCKS_MAX: usize = 256;
 pub struct Hands {
     fetch: config::Fetch,
     limits: http::Limits,
+    robots_limits: http::Limits,
     agent_ua: String,
     from: String,
     /// What Authorization says, by origin.
@@ -61,11 +69,15 @@ pub struct Hands {
     jar: Option<RefCell<http::Jar>>,
     sources: source::Sources,
     proxy: Option<proxy::Proxy>,
+    bad_ports: BadPorts,
     tls: tls::TlsClient,
     name_servers: dns::NameServers,
     pool: pool::Pool,
     buffers: BufferPool,
+    bodies: BodyMemory,
     deadlines: Deadlines,
+    hurries: hurries::Hurries,
+    own_addresses: own_addresses::OwnAddressesSeen,
     turns: dial::Turns,
     counters: Rc<Counters>,
 }
@@ -132,6 +144,7 @@ impl Hands {
         buffers.when_dry(pool.closing_noisy());
         Ok(Hands {
             limits: http::Limits::from(&fetch),
+            robots_limits: http::Limits::of_robots(&fetch, &config.robots),
             agent_ua,
             from: config.agent.email.clone(),
             logins: config
@@ -143,12 +156,16 @@ impl Hands {
             jar: (config.http.cookies == Cookies::Site).then(|| RefCell::new(http::Jar::new((&config.http).into()))),
             sources: source::Sources::new(&fetch)?,
             proxy: proxy::Proxy::new(config)?,
+            bad_ports: config.scope.bad_ports,
             tls: tls::TlsClient::new(&config.tls)?,
             name_servers: dns::NameServers::new(&config.dns)?,
             pool,
             buffers,
             deadlines: Deadlines::new(),
+            hurries: hurries::Hurries::default(),
+            own_addresses: own_addresses::OwnAddressesSeen::default(),
             turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
+            bodies: BodyMemory::new(u64::MAX),
             counters: Rc::default(),
             fetch,
         })
@@ -158,6 +175,22 @@ impl Hands {
     /// nothing with anybody.
     pub fn sharing(self, ledger: Arc<Ledger>) -> Hands {
         Hands { turns: self.turns.at(ledger), ..self }
+    }
+
+    /// The same hands, of which bodies that are not worked off hold `bytes_max` bytes at most, beyond what each fetch may
+    /// hold; without this they have no bound but those of single bodies.
+    pub fn holding(self, bytes_max: u64) -> Hands {
+        Hands { bodies: BodyMemory::new(bytes_max), ..self }
+    }
+
+    /// The same hands, which know this machine's addresses; without this they know none.
+    pub fn knowing(self, own: Arc<OwnAddresses>) -> Hands {
+        Hands { own_addresses: own_addresses::OwnAddressesSeen::new(own), ..self }
+    }
+
+    /// Whether `addr` may be connected to under `policy`.
+    fn may_connect(&self, addr: IpAddr, policy: PrivateAddresses) -> bool {
+        allowed(addr, policy) && !(policy == PrivateAddresses::Deny && self.own_addresses.contains(addr))
     }
 
     /// How many name servers there are to ask.
@@ -173,7 +206,27 @@ impl Hands {
     /// Fetches the job's URL from the job's address, by the job's deadline. Not to be dropped before its
     /// end: let the deadline do that.
     pub async fn exchange(self: &Rc<Self>, job: &FetchJob) -> Result<Transaction, Failure> {
-        exchange::run(self, job).await
+        self.exchange_within(job, &self.bodies.hold()).await
+    }
+
+    /// The same, with a hold on the memory of what comes: the caller keeps it until that is worked off.
+    pub async fn exchange_within(self: &Rc<Self>, job: &FetchJob, hold: &BodyHold) -> Result<Transaction, Failure> {
+        exchange::run(self, job, hold).await
+    }
+
+    /// Ends the exchange of `job` as if its deadline had passed, if it waits for its response.
+    pub fn hurry(&self, job: u64) {
+        self.hurries.hurry(job, &self.deadlines);
+    }
+
+    /// Ends what is in flight, whatever its deadline: nobody wants it any more.
+    pub fn abandon(&self) {
+        self.deadlines.end_all();
+    }
+
+    /// A hold on the memory of a body, for one exchange.
+    pub fn hold(&self) -> BodyHold {
+        self.bodies.hold()
     }
 
     /// What has been counted since the start.

@@ -1,35 +1,180 @@
 //! Hosts that wait for their turn at an address.
 //!
-//! Decides: those of one address wait in a row, first in, first out; only the first of them looks at the ledger, each
-//! time that the calendar says so, however many they are.
+//! Decides: those of one address wait in a row, with turns that go round by site ([`SiteTurns`]): whoever points many names
+//! at another's address gets one turn for each turn of the other. Only one of them looks at the ledger, each time that the
+//! calendar says so, however many they are. Who was called and finds the address taken keeps its turn; who comes along
+//! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
+//! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
+//! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
+//! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
+//! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
+use crate::time::Instant;
+use crate::url::SiteKey;
 
 /// The rows.
 #[derive(Debug, Default)]
 pub struct AddressQueues {
-    rows: HashMap<IpAddr, VecDeque<HostId>>,
+    rows: HashMap<IpAddr, Row>,
+    /// Hosts whose turn has come and who have not had it yet.
+    called: HashMap<HostId, IpAddr>,
+}
+
+/// Who waits for one address.
+#[derive(Debug)]
+struct Row {
+    waiting: SiteTurns,
+    /// Who was called and has not shown up yet.
+    called: Option<HostId>,
+    /// What the calendar has: other instants are of a row that is gone.
+    look_at: Instant,
+}
+
+/// What the calendar's instant for an address comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// It is this host's turn.
+    Host(HostId),
+    /// Nobody can be called now: to be looked at again.
+    Later,
+    /// Nobody waits.
+    Nobody,
 }
 
 impl AddressQueues {
-    /// Puts a host behind the others that wait for `addr`; whether it is the first.
-    pub fn push(&mut self, addr: IpAddr, id: HostId) -> bool {
-        let row = self.rows.entry(addr).or_default();
-        row.push_back(id);
-        row.len() == 1
+    /// Whether a host may look at the ledger: nobody waits, or its turn has come.
+    pub fn may_look(&self, addr: IpAddr, id: HostId) -> bool {
+        !self.rows.contains_key(&addr) || self.called.get(&id) == Some(&addr)
     }
 
-    /// Takes the first that waits for `addr`, and says whether more wait behind it.
-    pub fn pop(&mut self, addr: IpAddr) -> Option<(HostId, bool)> {
-        let row = self.rows.get_mut(&addr)?;
-        let first = row.pop_front();
-        let more = !row.is_empty();
-        if !more {
-            self.rows.remove(&addr);
+    /// Puts a host into the row for `addr`: behind the others, or before them if its turn had come and the address is
+    /// taken. Whether `look_at` is to go into the calendar.
+    pub fn wait(&mut self, addr: IpAddr, site: SiteKey, id: HostId, look_at: Instant) -> bool {
+        let was_called = self.called.remove(&id) == Some(addr);
+        let is_new = !self.rows.contains_key(&addr);
+        let row = self.rows.entry(addr).or_insert_with(|| Row { waiting: SiteTurns::default(), called: None, look_at });
+        if !was_called {
+            row.waiting.push(site, id);
+            return is_new;
         }
-        first.map(|id| (id, more))
+        row.waiting.give_back_turn(site, id);
+        // Who looked its name up meanwhile is not the one that the row waits for.
+        let is_awaited = row.called.take_if(|called| *called == id).is_some();
+        if is_awaited {
+            row.look_at = look_at;
+        }
+        is_new || is_awaited
+    }
+
+    /// Calls the next of those whose site may fetch to `addr`, as noted for `noted`; the calendar gets `look_at` unless
+    /// nobody waits.
+    pub fn call(
+        &mut self,
+        addr: IpAddr,
+        noted: Instant,
+        look_at: Instant,
+        may_fetch: impl Fn(SiteKey) -> bool,
+    ) -> Call {
+        let Some(row) = self.rows.get_mut(&addr).filter(|row| row.look_at == noted) else { return Call::Nobody };
+        if row.called.is_none() && row.waiting.is_empty() {
+            self.rows.remove(&addr);
+            return Call::Nobody;
+        }
+        row.look_at = look_at;
+        if row.called.is_some() {
+            return Call::Later;
+        }
+        let Some(id) = row.waiting.pop_of(may_fetch) else { return Call::Later };
+        row.called = Some(id);
+        self.called.insert(id, addr);
+        Call::Host(id)
+    }
+
+    /// Who was called to `addr` and has not shown up.
+    pub fn awaited(&self, addr: IpAddr) -> Option<HostId> {
+        self.rows.get(&addr)?.called
+    }
+
+    /// A host that may have been called cannot show up soon: others need not wait for it.
+    pub fn is_late(&mut self, id: HostId) {
+        if let Some(row) = self.called.get(&id).and_then(|addr| self.rows.get_mut(addr)) {
+            row.called.take_if(|called| *called == id);
+        }
+    }
+
+    /// A host that may have been called has had its turn, or does without.
+    pub fn had_turn(&mut self, id: HostId) {
+        self.is_late(id);
+        self.called.remove(&id);
+    }
+
+    /// Whether a host was called and has not had its turn.
+    pub fn is_called(&self, id: HostId) -> bool {
+        self.called.contains_key(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn site(number: u32) -> SiteKey {
+        SiteKey::of_host(7, &format!("s{number}.test"))
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// 40,000 hosts of one site wait, and then one of another: it is next but one.
+    #[test]
+    fn sites_have_turns_at_an_address() {
+        let mut queues = AddressQueues::default();
+        assert!(queues.may_look(ADDR, 0));
+        assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
+        assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
+        assert!(!queues.may_look(ADDR, 200_000), "who comes along goes behind");
+        let mut order = Vec::new();
+        for look in 1..6 {
+            let Call::Host(id) = queues.call(ADDR, at(look), at(look + 1), |_| true) else { panic!("nobody") };
+            assert!(queues.may_look(ADDR, id));
+            queues.had_turn(id);
+            order.push(id);
+            if id == 100_000 {
+                queues.wait(ADDR, site(1), id, at(9));
+            }
+        }
+        assert_eq!(order, [0, 100_000, 1, 100_000, 2]);
+    }
+
+    #[test]
+    fn a_turn_is_kept_where_the_address_is_taken() {
+        let mut queues = AddressQueues::default();
+        assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
+        assert_eq!(queues.call(ADDR, at(2), at(3), |_| true), Call::Nobody, "of a row that is gone");
+        assert_eq!(queues.call(ADDR, at(1), at(2), |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, at(2), at(3), |_| true), Call::Later, "it has not shown up");
+        assert!(queues.wait(ADDR, site(0), 0, at(7)), "taken until then");
+        assert_eq!(queues.call(ADDR, at(3), at(4), |_| true), Call::Nobody);
+        assert_eq!(queues.call(ADDR, at(7), at(8), |_| true), Call::Host(0));
+        // Its name must be looked up: another one has its turn, and it has its own after that.
+        queues.is_late(0);
+        assert_eq!(queues.call(ADDR, at(8), at(9), |of| of != site(1)), Call::Host(2), "1 may not fetch");
+        queues.had_turn(2);
+        assert!(queues.may_look(ADDR, 0) && !queues.may_look(ADDR, 2));
+        assert!(!queues.wait(ADDR, site(0), 0, at(20)), "the row has its instant");
+        assert_eq!(queues.call(ADDR, at(9), at(10), |_| true), Call::Host(0));
+        queues.had_turn(0);
+        assert_eq!(queues.call(ADDR, at(10), at(11), |_| true), Call::Host(1));
+        queues.had_turn(1);
+        assert_eq!(queues.call(ADDR, at(11), at(12), |_| true), Call::Nobody);
+        assert!(queues.may_look(ADDR, 5) && queues.rows.is_empty() && queues.called.is_empty());
     }
 }

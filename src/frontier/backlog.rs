@@ -114,6 +114,12 @@ impl Backlog {
         self.retries.iter_mut().for_each(|(at, _)| *at = now);
     }
 
+    /// Those of them that `is_meant` names are.
+    pub fn retry_those(&mut self, now: Instant, is_meant: impl Fn(&Url) -> bool) {
+        let meant = self.retries.iter_mut().filter(|(_, entry)| is_meant(&entry.url));
+        meant.for_each(|(at, _)| *at = now);
+    }
+
     /// Makes the oldest URL of the queue the current one, and counts in `damaged` those that cannot be read.
     pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
         loop {

@@ -1,6 +1,6 @@
 //! Hosts that failed and were forgotten: what remains known of them.
 //!
-//! Decides: failures in a row and the verdict of having been given up outlive the host in memory. Without that a dead
+//! Decides: failures in a row and the verdict of having been given up outlive the host in memory, by origin. Without that a dead
 //! host whose URLs wait outside would be tried to death again, for hours, each time that one of them comes in, and
 //! would hold the place of one that lives.
 //! Two generations: what is older than the last half of the room is thrown out as a whole, so no order is kept.
@@ -11,17 +11,41 @@ use std::collections::HashMap;
 use std::mem;
 use std::net::IpAddr;
 
-use crate::politeness::FailureRecord;
+use super::origin::Origin;
+use crate::politeness::{FailureStreak, GivenUp};
+use crate::url::Scheme;
 
 /// What is known of a host that was forgotten.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Remembered {
-    /// How it has failed.
-    pub failures: FailureRecord,
+    /// Why it was given up as a whole.
+    pub given_up: Option<GivenUp>,
+    /// Origins that failed last.
+    pub origins: Vec<OriginRecord>,
     /// No address of the first family connected: it must not be tried at that alone, again and again.
     pub wants_both_families: bool,
     /// The address that no connection came about to last.
     pub dead: Option<IpAddr>,
+}
+
+/// How an origin has failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OriginRecord {
+    /// `http` or `https`.
+    pub scheme: Scheme,
+    /// Its port.
+    pub port: u16,
+    /// It has answered before.
+    pub has_answered: bool,
+    /// Its failures.
+    pub streak: FailureStreak,
+}
+
+impl OriginRecord {
+    /// What is to be remembered of an origin.
+    pub fn of(origin: &Origin) -> OriginRecord {
+        origin.record()
+    }
 }
 
 /// Names with what is known of them.
@@ -55,10 +79,16 @@ impl FailureHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::time::Instant;
 
     fn failed(times: u32) -> Remembered {
-        let failures = FailureRecord { failures_in_row: times, ..FailureRecord::default() };
-        Remembered { failures, ..Remembered::default() }
+        let mut streak = FailureStreak::default();
+        for _ in 0..times {
+            streak.failed(Instant::ZERO, false, u32::MAX, &Config::default().politeness);
+        }
+        let origin = OriginRecord { scheme: Scheme::Http, port: 80, has_answered: false, streak };
+        Remembered { origins: vec![origin], ..Remembered::default() }
     }
 
     #[test]

@@ -2,17 +2,18 @@
 //!
 //! Decides: transient failures are tried again, each time after twice the wait. An address that no connection comes
 //! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
-//! [`crate::politeness`]'s to say, what robots.txt says [`super::robots_fetch`]'s.
+//! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
 
 use super::Frontier;
-use super::addresses::NextAddress;
 use super::backlog::QueuedUrl;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::ledger::HOLD_SLACK;
 use crate::politeness::{Try, backoff, is_overload};
+use crate::robots::RobotsResult;
 use crate::time::{Duration, Instant};
+use crate::url::Url;
 
 /// What became of a job's URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,20 +34,23 @@ impl Frontier {
         if let (Some(addr), true) = (job.addr, self.settings.politeness.ip_delay > Duration::ZERO) {
             self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.settings.politeness.ip_delay);
         }
+        if job.kind != JobKind::Resolve {
+            self.fetch_ended(now, job);
+        }
         let end = match job.kind {
             JobKind::Resolve => {
-                self.lookups.ended();
+                self.lookups.ended(self.hosts[id].site);
                 self.resolved(now, job, outcome);
                 End::Preparation
             }
             JobKind::Robots => {
-                if self.paused(now, id, outcome) == Try::Counts {
+                if self.paused(now, job, outcome) == Try::Counts {
                     self.robots_fetched(now, job, outcome);
                 }
                 End::Preparation
             }
             JobKind::Page => {
-                let counts = self.paused(now, id, outcome);
+                let counts = self.paused(now, job, outcome);
                 self.page_fetched(now, job, outcome, counts)
             }
         };
@@ -57,7 +61,7 @@ impl Frontier {
         } else if job.kind == JobKind::Resolve {
             // Before all others: behind a long row of hosts the answer would be too old at its turn, each time.
             self.hosts.set_state(id, State::Ready);
-            self.ready.push_front(id);
+            self.ready.push_answered(self.hosts[id].site, id);
         } else {
             // A host that waits for its delay need not be asked before.
             let at = self.hosts[id].next_turn(self.settings.resolve_lead);
@@ -75,28 +79,41 @@ impl Frontier {
         }
     }
 
-    /// Sets the instant of the next request, and gives a host up that fails too often in a row.
-    fn paused(&mut self, now: Instant, id: HostId, outcome: &Outcome) -> Try {
-        let host = &mut self.hosts[id];
-        let mut left = NextAddress::None;
-        match outcome {
+    /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
+    fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
+        let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
+        host.pace.ended(now, outcome, politeness);
+        let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
                     host.resolution.answered(addr);
                 }
+                host.answered(&job.url);
+                Try::Counts
             }
-            Outcome::Failed(failure) if is_of_host(*failure) => left = host.resolution.failed(*failure),
-            Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
-        }
-        // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
-        // one, and with it which address is dead.
-        let has_another_address = left != NextAddress::None;
-        let politeness = &self.settings.politeness;
-        let counts = host.pace.ended(now, outcome, has_another_address, politeness);
+            Outcome::Failed(Failure::Aborted) => Try::Uncounted,
+            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
+            Outcome::Failed(failure) => host.failed(now, job.began, &job.url, *failure, politeness),
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
+        };
         if host.pace.not_before() > now + host.pace.delay(politeness) {
-            self.note_rest(id);
+            self.note_rest(job.host);
+        }
+        if matches!(outcome, Outcome::Failed(_)) {
+            self.refuse_wanted(now, job.host);
         }
         counts
+    }
+
+    /// Others wait for files of an origin that is given up.
+    fn refuse_wanted(&mut self, now: Instant, id: HostId) {
+        let host = &mut self.hosts[id];
+        let dead = |url: &Url| Some((host.dead_until(url, now)?, url.clone()));
+        let refused: Vec<_> = host.robots_wanted.iter().filter_map(dead).collect();
+        for (until, url) in refused {
+            self.hosts[id].robots_wanted.retain(|wanted| *wanted != url);
+            self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), until));
+        }
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
@@ -129,9 +146,4 @@ impl Frontier {
 /// The server failed in a way that often passes.
 fn is_hiccup(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
-}
-
-/// Whether it says something of the host: neither our own proxy was at fault, nor was the job aborted.
-fn is_of_host(failure: Failure) -> bool {
-    !matches!(failure, Failure::ProxyFailed | Failure::ProxyUnreachable | Failure::Aborted)
 }

@@ -1,7 +1,7 @@
 //! What the frontier knows of one host.
 //!
-//! Decides: delays, addresses and the queue belong to the host name; robots.txt belongs to each of its origins
-//! (scheme and port, RFC 9309 section 2.3).
+//! Decides: delays, addresses and the queue belong to the host name; robots.txt (RFC 9309 section 2.3) and failures
+//! ([`super::host_failures`]) belong to each of its origins, scheme and port.
 //! Invariants: a host has at most one job under way; its state says where it stands, and every host that has
 //! something to do is either under way, ready, or in the calendar.
 //! Limits: [`ORIGINS_MAX`] origins.
@@ -12,13 +12,15 @@ use super::resolution::Resolution;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
-use crate::url::Url;
+use crate::url::{SiteKey, Url};
 
 /// A host and everything that waits for it.
 #[derive(Debug)]
 pub struct Host {
     /// Lower-case name or address.
     pub name: Box<str>,
+    /// Its site.
+    pub site: SiteKey,
     /// Its URLs.
     pub backlog: Backlog,
     /// Its addresses.
@@ -31,6 +33,8 @@ pub struct Host {
     pub robots_wanted: Vec<Url>,
     /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
     pub is_own_turn: bool,
+    /// Until when origins that may be dead are left alone while another one works.
+    pub doubtful_rest: Instant,
     state: State,
     /// Its place in the row of idle hosts.
     idle_number: u64,
@@ -58,12 +62,14 @@ impl Host {
     pub fn new(name: &str) -> Host {
         Host {
             name: name.into(),
+            site: SiteKey::default(),
             backlog: Backlog::default(),
             resolution: Resolution::new(name),
             pace: HostPace::new(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
             is_own_turn: false,
+            doubtful_rest: Instant::ZERO,
             state: State::Idle,
             idle_number: 0,
         }
@@ -116,17 +122,21 @@ impl Host {
     }
 
     /// The time for which the host was given up is over: everything is asked anew.
-    pub fn forgive(&mut self, politeness: &Politeness) {
-        self.pace.forgive(politeness);
+    pub fn forgive(&mut self) {
+        self.pace.forgive();
         self.resolution.forgive();
         self.origins.iter_mut().for_each(Origin::forget);
     }
 
     /// Whether no URL waits for just these rules, or they have served one.
     pub fn can_do_without_rules(&self, index: usize) -> bool {
+        self.origins.get(index).is_some_and(Origin::has_served) || !self.waits_for_rules(index)
+    }
+
+    /// Whether a URL of this origin waits for its rules.
+    pub fn waits_for_rules(&self, index: usize) -> bool {
         let Some(origin) = self.origins.get(index) else { return false };
-        let is_waited_for = origin.parked_bytes() > 0 || self.backlog.considered().any(|url| origin.is_of(url));
-        origin.has_served() || !is_waited_for
+        origin.parked_bytes() > 0 || self.backlog.considered().any(|url| origin.is_of(url))
     }
 }
 

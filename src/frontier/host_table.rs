@@ -4,6 +4,8 @@
 //! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle for
 //! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
 //! failed something stays known ([`super::failure_history`]).
+//! A site may have [`TIMES_FREE`] as many hosts with something to do as there are places without one ([`SiteShares`]), so
+//! that one wildcard domain leaves a quarter of them for other sites.
 //! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
 //! it; none that has a file to fetch for others.
 //! Limits: `frontier.hosts_max`, and a little more ([`HostTable::admit_beyond_bound`]).
@@ -11,13 +13,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
-use super::failure_history::{FailureHistory, Remembered};
+use super::failure_history::FailureHistory;
 use super::host::{Host, State};
 use super::rests::Rests;
-use super::{STALE_ENTRIES_MIN, host_key};
+use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
 use crate::outcome::HostId;
-use crate::politeness::HostPace;
+use crate::site_shares::SiteShares;
 use crate::time::Instant;
+use crate::url::SiteKey;
 
 /// All hosts in memory, by name and by slot.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub struct HostTable {
     is_full: bool,
     failures: FailureHistory,
     rests: Rests,
+    /// Hosts that are not idle, by site.
+    shares: SiteShares,
 }
 
 impl HostTable {
@@ -58,6 +63,7 @@ impl HostTable {
             is_full: false,
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
             rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+            shares: SiteShares::new(HOST_SHARE_PLACES, TIMES_FREE),
         }
     }
 
@@ -102,16 +108,16 @@ impl HostTable {
     }
 
     /// Takes a host in that is not in memory; there should be room.
-    pub fn admit(&mut self, name: &str) -> HostId {
+    pub fn admit(&mut self, name: &str, site: SiteKey) -> HostId {
         let name = host_key(name);
         let id = self.free.pop().unwrap_or_else(|| {
             self.hosts.push(Host::new(""));
             (self.hosts.len() - 1) as HostId
         });
         let mut host = Host::new(name);
-        if let Some(Remembered { failures, wants_both_families, dead }) = self.failures.take(name) {
-            host.pace = HostPace::with_record(failures);
-            host.resolution.remember(wants_both_families, dead);
+        host.site = site;
+        if let Some(record) = self.failures.take(name) {
+            host.remember(record);
         }
         host.pace.rest_until(self.rests.take(name));
         self[id] = host;
@@ -127,16 +133,27 @@ impl HostTable {
 
     /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes
     /// in although there is none, but for a bound.
-    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str) -> Option<HostId> {
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey) -> Option<HostId> {
         if let Some(id) = self.find(name) {
             return Some(id);
         }
         if !self.make_room(now) && self.len() >= self.hosts_max + self.hosts_max / HOSTS_PER_BEYOND + BEYOND_MIN {
             return None;
         }
-        let id = self.admit(name);
+        let id = self.admit(name, site);
         self.note_idle(id);
         Some(id)
+    }
+
+    /// Whether the host of this name may have a URL: it has something to do already, or it is within its site's share and
+    /// has a place, or gets one.
+    pub fn may_have_url(&mut self, now: Instant, name: &str, site: SiteKey) -> bool {
+        let known = self.find(name);
+        if known.is_some_and(|id| self[id].state() != State::Idle) {
+            return true;
+        }
+        let free = self.hosts_max.saturating_sub(self.active) as u64;
+        self.shares.may_take(site, free) && (known.is_some() || self.make_room(now))
     }
 
     /// Whether there is room for another host, when need be that of one that is forgotten.
@@ -170,9 +187,13 @@ impl HostTable {
     pub fn set_state(&mut self, id: HostId, state: State) {
         let before = self[id].change_state(state);
         match (before == State::Idle, state == State::Idle) {
-            (true, false) => self.active += 1,
+            (true, false) => {
+                self.active += 1;
+                self.shares.took(self[id].site);
+            }
             (false, true) => {
                 self.active -= 1;
+                self.shares.gave_back(self[id].site);
                 self.note_idle(id);
             }
             _ => {}
@@ -197,11 +218,8 @@ impl HostTable {
     fn forget(&mut self, id: HostId) {
         let host = std::mem::replace(&mut self[id], Host::new(""));
         self.by_name.remove(&host.name);
-        let (failures, wants_both_families) = (host.pace.record(), host.resolution.wants_both_families());
-        let dead = host.resolution.dead();
-        if failures.is_some() || wants_both_families || dead.is_some() {
-            let failures = failures.unwrap_or_default();
-            self.failures.note(host.name, Remembered { failures, wants_both_families, dead });
+        if let Some(record) = host.record() {
+            self.failures.note(host.name, record);
         }
         self.free.push(id);
     }
@@ -228,3 +246,5 @@ const REMEMBERED_MIN: usize = 1_024;
 /// Of so many hosts one more may come in beyond the bound, and a few in any case.
 const HOSTS_PER_BEYOND: usize = 64;
 const BEYOND_MIN: usize = 4;
+/// Places in which the hosts of sites are counted.
+const HOST_SHARE_PLACES: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! The frontier: which URL is fetched next, and when a host may be asked again.
 //!
-//! Hosts wait in a calendar ([`calendar`]) until their delay is over, then in a first-in-first-out queue of ready
-//! hosts, so that no host, however large or slow, takes more than its turn. A host's turn is one step
+//! Hosts wait in a calendar ([`calendar`]) until their delay is over, then among the ready hosts, whose turns go round by
+//! site ([`ready_hosts`]), so that no site, however large or slow, takes more than its turn. A host's turn is one step
 //! ([`turn`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
 //! ended moves the host on ([`finish`]).
 //!
@@ -9,33 +9,38 @@
 //! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
 //! fetched job or in [`Frontier::settled`].
 //! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
-//! ([`host_table`]), their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
+//! ([`host_table`]), of which a site has no more than its share, and so of fetches and lookups ([`crate::site_shares`]);
+//! their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
 
 mod address_queues;
 mod addresses;
 mod backlog;
 mod calendar;
 mod failure_history;
+mod fetch_places;
 mod finish;
 mod host;
+mod host_failures;
 mod host_table;
 mod lookup_queue;
 mod memory;
 mod origin;
+mod outside;
 mod overflow;
 mod queue;
+mod ready_hosts;
 mod resolution;
 mod rests;
 mod robots_fetch;
 mod robots_files;
 mod rules_cache;
 mod settings;
+mod site_turns;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod waiting;
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -45,19 +50,22 @@ pub use rests::Rest;
 pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
-use crate::outcome::{Failure, FetchJob, HostId};
+use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::rest_asked;
+use crate::robots::Work;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
-use crate::url::Url;
-use address_queues::AddressQueues;
+use crate::url::{SiteKey, Url};
+use address_queues::{AddressQueues, Call};
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
+use fetch_places::FetchPlaces;
 use host::State;
 use host_table::HostTable;
 use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
-use overflow::Overflow;
+use outside::OutsideLanes;
+use ready_hosts::ReadyHosts;
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
 
@@ -65,10 +73,11 @@ use rules_cache::RulesCache;
 #[derive(Debug)]
 pub struct Frontier {
     hosts: HostTable,
-    overflow: Overflow,
+    outside: OutsideLanes,
     rules_cache: RulesCache,
     robots_files: RobotsFiles,
-    ready: VecDeque<HostId>,
+    ready: ReadyHosts,
+    places: FetchPlaces,
     calendar: Calendar,
     address_queues: AddressQueues,
     lookups: LookupQueue,
@@ -77,6 +86,8 @@ pub struct Frontier {
     memory: UrlMemory,
     next_job: u64,
     queued: u64,
+    /// What may still be done before the shard's sockets get their turn.
+    work: Work,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
 }
@@ -99,10 +110,11 @@ impl Frontier {
     pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
             hosts: HostTable::new(settings.hosts_max),
-            overflow: Overflow::default(),
+            outside: OutsideLanes::new(),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
-            ready: VecDeque::new(),
+            ready: ReadyHosts::default(),
+            places: FetchPlaces::new(settings.in_flight_max),
             calendar: Calendar::default(),
             address_queues: AddressQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
@@ -111,21 +123,24 @@ impl Frontier {
             settings,
             next_job: 0,
             queued: 0,
+            work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
         }
     }
 
-    /// Queues a URL that was never offered before.
-    pub fn offer(&mut self, now: Instant, url: &Url, ticket: Ticket, spool: &mut Spool) {
+    /// Queues a URL of `site` that was never offered before.
+    pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
         self.queued += 1;
         let known = self.hosts.find(url.host());
-        let may_come_in = known.is_some() || self.overflow.is_empty() && self.hosts.make_room(now);
-        if may_come_in {
-            let id = known.unwrap_or_else(|| self.hosts.admit(url.host()));
+        let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
+        // Who waits outside and can come in is before it.
+        let is_behind = self.outside.has_of(site) || self.can_let_in();
+        if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
+            let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site));
             self.queue(now, id, url, ticket, spool);
         } else {
-            self.wait_outside(url, ticket, spool);
+            self.wait_outside(url, site, ticket, spool);
         }
     }
 
@@ -151,49 +166,8 @@ impl Frontier {
         }
     }
 
-    /// Queues a URL whose host is not in memory.
-    fn wait_outside(&mut self, url: &Url, ticket: Ticket, spool: &mut Spool) {
-        self.memory.shrank(self.overflow.ram_bytes());
-        self.overflow.push(url, ticket, self.memory.bytes_left(), spool);
-        self.memory.grew(self.overflow.ram_bytes());
-    }
-
-    /// Lets some come in from outside; whether any did.
-    fn let_in(&mut self, now: Instant, spool: &mut Spool) -> bool {
-        let mut came_in = false;
-        for _ in 0..COME_IN_MAX {
-            if !self.can_let_in() || !self.hosts.make_room(now) {
-                break;
-            }
-            let before = self.overflow.ram_bytes();
-            let next = self.overflow.pop(spool);
-            self.memory.changed(before, self.overflow.ram_bytes());
-            match next {
-                overflow::Next::Url(ticket, text) => {
-                    // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
-                    let Ok(url) = Url::from_canonical(&text) else {
-                        self.queued -= 1;
-                        continue;
-                    };
-                    let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host()));
-                    self.queue(now, id, &url, ticket, spool);
-                    came_in = true;
-                }
-                overflow::Next::Later => {}
-                overflow::Next::Lost(urls) => self.queued -= urls,
-            }
-        }
-        came_in
-    }
-
     fn can_let_in(&self) -> bool {
-        self.overflow.is_ready() && !self.hosts.is_full()
-    }
-
-    /// A block of those outside came back.
-    pub fn returned_outside(&mut self, batch: WaitingUrls) {
-        self.memory.grew(batch.ram_bytes() as u64);
-        self.overflow.returned(batch);
+        self.outside.is_ready() && !self.hosts.is_full()
     }
 
     /// A block that was spilled came back.
@@ -207,27 +181,86 @@ impl Frontier {
 
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+        self.places.look(now);
         self.wake(now);
         self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
         for _ in 0..STEPS_MAX {
+            if self.work.is_spent() {
+                return None;
+            }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
-            let Some(id) = self.lookups.next().or_else(|| self.ready.pop_front()) else {
+            let Some(id) = self.lookups.next().or_else(|| self.next_ready()) else {
                 if self.let_in(now, spool) {
                     continue;
                 }
                 return None;
             };
-            if let Some(job) = self.take_turn(id, now, spool) {
-                return Some(job);
+            let job = self.take_turn(id, now, spool);
+            if self.address_queues.is_called(id) {
+                self.had_turn_at_address(id, &job);
+            }
+            if job.is_some() {
+                return job;
             }
         }
         None
     }
 
+    /// The sockets have had their turn: there may be work again.
+    pub fn begin_turn(&mut self) {
+        self.work = Work::new(TURN_WORK_MAX);
+    }
+
+    fn next_ready(&mut self) -> Option<HostId> {
+        self.ready.pop_of(|site| self.places.may_take(site), self.places.may_slow_take())
+    }
+
+    /// What a job fetches has come, or will not; its end may wait for us.
+    pub fn came(&mut self, now: Instant, job: u64) {
+        self.places.came(now, job);
+    }
+
+    /// What a job brought waits to be read, in a row that may be long; whether its site was slow before.
+    pub fn waits(&mut self, job: u64, is_long: bool) -> bool {
+        self.places.waits(job, is_long)
+    }
+
+    /// The job of a fetch that has to end now, for others.
+    pub fn late(&mut self, now: Instant) -> Option<u64> {
+        self.places.late(now)
+    }
+
+    /// When to look for one.
+    pub fn next_late(&self) -> Option<Instant> {
+        self.places.next_late()
+    }
+
+    /// A job failed, which is held back: its host stays busy until it counts, and its place is another's.
+    pub fn is_held_back(&mut self, now: Instant, job: u64) {
+        self.places.gave_back(now, job);
+        self.ready.fetch_ended();
+    }
+
+    /// A fetch of a host ended.
+    fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
+        self.places.gave_back(now, job.id);
+        self.ready.fetch_ended();
+    }
+
+    /// Whether a host that was called to an address has had its turn there, or does without.
+    fn had_turn_at_address(&mut self, id: HostId, job: &Option<FetchJob>) {
+        match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
+            // A long row of URLs that robots.txt forbids.
+            (State::Ready, None) => {}
+            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.address_queues.is_late(id),
+            _ => self.address_queues.had_turn(id),
+        }
+    }
+
     /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
     pub fn next_due(&self) -> Option<Instant> {
-        if !self.ready.is_empty() || self.lookups.is_ready() || self.can_let_in() {
+        if self.ready.is_ready() || self.lookups.is_ready() || self.can_let_in() {
             return Some(Instant::ZERO);
         }
         self.calendar.next()
@@ -266,7 +299,7 @@ impl Frontier {
 
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        self.hosts.active() == 0 && self.overflow.is_empty()
+        self.hosts.active() == 0 && self.outside.is_empty()
     }
 
     /// URLs that wait or are being fetched.
@@ -287,12 +320,7 @@ impl Frontier {
     /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn.
     pub fn prefer(&mut self, now: Instant, is_better: impl Fn(&str) -> bool) {
         self.wake(now);
-        let mut ready = self.ready.iter().take(STEPS_MAX);
-        if let Some(place) = ready.position(|id| is_better(&self.hosts[*id].name))
-            && let Some(id) = self.ready.remove(place)
-        {
-            self.ready.push_front(id);
-        }
+        self.ready.prefer(STEPS_MAX, |id| is_better(&self.hosts[id].name));
     }
 
     /// A host has asked for a rest in a response that counts for nothing else.
@@ -326,8 +354,7 @@ impl Frontier {
     /// Makes a host ready, now or at `at`.
     fn schedule(&mut self, id: HostId, now: Instant, at: Instant) {
         if at <= now {
-            self.hosts.set_state(id, State::Ready);
-            self.ready.push_back(id);
+            self.make_ready(id);
         } else {
             self.hosts.set_state(id, State::Waiting(at));
             self.calendar.push(at, Event::Host(id));
@@ -341,28 +368,48 @@ impl Frontier {
                 Event::Host(id) => {
                     // A host that was scheduled again meanwhile ignores its old entry.
                     if self.hosts[id].state() == State::Waiting(at) {
-                        self.hosts.set_state(id, State::Ready);
-                        self.ready.push_back(id);
+                        self.make_ready(id);
                     }
                 }
-                Event::Addr(addr) => {
-                    let Some((id, more)) = self.address_queues.pop(addr) else { continue };
-                    if more {
-                        self.calendar.push(now + self.addr_pause(), Event::Addr(addr));
-                    }
-                    self.hosts.set_state(id, State::Ready);
-                    self.ready.push_back(id);
-                }
+                Event::Addr(addr) => self.call_to(addr, now, at),
             }
         }
     }
 
-    /// Puts a host behind the others that wait for `addr`.
+    fn make_ready(&mut self, id: HostId) {
+        self.hosts.set_state(id, State::Ready);
+        let site = self.hosts[id].site;
+        self.ready.push(site, id, self.places.is_slow(site));
+    }
+
+    /// Calls the next of those that wait for `addr`, as the calendar has it for `noted`.
+    fn call_to(&mut self, addr: IpAddr, now: Instant, noted: Instant) {
+        let may_fetch = |site| self.places.may_take(site);
+        if let Some(id) = self.address_queues.awaited(addr)
+            && !may_fetch(self.hosts[id].site)
+        {
+            self.address_queues.is_late(id);
+        }
+        let look_at = now + self.addr_pause();
+        let call = self.address_queues.call(addr, noted, look_at, may_fetch);
+        if call != Call::Nobody {
+            self.calendar.push(look_at, Event::Addr(addr));
+        }
+        if let Call::Host(id) = call {
+            self.make_ready(id);
+            if self.places.is_slow(self.hosts[id].site) {
+                // It keeps its turn, and may have to wait for it.
+                self.address_queues.is_late(id);
+            }
+        }
+    }
+
+    /// Puts a host into the row of those that wait for `addr`.
     fn park(&mut self, id: HostId, addr: IpAddr, now: Instant, free_from: Option<Instant>) {
         self.hosts.set_state(id, State::Parked);
-        if self.address_queues.push(addr, id) {
-            let at = free_from.unwrap_or(now + self.addr_pause());
-            self.calendar.push(at, Event::Addr(addr));
+        let look_at = free_from.unwrap_or(now + self.addr_pause());
+        if self.address_queues.wait(addr, self.hosts[id].site, id, look_at) {
+            self.calendar.push(look_at, Event::Addr(addr));
         }
     }
 
@@ -373,6 +420,7 @@ impl Frontier {
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
         self.queued -= 1;
+        self.work.spend(SETTLE_WORK);
         let QueuedUrl { url, ticket, attempt } = entry;
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }
@@ -394,8 +442,14 @@ const BLOCK_BYTES: usize = 32 * 1024;
 const SHORT_TAIL_BYTES: usize = 512;
 /// Length below which a row is not searched for entries that were overtaken.
 const STALE_ENTRIES_MIN: usize = 1_024;
+/// Work between two turns of the sockets: two milliseconds. The verdict that ends it may take `VERDICT_WORK_MAX` more.
+const TURN_WORK_MAX: u64 = 1 << 22;
+/// To end a URL without a request.
+const SETTLE_WORK: u64 = 2_048;
 /// Hosts looked at per call of `next_job`.
 const STEPS_MAX: usize = 256;
-/// URLs that come in from outside at once.
-const COME_IN_MAX: usize = 64;
+/// A site has at most so many times as many hosts, fetches and lookups as are free.
+const TIMES_FREE: u64 = 3;
+/// Places in which the fetches and lookups of sites are counted.
+const SHARE_PLACES: usize = 4_096;
 const ADDR_PAUSE_MIN: Duration = Duration::from_millis(10);

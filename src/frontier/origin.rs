@@ -9,12 +9,14 @@
 use std::rc::Rc;
 
 use super::Settings;
+use super::failure_history::OriginRecord;
 use super::queue::Fifo;
 use super::robots_files::Finding;
 use super::rules_cache::CachedRules;
 use super::waiting::{Ticket, WaitingUrls};
 use crate::outcome::Failure;
-use crate::robots::RobotsResult;
+use crate::politeness::FailureStreak;
+use crate::robots::{RobotsResult, Work};
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
 
@@ -30,6 +32,9 @@ pub struct Origin {
     attempts: u8,
     /// URLs that wait for robots.txt.
     parked: Fifo,
+    /// Its failures in a row.
+    pub streak: FailureStreak,
+    has_answered: bool,
 }
 
 /// What an origin's robots.txt says.
@@ -85,14 +90,45 @@ pub enum RulesStep {
 impl Origin {
     /// The origin of `url`, of which nothing is known.
     pub fn new(url: &Url) -> Origin {
+        let (scheme, port) = (url.scheme(), url.port());
+        Origin::remembered(&OriginRecord { scheme, port, has_answered: false, streak: FailureStreak::default() })
+    }
+
+    /// One of a host that was forgotten.
+    pub fn remembered(record: &OriginRecord) -> Origin {
+        let OriginRecord { scheme, port, has_answered, streak } = *record;
         Origin {
-            scheme: url.scheme(),
-            port: url.port(),
+            scheme,
+            port,
             robots: Robots::Unknown,
             way: None,
             attempts: 0,
             parked: Fifo::default(),
+            streak,
+            has_answered,
         }
+    }
+
+    /// What outlives its host in memory.
+    pub fn record(&self) -> OriginRecord {
+        let Origin { scheme, port, has_answered, streak, .. } = *self;
+        OriginRecord { scheme, port, has_answered, streak }
+    }
+
+    /// It answered.
+    pub fn answered(&mut self) {
+        self.has_answered = true;
+        self.streak.answered();
+    }
+
+    /// Whether it answered when it was asked last.
+    pub fn works(&self) -> bool {
+        self.has_answered && !self.streak.has_failed()
+    }
+
+    /// Whether it is an odd port that never answered.
+    pub fn is_stranger(&self) -> bool {
+        !self.has_answered && self.port != self.scheme.default_port()
     }
 
     /// Whether `url` belongs to this origin.
@@ -119,12 +155,16 @@ impl Origin {
         if let Robots::Known { rules, .. } = &self.robots { Some(rules) } else { None }
     }
 
-    /// What robots.txt says of `url`.
-    pub fn verdict(&mut self, url: &Url, now: Instant) -> Verdict {
+    /// What robots.txt says of `url`; what it takes to find out is taken off `work`.
+    pub fn verdict(&mut self, url: &Url, now: Instant, work: &mut Work) -> Verdict {
         self.expire(now);
         match &self.robots {
-            Robots::Known { rules, .. } if rules.allows(url.path_and_query()) => Verdict::Allowed,
-            Robots::Known { .. } => {
+            Robots::Known { rules, .. } => {
+                let (is_allowed, units) = rules.judge(url.path_and_query());
+                work.spend(units);
+                if is_allowed {
+                    return Verdict::Allowed;
+                }
                 self.note_use();
                 Verdict::Settle(Failure::RobotsDenied)
             }

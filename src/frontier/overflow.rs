@@ -1,13 +1,12 @@
-//! URLs whose host is not in memory and has no room there.
+//! One lane of the URLs that wait outside ([`super::outside`]).
 //!
-//! Decides: they wait in one queue for all hosts, which goes to disk, and come in first in, first out. One queue needs no
+//! Decides: they wait in one queue for all hosts, which goes to disk, and come out first in, first out. One queue needs no
 //! record of a host, and each URL in it is written and read once.
-//! Invariants: while URLs wait here, no other host comes in before theirs ([`super::Frontier::offer`]).
 //! Limits: a block in memory at most, less where the frontier's memory is over its bound.
 
 use super::queue::{HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
-use super::{BLOCK_BYTES, SHORT_TAIL_BYTES, spill_tail};
+use super::{SHORT_TAIL_BYTES, spill_tail};
 use crate::spool::{ReadFor, Spool};
 use crate::url::Url;
 
@@ -50,13 +49,13 @@ impl Overflow {
         self.queue.push(ticket, url.as_str(), 0);
         self.urls += 1;
         let has_room = self.ram_bytes() <= bytes_left;
-        if self.queue.tail_bytes() >= if has_room { BLOCK_BYTES } else { SHORT_TAIL_BYTES } {
+        if self.queue.tail_bytes() >= if has_room { LANE_BLOCK_BYTES } else { SHORT_TAIL_BYTES } {
             spill_tail(&mut self.queue, spool);
         }
     }
 
-    /// Takes the oldest URL.
-    pub fn pop(&mut self, spool: &mut Spool) -> Next {
+    /// Takes the oldest URL; a block that must be read first comes back for `lane`.
+    pub fn pop(&mut self, lane: u16, spool: &mut Spool) -> Next {
         if let Some((ticket, text)) = self.queue.pop() {
             self.urls -= 1;
             return Next::Url(ticket, text);
@@ -64,7 +63,7 @@ impl Overflow {
         match self.queue.refill() {
             Refill::Taken => Next::Later,
             Refill::Read(block) => {
-                spool.read(block, ReadFor::Outside);
+                spool.read(block, ReadFor::Outside(lane));
                 Next::Later
             }
             Refill::Empty => Next::Lost(std::mem::take(&mut self.urls)),
@@ -76,3 +75,6 @@ impl Overflow {
         self.queue.returned(batch);
     }
 }
+
+/// A block is closed at this length, and comes back whole: there may be one of each lane.
+const LANE_BLOCK_BYTES: usize = 8 * 1024;

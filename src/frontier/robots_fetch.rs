@@ -18,7 +18,7 @@ use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
 use crate::outcome::{Failure, FetchJob, Fetched, HostId, Outcome, Truncated};
 use crate::robots::{self, RobotsAnswer, RobotsRequest, RobotsResult, Rules};
 use crate::time::Instant;
-use crate::url::Url;
+use crate::url::{SiteKey, Url};
 
 impl Frontier {
     /// Requests for hosts of other shards, with the shard that each is for.
@@ -65,7 +65,8 @@ impl Frontier {
         host.robots_wanted.retain(|url| *url != job.url);
         let name = host.name.clone();
         let own = host.origins.iter().position(|origin| origin.robots_url(&name).as_ref() == Some(&job.url));
-        if let Some(index) = own.filter(|index| host.origins[*index].wants_own(now)) {
+        // One that is known for its failures alone has nobody who waits for its rules.
+        if let Some(index) = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index)) {
             self.learn(now, job.host, index, finding.clone());
         }
         self.file_came(now, &job.url, finding);
@@ -203,7 +204,7 @@ impl Frontier {
             self.robots_files.request(now, owner, url);
             return asked;
         }
-        let id = self.hosts.admit_beyond_bound(now, url.host());
+        let id = self.hosts.admit_beyond_bound(now, url.host(), SiteKey::of_host(self.settings.rng_seed, url.host()));
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots_files.withdraw(url);
             return Asked::Full;
@@ -222,6 +223,9 @@ impl Frontier {
         let host = &self.hosts[self.hosts.find(url.host())?];
         if let Some(given_up) = host.pace.given_up().filter(|given_up| given_up.until > now) {
             return Some((RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
+        }
+        if let Some(until) = host.dead_until(url, now) {
+            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), until));
         }
         let origin = host.origins.iter().find(|origin| origin.robots_url(&host.name).as_ref() == Some(url))?;
         origin.own_finding(now)

@@ -16,6 +16,9 @@ pub struct Settings {
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
+    pub(super) in_flight_max: usize,
+    /// The crawl's randomness.
+    pub(super) rng_seed: u64,
     pub(super) rules_bytes_max: u64,
     pub(super) resolving_max: usize,
     pub(super) families: config::Families,
@@ -27,7 +30,7 @@ pub struct Settings {
 
 impl Settings {
     /// The settings of shard `shard` of `partition`.
-    pub fn new(config: &Config, partition: Partition, shard: u16) -> Settings {
+    pub fn new(config: &Config, partition: Partition, shard: u16, rng_seed: u64) -> Settings {
         let shards = u64::from(partition.shards.max(1));
         Settings {
             politeness: config.politeness.clone(),
@@ -38,6 +41,8 @@ impl Settings {
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
+            in_flight_max: config.fetch.in_flight_max,
+            rng_seed,
             rules_bytes_max: config.robots.ram_bytes_max / shards,
             resolving_max: config.dns.in_flight_max.max(1),
             families: config.dns.families,

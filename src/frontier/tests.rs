@@ -16,7 +16,8 @@ use crate::spool::SpoolOp;
 
 const ONE_SHARD: Partition = Partition { key: PartitionKey::Site, shards: 1 };
 
-/// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each.
+/// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
+/// that nobody answers.
 struct Bed {
     frontier: Frontier,
     spool: Spool,
@@ -32,7 +33,7 @@ impl Bed {
         config.agent.name = "bed".to_owned();
         change(&mut config);
         Bed {
-            frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0), Arc::new(Ledger::new(16))),
+            frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0, 7), Arc::new(Ledger::new(16))),
             spool: Spool::new(1 << 20),
             disk: BTreeMap::new(),
             now: Instant::ZERO,
@@ -42,7 +43,9 @@ impl Bed {
     }
 
     fn offer(&mut self, url: &str) {
-        self.frontier.offer(self.now, &Url::parse(url).expect("a URL"), Ticket::default(), &mut self.spool);
+        let url = Url::parse(url).expect("a URL");
+        let site = SiteKey::of_host(7, url.host());
+        self.frontier.offer(self.now, &url, site, Ticket::default(), &mut self.spool);
     }
 
     /// Runs until nothing is left to do, `jobs_max` jobs were done, or `seconds` have passed.
@@ -59,7 +62,7 @@ impl Bed {
                         let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                         match self.spool.finished_read(block) {
                             Some(ReadFor::Host(id)) => self.frontier.returned(self.now, id, batch),
-                            Some(ReadFor::Outside) => self.frontier.returned_outside(batch),
+                            Some(ReadFor::Outside(lane)) => self.frontier.returned_outside(lane, batch),
                             purpose => panic!("a block for {purpose:?}"),
                         }
                     }
@@ -71,9 +74,11 @@ impl Bed {
             if let Some(job) = job {
                 let outcome = answer(&job);
                 self.jobs.push((self.now, job.clone()));
-                self.now = self.now + Duration::from_millis(1);
+                let is_silence = matches!(outcome, Outcome::Failed(Failure::ConnectTimeout));
+                self.now = self.now + if is_silence { Duration::from_secs(10) } else { Duration::from_millis(1) };
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
+                self.frontier.begin_turn();
                 let Some(due) = self.frontier.next_due() else { return };
                 self.now = due.max(self.now + Duration::from_micros(1));
                 if self.now > end {

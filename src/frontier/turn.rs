@@ -7,7 +7,7 @@ use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::host::State;
 use super::origin::Verdict;
 use super::waiting::WaitingUrls;
-use super::{Frontier, STEPS_MAX};
+use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::GivenUp;
 use crate::politeness::ledger::HOLD_SLACK;
@@ -31,10 +31,15 @@ enum Next {
 impl Frontier {
     /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
     pub(super) fn take_turn(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
+        let mut again_at = now;
+        let work_before = self.work.left();
         for _ in 0..STEPS_MAX {
+            if self.work.is_spent() {
+                break;
+            }
             if let Some(given_up) = self.hosts[id].pace.given_up() {
                 if given_up.until <= now {
-                    self.hosts[id].forgive(&self.settings.politeness);
+                    self.hosts[id].forgive();
                 } else if self.settle_next(id, now, given_up, spool) {
                     continue;
                 } else {
@@ -42,12 +47,12 @@ impl Frontier {
                 }
             }
             // Before the host's own URLs, as others wait for it, but in turns with them.
-            if !self.hosts[id].is_own_turn && self.wants_robots(id) {
+            if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
                 return self.wanted_robots_job(id, now);
             }
             match self.choose_url(id, now) {
                 Next::Current => {}
-                Next::Wait(_) | Next::Idle if self.wants_robots(id) => return self.wanted_robots_job(id, now),
+                Next::Wait(_) | Next::Idle if self.wants_robots(id, now) => return self.wanted_robots_job(id, now),
                 Next::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
@@ -67,7 +72,7 @@ impl Frontier {
                 self.settle(entry, Failure::RobotsUnreachable);
                 continue;
             };
-            match host.origins[origin].verdict(&entry.url, now) {
+            match host.verdict(origin, &entry.url, now, &self.settings.politeness, &mut self.work) {
                 Verdict::Settle(failure) => self.settle(entry, failure),
                 Verdict::Wait(at) => {
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
@@ -81,8 +86,14 @@ impl Frontier {
                         self.memory.grew(bytes);
                         continue;
                     }
+                    if host.has_another_that_works(origin) {
+                        // Behind the URLs of those that work.
+                        self.queue(now, id, &entry.url, entry.ticket, spool);
+                        again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
+                        continue;
+                    }
                     host.backlog.set_current(entry);
-                    if self.wants_robots(id) {
+                    if self.wants_robots(id, now) {
                         return self.wanted_robots_job(id, now);
                     }
                     self.schedule(id, now, at);
@@ -106,8 +117,10 @@ impl Frontier {
                 Verdict::Allowed => return self.page_job(id, entry, now),
             }
         }
-        // A long row of URLs that robots.txt forbids: others first.
-        self.schedule(id, now, now);
+        // A long row of URLs that robots.txt forbids: others first, and for a while where its verdicts are dear.
+        let is_dear = work_before - self.work.left() >= DEAR_WORK;
+        let pause = if is_dear { DEAR_PAUSE } else { Duration::ZERO };
+        self.schedule(id, now, again_at.max(now + pause));
         None
     }
 
@@ -128,11 +141,10 @@ impl Frontier {
         if let (Some(at), true) = (wait, retries >= retries_max) {
             return Next::Wait(at);
         }
-        for origin in &mut host.origins {
-            if origin.parked_bytes() == 0 {
-                continue;
-            }
-            match origin.waits_until(now) {
+        for index in 0..host.origins.len() {
+            let waits_until = host.waits_until(index, now);
+            let Some(origin) = host.origins.get_mut(index).filter(|origin| origin.parked_bytes() > 0) else { continue };
+            match waits_until {
                 Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
                 None => {
                     if let Some((ticket, text)) = origin.unpark() {
@@ -150,9 +162,18 @@ impl Frontier {
         let taken = host.backlog.take_next(&mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued -= damaged;
+        let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
+        if let Some(at) = wanted {
+            wait = Some(wait.map_or(at, |wait| wait.min(at)));
+        }
         match taken {
             Taken::Url => Next::Current,
             Taken::Read(block) => Next::Read(block),
+            // Nobody is held up by them.
+            Taken::Nothing if host.doubtful_rest > now => {
+                host.doubtful_rest = Instant::ZERO;
+                Next::Wait(now)
+            }
             Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
         }
     }
@@ -190,7 +211,10 @@ impl Frontier {
     fn retire(&mut self, id: HostId, now: Instant) {
         match self.hosts[id].pace.not_before() {
             at if at > now => self.schedule(id, now, at),
-            _ => self.hosts.set_state(id, State::Idle),
+            _ => {
+                self.hosts.set_state(id, State::Idle);
+                self.outside.look_again();
+            }
         }
     }
 
@@ -222,14 +246,19 @@ impl Frontier {
         job
     }
 
-    /// Whether a file waits that others were sent to.
-    fn wants_robots(&self, id: HostId) -> bool {
-        !self.hosts[id].robots_wanted.is_empty()
+    /// Whether a file waits that others were sent to, and may be asked for.
+    fn wants_robots(&self, id: HostId, now: Instant) -> bool {
+        self.wanted_robots(id, now).is_some()
     }
 
-    /// The first of the files that others were sent to.
+    /// The first of the files that others were sent to, but for those of origins that rest.
+    fn wanted_robots(&self, id: HostId, now: Instant) -> Option<&Url> {
+        let host = &self.hosts[id];
+        host.robots_wanted.iter().find(|url| host.may_ask_from(url) <= now)
+    }
+
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
-        let url = self.hosts[id].robots_wanted.first()?.clone();
+        let url = self.wanted_robots(id, now)?.clone();
         let job = self.request(id, JobKind::Robots, url, now);
         self.hosts[id].is_own_turn |= is_request(&job);
         job
@@ -238,7 +267,8 @@ impl Frontier {
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
         let host = &self.hosts[id];
-        let deadline = now + self.settings.deadline;
+        let lasts_max = self.places.deadline(host.site, self.settings.deadline);
+        let deadline = now + lasts_max;
         let turn = host.next_turn(self.settings.resolve_lead);
         if turn > now {
             self.schedule(id, now, turn);
@@ -249,24 +279,29 @@ impl Frontier {
                 self.schedule(id, now, at);
                 return None;
             }
-            if !self.lookups.begin(id) {
+            if !self.lookups.begin(host.site, id) {
                 self.hosts.set_state(id, State::Parked);
                 return None;
             }
             let both_families = host.resolution.wants_both_families();
-            return Some(FetchJob { both_families, ..self.job(id, JobKind::Resolve, url, None, deadline) });
+            let deadline = now + self.settings.deadline;
+            return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
-        if self.settings.politeness.ip_delay > Duration::ZERO
-            && let Err(free_from) = self.ledger.claim(addr, now, deadline + HOLD_SLACK)
-        {
-            self.park(id, addr, now, free_from);
-            return None;
+        if self.settings.politeness.ip_delay > Duration::ZERO {
+            let may_look = self.address_queues.may_look(addr, id);
+            let claim = if may_look { self.ledger.claim(addr, now, deadline + HOLD_SLACK) } else { Err(None) };
+            if let Err(free_from) = claim {
+                self.park(id, addr, now, free_from);
+                return None;
+            }
         }
-        Some(FetchJob { others, ..self.job(id, kind, url, Some(addr), deadline) })
+        let is_hurried = lasts_max < self.settings.deadline;
+        Some(FetchJob { others, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
     }
 
     fn job(
         &mut self,
+        now: Instant,
         id: HostId,
         kind: JobKind,
         url: Url,
@@ -275,6 +310,9 @@ impl Frontier {
     ) -> FetchJob {
         self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
+        if kind != JobKind::Resolve {
+            self.places.took(now, self.next_job, self.hosts[id].site);
+        }
         let politeness = &self.settings.politeness;
         let rest = self.hosts[id].pace.delay(politeness).max(politeness.ip_delay);
         FetchJob {
@@ -288,7 +326,9 @@ impl Frontier {
             number: 0,
             depth: 0,
             attempt: 0,
+            began: now,
             deadline,
+            is_hurried: false,
             rest,
         }
     }
@@ -298,3 +338,10 @@ impl Frontier {
 fn is_request(job: &Option<FetchJob>) -> bool {
     job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }
+
+/// A turn in which URLs only went behind others is not repeated sooner.
+const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
+/// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
+/// quarter at most.
+const DEAR_WORK: u64 = TURN_WORK_MAX / 4;
+const DEAR_PAUSE: Duration = Duration::from_millis(20);

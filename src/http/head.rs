@@ -54,6 +54,11 @@ pub(super) struct HeadBuffer {
 }
 
 impl HeadBuffer {
+    /// Bytes held.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Takes bytes from `input`, at most to the head's end; whether that was reached.
     pub(super) fn take(&mut self, input: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         while self.bytes.is_empty() {

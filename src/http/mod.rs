@@ -32,7 +32,8 @@ mod validators;
 
 use crate::config;
 
-pub use coding::{CodingProblem, Decoded, decode_content, gunzip};
+pub(crate) use coding::TRANSFER_BYTES_MAX;
+pub use coding::{CodingProblem, Decoded, decode_content, gunzip, is_coded_twice};
 pub use cookie::{CookieLimits, Jar};
 pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};
@@ -68,6 +69,20 @@ impl From<&config::Fetch> for Limits {
             body_bytes_max: fetch.body_bytes_max,
             decode_ratio_max: fetch.decode_ratio_max,
             interim_count_max: fetch.interim_count_max,
+        }
+    }
+}
+
+impl Limits {
+    /// Those of a robots.txt, of which no more is read than counts, and one byte that says whether there is more. On the wire
+    /// an eighth more, for a coding that makes a body longer.
+    pub fn of_robots(fetch: &config::Fetch, robots: &config::Robots) -> Limits {
+        let bytes_max = robots.body_bytes_max;
+        let limits = Limits::from(fetch);
+        Limits {
+            body_wire_bytes_max: limits.body_wire_bytes_max.min(bytes_max + bytes_max / 8),
+            body_bytes_max: limits.body_bytes_max.min(bytes_max + 1),
+            ..limits
         }
     }
 }

@@ -168,6 +168,8 @@ enum State {
 const RESERVE_BYTES_MIN: usize = 512;
 /// How many times what has come with the head a Content-Length may reserve: a page that is sent at once is copied once.
 const RESERVE_RATIO: usize = 8;
+/// What it may reserve at most: more is asked for when it comes.
+const RESERVE_BYTES_MAX: usize = 48 << 10;
 
 impl ResponseReader {
     /// For the response to one request of that method.
@@ -245,6 +247,31 @@ impl ResponseReader {
     /// The final response's status, once its head is complete and readable.
     pub fn status(&self) -> Option<u16> {
         self.head.as_ref().filter(|_| self.has_head()).map(|head| head.head.status)
+    }
+
+    /// Bytes of memory that it holds at most when up to `more` bytes have come besides. The head counts three times: its
+    /// bytes, its fields, and what is made of them.
+    pub fn memory_after(&self, more: usize) -> usize {
+        let head = self.head.as_ref().map_or(self.gathering.len(), |head| head.head_bytes.len());
+        let more = match self.state {
+            State::Head => more.min(RESERVE_BYTES_MAX),
+            State::Length { left } => more.min(usize::try_from(left).unwrap_or(usize::MAX)),
+            State::Chunked(_) | State::Close => more,
+            State::Done | State::Failed(_) => 0,
+        };
+        let needed = self.body.len().saturating_add(more);
+        let body = if needed > self.body.capacity() { needed.max(self.doubled()) } else { self.body.capacity() };
+        head * 3 + body
+    }
+
+    /// Whether there are transfer codings besides chunked, which `into_response` undoes.
+    pub fn has_transfer_coding(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| !head.codings.is_empty())
+    }
+
+    /// Undone, the body is `bytes_max` bytes long at most, beside the other limits.
+    pub fn undo_at_most(&mut self, bytes_max: usize) {
+        self.limits.body_wire_bytes_max = self.limits.body_wire_bytes_max.min(bytes_max);
     }
 
     /// Whether nothing came besides one sound response, so far.
@@ -355,7 +382,7 @@ impl ResponseReader {
             Extent::Nothing => self.stop(None),
             Extent::Bytes(left) => {
                 let announced = usize::try_from(left).unwrap_or(usize::MAX);
-                let backed = more_bytes.saturating_mul(RESERVE_RATIO).max(RESERVE_BYTES_MIN);
+                let backed = more_bytes.saturating_mul(RESERVE_RATIO).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
                 self.body.reserve_exact(announced.min(backed).min(self.limits.body_wire_bytes_max));
                 self.state = State::Length { left };
                 self.stop_at_length(left);
@@ -383,10 +410,13 @@ impl ResponseReader {
     fn append(&mut self, data: &[u8]) {
         let needed = self.body.len() + data.len();
         if needed > self.body.capacity() {
-            let doubled = self.body.capacity().saturating_mul(2).min(self.limits.body_wire_bytes_max);
-            self.body.reserve_exact(needed.max(doubled) - self.body.len());
+            self.body.reserve_exact(needed.max(self.doubled()) - self.body.len());
         }
         self.body.extend_from_slice(data);
+    }
+
+    fn doubled(&self) -> usize {
+        self.body.capacity().saturating_mul(2).min(self.limits.body_wire_bytes_max)
     }
 }
 

@@ -42,6 +42,7 @@ pub fn plain_transaction(bytes: &[u8], limits: Limits) -> Transaction {
         secure: false,
         reset: false,
         slow: false,
+        crowded_out: false,
         excess: false,
     }
 }

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use super::fake_robots::RobotsKind;
 use super::fake_web::{FakeWeb, PageKind};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::politeness::Key;
 use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
@@ -22,7 +23,7 @@ pub struct FakeServers {
     stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
-    addrs: BTreeMap<IpAddr, Meter>,
+    addrs: BTreeMap<Key, Meter>,
     /// Whether the last request for a file as a robots.txt brought something, and whether any has.
     robots: BTreeMap<String, (bool, bool)>,
     /// Until when a flaky robots.txt is well.
@@ -86,7 +87,7 @@ impl FakeServers {
         }
         check(self.hosts.entry(host.to_owned()).or_default(), at, host_delay, host, &mut self.complaints);
         let name = addr.to_string();
-        check(self.addrs.entry(addr).or_default(), at, self.ip_delay, &name, &mut self.complaints);
+        check(self.addrs.entry(addr.into()).or_default(), at, self.ip_delay, &name, &mut self.complaints);
         if job.kind == JobKind::Page {
             self.check_robots(at, &job.url);
         }
@@ -95,7 +96,7 @@ impl FakeServers {
     /// The answer is lost on its way, and the request is over.
     pub fn lose(&mut self, at: Instant, job: &FetchJob) {
         if let Some(addr) = job.addr {
-            for meter in [self.hosts.get_mut(job.url.host()), self.addrs.get_mut(&addr)].into_iter().flatten() {
+            for meter in [self.hosts.get_mut(job.url.host()), self.addrs.get_mut(&addr.into())].into_iter().flatten() {
                 meter.under_way -= 1;
                 meter.last_end = Some(at);
             }

@@ -7,7 +7,7 @@
 //! second. Hosts have up to three addresses, some of which change; some hosts have pages of both schemes.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Rng;
 use crate::time::{Duration, Instant};
@@ -233,10 +233,13 @@ impl FakeWeb {
 /// How often addresses that change do.
 const MOVE_NANOS: u64 = 600 * 1_000_000_000;
 
-/// The address of the other family that stands for `addr`.
+/// The address of the other family that stands for `addr`; four share a /64.
 fn sixth(addr: IpAddr) -> IpAddr {
     match addr {
-        IpAddr::V4(addr) => IpAddr::V6(addr.to_ipv6_mapped().segments().map(|it| it ^ 0x2001).into()),
+        IpAddr::V4(addr) => {
+            let last = u16::from(addr.octets()[3]);
+            IpAddr::V6(Ipv6Addr::new(0x2a00, 1, 2, last / 4, 0, 0, 0, last))
+        }
         six => six,
     }
 }

@@ -5,6 +5,7 @@
 //! measure it, nothing asked that robots.txt forbids, everything stored, memory within its bound. The same seed gives the
 //! same trace.
 
+mod dear_responses;
 mod fake_disk;
 mod fake_dns;
 mod fake_http;
@@ -16,7 +17,9 @@ mod resolver;
 mod rng;
 mod simulation;
 mod temp_folder;
+mod yardstick;
 
+pub use dear_responses::{dear_responses, dear_robots};
 pub use fake_disk::FakeDisk;
 pub use fake_http::plain_transaction;
 pub use fake_server::FakeServers;
@@ -25,3 +28,4 @@ pub use resolver::Resolver;
 pub use rng::Rng;
 pub use simulation::{Simulation, SimulationReport};
 pub use temp_folder::TempFolder;
+pub use yardstick::slowness;

@@ -11,16 +11,16 @@ use encoding_rs::UTF_8;
 
 use super::mime::{is_http_space, unquote};
 use super::scan::push_tokens;
-use super::{Kinds, Summary};
+use super::{Budget, Kinds, Summary};
 use crate::url::{Base, Url, UrlError};
 
-/// Gives the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as long as
-/// `summary` counts fewer than `links_max`; counts them there.
+/// Gives the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as many as
+/// `budget` admits; counts them in `summary`.
 pub fn scan_link_fields<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     url: &Url,
     kinds: &Kinds,
-    links_max: usize,
+    budget: &mut Budget,
     summary: &mut Summary,
     out: &mut dyn FnMut(Url),
 ) {
@@ -37,13 +37,14 @@ pub fn scan_link_fields<'a>(
             rels.clear();
             push_tokens(&link.rel.unwrap_or_default(), &mut rels);
             for _ in rels.split_ascii_whitespace().filter(|rel| kinds.link(rel).is_some()) {
-                if summary.links >= links_max {
+                if !budget.admits(link.target) {
                     summary.dropped += 1;
                     continue;
                 }
                 match base.resolve(link.target, UTF_8) {
                     Ok(url) => {
                         summary.links += 1;
+                        budget.took(url.as_str().len());
                         out(url);
                     }
                     Err(UrlError::Scheme) => summary.other_scheme += 1,
@@ -139,9 +140,16 @@ mod tests {
         let url = Url::parse("http://a.test/dir/page").expect("a URL");
         let mut found = Vec::new();
         let mut summary = Summary::none(UTF_8);
-        scan_link_fields([value.as_bytes()].into_iter(), &url, &Kinds::FOLLOW, 3, &mut summary, &mut |url| {
-            found.push(url.as_str().to_owned());
-        });
+        scan_link_fields(
+            [value.as_bytes()].into_iter(),
+            &url,
+            &Kinds::FOLLOW,
+            &mut Budget::of_links(3),
+            &mut summary,
+            &mut |url| {
+                found.push(url.as_str().to_owned());
+            },
+        );
         assert_eq!(summary.links, found.len());
         found
     }

@@ -11,10 +11,11 @@
 //! `listing`. `header` reads the fields before the body.
 //!
 //! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
-//! Limits: `links_max` for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
+//! Limits: a [`Budget`] for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
 //! Leaves to others: fetching, content decoding, whether a link may be followed.
 
 mod block;
+mod budget;
 mod charset;
 mod document;
 mod entities;
@@ -36,6 +37,7 @@ mod tests;
 use encoding_rs::Encoding;
 
 pub use block::set_baseline;
+pub use budget::Budget;
 pub use document::Document;
 pub use header::{hear_robots_tag, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
@@ -92,7 +94,7 @@ pub struct Summary {
     pub encoding: &'static Encoding,
     /// Links given to the caller.
     pub links: usize,
-    /// References beyond `links_max`, neither resolved nor checked.
+    /// References beyond the [`Budget`], neither resolved nor checked.
     pub dropped: usize,
     /// References that are no URL, or too long.
     pub bad: usize,
@@ -122,20 +124,21 @@ impl Summary {
     }
 }
 
-/// Finds the crawlable links of `page` in document order, duplicates included, and gives at most `links_max` to `out`.
-pub fn scan(page: &Page, kinds: &Kinds, links_max: usize, out: &mut dyn FnMut(Found)) -> Summary {
+/// Finds the crawlable links of `page` in document order, duplicates included, and gives as many as `budget` admits to `out`.
+pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Found)) -> Summary {
     // One piece of memory for all of them.
     let mut url = page.url.clone();
     let mut counts = Counts::default();
     let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
-        if counts.links >= links_max {
+        let _stage = stage::enter(Stage::Url);
+        if !budget.admits(reference.text) {
             counts.dropped += 1;
             return;
         }
-        let _stage = stage::enter(Stage::Url);
         match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
             Ok(_) => {
                 counts.links += 1;
+                budget.took(url.as_str().len());
                 out(Found { kind: reference.kind, rel: reference.rel, url: &url, nofollow: reference.nofollow });
             }
             Err(UrlError::Scheme) => counts.other_scheme += 1,

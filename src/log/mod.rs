@@ -25,7 +25,7 @@ pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
 pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
-pub use redistribution::{EarlierShard, RedistributedFiles, redistribute};
+pub use redistribution::{EarlierShard, Redistributed, RedistributedFiles, redistribute};
 pub use replay::{Reopened, Replay, ReplayStep};
 pub use replayed::{JournalFile, Replayed};
 pub use urls::UrlEntries;

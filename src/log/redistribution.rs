@@ -1,12 +1,12 @@
 //! The logs of a crawl of N shards, written anew for M.
 //!
-//! Decides: each URL goes to the log of the shard that owns it now, with its last end and a new number; so does each note on a
-//! host. URLs on their way between shards are set aside at their owner, which looks at them when it starts; they are written
-//! before all accepted ones, as a list of URLs expects it. The journal is empty, and batches are numbered anew.
+//! Decides: each URL goes to the log of the shard that owns it now, with a new number; so do its ends, if it is over, and each
+//! note on a host. URLs on their way between shards are set aside at their owner, which looks at them when it starts; they are
+//! written before all accepted ones, as a list of URLs expects it. The journal is empty, and batches are numbered anew.
 //! Invariants: a host's URLs keep their order; what is over stays over, and its record stays where it is; a URL whose record is
-//! lost waits.
-//! Limits: one shard is read at a time: what [`Replay`] keeps and the last ends of its URLs, [`END_BYTES`] bytes each, and a block
-//! for each of the new logs.
+//! lost waits; no segment gets the number of one that an end points to.
+//! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, and a block for each of the
+//! new logs. Its log of ends is read twice.
 //! Leaves to others: files, and that the new logs replace the earlier ones at one stroke (`boot`).
 
 use std::collections::BTreeMap;
@@ -34,16 +34,27 @@ pub struct EarlierShard {
     pub segments: BTreeMap<u32, u64>,
 }
 
-/// Writes the logs of the `earlier` shards of a crawl anew for the shards of `to`; what was found, by earlier shard. An error is one
-/// of the files', or says that a log is not its shard's.
+/// What came of a redistribution.
+#[derive(Clone, Debug, Default)]
+pub struct Redistributed {
+    /// What was found, by earlier shard.
+    pub found: Vec<Replayed>,
+    /// By new shard: no segment in its directory is to have a lower number. Those that ends point to may have been moved away.
+    pub segments_from: Vec<u32>,
+}
+
+/// Writes the logs of the `earlier` shards of a crawl anew for the shards of `to`. An error is one of the files', or says that a
+/// log is not its shard's.
 pub fn redistribute(
     crawl: u64,
     earlier: &[EarlierShard],
     to: Partition,
     files: &mut dyn RedistributedFiles,
-) -> Result<Vec<Replayed>, String> {
+) -> Result<Redistributed, String> {
     let log = |shard| Log::new(Owner { crawl, shard }, to.shards, 0);
-    let mut new = NewLogs { to, logs: (0..to.shards.max(1)).map(log).collect() };
+    let new_shards = to.shards.max(1);
+    let mut new =
+        NewLogs { to, logs: (0..new_shards).map(log).collect(), segments_from: vec![0; usize::from(new_shards)] };
     let shards = earlier.len() as u16;
     let owner = |shard| Owner { crawl, shard };
     let mut journals = Vec::new();
@@ -79,11 +90,13 @@ pub fn redistribute(
     let mut found = Vec::new();
     for ((shard, earlier), journal) in (0..).zip(earlier).zip(journals) {
         let replay = Replay::new(owner(shard), shards, &[], earlier.segments.clone());
-        let mut last_ends = LastEnds::default();
-        let logs = read_all(replay, files, &mut |step, new| new.take(step, &mut last_ends), &mut new)?;
+        let mut over = OverUrls::default();
+        let logs = read_all(replay, files, &mut |step, new| new.take_url(step, &mut over), &mut new)?;
         found.push(logs.with_journal(journal));
+        let ends = Replay::of_ends(owner(shard), shards);
+        read_all(ends, files, &mut |step, new| new.take_end(step, &over), &mut new)?;
     }
-    Ok(found)
+    Ok(Redistributed { found, segments_from: new.segments_from })
 }
 
 /// Reads logs from end to end.
@@ -103,39 +116,62 @@ fn read_all(
     Ok(replay.finish().0)
 }
 
-/// The last end of each URL of the shard that is read.
+/// The URLs of the shard that is read which are over: their new shards and numbers, by their own numbers, in runs without gaps.
 #[derive(Default)]
-struct LastEnds(Vec<Option<End>>);
+struct OverUrls(BTreeMap<u64, Vec<u64>>);
 
-impl LastEnds {
-    fn note(&mut self, end: End) {
-        let at = end.url as usize;
-        if at >= self.0.len() {
-            self.0.resize(at + 1, None);
-        }
-        if let Some(last) = self.0.get_mut(at) {
-            *last = Some(end).filter(|end| end.kind != EndKind::Reopened);
+impl OverUrls {
+    /// A URL, and where it is now if it is over.
+    fn note(&mut self, url: u64, new: Option<(u16, u64)>) {
+        let new = new.map_or(NOT_OVER, |(shard, number)| u64::from(shard) << SHARD_SHIFT | number);
+        if let Some(mut last) = self.0.last_entry()
+            && last.key() + last.get().len() as u64 == url
+        {
+            last.get_mut().push(new);
+        } else {
+            self.0.insert(url, vec![new]);
         }
     }
 
-    fn of(&self, url: u64) -> Option<End> {
-        self.0.get(url as usize).copied().flatten()
+    fn of(&self, url: u64) -> Option<(u16, u64)> {
+        let (first, run) = self.0.range(..=url).next_back()?;
+        let new = run.get((url - first) as usize).filter(|new| **new != NOT_OVER)?;
+        Some(((new >> SHARD_SHIFT) as u16, new & NUMBER_MASK))
     }
 }
 
 struct NewLogs {
     to: Partition,
     logs: Vec<Log>,
+    segments_from: Vec<u32>,
 }
 
 impl NewLogs {
-    fn take(&mut self, step: ReplayStep<'_>, last_ends: &mut LastEnds) {
+    /// What is read first.
+    fn take_url(&mut self, step: ReplayStep<'_>, over: &mut OverUrls) {
         match step {
-            ReplayStep::End(end) => last_ends.note(end),
             ReplayStep::Url { number, depth, text, is_over, .. } => {
-                let Some(log) = self.log_of(text) else { return };
-                let url = log.accept(depth, text);
-                if let Some(end) = last_ends.of(number).filter(|_| is_over) {
+                let Some((shard, log)) = self.log_of(text) else { return };
+                let new = log.accept(depth, text);
+                over.note(number, is_over.then_some((shard, new)));
+            }
+            ReplayStep::Aside(urls) => self.set_aside(&urls),
+            ReplayStep::End(_) | ReplayStep::Host(_) | ReplayStep::Batch { .. } | ReplayStep::Acknowledged { .. } => {}
+        }
+    }
+
+    /// What is read when all URLs are known.
+    fn take_end(&mut self, step: ReplayStep<'_>, over: &OverUrls) {
+        match step {
+            ReplayStep::End(end) => {
+                if let Some(place) = end.place
+                    && let Some(from) = self.segments_from.get_mut(usize::from(place.shard))
+                {
+                    *from = place.segment.saturating_add(1).max(*from);
+                }
+                if let Some((shard, url)) = over.of(end.url).filter(|_| end.kind != EndKind::Reopened)
+                    && let Some(log) = self.logs.get_mut(usize::from(shard))
+                {
                     log.end(End { url, ..end });
                 }
             }
@@ -145,23 +181,25 @@ impl NewLogs {
                     log.note_host(note);
                 }
             }
-            ReplayStep::Aside(urls) => self.set_aside(&urls),
-            ReplayStep::Batch { .. } | ReplayStep::Acknowledged { .. } => {}
+            ReplayStep::Url { .. }
+            | ReplayStep::Aside(_)
+            | ReplayStep::Batch { .. }
+            | ReplayStep::Acknowledged { .. } => {}
         }
     }
 
     fn set_aside(&mut self, urls: &UrlBatch) {
         for (depth, text) in urls.iter() {
-            if let Some(log) = self.log_of(text) {
+            if let Some((_, log)) = self.log_of(text) {
                 log.set_aside(depth, text);
             }
         }
     }
 
     /// The log of the shard that a URL belongs to; `None` when it is no URL, which no shard writes.
-    fn log_of(&mut self, text: &str) -> Option<&mut Log> {
+    fn log_of(&mut self, text: &str) -> Option<(u16, &mut Log)> {
         let shard = self.to.shard_of(&Url::from_canonical(text).ok()?);
-        self.logs.get_mut(usize::from(shard))
+        Some((shard, self.logs.get_mut(usize::from(shard))?))
     }
 
     fn write(&mut self, files: &mut dyn RedistributedFiles) -> Result<(), String> {
@@ -180,9 +218,10 @@ impl NewLogs {
     }
 }
 
-/// What is kept of a URL while its shard is read.
-const END_BYTES: usize = 64;
-const _: () = assert!(size_of::<Option<End>>() <= END_BYTES);
+/// A shard and a number in it are kept in eight bytes.
+const SHARD_SHIFT: u32 = 48;
+const NUMBER_MASK: u64 = (1 << SHARD_SHIFT) - 1;
+const NOT_OVER: u64 = u64::MAX;
 
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,8 @@ pub struct Replay {
     file: Option<LogFile>,
     next: VecDeque<LogFile>,
     reader: LogReader,
+    /// Bytes came that are not read to their end.
+    piece: Option<Piece>,
     over: Bits,
     answered: Bits,
     silent: Bits,
@@ -45,6 +47,13 @@ pub struct Replay {
     file_before: Option<u32>,
     is_first_block: bool,
     found: Replayed,
+}
+
+/// A piece of a log that is being read.
+#[derive(Debug)]
+struct Piece {
+    /// Nothing follows in its file.
+    is_last: bool,
 }
 
 /// What a piece of a log says.
@@ -101,6 +110,11 @@ impl Replay {
         Replay::of(owner, shards, journal_files.iter().map(|file| LogFile::Journal(*file)).collect())
     }
 
+    /// The same of the log of ends alone.
+    pub fn of_ends(owner: Owner, shards: u16) -> Replay {
+        Replay::of(owner, shards, [LogFile::Ends].into())
+    }
+
     fn of(owner: Owner, shards: u16, mut next: VecDeque<LogFile>) -> Replay {
         Replay {
             owner,
@@ -108,6 +122,7 @@ impl Replay {
             file: next.pop_front(),
             next,
             reader: LogReader::default(),
+            piece: None,
             over: Bits::default(),
             answered: Bits::default(),
             silent: Bits::default(),
@@ -143,35 +158,53 @@ impl Replay {
     /// Takes the bytes that [`Replay::next_read`] asked for, none at the file's end; gives what they say to `each`. An error says
     /// that the file is not this shard's.
     pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
-        let Some(file) = self.file else { panic!("a log came that nobody asked for") };
-        self.reader.push(bytes);
-        while let Some((head, payload)) = self.reader.next_block() {
-            let (kind, owner) = (file.kind(), self.owner);
-            if head.kind != kind || head.owner != owner {
-                let held = head.owner;
-                let what = if held.crawl != owner.crawl {
-                    "another crawl".to_owned()
-                } else {
-                    format!("shard {} ({:?})", held.shard, head.kind)
-                };
-                return Err(format!(
-                    "{file} holds a block of {what}: files were mixed up; put the right one in its place"
-                ));
-            }
-            if file.journal().is_some() && head.first < self.found.next_sent {
-                return Err(format!(
-                    "{file} holds what an earlier file of the journal has: files were mixed up or copied: put the right \
-                     one in its place, or take this one away"
-                ));
-            }
-            if self.block(kind, head, &payload, each).is_none() {
-                self.reader.reject();
-            } else if let LogFile::Journal(number) = file {
-                self.count_sent(number, head);
-            }
+        self.push(bytes);
+        while self.has_piece() {
+            self.read_block(each)?;
         }
-        if bytes.is_empty() {
-            self.end_of(file);
+        Ok(())
+    }
+
+    /// Takes these bytes, to be read block by block: a piece of a log may hold a hundred times its length.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.reader.push(bytes);
+        self.piece = Some(Piece { is_last: bytes.is_empty() });
+    }
+
+    /// Whether there is more to be read in the bytes that came.
+    pub fn has_piece(&self) -> bool {
+        self.piece.is_some()
+    }
+
+    /// Gives what the next block says to `each`, if the bytes that came hold a whole one.
+    pub fn read_block(&mut self, each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
+        let Some(file) = self.file else { panic!("a log came that nobody asked for") };
+        let Some((head, payload)) = self.reader.next_block() else {
+            if self.piece.take().is_some_and(|piece| piece.is_last) {
+                self.end_of(file);
+            }
+            return Ok(());
+        };
+        let (kind, owner) = (file.kind(), self.owner);
+        if head.kind != kind || head.owner != owner {
+            let held = head.owner;
+            let what = if held.crawl != owner.crawl {
+                "another crawl".to_owned()
+            } else {
+                format!("shard {} ({:?})", held.shard, head.kind)
+            };
+            return Err(format!("{file} holds a block of {what}: files were mixed up; put the right one in its place"));
+        }
+        if file.journal().is_some() && head.first < self.found.next_sent {
+            return Err(format!(
+                "{file} holds what an earlier file of the journal has: files were mixed up or copied: put the right one in its \
+                 place, or take this one away"
+            ));
+        }
+        if self.block(kind, head, &payload, each).is_none() {
+            self.reader.reject();
+        } else if let LogFile::Journal(number) = file {
+            self.count_sent(number, head);
         }
         Ok(())
     }

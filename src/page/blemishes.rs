@@ -12,9 +12,14 @@ use crate::stats::Totals;
 impl Page<'_> {
     pub(super) fn count_blemishes(&self, robots_bytes_max: usize, stats: &mut Totals) {
         let Page { job, transaction, decoded, fetched, .. } = self;
-        let cut = self.cut();
         let is_page = job.kind == JobKind::Page;
         let ok = (200..300).contains(&fetched.status);
+        let is_long_robots = !is_page && ok && fetched.body_bytes > robots_bytes_max as u64;
+        let (cut, coding) = match self.cut() {
+            // No more of a robots.txt is wanted.
+            None | Some(Blemish::LengthOverLimit | Blemish::BodyOverLimit) if is_long_robots => (None, None),
+            cut => (cut, self.coding(cut)),
+        };
         let content_type = transaction.response.headers.get("content-type");
         let others = [
             (transaction.excess, Blemish::BodyExcess),
@@ -22,10 +27,10 @@ impl Page<'_> {
             (is_page && fetched.redirect.as_ref() == Some(&job.url), Blemish::RedirectToItself),
             (matches!(fetched.status, 429 | 503), Blemish::Overloaded),
             (transaction.tls.as_ref().is_some_and(|tls| tls.certificate_error.is_some()), Blemish::Certificate),
-            (!is_page && ok && fetched.body_bytes > robots_bytes_max as u64, Blemish::RobotsOverLimit),
+            (is_long_robots, Blemish::RobotsOverLimit),
         ];
         let others = others.into_iter().filter(|(is_so, _)| *is_so).map(|(_, blemish)| blemish);
-        cut.into_iter().chain(self.coding(cut)).chain(others).for_each(|blemish| stats.blemish(blemish));
+        cut.into_iter().chain(coding).chain(others).for_each(|blemish| stats.blemish(blemish));
     }
 
     /// Why the body is not all that the server had to say.
@@ -36,6 +41,7 @@ impl Page<'_> {
             Truncated::Time => Blemish::BodyTimeout,
             Truncated::Disconnect if transaction.reset => Blemish::BodyReset,
             Truncated::Disconnect => Blemish::BodyShort,
+            Truncated::Length if transaction.crowded_out => Blemish::BodyCrowdedOut,
             Truncated::Length if transaction.response.framing == Framing::Length => Blemish::LengthOverLimit,
             Truncated::Length => Blemish::BodyOverLimit,
             Truncated::Unspecified => Blemish::ChunkBroken,

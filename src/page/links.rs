@@ -2,14 +2,14 @@
 //!
 //! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
 //! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps.
-//! Invariants: no more than `links.page_links_max` links a response.
+//! Invariants: no more than a [`Budget`] of links a response.
 //! Leaves to others: which links are followed (`shard`), what is said about indexing (found and kept, not acted on).
 
 use std::borrow::Cow;
 
 use crate::config::{Config, Documents, Sitemaps};
 use crate::http;
-use crate::links::{self, Document, Kinds, Page, Summary, Xml};
+use crate::links::{self, Budget, Document, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
 
@@ -25,7 +25,7 @@ pub fn page(
 ) -> Option<Summary> {
     let content_type = headers.get("content-type");
     let header = content_type.map(String::from_utf8_lossy);
-    let links_max = config.links.page_links_max;
+    let budget = &mut Budget::of_page(&config.links);
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url };
     let mut found = None;
     let mut document = Document::of(content_type, body);
@@ -44,7 +44,7 @@ pub fn page(
         };
     }
     if document == Document::Xml && config.links.documents != Documents::Html {
-        match links::scan_xml(&page(&unpacked), links_max, &mut |url| out(url.as_str())) {
+        match links::scan_xml(&page(&unpacked), budget, &mut |url| out(url.as_str())) {
             Xml::Listing(summary) => {
                 stats.listings += 1;
                 found = Some(*summary);
@@ -55,12 +55,11 @@ pub fn page(
     }
     match document {
         Document::Html => {
-            let summary =
-                links::scan(&page(&unpacked), &Kinds::FOLLOW, links_max, &mut |found| out(found.url.as_str()));
+            let summary = links::scan(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |found| out(found.url.as_str()));
             found = Some(summary);
         }
         Document::Text if config.links.documents == Documents::All => {
-            let summary = links::scan_lines(&page(&unpacked), links_max, &mut |url| out(url.as_str()));
+            let summary = links::scan_lines(&page(&unpacked), budget, &mut |url| out(url.as_str()));
             stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
         }
@@ -71,7 +70,7 @@ pub fn page(
     let mut links = headers.all("link").peekable();
     if links.peek().is_some() {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, links_max, summary, &mut |url| out(url.as_str()));
+        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| out(url.as_str()));
     }
     for tag in headers.all("x-robots-tag") {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
@@ -87,6 +86,8 @@ pub fn page(
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
 pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mut dyn FnMut(&str)) {
     if config.links.sitemaps == Sitemaps::Robots {
-        sitemaps.iter().filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
+        let mut budget = Budget::of_page(&config.links);
+        let admitted = sitemaps.iter().filter(|sitemap| budget.admits(sitemap));
+        admitted.filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
     }
 }

@@ -2,14 +2,18 @@
 //!
 //! Decides: what is kept of a response, which of its links go on, what is wrong with it, and what a record says of it.
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
-//! Invariants: of a page at most `links.page_links_max` links go on, each once; what is stored is what the links were
+//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; what is stored is what the links were
 //! looked for in; a robots.txt is parsed once.
+//! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
 //! followed (`shard`).
 
 mod blemishes;
 mod links;
+mod reading;
 mod record;
+
+pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
@@ -51,11 +55,31 @@ impl PageReader {
 
     /// Reads the response to `job`, and counts what it is.
     pub fn read<'a>(&self, job: &'a FetchJob, transaction: &'a Transaction, stats: &mut Totals) -> Page<'a> {
+        let decoded = self.decode(&transaction.response, &self.limits(job.kind));
+        self.find(job, transaction, decoded, stats)
+    }
+
+    fn limits(&self, kind: JobKind) -> http::Limits {
+        match kind {
+            JobKind::Robots => http::Limits::of_robots(&self.config.fetch, &self.config.robots),
+            _ => http::Limits::from(&self.config.fetch),
+        }
+    }
+
+    fn decode<'a>(&self, response: &'a http::Response, limits: &http::Limits) -> Decoded<'a> {
+        let _stage = stage::enter(Stage::Decode);
+        http::decode_content(&response.headers, &response.body, limits)
+    }
+
+    /// What is in a response, whose content is `decoded`.
+    fn find<'a>(
+        &self,
+        job: &'a FetchJob,
+        transaction: &'a Transaction,
+        decoded: Decoded<'a>,
+        stats: &mut Totals,
+    ) -> Page<'a> {
         let response = &transaction.response;
-        let decoded = {
-            let _stage = stage::enter(Stage::Decode);
-            http::decode_content(&response.headers, &response.body, &http::Limits::from(&self.config.fetch))
-        };
         let mut page = Page {
             fetched: Fetched {
                 status: response.status,
@@ -86,14 +110,18 @@ impl PageReader {
         let _stage = stage::enter(Stage::Scan);
         let hops = Hops::from_bits(job.depth);
         let url_bytes_max = self.config.scope.url_bytes_max;
-        let mut too_long = 0;
+        let (mut too_long, mut over_bytes) = (0, 0);
+        let mut bytes_left = self.link_bytes_max(transaction.response.wire_bytes);
         // None that is too long to be followed: a long base and ten thousand short references would make a page into
         // hundreds of megabytes.
         let mut keep = |links: &mut UrlBatch, hops: Hops, url: &str| {
-            if url.len() <= url_bytes_max {
-                links.push(hops.bits(), url);
-            } else {
+            if url.len() > url_bytes_max {
                 too_long += 1;
+            } else if url.len() > bytes_left {
+                over_bytes += 1;
+            } else {
+                bytes_left -= url.len();
+                links.push(hops.bits(), url);
             }
         };
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
@@ -120,6 +148,14 @@ impl PageReader {
             }
         }
         stats.links_too_long += too_long;
+        stats.links_over_bytes += over_bytes;
+    }
+
+    /// Bytes of links that may go on of a response of `wire_bytes` bytes.
+    fn link_bytes_max(&self, wire_bytes: u64) -> usize {
+        let config = &self.config.links;
+        let by_ratio = usize::try_from(wire_bytes).unwrap_or(usize::MAX).saturating_mul(config.page_link_ratio_max);
+        by_ratio.max(LINK_BYTES_FREE).min(config.page_link_bytes_max)
     }
 }
 
@@ -157,6 +193,9 @@ fn redirect(job: &FetchJob, response: &http::Response) -> Option<Url> {
     let location = response.headers.get("location")?;
     job.url.join(String::from_utf8_lossy(location).trim()).ok()
 }
+
+/// Bytes of links that any page may have, however short it is: some 600 of usual length.
+const LINK_BYTES_FREE: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests;

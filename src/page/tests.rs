@@ -4,7 +4,8 @@ use super::*;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
-use crate::time::{Duration, Instant};
+use crate::store::{CaptureWriter, Placed, SegmentWriter, Settings};
+use crate::time::{Duration, Instant, UnixTime};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {
@@ -18,7 +19,9 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         number: 0,
         depth: 3,
         attempt: 0,
+        began: Instant::ZERO,
         deadline: Instant::NEVER,
+        is_hurried: false,
         rest: Duration::ZERO,
     }
 }
@@ -46,6 +49,56 @@ fn links_go_on_once_and_those_beyond_the_limit_are_counted() {
     let links: Vec<(u16, &str)> = fetched.links.iter().collect();
     assert_eq!(links, [(4, "http://a.test/a"), (4, "http://a.test/b"), (4, "http://a.test/c")]);
     assert_eq!((stats.links, stats.links_dropped, stats.pages, is_stored), (4, 1, 1, true));
+}
+
+/// A base is written once and read before each reference: what that makes of a page is a multiple of its bytes.
+#[test]
+fn a_long_base_makes_no_more_than_a_multiple_of_the_page() {
+    let base = "b".repeat(2_000);
+    let links: String = (0..10_000).map(|number| format!("<a href={number}>")).collect();
+    let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<base href=/{base}/>{links}");
+    let page = job(JobKind::Page, "http://a.test/");
+    let link_bytes = |bytes: &str, change: fn(&mut Config)| {
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), change);
+        let (links, dropped, over) = (stats.links, stats.links_dropped, stats.links_over_bytes);
+        assert_eq!((links + dropped, fetched.links.len() as u64 + over), (10_000, links), "nothing goes uncounted");
+        fetched.links.iter().map(|(_, url)| url.len()).sum::<usize>()
+    };
+    assert!((1_040_000..=1 << 20).contains(&link_bytes(&bytes, |_| {})));
+    assert!((126_000..=bytes.len()).contains(&link_bytes(&bytes, |config| config.links.page_link_ratio_max = 1)));
+    let bytes_max = |config: &mut Config| config.links.page_link_bytes_max = 100_000;
+    assert!((98_000..=100_000).contains(&link_bytes(&bytes, bytes_max)));
+    let short = bytes.get(..4_000).expect("ASCII").to_owned();
+    let (fetched, ..) = read(&page, short.as_bytes(), |config| config.links.page_link_ratio_max = 1);
+    assert!(fetched.links.as_bytes().len() > 30 * 2_000, "a short page has its share");
+}
+
+/// Hosts that take long to read are bounded in bytes; other links go on.
+#[test]
+fn costly_hosts_are_bounded() {
+    let host = "\u{4e2d}\u{6587}".repeat(400);
+    let links: String = (0..200).map(|number| format!("<a href=//{host}.{number}.test/><a href=/{number}>")).collect();
+    let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{links}");
+    let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes.as_bytes(), |_| {});
+    let plain = fetched.links.iter().filter(|(_, url)| url.starts_with("http://a.test/")).count();
+    assert_eq!(plain, 200);
+    assert!((150..200).contains(&stats.links_dropped), "{}", stats.links_dropped);
+}
+
+#[test]
+fn of_a_robots_txt_no_more_is_read_than_counts() {
+    let body = "Disallow: /x\n".repeat(100_000);
+    let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nUser-agent: *\n{body}", body.len() + 14);
+    let config = Config::default();
+    let limits = Limits::of_robots(&config.fetch, &config.robots);
+    let transaction = plain_transaction(bytes.as_bytes(), limits);
+    assert_eq!(transaction.response.body.len(), (512 + 64) << 10);
+    let mut stats = Totals::default();
+    let robots = job(JobKind::Robots, "http://a.test/robots.txt");
+    let fetched = PageReader::new(Arc::new(config)).read(&robots, &transaction, &mut stats).into_fetched();
+    assert_eq!(fetched.body_bytes, (512 << 10) + 1);
+    assert!(fetched.rules.is_some_and(|rules| rules.len() == 1 && !rules.allows("/x")));
+    assert_eq!((stats.blemishes[Blemish::RobotsOverLimit as usize], stats.blemishes.iter().sum::<u64>()), (1, 1));
 }
 
 #[test]
@@ -93,4 +146,82 @@ fn what_was_cut_is_told_once() {
     let (fetched, stats, _) = read(&page, bytes, |_| {});
     assert_eq!(fetched.retry_after, Some(Duration::from_secs(7)));
     assert_eq!(stats.blemishes_by_name().collect::<Vec<_>>(), [(Blemish::Overloaded, 1)]);
+}
+
+/// What the shard reads itself is bounded in bytes as they came, as content, and in codings.
+#[test]
+fn long_responses_are_not_read_at_once() {
+    let page = job(JobKind::Page, "http://a.test/");
+    let is_short = |fields: &str, body: &[u8]| {
+        let mut config = Config::default();
+        config.fetch.short_bytes_max = 1_000;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n");
+        let transaction = transaction(&[head.as_bytes(), body].concat());
+        let mut stats = Totals::default();
+        let is_short = PageReader::new(Arc::new(config)).read_short(&page, &transaction, &mut stats).is_some();
+        assert_eq!(stats.pages, u64::from(is_short), "what is read elsewhere is counted there");
+        is_short
+    };
+    assert!(is_short("", &[b'x'; 1_000]) && !is_short("", &[b'x'; 1_001]));
+    let (coded, content) = ("Content-Encoding: zstd\r\n", |bytes| zstd::bulk::compress(&vec![b'x'; bytes], 1).unwrap());
+    assert!(is_short(coded, &content(3_999)) && !is_short(coded, &content(4_000)));
+    assert!(!is_short("Content-Encoding: zstd, gzip\r\n", b"x"));
+    assert!(!is_short("", b"\x1f\x8b\x08") && !is_short(coded, &zstd::bulk::compress(b"\x1f\x8b\x08", 1).unwrap()));
+}
+
+/// A response read beside its shard comes to what it would have come to there.
+#[test]
+fn who_reads_a_response_makes_no_difference() {
+    let body = "<a href=/a>1</a><a href=//b.test/>2</a>".repeat(50);
+    for (kind, path, fields) in [
+        (JobKind::Page, "/", "200 OK\r\nContent-Type: text/html"),
+        (JobKind::Page, "/", "200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip"),
+        (JobKind::Page, "/", "301 There\r\nLocation: /there"),
+        (JobKind::Page, "/", "404 None"),
+        (JobKind::Robots, "/robots.txt", "200 OK"),
+    ] {
+        let job = job(kind, &format!("http://a.test{path}"));
+        let transaction = transaction(format!("HTTP/1.1 {fields}\r\n\r\n{body}").as_bytes());
+        let (mut segment, mut writer) = (segment(), CaptureWriter::new(1).expect("a writer"));
+        let reader = PageReader::new(Arc::default());
+        let mut stats = Totals::default();
+        let page = reader.read_short(&job, &transaction, &mut stats).expect("short");
+        let here = page.store(|capture| segment.append(capture)).expect("stored").expect("appended");
+        let names = segment.names().expect("open");
+        let mut read = reader.reading(job.clone(), Box::new(transaction.clone()), names).read(&mut writer);
+        let records = read.records.take().expect("stored").expect("written");
+        let there = segment.append_records(&job.url, records).expect("of this segment");
+        let sizes = |placed: Placed| (placed.payload, placed.frame_bytes.abs_diff(here.frame_bytes) < 20);
+        assert_eq!(sizes(there), sizes(here), "{fields}");
+        assert_eq!(there.offset, here.offset + here.capture_bytes);
+        assert_eq!((read.is_page, &read.stats), (page.is_page(), &stats));
+        assert_eq!(read.fetched, page.into_fetched());
+    }
+}
+
+/// Records name their segment: in the next one they have no place, and are written anew.
+#[test]
+fn records_of_a_closed_segment_have_no_place_in_the_next() {
+    let job = job(JobKind::Page, "http://a.test/");
+    let transaction = Box::new(transaction(b"HTTP/1.1 200 OK\r\n\r\nbody"));
+    let (mut segment, mut writer) = (segment(), CaptureWriter::new(1).expect("a writer"));
+    let reader = PageReader::new(Arc::default());
+    let names = segment.names().expect("open");
+    let mut read = reader.reading(job.clone(), transaction, names).read(&mut writer);
+    segment.finish();
+    assert!(segment.names().is_err());
+    segment.begin("next.warc.zst", UnixTime::from_micros(1)).expect("begins");
+    let records = read.records.take().expect("stored").expect("written");
+    assert_eq!(segment.append_records(&job.url, records.clone()), None, "of another segment");
+    let mut again = read.again(segment.names().expect("open")).read(&mut writer);
+    let anew = again.records.take().expect("stored").expect("written");
+    assert_ne!(anew, records);
+    assert!(segment.append_records(&job.url, anew).is_some());
+}
+
+fn segment() -> SegmentWriter {
+    let settings = Settings { zstd_level: 1, segment_bytes_max: 1 << 30, ..Settings::default() };
+    let mut segment = SegmentWriter::new(settings).expect("a writer");
+    segment.begin("a.warc.zst", UnixTime::from_micros(0)).expect("begins");
+    segment
 }

@@ -1,109 +1,168 @@
-//! When each IP address may be asked again: one array for all shards.
+//! When each address may be asked again: one table for all shards.
 //!
 //! Decides: politeness to an address can only be promised by the whole box, because hosts of one address live
-//! in different shards. The ledger is an array of atomics indexed by a hash of the address; a request claims
-//! its slot by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next
-//! one may start. Two addresses in one slot wait for each other: more polite than asked, never less.
-//! Invariants: at most one request under way per slot; none starts before the slot's instant.
-//! Limits: 8 bytes a slot. A claim whose owner is lost lapses at its hold's end.
+//! in different shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its
+//! address's entry by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next
+//! one may start. An entry holds its whole [`Key`], so two addresses never take each other's turns. A new key takes the
+//! entry of its bucket that has been free for longest, which says nothing any more. In a bucket of which none is free,
+//! a new key waits.
+//! Why a secret: whoever chooses where a name points chooses keys. The bucket is the key's SipHash-1-3 under a secret
+//! of the run, made for exactly this; where keys fall cannot be seen from outside but by waiting, so nobody can fill
+//! a chosen bucket.
+//! How: an entry is two words, the key's number and a state: instant, whether held, kind of key. The number is only
+//! written while the state says `WRITING`. States of an entry only move forward in time, so a successful exchange of
+//! the state means that the number that was read after it belongs to it. Two shards that enter one new key at different
+//! entries both say so (`ENTERING`) before they look at the rest of the bucket: at least one sees the other and
+//! withdraws.
+//! Invariants: at most one request under way per key; none starts before the key's instant.
+//! Limits: 16 bytes an entry. A claim whose owner is lost lapses at its hold's end.
 
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::Hasher;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use siphasher::sip::SipHasher13;
+
+use super::key::Key;
 use crate::time::{Duration, Instant};
 
-/// The array.
-#[derive(Debug)]
-pub struct Ledger {
-    /// Nanoseconds from which the slot is free; the lowest bit says that a request is under way until then.
-    slots: Box<[AtomicU64]>,
-}
-
-impl Ledger {
-    /// A ledger of at least `slots` slots, all free.
-    pub fn new(slots: usize) -> Ledger {
-        Ledger { slots: (0..slots.next_power_of_two()).map(|_| AtomicU64::new(0)).collect() }
-    }
-
-    /// Claims `addr` for a request that ends by `hold_until`; otherwise says when to try again at the earliest:
-    /// `None` when a request is under way, whose end nobody knows.
-    pub fn claim(&self, addr: IpAddr, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
-        let slot = self.slot(addr);
-        let free_from = slot.load(Ordering::Acquire);
-        if free_from & !HELD > now.as_nanos() {
-            return Err((free_from & HELD == 0).then_some(Instant::from_nanos(free_from)));
-        }
-        let held = hold_until.as_nanos() | HELD;
-        // Another shard was quicker: its request is under way.
-        slot.compare_exchange(free_from, held, Ordering::AcqRel, Ordering::Relaxed).map(|_| ()).map_err(|_| None)
-    }
-
-    /// Ends the claim that was made with `hold_until`: the next request may start at `free_from`. A claim that
-    /// lapsed may be another's by now, which stays as it is.
-    pub fn release(&self, addr: IpAddr, hold_until: Instant, free_from: Instant) {
-        let free = free_from.as_nanos().saturating_add(HELD) & !HELD;
-        let held = hold_until.as_nanos() | HELD;
-        let _ = self.slot(addr).compare_exchange(held, free, Ordering::AcqRel, Ordering::Relaxed);
-    }
-
-    fn slot(&self, addr: IpAddr) -> &AtomicU64 {
-        let hash = match addr.to_canonical() {
-            IpAddr::V4(v4) => xxhash_rust::xxh3::xxh3_64(&v4.octets()),
-            IpAddr::V6(v6) => xxhash_rust::xxh3::xxh3_64(&v6.octets()),
-        };
-        &self.slots[hash as usize & (self.slots.len() - 1)]
-    }
-}
-
-const HELD: u64 = 1;
+/// Entries that a key may be in.
+pub const WAYS: usize = 8;
 
 /// A claim outlasts the deadline of what it is for by this, so that only one whose owner is lost lapses.
 pub const HOLD_SLACK: Duration = Duration::from_secs(5);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The table.
+#[derive(Debug)]
+pub struct Ledger {
+    buckets: Box<[[Entry; WAYS]]>,
+    secret: [u64; 2],
+}
 
-    #[test]
-    fn one_at_a_time_and_not_before_its_time() {
-        let ledger = Ledger::new(1_024);
-        let addr: IpAddr = "192.0.2.1".parse().unwrap();
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(ledger.claim(addr, at(5), at(60_000)), Ok(()));
-        assert_eq!(ledger.claim(addr, at(6), at(60_000)), Err(None));
-        assert_eq!(ledger.claim("::ffff:192.0.2.1".parse().unwrap(), at(6), at(60_000)), Err(None));
-        ledger.release(addr, at(60_000), at(110));
-        assert_eq!(ledger.claim(addr, at(109), at(60_000)), Err(Some(at(110))));
-        assert_eq!(ledger.claim(addr, at(110), at(200)), Ok(()));
-        assert_eq!(ledger.claim(addr, at(201), at(300)), Ok(()), "a lost claim lapses");
-        ledger.release(addr, at(200), at(205));
-        assert_eq!(ledger.claim(addr, at(206), at(400)), Err(None), "who comes late does not end another's claim");
-        ledger.release(addr, at(300), at(310));
-        assert_eq!(ledger.claim(addr, at(310), at(400)), Ok(()));
+#[derive(Debug, Default)]
+struct Entry {
+    number: AtomicU64,
+    /// A [`State`].
+    state: AtomicU64,
+}
+
+impl Ledger {
+    /// A ledger of at least `entries` entries, all free; its secret is known until it is `keyed`.
+    pub fn new(entries: usize) -> Ledger {
+        let buckets = entries.div_ceil(WAYS).next_power_of_two();
+        Ledger { buckets: (0..buckets).map(|_| Default::default()).collect(), secret: [0; 2] }
     }
 
-    #[test]
-    fn threads_never_hold_one_address_together() {
-        use std::sync::atomic::AtomicU32;
-        let (ledger, inside) = (Ledger::new(16), AtomicU32::new(0));
-        let addr: IpAddr = "2001:db8::1".parse().unwrap();
-        let claims: u32 = std::thread::scope(|scope| {
-            let work = || {
-                let mut claims = 0;
-                for step in 0..if cfg!(miri) { 200 } else { 100_000 } {
-                    let now = Instant::from_nanos(2 * step + 2);
-                    if ledger.claim(addr, now, Instant::NEVER).is_ok() {
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        claims += 1;
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                        ledger.release(addr, Instant::NEVER, Instant::ZERO);
-                    }
-                }
-                claims
-            };
-            let threads = [scope.spawn(work), scope.spawn(work)];
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-        });
-        assert!(claims > 0);
+    /// The same, with entries in places that depend on `secret`; before the first claim.
+    pub fn keyed(self, secret: [u64; 2]) -> Ledger {
+        Ledger { secret, ..self }
+    }
+
+    /// Claims `key` for a request that ends by `hold_until`; otherwise says when to try again at the earliest:
+    /// `None` when a request is under way, whose end nobody knows.
+    pub fn claim(&self, key: impl Into<Key>, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
+        let (number, kind) = key.into().parts();
+        let bucket = self.bucket(number, kind);
+        let held = State::new(hold_until, kind, true);
+        match entries_of(bucket, number, kind).next() {
+            Some((entry, state)) if state.is_free_at(now) => {
+                // Another shard was quicker: its request is under way.
+                entry.state.compare_exchange(state.0, held.0, SeqCst, SeqCst).map(drop).map_err(|_| None)
+            }
+            Some((_, state)) => Err(state.free_from()),
+            None => enter(bucket, number, held, now),
+        }
+    }
+
+    /// Ends the claim that was made with `hold_until`: the next request may start at `free_from`. A claim that
+    /// lapsed may be another's by now, which stays as it is.
+    pub fn release(&self, key: impl Into<Key>, hold_until: Instant, free_from: Instant) {
+        let (number, kind) = key.into().parts();
+        let (held, free) = (State::new(hold_until, kind, true), State::new(free_from, kind, false));
+        // One that is about to withdraw may be among them, which is not held by this claim.
+        for (entry, _) in entries_of(self.bucket(number, kind), number, kind) {
+            let _ = entry.state.compare_exchange(held.0, free.0, SeqCst, SeqCst);
+        }
+    }
+
+    fn bucket(&self, number: u64, kind: u64) -> &[Entry; WAYS] {
+        let mut hasher = SipHasher13::new_with_keys(self.secret[0], self.secret[1]);
+        hasher.write_u64(number);
+        hasher.write_u64(kind);
+        &self.buckets[hasher.finish() as usize & (self.buckets.len() - 1)]
     }
 }
+
+/// The entries that a key seems to have, and their states: one, but for those that are about to withdraw.
+fn entries_of(bucket: &[Entry; WAYS], number: u64, kind: u64) -> impl Iterator<Item = (&Entry, State)> {
+    let entries = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
+    entries.filter(move |(entry, state)| state.kind() == kind && entry.number.load(SeqCst) == number)
+}
+
+/// Claims for a key that has no entry the one that has been free for longest.
+fn enter(bucket: &[Entry; WAYS], number: u64, held: State, now: Instant) -> Result<(), Option<Instant>> {
+    let states = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
+    let Some((entry, old)) = states.min_by_key(|(_, state)| state.order()).filter(|(_, state)| state.is_free_at(now))
+    else {
+        let rests = bucket.iter().filter_map(|entry| State(entry.state.load(SeqCst)).free_from());
+        return Err(rests.min());
+    };
+    entry.state.compare_exchange(old.0, State::WRITING.0, SeqCst, SeqCst).map_err(|_| None)?;
+    entry.number.store(number, SeqCst);
+    entry.state.store(State::entering(held.kind()).0, SeqCst);
+    if entries_of(bucket, number, held.kind()).any(|(other, _)| !std::ptr::eq(other, entry)) {
+        entry.state.store(State::empty_since(old).0, SeqCst);
+        return Err(None);
+    }
+    entry.state.store(held.0, SeqCst);
+    Ok(())
+}
+
+/// An instant, rounded up to a multiple of 8 ns; whether a request is under way until then; the kind of key, 0 for none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State(u64);
+
+impl State {
+    const KIND: u64 = 3;
+    const HELD: u64 = 4;
+    const FLAGS: u64 = State::KIND | State::HELD;
+    /// The latest instant of a claim.
+    const LAST: u64 = !State::FLAGS - State::FLAGS - 1;
+    /// The number is being written.
+    const WRITING: State = State(!State::KIND);
+
+    fn new(until: Instant, kind: u64, is_held: bool) -> State {
+        let held = if is_held { State::HELD } else { 0 };
+        let instant = until.as_nanos().saturating_add(State::FLAGS) & !State::FLAGS;
+        State(instant.min(State::LAST) | held | kind)
+    }
+
+    /// Held for a key that may turn out to have another entry; never lapses.
+    fn entering(kind: u64) -> State {
+        State(State::WRITING.0 | kind)
+    }
+
+    /// Free for as long as `old`, and nobody's.
+    fn empty_since(old: State) -> State {
+        State(old.0 & !State::FLAGS)
+    }
+
+    fn kind(self) -> u64 {
+        self.0 & State::KIND
+    }
+
+    fn order(self) -> u64 {
+        self.0 & !State::FLAGS
+    }
+
+    fn is_free_at(self, now: Instant) -> bool {
+        self.order() <= now.as_nanos()
+    }
+
+    /// `None` for a state that is held.
+    fn free_from(self) -> Option<Instant> {
+        (self.0 & State::HELD == 0).then_some(Instant::from_nanos(self.order()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

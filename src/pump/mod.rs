@@ -9,7 +9,10 @@
 //! Invariants: the brain is touched by the pump alone; [`crate::control::Census`]'s order is kept: a message is counted
 //! as sent before it enters a ring, a shard stops being quiet before a message is worked off, which is counted as
 //! received afterwards; a task that panics ends the crawl with its message.
-//! Limits: so many effects and messages a turn, so that sockets get theirs.
+//! Limits: so many effects and messages a turn, and so much time for responses, so that sockets get theirs; responses that the
+//! brain does not take in yet wait where they are.
+
+mod reading;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,12 +30,14 @@ use crate::disk::{self, Disk};
 use crate::exchange::Outgoing;
 use crate::exchange::spsc::{Consumer, Producer};
 use crate::fault_injection;
-use crate::fetch::Hands;
+use crate::fetch::{BodyHold, Hands, OwnAddresses};
+use crate::page::LongResponse;
 use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
 use crate::stage::{self, Stage};
 use crate::time::{Duration, Instant};
 use crate::url::Url;
+use reading::ReadingThread;
 
 /// What a shard's thread is given.
 pub struct Task {
@@ -48,16 +53,27 @@ pub struct Task {
     pub seeds: Vec<Url>,
     /// The crawl.
     pub control: Arc<Control>,
+    /// What bodies may hold that are not worked off ([`fetch::BodyMemory`](crate::fetch::BodyMemory)).
+    pub bodies_bytes_max: u64,
+    /// The machine's addresses, where they are not to be fetched from.
+    pub own_addresses: Arc<OwnAddresses>,
 }
 
 /// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
 pub fn run(task: Task) -> Result<(), String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
-    control.shards()[usize::from(index)].thread.announce();
+    let handle = &control.shards()[usize::from(index)];
+    handle.thread.announce();
+    handle.heart.take();
     let run = || {
-        ring::Runtime::new(task.setup.config.fetch.in_flight_max)
-            .map_err(|error| error.to_string())
-            .and_then(|runtime| runtime.block_on(Pump::start(task)))
+        let runtime = ring::Runtime::new(task.setup.config.fetch.in_flight_max).map_err(|error| error.to_string())?;
+        // It is the same for all.
+        if index == 0 && !runtime.is_restricted() {
+            control.note(
+                "io_uring cannot be restricted here to the operations in use: the crawl goes on without".to_owned(),
+            );
+        }
+        runtime.block_on(Pump::start(task))
     };
     // A panic in the shard's own turn is told as one of a task is.
     let result = ring::caught(run).unwrap_or_else(|panic| Err(bug(&panic)));
@@ -83,29 +99,37 @@ struct Pump {
     disk: Rc<Disk>,
     signal: Rc<Signal>,
     alarm: Rc<Alarm>,
-    /// Ends of tasks.
-    ends: Rc<RefCell<VecDeque<Input>>>,
+    reading: ReadingThread,
+    /// What the responses hold of the memory that the brain took in this turn or holds back, by their jobs: one that is read
+    /// beside the shard holds it until then.
+    taken_in: Vec<(u64, BodyHold)>,
+    /// Ends of fetches and readings, and of queries.
+    fetched: Ends<(Input, BodyHold)>,
+    answered: Ends<Input>,
 }
 
 impl Pump {
     async fn start(task: Task) -> Result<(), String> {
-        let Task { mut setup, dir, to, from, seeds, control } = task;
+        let Task { mut setup, dir, to, from, seeds, control, bodies_bytes_max, own_addresses } = task;
         let index = setup.index;
-        let (files, left_open) = disk::find_files(&dir).map_err(|error| error.to_string())?;
+        let (mut files, left_open) = disk::find_files(&dir).map_err(|error| error.to_string())?;
         for segment in &left_open {
             control.note(format!("shard {index}: {segment}"));
         }
         let config = Arc::clone(&setup.config);
         let handle = Arc::clone(&control.shards()[usize::from(index)]);
         let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
-        let hands = Rc::new(hands.sharing(Arc::clone(&setup.ledger)));
+        let hands = hands.sharing(Arc::clone(&setup.ledger)).holding(bodies_bytes_max).knowing(own_addresses);
+        let hands = Rc::new(hands);
+        files.next_segment = files.next_segment.max(setup.files.next_segment);
         (setup.name_servers, setup.files) = (hands.name_servers(), files);
         let brain = Shard::new(setup).map_err(|error| error.to_string())?;
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
-        let ends = Rc::default();
+        let reading = ReadingThread::start(index, Arc::clone(&handle), config.store.zstd_level)?;
+        let (fetched, answered) = Default::default();
         let (phase, orders) = (Phase::Run, Orders::default());
         let mut pump = Pump {
             brain,
@@ -121,7 +145,10 @@ impl Pump {
             disk,
             signal,
             alarm,
-            ends,
+            reading,
+            taken_in: Vec::new(),
+            fetched,
+            answered,
         };
         pump.brain.handle(ring::now(), Input::Command(Command::Seeds(seeds)));
         pump.run().await
@@ -130,19 +157,20 @@ impl Pump {
     async fn run(&mut self) -> Result<(), String> {
         loop {
             let stage = stage::enter(Stage::Other);
-            fault_injection::panic_at("turn");
+            fault_injection::at("turn");
             self.receive_inputs();
             let carried = self.carry_out();
+            self.let_memory_go();
             self.publish();
             drop(stage);
-            if let Some(panic) = ring::panicked() {
+            if let Some(panic) = ring::panicked().or_else(|| self.reading.failure()) {
                 return Err(bug(&panic));
             }
             if let Some(result) = carried.end {
                 return result;
             }
             let due = self.brain.next_due().into_iter().chain(self.next_look()).min();
-            if carried.more || due.is_some_and(|due| due <= ring::now()) {
+            if carried.more || self.has_inputs() || due.is_some_and(|due| due <= ring::now()) {
                 // By way of the ring: what the jobs want of the kernel must go there now.
                 ring::turn().await;
                 continue;
@@ -167,12 +195,25 @@ impl Pump {
             self.brain.handle(ring::now(), Input::Disk(end));
         }
         loop {
-            let end = self.ends.borrow_mut().pop_front();
+            let end = self.answered.borrow_mut().pop_front();
             let Some(end) = end else { break };
+            self.brain.handle(ring::now(), end);
+        }
+        let until = ring::now() + RESPONSES_TIME;
+        while self.has_inputs() && ring::now() < until {
+            let end = self.reading.next_end().or_else(|| self.fetched.borrow_mut().pop_front());
+            let Some((end, hold)) = end else { break };
+            let job = match &end {
+                Input::Fetched { job, .. } => Some(*job),
+                Input::Read(page) => Some(page.job().id),
+                _ => None,
+            };
             if let Input::Fetched { result: Ok(transaction), .. } = &end {
                 self.handle.latencies.record(transaction);
             }
             self.brain.handle(ring::now(), end);
+            // The memory comes back when the brain is done with it.
+            self.taken_in.extend(job.map(|job| (job, hold)));
         }
         let changes = self.handle.orders.changes();
         if changes != self.orders_heard {
@@ -185,6 +226,10 @@ impl Pump {
         let phase = self.control.phase();
         let closes = phase > self.phase && phase == Phase::Close;
         if phase > self.phase {
+            if phase >= Phase::Abort && self.phase < Phase::Abort {
+                // A peer that sends without end would take the time that the end needs.
+                self.hands.abandon();
+            }
             self.phase = phase;
             if closes && !self.brain.is_replaying() {
                 // What was sent before that word is taken in before it.
@@ -196,6 +241,11 @@ impl Pump {
         if !closes && self.brain.accepts_messages() && self.handle.has_messages.swap(false, Ordering::AcqRel) {
             self.receive(MESSAGES_PER_TURN);
         }
+    }
+
+    /// Whether there are responses that the brain takes in now.
+    fn has_inputs(&mut self) -> bool {
+        self.brain.accepts_responses() && (self.reading.has_end() || !self.fetched.borrow().is_empty())
     }
 
     /// Takes messages out of the rings, so many of each at most.
@@ -231,23 +281,29 @@ impl Pump {
                 Effect::Fetch(job) => {
                     self.handle.quiet.store(false, Ordering::Release);
                     let hands = Rc::clone(&self.hands);
-                    self.task(async move {
-                        fault_injection::panic_at("fetch");
-                        let result = hands.exchange(&job).await.map(Box::new);
-                        Input::Fetched { job: job.id, result }
+                    self.task(&self.fetched, async move {
+                        fault_injection::at("fetch");
+                        let hold = hands.hold();
+                        let result = hands.exchange_within(&job, &hold).await.map(Box::new);
+                        (Input::Fetched { job: job.id, result }, hold)
                     });
                     fetches += 1;
                     if fetches == FETCHES_PER_TURN {
                         return Carried { more: true, end: None };
                     }
                 }
+                Effect::Hurry(job) => self.hands.hurry(job),
                 Effect::Ask(query) => {
                     let hands = Rc::clone(&self.hands);
-                    self.task(stage::during(Stage::Dns, async move {
-                        let answer = hands.ask(&query).await;
-                        Input::Answered { lookup: query.lookup, answer }
-                    }));
+                    self.task(
+                        &self.answered,
+                        stage::during(Stage::Dns, async move {
+                            let answer = hands.ask(&query).await;
+                            Input::Answered { lookup: query.lookup, answer }
+                        }),
+                    );
                 }
+                Effect::Read(reading) => self.read_beside(reading),
                 Effect::Send(message) => self.send(message),
                 Effect::Disk(op) => self.disk.push(op),
                 Effect::Note(note) => self.control.note(note),
@@ -257,8 +313,21 @@ impl Pump {
         Carried { more: false, end: None }
     }
 
-    fn task(&self, work: impl Future<Output = Input> + 'static) {
-        let (ends, signal) = (Rc::clone(&self.ends), Rc::clone(&self.signal));
+    /// The brain is done with what it took in, but for what it holds back: the memory of that comes back.
+    fn let_memory_go(&mut self) {
+        let brain = &self.brain;
+        self.taken_in.retain(|(job, hold)| !hold.is_empty() && brain.holds_back(*job));
+    }
+
+    /// Gives a long response to the reading thread, with what it holds of the memory.
+    fn read_beside(&mut self, reading: Box<LongResponse>) {
+        let at = self.taken_in.iter().position(|(job, _)| *job == reading.job().id);
+        let hold = at.map_or_else(|| self.hands.hold(), |at| self.taken_in.swap_remove(at).1);
+        self.reading.begin(reading, hold);
+    }
+
+    fn task<T: 'static>(&self, ends: &Ends<T>, work: impl Future<Output = T> + 'static) {
+        let (ends, signal) = (Rc::clone(ends), Rc::clone(&self.signal));
         ring::spawn(async move {
             let end = work.await;
             ends.borrow_mut().push_back(end);
@@ -302,7 +371,9 @@ impl Pump {
         let report = self.brain.report();
         // A busy shard need not look at the rings.
         let waits = report.quiet
-            && (!self.ends.borrow().is_empty() || self.from.iter_mut().flatten().any(Consumer::has_message));
+            && (!self.fetched.borrow().is_empty()
+                || !self.answered.borrow().is_empty()
+                || self.from.iter_mut().flatten().any(Consumer::has_message));
         let quiet = report.with_waiting(waits).quiet;
         for time in self.brain.take_lookup_times() {
             self.handle.latencies.dns.record(time);
@@ -323,6 +394,9 @@ impl Pump {
         self.handle.quiet.store(quiet, Ordering::Release);
     }
 }
+
+/// Ends of tasks that the brain has not heard of yet.
+type Ends<T> = Rc<RefCell<VecDeque<T>>>;
 
 /// What is said of a panic, which names its place.
 fn bug(panic: &impl std::fmt::Display) -> String {
@@ -358,6 +432,8 @@ async fn listen(listener: WakeListener, signal: Rc<Signal>) {
 
 const MESSAGES_PER_TURN: usize = 16;
 const FETCHES_PER_TURN: usize = 64;
+/// Responses are taken in for so long in a turn; the last one begins within it.
+const RESPONSES_TIME: Duration = Duration::from_millis(5);
 /// A shard looks at its rings at least this often.
 const LOOK_MAX: Duration = Duration::from_millis(100);
 /// How long after a failed wait for wake-ups the next one begins.

@@ -4,7 +4,7 @@
 //! guards, raises their flag and ends the connection of their descriptor, so that the pending operation completes and
 //! its memory comes back. Each guard has one timer entry, corrected when it falls due (a deadline nearly always moves
 //! later), so moving a deadline costs nothing.
-//! Invariants: nothing expires early, and everything within two ticks of 16 ms after its time; while a guard stays
+//! Invariants: nothing expires early but by [`Deadlines::end_all`], and everything within two ticks of 16 ms after its time; while a guard stays
 //! expired, what is in flight is cancelled repeatedly, in case an operation slipped by; the heap holds about two
 //! entries per guard at most. The alarm goes off at most once per tick, and only when an entry falls due.
 //! Limits: 16 ms; a fetch's deadlines are seconds.
@@ -75,6 +75,31 @@ impl Deadlines {
         Guard { shared: self.shared.clone(), slot }
     }
 
+    /// The deadline of a living guard is over now; `slot` is [`Guard::slot`].
+    pub fn pass(&self, slot: usize) {
+        if let Some(Target { fd: Some(fd), expired }) = self.shared.targets.borrow_mut().get_mut(slot)
+            && !std::mem::replace(expired, true)
+        {
+            op::shut(fd);
+            let again = now() + AGAIN;
+            self.shared.due.borrow_mut().set(slot, again);
+            self.shared.alarm.set(again);
+        }
+    }
+
+    /// Ends what is done under all guards of now, as if their time had come.
+    pub fn end_all(&self) {
+        let (mut due, again) = (self.shared.due.borrow_mut(), now() + AGAIN);
+        for (slot, target) in self.shared.targets.borrow_mut().iter_mut().enumerate() {
+            let Some(fd) = &target.fd else { continue };
+            if !std::mem::replace(&mut target.expired, true) {
+                op::shut(fd);
+                due.set(slot, again);
+            }
+        }
+        self.shared.alarm.set(again);
+    }
+
     /// Guards currently alive.
     pub fn live(&self) -> usize {
         self.shared.due.borrow().live
@@ -88,6 +113,11 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// What [`Deadlines::pass`] knows it by, while it lives.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
     /// Moves the deadline, unless it has passed.
     pub fn set(&self, at: Instant) {
         if !self.is_expired() {
@@ -233,9 +263,11 @@ impl Due {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{BufferPool, Runtime};
     use super::*;
     use crate::lab::Rng;
     use std::collections::BTreeMap;
+    use std::io::Write;
 
     #[test]
     fn agrees_with_a_slow_twin() {
@@ -276,6 +308,43 @@ mod tests {
                 assert!(due.heap.len() <= 2 * due.slots.len() + 65);
             }
         }
+    }
+
+    /// A peer that goes on sending, and one that is silent; a deadline that is moved afterwards stays over.
+    #[test]
+    fn all_end_at_once_when_nobody_wants_them() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+        let addr = listener.local_addr().expect("address");
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let (deadlines, pool) = (Deadlines::new(), BufferPool::new(4, 100).expect("a pool"));
+            let mut peers = Vec::new();
+            let mut ends = Vec::new();
+            for sends in [true, false] {
+                let socket = Socket::new(addr.ip()).expect("socket");
+                let guard = deadlines.guard(&socket, now() + Duration::from_secs(3_600));
+                socket.connect(addr, &guard).await.expect("a connection");
+                let (mut peer, _) = listener.accept().expect("accept");
+                match sends {
+                    true => drop(std::thread::spawn(move || while peer.write_all(&[0; 1_000]).is_ok() {})),
+                    false => peers.push(peer),
+                }
+                let pool = pool.clone();
+                ends.push(task::spawn(async move {
+                    let mut begun = None;
+                    while let Ok(Some(_)) = socket.recv(&mut begun, None, &pool, &guard).await {
+                        guard.set(now() + Duration::from_secs(7_200));
+                    }
+                    guard.is_expired()
+                }));
+            }
+            crate::ring::sleep_until(now() + Duration::from_millis(20)).await;
+            assert!(ends.iter().all(|end| !end.is_finished()));
+            deadlines.end_all();
+            for end in ends {
+                assert!(end.await.expect("a task"));
+            }
+            assert_eq!(deadlines.live(), 0);
+        });
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
+use super::restrictions::{self, Made};
 use super::slots::{Completion, Leftover, OpId, Slots};
 use crate::time::Duration;
 
@@ -44,6 +45,7 @@ pub(super) struct Driver {
     sleeper: RefCell<Option<Waker>>,
     submitted: Cell<u64>,
     single_issuer: bool,
+    is_restricted: bool,
 }
 
 impl Driver {
@@ -71,7 +73,7 @@ impl Driver {
         } else {
             builder.setup_coop_taskrun()
         };
-        let uring = builder.build(ENTRIES)?;
+        let Made { ring: uring, is_restricted } = restrictions::make(&mut builder, ENTRIES)?;
         Ok(Driver {
             fd: uring.as_raw_fd(),
             uring: RefCell::new(uring),
@@ -81,12 +83,18 @@ impl Driver {
             sleeper: RefCell::default(),
             submitted: Cell::new(0),
             single_issuer,
+            is_restricted,
         })
     }
 
     /// The ring's descriptor, open for as long as this value lives.
     pub(super) fn fd(&self) -> RawFd {
         self.fd
+    }
+
+    /// Whether the ring does nothing but what this folder submits.
+    pub(super) fn is_restricted(&self) -> bool {
+        self.is_restricted
     }
 
     /// Whether this kernel has multishot receives: they came with 6.0, like SINGLE_ISSUER.
@@ -150,6 +158,11 @@ impl Driver {
     /// Whether the operation `id` is in flight and has no completion ready.
     pub(super) fn is_waiting(&self, id: OpId) -> bool {
         self.slots.borrow().is_waiting(id)
+    }
+
+    /// The one completion of the operation `id` that waits to be taken, when it is the last.
+    pub(super) fn last(&self, id: OpId) -> Option<Completion> {
+        self.slots.borrow().last(id)
     }
 
     /// Nobody waits any more for the operation `id`, which has not ended: `leftover` is kept until it has.

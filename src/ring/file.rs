@@ -4,7 +4,7 @@
 //! syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it only in Linux
 //! 6.9, and it is rare.
 //! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future does not cancel a file
-//! operation, which soon ends by itself. `create_new` never opens an existing file.
+//! operation, which soon ends by itself. `create_new` never opens an existing file; no symbolic link is followed.
 //! Limits: durable means that `sync` of the file and then `sync_dir` of its directory both returned without error.
 
 use std::ffi::CString;
@@ -17,6 +17,7 @@ use std::rc::Rc;
 use io_uring::{opcode, types};
 
 use super::op;
+use crate::private;
 
 /// An open file. Closed when the last clone is dropped.
 #[derive(Clone)]
@@ -27,27 +28,28 @@ pub struct File {
 impl File {
     /// Creates a file for reading and writing; an error when the name is taken.
     pub async fn create_new(path: &Path) -> io::Result<File> {
-        File::open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL).await
+        File::open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW).await
     }
 
     /// Opens a file for reading and writing, creating an empty one when there is none.
     pub async fn open_or_create(path: &Path) -> io::Result<File> {
-        File::open_with(path, libc::O_RDWR | libc::O_CREAT).await
+        File::open_with(path, libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW).await
     }
 
     /// Opens an existing file for reading.
     pub async fn open(path: &Path) -> io::Result<File> {
-        File::open_with(path, libc::O_RDONLY).await
+        File::open_with(path, libc::O_RDONLY | libc::O_NOFOLLOW).await
     }
 
     async fn open_with(path: &Path, flags: libc::c_int) -> io::Result<File> {
         let path = c_path(path)?;
         let entry = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), path.as_ptr())
             .flags(flags | libc::O_CLOEXEC)
-            .mode(0o666)
+            .mode(private::FILE_MODE)
             .build();
         let (result, _) = op::submit(entry, path).await;
-        let fd = libc::c_int::try_from(result?).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let fd = libc::c_int::try_from(result.map_err(private::in_words)?)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         // SAFETY: the kernel gave this new descriptor to this operation; nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(File { fd: Rc::new(fd) })
@@ -177,6 +179,11 @@ mod tests {
             let file = File::open(&second).await.expect("open");
             assert_eq!(std::fs::metadata(&second).expect("metadata").len(), 12);
             assert!(file.write_all_at(vec![1], 0).await.0.is_err(), "opened for reading");
+            let link = folder.join("link");
+            std::os::unix::fs::symlink(&second, &link).expect("a link");
+            for opened in [File::open(&link).await, File::open_or_create(&link).await, File::create_new(&link).await] {
+                assert!(opened.is_err(), "a link is not followed");
+            }
             remove(&second).await.expect("remove");
             assert!(File::open(&second).await.is_err());
         });

@@ -77,6 +77,13 @@ impl Receive {
         self.id.is_some_and(|id| self.driver.is_waiting(id))
     }
 
+    /// Whether it ended by no doing of the peer, and nothing is left to take: no block was free, or more had come than
+    /// was asked for. What came since is in the socket ([`Socket::is_quiet`](super::Socket::is_quiet)).
+    pub fn has_lapsed(&self) -> bool {
+        let last = self.id.and_then(|id| self.driver.last(id));
+        last.is_some_and(|last| [-libc::ENOBUFS, -libc::ECANCELED].contains(&last.result) && last.block.is_none())
+    }
+
     /// The end may have come unnoticed.
     pub(super) fn suspect(&mut self) {
         self.suspects = true;
@@ -96,7 +103,7 @@ impl Receive {
     pub(super) fn poll_next(&mut self, context: &Context<'_>) -> Poll<(io::Result<u32>, Option<Buffer>)> {
         let Some(id) = self.id else { return Poll::Pending };
         let Poll::Ready((completion, last)) = self.driver.poll(id, context) else {
-            if std::mem::take(&mut self.suspects) && has_ended(&self.held.fd) {
+            if std::mem::take(&mut self.suspects) && has_come(&self.held.fd, libc::POLLRDHUP) {
                 self.driver.cancel(id);
             }
             return Poll::Pending;
@@ -118,9 +125,9 @@ impl Drop for Receive {
     }
 }
 
-/// Whether the peer has closed its side, or the connection is gone. Does not wait.
-fn has_ended(fd: &OwnedFd) -> bool {
-    let mut target = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+/// Whether one of `events` has come, or the connection is gone. Does not wait.
+pub(super) fn has_come(fd: &OwnedFd, events: libc::c_short) -> bool {
+    let mut target = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: one pollfd, which lives across the call.
     let count = unsafe { libc::poll(&raw mut target, 1, 0) };
     count > 0

@@ -20,8 +20,10 @@ use std::task::{Context, Poll, Waker};
 use io_uring::opcode;
 
 use super::driver::Driver;
+use super::heart;
 use super::op;
 use super::reactor::{self, Root};
+use super::restrictions::{self, Made};
 use super::task::caught;
 
 /// Why there is no ring.
@@ -53,6 +55,7 @@ pub struct Runtime {
     inner: ManuallyDrop<tokio_uring::Runtime>,
     shared: Rc<Shared>,
     is_pumped: Cell<bool>,
+    is_restricted: bool,
 }
 
 /// What tasks can reach of their runtime.
@@ -105,14 +108,25 @@ impl Runtime {
     pub(super) fn over(driver: Driver) -> Result<Runtime, RingError> {
         super::process_start();
         // Its own ring is not used.
-        let inner = tokio_uring::Runtime::new(tokio_uring::builder().entries(1)).map_err(explain)?;
+        let Made { ring: inner, is_restricted } = restrictions::make_runtime().map_err(explain)?;
+        let is_restricted = is_restricted && driver.is_restricted();
         let shared = Shared {
             driver: Rc::new(driver),
             root: RefCell::default(),
             failed: Cell::default(),
             panicked: RefCell::default(),
         };
-        Ok(Runtime { inner: ManuallyDrop::new(inner), shared: Rc::new(shared), is_pumped: Cell::new(false) })
+        Ok(Runtime {
+            inner: ManuallyDrop::new(inner),
+            shared: Rc::new(shared),
+            is_pumped: Cell::new(false),
+            is_restricted,
+        })
+    }
+
+    /// Whether its rings do nothing but what is meant for them.
+    pub fn is_restricted(&self) -> bool {
+        self.is_restricted
     }
 
     /// Runs `future` to its end; tasks spawned by it are suspended afterwards, and end when the runtime is dropped.
@@ -142,6 +156,7 @@ impl Runtime {
                     root.is_asked_for();
                 }
                 root.begin();
+                let _working = heart::begin();
                 future.as_mut().poll(&mut Context::from_waker(&Waker::from(root)))
             })
             .await

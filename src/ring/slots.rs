@@ -104,6 +104,12 @@ impl Slots {
         self.is_in_flight(id) && self.slots.get(id.index as usize).is_some_and(|slot| slot.first.is_none())
     }
 
+    /// The one completion that waits to be taken, when it is the last.
+    pub(super) fn last(&self, id: OpId) -> Option<Completion> {
+        let slot = self.slots.get(id.index as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.first.filter(|_| !slot.in_flight && slot.more.is_empty())
+    }
+
     /// The ids of all operations in flight.
     pub(super) fn in_flight(&self) -> Vec<OpId> {
         let slots = (0..).zip(&self.slots).filter(|(_, slot)| slot.in_flight);

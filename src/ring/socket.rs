@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 use io_uring::{opcode, types};
 
+use super::receive::has_come;
 use super::{Buffer, BufferPool, Guard, Receive, Sending, op};
 
 /// Options set before a socket connects; zero and `None` leave the system's default.
@@ -88,6 +89,11 @@ impl Socket {
     /// Starts receiving: what is there, or what will arrive.
     pub fn receive(&self, pool: &BufferPool) -> Receive {
         Receive::new(&self.fd, pool)
+    }
+
+    /// Whether nothing has arrived that no receive has taken, not even the end: a system call.
+    pub fn is_quiet(&self) -> bool {
+        !has_come(&self.fd, libc::POLLIN | libc::POLLRDHUP)
     }
 
     /// What arrived next, in a block of `pool`; `None` at the end. The receive in `begun`, started here if there is

@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Once;
 use std::task::{Context, Poll};
 
-use super::{reactor, runtime};
+use super::{heart, reactor, runtime};
 
 /// Starts a task on the shard's runtime. Only inside `Runtime::block_on`. If it panics, `panicked` says so, and
 /// awaiting the handle gives an error.
@@ -78,6 +78,7 @@ impl<F: Future> Future for Task<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         reactor::count_poll();
+        let _working = heart::begin();
         // SAFETY: the field is never moved out of, and nothing else gives a way to it.
         let mut future = unsafe { self.map_unchecked_mut(|task| &mut task.0) };
         let polled = caught(|| match future.as_mut().as_pin_mut() {

@@ -7,7 +7,7 @@
 //!
 //! Invariants: rules are sorted by weight, allow before disallow; all lie inside `patterns`.
 //! Limits: `bytes_max` of the body (the RFC asks for 500 KiB at least), 16,663 bytes a line, 1,024 sitemaps.
-//! A match is linear in rules × path; no pattern is exponential.
+//! No pattern is exponential, and a verdict costs [`VERDICT_WORK_MAX`] at most: a path that takes more is forbidden.
 //! Leaves to others: fetching, redirects, how long rules hold and what to do while there are none (`frontier`).
 
 mod message;
@@ -15,11 +15,14 @@ mod parse;
 mod pattern;
 mod target;
 mod wire;
+mod work;
 
 use crate::time::Duration;
+use work::RULE_WORK;
 
 pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use target::path_of;
+pub use work::{VERDICT_WORK_MAX, Work};
 
 /// The rules of one robots.txt for one agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -64,10 +67,22 @@ impl Rules {
     ///
     /// Bytes outside ASCII, which a canonical URL has not, match `*` alone.
     pub fn allows(&self, path_and_query: &str) -> bool {
+        self.judge(path_and_query).0
+    }
+
+    /// The same, and the units of [`Work`] that it took.
+    pub fn judge(&self, path_and_query: &str) -> (bool, u64) {
+        let mut work = Work::new(VERDICT_WORK_MAX);
+        let allows = self.allows_within(path_and_query.as_bytes(), &mut work);
+        (allows && !work.is_spent(), VERDICT_WORK_MAX - work.left())
+    }
+
+    fn allows_within(&self, path: &[u8], work: &mut Work) -> bool {
         if self.rules.is_empty() {
             return true;
         }
-        let path = pattern::normalize(path_and_query.as_bytes());
+        work.spend(path.len() as u64);
+        let path = pattern::normalize(path);
         if path.as_ref() == b"/robots.txt" {
             return true; // RFC 9309 section 2.2.2
         }
@@ -76,7 +91,10 @@ impl Rules {
             let start = rule.start as usize;
             let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
             let path = if rule.has_query { &folded } else { &path };
-            if pattern::matches(text, rule.anchored, path) {
+            if !work.spend(RULE_WORK) {
+                return false;
+            }
+            if pattern::matches(text, rule.anchored, path, work) {
                 return rule.allows;
             }
         }
@@ -187,8 +205,26 @@ mod tests {
             }
             body.extend(line.bytes());
         }
+        let begun = std::time::Instant::now();
         let rules = Rules::parse(&body, "x", 512 * 1024);
+        println!("{} rules, read in {:?}", rules.len(), begun.elapsed());
         assert!(rules.len() > 30_000);
-        assert!(rules.allows(&format!("/{}", "0123456789abcdef".repeat(128))));
+        for (repeats, expected) in [(4, true), (128, false), (4_000, false)] {
+            let begun = std::time::Instant::now();
+            let (allows, work) = rules.judge(&format!("/{}", "0123456789abcdef".repeat(repeats)));
+            println!("{work} units in {:?}", begun.elapsed());
+            assert_eq!((allows, work < VERDICT_WORK_MAX), (expected, expected));
+        }
+    }
+
+    /// One pattern of many stars, on a long path.
+    #[test]
+    fn a_dear_rule_forbids() {
+        let rules = Rules::parse(format!("user-agent: *\ndisallow: /{}b", "*a".repeat(8_000)).as_bytes(), "x", 1 << 20);
+        let (allows, work) = rules.judge(&format!("/{}", "ca".repeat(30_000)));
+        assert_eq!((allows, work < VERDICT_WORK_MAX), (true, true));
+        let many: String = (0..100).map(|tail| format!("allow: /{}{tail:04}\n", "*a".repeat(2_000))).collect();
+        let rules = Rules::parse(format!("user-agent: *\n{many}").as_bytes(), "x", 1 << 20);
+        assert_eq!(rules.judge(&format!("/{}", "ca".repeat(30_000))), (false, VERDICT_WORK_MAX));
     }
 }

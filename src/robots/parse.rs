@@ -22,14 +22,14 @@ use crate::time::Duration;
 
 /// Reads the rules for one agent.
 pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
-    let mut reading = Reading::default();
+    let mut parser = Parser::default();
     for line in lines(whole_lines(body, bytes_max)) {
         if let Some((key, value)) = key_and_value(line) {
-            reading.take(Key::of(key), value, agent_token);
+            parser.take(Key::of(key), value, agent_token);
         }
     }
-    let group = if reading.specific_ever { reading.specific } else { reading.global };
-    group.into_rules(reading.sitemaps)
+    let group = if parser.specific_ever { parser.specific } else { parser.global };
+    group.into_rules(parser.sitemaps)
 }
 
 const SITEMAPS_MAX: usize = 1_024;
@@ -38,7 +38,7 @@ const SITEMAPS_MAX: usize = 1_024;
 const LINE_BYTES_MAX: usize = 16_663;
 
 #[derive(Default)]
-struct Reading {
+struct Parser {
     /// The group at hand names us; is for `*`; has had a rule.
     specific: Group,
     specific_now: bool,
@@ -49,7 +49,7 @@ struct Reading {
     sitemaps: Vec<Box<str>>,
 }
 
-impl Reading {
+impl Parser {
     fn take(&mut self, key: Key, value: &[u8], agent_token: &str) {
         match key {
             Key::UserAgent => self.take_agent(value, agent_token),

@@ -18,6 +18,8 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
+use super::work::{SEARCH_WORK, Work};
+
 /// A `*` that is no wildcard. Controls are always escaped, so the byte is free.
 const LITERAL_STAR: u8 = 1;
 
@@ -84,8 +86,8 @@ pub(super) fn fold_query(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(folded)
 }
 
-/// Whether the path begins with the pattern.
-pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
+/// Whether the path begins with the pattern; `false`, too, when there is no `work` left to find out.
+pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8], work: &mut Work) -> bool {
     let Some(star) = memchr::memchr(b'*', pattern) else {
         return if anchored { path == pattern } else { path.starts_with(pattern) };
     };
@@ -100,8 +102,13 @@ pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
         if part.is_empty() {
             continue;
         }
-        let Some(after) = memmem::find(rest, part).and_then(|at| rest.get(at + part.len()..)) else { return false };
-        rest = after;
+        let found = memmem::find(rest, part);
+        let after = found.map(|at| at + part.len());
+        if !work.spend(SEARCH_WORK + after.unwrap_or(rest.len()) as u64) {
+            return false;
+        }
+        let Some(behind) = after.and_then(|after| rest.get(after..)) else { return false };
+        rest = behind;
     }
     true
 }
@@ -170,6 +177,10 @@ fn hex_digit(byte: u8) -> Option<u8> {
 mod tests {
     use super::*;
     use crate::lab::Rng;
+
+    fn matches(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
+        super::matches(pattern, anchored, path, &mut Work::new(u64::MAX))
+    }
 
     fn is_match(value: &str, path: &str) -> bool {
         let path = normalize(path.as_bytes());

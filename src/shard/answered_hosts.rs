@@ -1,15 +1,17 @@
 //! Hosts that answered the last time they were asked, in this run or an earlier one.
 //!
-//! Decides: only the silence of these is evidence of an outage ([`super::network`]). It outlives the host in memory and the
-//! run: otherwise a crawl that is resumed during an outage would take every host for dead.
+//! Decides: only the silence of these is evidence of an outage ([`super::network`]), each at the port at which it answered: links
+//! to closed ports of living hosts, which anyone can make, are none. It outlives the host in memory and the run: otherwise a crawl
+//! that is resumed during an outage would take every host for dead.
 //! Two generations: what is older than the last half of the room is thrown out as a whole, so no order is kept.
-//! Limits: [`ROOM`] hosts, known by a hash: two that share one are taken for each other. One that is thrown out counts as
+//! Limits: [`ROOM`] hosts and ports, known by a hash: two that share one are taken for each other. One that is thrown out counts as
 //! never having answered.
 
 use std::collections::HashSet;
 use std::mem;
 
 use crate::frontier::host_key;
+use crate::url::Url;
 
 /// Hashes of the names of hosts.
 #[derive(Debug)]
@@ -25,9 +27,41 @@ impl AnsweredHosts {
         AnsweredHosts { generation_max: room / 2, young: HashSet::new(), old: HashSet::new() }
     }
 
-    /// `host` answered.
-    pub(super) fn note(&mut self, host: &str) {
-        let hash = hash(host);
+    /// `url` was answered.
+    pub(super) fn note(&mut self, url: &Url) {
+        self.insert(hash(url.host(), url.port()));
+        self.insert(hash(url.host(), ANY_PORT));
+    }
+
+    /// `url` was not answered, and that was its host's fault.
+    pub(super) fn forget(&mut self, url: &Url) {
+        for port in [url.port(), ANY_PORT] {
+            let hash = hash(url.host(), port);
+            self.young.remove(&hash);
+            self.old.remove(&hash);
+        }
+    }
+
+    /// Whether the host of `url` answered the last time at this port.
+    pub(super) fn contains(&self, url: &Url) -> bool {
+        self.has(hash(url.host(), url.port()))
+    }
+
+    /// Whether `host` answered the last time, at some port.
+    pub(super) fn contains_host(&self, host: &str) -> bool {
+        self.has(hash(host, ANY_PORT))
+    }
+
+    /// `host` answered, at some port.
+    pub(super) fn note_host(&mut self, host: &str) {
+        self.insert(hash(host, ANY_PORT));
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        self.young.contains(&hash) || self.old.contains(&hash)
+    }
+
+    fn insert(&mut self, hash: u64) {
         if self.young.contains(&hash) {
             return;
         }
@@ -35,19 +69,6 @@ impl AnsweredHosts {
             self.old = mem::take(&mut self.young);
         }
         self.young.insert(hash);
-    }
-
-    /// `host` did not answer, and that was its own fault.
-    pub(super) fn forget(&mut self, host: &str) {
-        let hash = hash(host);
-        self.young.remove(&hash);
-        self.old.remove(&hash);
-    }
-
-    /// Whether `host` answered the last time.
-    pub(super) fn contains(&self, host: &str) -> bool {
-        let hash = hash(host);
-        self.young.contains(&hash) || self.old.contains(&hash)
     }
 }
 
@@ -57,28 +78,46 @@ impl Default for AnsweredHosts {
     }
 }
 
-fn hash(host: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(host_key(host).as_bytes())
+fn hash(host: &str, port: u16) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(host_key(host).as_bytes(), port.into())
 }
 
-/// Hosts of a shard that are remembered: a megabyte.
-const ROOM: usize = 1 << 16;
+/// In place of a port.
+const ANY_PORT: u16 = 0;
+/// Hosts and ports of a shard that are remembered: two megabytes.
+const ROOM: usize = 1 << 17;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn url(host: &str) -> Url {
+        Url::parse(&format!("http://{host}/")).expect("a URL")
+    }
+
     #[test]
     fn the_latest_are_known_and_the_room_is_kept() {
         let mut hosts = AnsweredHosts::new(100);
         for number in 0..1_000 {
-            hosts.note(&format!("h{number}.test"));
-            assert!(hosts.contains(&format!("h{number}.test.")) && hosts.young.len() + hosts.old.len() <= 100);
+            hosts.note(&url(&format!("h{number}.test")));
+            let known = hosts.young.len() + hosts.old.len();
+            assert!(hosts.contains(&url(&format!("h{number}.test."))) && known <= 100);
         }
-        assert!((950..1_000).all(|number| hosts.contains(&format!("h{number}.test"))) && !hosts.contains("h0.test"));
-        for number in [950, 999] {
-            hosts.forget(&format!("h{number}.test"));
-            assert!(!hosts.contains(&format!("h{number}.test")));
+        let contains = |hosts: &AnsweredHosts, number| hosts.contains(&url(&format!("h{number}.test")));
+        assert!((975..1_000).all(|number| contains(&hosts, number)) && !contains(&hosts, 0));
+        for number in [975, 999] {
+            hosts.forget(&url(&format!("h{number}.test")));
+            assert!(!contains(&hosts, number) && !hosts.contains_host(&format!("h{number}.test")));
         }
+    }
+
+    #[test]
+    fn a_port_that_is_closed_says_nothing_of_another() {
+        let mut hosts = AnsweredHosts::default();
+        hosts.note(&url("a.test"));
+        assert!(hosts.contains(&url("a.test")) && hosts.contains_host("a.test"));
+        assert!(!hosts.contains(&url("a.test:81")));
+        hosts.forget(&url("a.test:81"));
+        assert!(hosts.contains(&url("a.test")));
     }
 }

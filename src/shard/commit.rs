@@ -83,9 +83,7 @@ impl Shard {
         for batch in self.lanes.take_closed() {
             self.log.send(batch.to, batch.number, &batch.urls);
         }
-        while let Some(op) = self.spool.next_op() {
-            self.disk(DiskOp::Spool(op));
-        }
+        self.write_spool();
         self.append(true);
         self.log.freeze_ends();
         self.commits.received = self.lanes.received();

@@ -10,16 +10,21 @@ use crate::exchange::Outgoing;
 use crate::log::{Append, LogFile};
 use crate::names::DnsQuery;
 use crate::outcome::FetchJob;
+use crate::page::LongResponse;
 use crate::spool::SpoolOp;
 use crate::store::SegmentOp;
 
 /// Something to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Effect {
     /// Fetch; ends as [`super::Input::Fetched`].
     Fetch(Rc<FetchJob>),
+    /// End the fetch of this job, if it still waits for its response, as one whose deadline has passed.
+    Hurry(u64),
     /// Ask a name server; ends as [`super::Input::Answered`].
     Ask(DnsQuery),
+    /// Read a long response beside the shard; ends as [`super::Input::Read`].
+    Read(Box<LongResponse>),
     /// Put a message into a ring; comes back as [`super::Input::Refused`] when that has no room.
     Send(Outgoing),
     /// Do something with files; ends as [`super::Input::Disk`].

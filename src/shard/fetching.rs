@@ -5,16 +5,18 @@
 //! hands is a request that is ready to be sent.
 //! Invariants: a job ends once; the end of one that is not in flight is our own fault.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use super::{Phase, Shard};
+use super::{Effect, Phase, Shard};
 use crate::frontier::{self, Rest, Settled};
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::page::{Page, PageRead};
 use crate::stage::{self, Stage};
-use crate::time::{Duration, Instant};
+use crate::store::Placed;
+use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
 
 /// Jobs in flight, by their number, with the instant at which they began.
@@ -41,15 +43,55 @@ impl InFlight {
     }
 }
 
-impl Shard {
-    /// Jobs that have not ended, or whose end is held back.
-    pub(super) fn jobs(&self) -> usize {
-        self.in_flight.len() + self.network.held()
+/// Long responses, which are read beside the shard: one after the other, so that what they come to is not more than is
+/// taken in. Those of sites that are slow, or have sent many such, stand in a row of their own, which has every fourth turn.
+#[derive(Debug, Default)]
+pub struct Readings {
+    rows: [VecDeque<(FetchJob, Box<Transaction>)>; 2],
+    waiting_jobs: HashSet<u64>,
+    begun: usize,
+    turns: usize,
+}
+
+impl Readings {
+    fn len(&self) -> usize {
+        self.waiting_jobs.len() + self.begun
     }
 
-    /// Those of them that are no lookups.
+    /// Whether so many wait that their sites have to share what slow sites share.
+    fn is_long(&self) -> bool {
+        self.waiting_jobs.len() >= READINGS_LONG
+    }
+
+    /// Whether the response of job `id` waits to be read.
+    pub(super) fn has_waiting(&self, id: u64) -> bool {
+        self.waiting_jobs.contains(&id)
+    }
+
+    fn push(&mut self, job: FetchJob, transaction: Box<Transaction>, is_slow: bool) {
+        self.waiting_jobs.insert(job.id);
+        self.rows[usize::from(is_slow)].push_back((job, transaction));
+    }
+
+    fn pop(&mut self) -> Option<(FetchJob, Box<Transaction>)> {
+        self.turns += 1;
+        let [first, second] = &mut self.rows;
+        let (first, second) = if self.turns.is_multiple_of(4) { (second, first) } else { (first, second) };
+        let next = first.pop_front().or_else(|| second.pop_front())?;
+        self.waiting_jobs.remove(&next.0.id);
+        Some(next)
+    }
+}
+
+impl Shard {
+    /// Jobs that have not ended, or whose end is held back or being read.
+    pub(super) fn jobs(&self) -> usize {
+        self.in_flight.len() + self.network.held() + self.readings.len()
+    }
+
+    /// Those of them that have a place among the fetches.
     pub(super) fn fetches(&self) -> usize {
-        self.jobs() - self.frontier.resolving()
+        self.jobs() - self.network.held_free() - self.frontier.resolving()
     }
 
     /// Whether another fetch may start, but for the budget.
@@ -128,22 +170,89 @@ impl Shard {
     /// A fetch ended.
     pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
         let (job, began) = self.in_flight.end(id);
+        self.frontier.came(now, id);
         self.probed(&job, None);
         self.judge(now, job, began, result);
     }
 
     /// What a job came to counts. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
     pub(super) fn conclude(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
-        let pages = self.stats.pages;
+        let mut is_page = false;
         // The frontier counts lookups, so these end in any phase.
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
-                Ok(transaction) => self.took(now, job, &transaction),
+                Ok(transaction) => match self.reader.read_short(job, &transaction, &mut self.stats) {
+                    Some(page) => {
+                        is_page = page.is_page();
+                        self.took(now, job, transaction.started, page);
+                    }
+                    None => return self.read_beside(job, transaction),
+                },
                 Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
         }
-        if job.kind == JobKind::Page && self.stats.pages == pages {
+        self.settle_budget(job, is_page);
+    }
+
+    /// A place that was taken for a page is another's if none came.
+    fn settle_budget(&mut self, job: &FetchJob, is_page: bool) {
+        if job.kind == JobKind::Page && !is_page {
             self.budget.give_back();
+        }
+    }
+
+    /// A long response: reading it would hold up all others. Its job keeps its place among those in flight.
+    fn read_beside(&mut self, job: &FetchJob, transaction: Box<Transaction>) {
+        let is_slow = self.frontier.waits(job.id, self.readings.is_long());
+        self.readings.push(job.clone(), transaction, is_slow);
+    }
+
+    /// The next long response to be read. When the crawl ends, those that still wait are left to the next run.
+    pub(super) fn next_reading(&mut self, now: Instant) -> Option<Effect> {
+        if self.phase > Phase::Run {
+            while let Some((job, _)) = self.readings.pop() {
+                self.conclude(now, &job, Err(Failure::Aborted));
+            }
+        }
+        if self.readings.begun >= READINGS_MAX {
+            return None;
+        }
+        let (job, transaction) = self.readings.pop()?;
+        match self.segments.names(transaction.started) {
+            Ok(names) => {
+                self.readings.begun += 1;
+                Some(Effect::Read(self.reader.reading(job, transaction, names)))
+            }
+            Err(error) => {
+                self.fail(error.to_string());
+                self.effects.pop_front()
+            }
+        }
+    }
+
+    /// A long response was read. After [`Phase::Abort`] nothing is made of it, as of others.
+    pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
+        assert!(self.readings.begun > 0, "a response was read that nobody gave out");
+        let mut record = Stored::default();
+        match page.records.take().filter(|_| self.phase < Phase::Abort) {
+            None => {}
+            Some(Err(error)) => return self.fail(error.to_string()),
+            Some(Ok(records)) => match self.segments.append_records(now, &page.job().url, records) {
+                Some(placed) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
+                // Its segment was closed meanwhile.
+                None => match self.segments.names(page.started()) {
+                    Ok(names) => return self.effects.push_back(Effect::Read(page.again(names))),
+                    Err(error) => return self.fail(error.to_string()),
+                },
+            },
+        }
+        self.readings.begun -= 1;
+        let is_page = page.is_page && self.phase < Phase::Abort;
+        self.settle_budget(page.job(), is_page);
+        if self.phase < Phase::Abort {
+            self.stats.add(&page.stats);
+            let fetched = std::mem::take(&mut page.fetched);
+            self.is_read(now, page.job(), fetched, record);
         }
     }
 
@@ -167,31 +276,34 @@ impl Shard {
         self.judge(now, job, began, Err(failure));
     }
 
-    /// A response: its links and record, then its end.
-    fn took(&mut self, now: Instant, job: &FetchJob, transaction: &Transaction) {
+    /// A response: its record, then its links and end.
+    fn took(&mut self, now: Instant, job: &FetchJob, started: UnixTime, page: Page<'_>) {
         let _stage = stage::enter(Stage::Other);
-        let page = self.reader.read(job, transaction, &mut self.stats);
-        let stored = {
+        let placed = {
             let _stage = stage::enter(Stage::Store);
-            page.store(|capture| self.segments.append(now, transaction.started, capture))
+            page.store(|capture| self.segments.append(now, started, capture))
         };
-        let mut record = Stored::default();
-        match stored {
-            None => {}
-            Some(Ok(placed)) => {
-                record.place =
-                    Some(RecordPlace { shard: self.index, segment: self.segments.number(), offset: placed.offset });
-                self.commits.note(now);
-                self.stats.bytes_stored += placed.capture_bytes;
-                self.stats.records += RECORDS_PER_CAPTURE;
-                if page.is_page() && page.body_bytes() > 0 && self.recent_bodies.is_again(placed.payload) {
-                    self.stats.duplicates += 1;
-                    record.is_duplicate = true;
-                }
-            }
+        let record = match placed {
+            None => Stored::default(),
+            Some(Ok(placed)) => self.stored(now, placed, page.is_page() && page.body_bytes() > 0),
             Some(Err(error)) => return self.fail(error.to_string()),
-        }
-        let fetched = page.into_fetched();
+        };
+        self.is_read(now, job, page.into_fetched(), record);
+    }
+
+    /// A capture has its place in the open segment; only the body of a page can be a duplicate.
+    fn stored(&mut self, now: Instant, placed: Placed, has_body: bool) -> Stored {
+        self.commits.note(now);
+        self.stats.bytes_stored += placed.capture_bytes;
+        self.stats.records += RECORDS_PER_CAPTURE;
+        let is_duplicate = has_body && self.recent_bodies.is_again(placed.payload);
+        self.stats.duplicates += u64::from(is_duplicate);
+        let segment = self.segments.number();
+        Stored { place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }), is_duplicate }
+    }
+
+    /// The links of a response, and its end.
+    fn is_read(&mut self, now: Instant, job: &FetchJob, fetched: Fetched, record: Stored) {
         {
             // Those of robots.txt are its sitemaps.
             let _stage = stage::enter(Stage::Url);
@@ -242,6 +354,10 @@ struct Stored {
     is_duplicate: bool,
 }
 
+/// A row of so many that wait to be read is long: some seconds at worst.
+const READINGS_LONG: usize = 16;
+/// Readings begun at once: one is read, and the next is ready.
+const READINGS_MAX: usize = 2;
 /// Response, request and metadata.
 const RECORDS_PER_CAPTURE: u64 = 3;
 /// Lookups started before the sockets get their turn.

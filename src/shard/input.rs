@@ -7,6 +7,7 @@ use super::Phase;
 use crate::exchange::Outgoing;
 use crate::names::DnsAnswer;
 use crate::outcome::Failure;
+use crate::page::PageRead;
 use crate::spool::Block;
 use crate::time::Instant;
 use crate::transaction::Transaction;
@@ -40,6 +41,8 @@ pub enum Input {
         /// What came, or why nothing did.
         result: Result<Box<Transaction>, Failure>,
     },
+    /// A long response was read.
+    Read(Box<PageRead>),
     /// An operation on files ended.
     Disk(DiskEnd),
 }

@@ -3,7 +3,7 @@
 //! Decides: what is fetched is known by its own text, what is found by its key: that of all URLs that lead to the same
 //! page by `visited.*`. Without such rules the two are one.
 
-use crate::url::{KeyRules, Url, fingerprint};
+use crate::url::{KeyRules, SiteKey, Url, fingerprint};
 
 /// Fingerprints of one crawl.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ impl Keys {
         }
         self.rules.write(url, &mut self.text);
         fingerprint(self.rng_seed, &self.text)
+    }
+
+    /// The key of the site of this name.
+    pub fn site(&self, site: &str) -> SiteKey {
+        SiteKey::new(self.rng_seed, site)
     }
 
     /// The fingerprint of a URL that was accepted although its key was known.

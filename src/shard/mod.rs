@@ -9,7 +9,7 @@
 //!
 //! Invariants: a URL is accepted at most once, and over exactly once; a page's record and links are on the device before the
 //! word that it is over ([`commit`]); after [`Phase::Abort`] nothing that a fetch brings is taken in.
-//! Limits: no fetch starts, and no message is accepted, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
+//! Limits: no fetch starts, no response or message is taken in, and no earlier run is read on, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
 //! while other shards are `journal.bytes_max` behind.
 
 mod answered_hosts;
@@ -46,6 +46,7 @@ use crate::page::PageReader;
 use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
+use crate::site_shares::SiteShares;
 use crate::spool::{Block, Spool};
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
@@ -54,7 +55,7 @@ use crate::time::{Duration, Instant, UnixTime};
 use crate::url::{Sites, Url};
 use crate::visited::Table;
 use commit::Commits;
-use fetching::InFlight;
+use fetching::{InFlight, Readings};
 use keys::Keys;
 use network::Network;
 use writing::DiskBacklog;
@@ -74,9 +75,12 @@ pub struct Shard {
     keys: Keys,
     sites: Sites,
     visited: Table,
+    /// Visited URLs, by site.
+    url_shares: SiteShares,
     frontier: Frontier,
     lookups: Lookups,
     in_flight: InFlight,
+    readings: Readings,
     network: Network,
     /// No fetch starts for want of space on the disk.
     is_disk_full: bool,
@@ -183,9 +187,11 @@ impl Shard {
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
-            frontier: Frontier::new(frontier::Settings::new(&config, partition, index), ledger),
+            url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
+            frontier: Frontier::new(frontier::Settings::new(&config, partition, index, rng_seed), ledger),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
+            readings: Readings::default(),
             network: Network::default(),
             is_disk_full: false,
             budget,
@@ -245,6 +251,7 @@ impl Shard {
             }
             Input::Answered { lookup, answer } => self.answered(now, lookup, answer),
             Input::Fetched { job, result } => self.fetched(now, job, result),
+            Input::Read(page) => self.was_read(now, *page),
             Input::Disk(end) => self.disk_ended(now, end),
         }
     }
@@ -260,6 +267,9 @@ impl Shard {
         if self.is_over || self.replay.is_some() {
             return None;
         }
+        if let Some(effect) = self.next_reading(now) {
+            return Some(effect);
+        }
         if let Some(message) = self.next_message(now) {
             return Some(Effect::Send(message));
         }
@@ -269,6 +279,11 @@ impl Shard {
         if let Some(query) = self.next_query(now) {
             return Some(Effect::Ask(query));
         }
+        if self.phase == Phase::Run
+            && let Some(job) = self.frontier.late(now)
+        {
+            return Some(Effect::Hurry(job));
+        }
         if let Some(job) = self.next_fetch(now) {
             return Some(Effect::Fetch(job));
         }
@@ -276,7 +291,11 @@ impl Shard {
         // and URLs may be over.
         self.write(now);
         let effect = self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send));
-        effect.or_else(|| self.next_query(now).map(Effect::Ask))
+        let effect = effect.or_else(|| self.next_query(now).map(Effect::Ask));
+        if effect.is_none() {
+            self.frontier.begin_turn();
+        }
+        effect
     }
 
     /// When to ask again although nothing came in; a time in the past for now.
@@ -292,13 +311,20 @@ impl Shard {
         };
         let lookups = self.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let written = [self.segments.next_due(), self.commits.next_due()];
-        [fetches, lookups, self.lanes.next_due()].into_iter().chain(written).flatten().min()
+        let late = self.frontier.next_late().filter(|_| self.phase == Phase::Run);
+        [fetches, lookups, late, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
     /// Whether messages of other shards are taken in now. What the disk has no time for stays with its sender, who has
     /// a disk, too; at the end everything is taken in: the rings bound what there is.
     pub fn accepts_messages(&self) -> bool {
         self.replay.is_none() && (self.phase == Phase::Close || !self.backlog.is_long())
+    }
+
+    /// Whether responses are taken in now: what is found in them is to be written, and the disk may be behind. What comes
+    /// after an abort is not looked at.
+    pub fn accepts_responses(&self) -> bool {
+        self.is_over || self.phase >= Phase::Abort || !self.backlog.is_long()
     }
 
     /// Whether an earlier run is still being taken up: until then no message may be taken in, and it stays with its
@@ -420,6 +446,10 @@ impl Shard {
     }
 }
 
+/// A site has at most so many times as many URLs as there is room for.
+pub(crate) const URL_TIMES_FREE: u64 = 15;
+/// Places in which the URLs of sites are counted.
+const URL_SHARE_PLACES: usize = 1 << 16;
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;
 

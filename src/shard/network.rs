@@ -6,11 +6,13 @@
 //! A host that asked to be left alone is, all the same.
 //! While there is an outage nothing is fetched but a few probes ([`PROBES_MAX`]): the next that wait, hosts that have
 //! answered before first.
+//! A fetch that failed gives its place back meanwhile: or a page of links to thousands of sites that are not there would fill
+//! all places, and nobody could be asked whose answer clears them.
 //! Invariants: what is held ends once; while an outage lasts nothing is held.
-//! Limits: what is held keeps its place among the fetches or lookups in flight; [`SITE_ENDS_MAX`] ends are kept for the
-//! breaker, the newest.
+//! Limits: lookups and responses that are held keep their places in flight, and so do failures beyond [`HELD_FREE_MAX`];
+//! [`SITE_ENDS_MAX`] ends are kept for the breaker, the newest.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use super::answered_hosts::AnsweredHosts;
@@ -20,6 +22,7 @@ use crate::http;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
 use crate::time::Instant;
 use crate::transaction::Transaction;
+use crate::url::Url;
 
 /// How a request ended, as evidence of whether the network works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +71,10 @@ pub(super) struct Network {
     /// What is held, oldest first: failed lookups, and everything else.
     held_names: VecDeque<HeldEnd>,
     held: VecDeque<HeldEnd>,
+    /// Those that have no place in flight any more.
+    held_free: usize,
+    /// The jobs of both.
+    held_jobs: HashSet<u64>,
     /// There is an outage.
     pub(super) is_down: bool,
     /// When the last outage was over.
@@ -116,6 +123,8 @@ struct HeldEnd {
     ended: Instant,
     job: Rc<FetchJob>,
     result: Result<Box<Transaction>, Failure>,
+    /// It has no place in flight any more.
+    is_free: bool,
 }
 
 /// What becomes of a job that ended.
@@ -134,17 +143,22 @@ impl Network {
         self.held_names.len() + self.held.len()
     }
 
+    /// Those of them that have no place in flight.
+    pub(super) fn held_free(&self) -> usize {
+        self.held_free
+    }
+
     /// A host is told of in the log of an earlier run, before its URLs are.
     pub(super) fn asked_for_rest(&mut self, host: &str) {
-        self.doubtful.note(host);
+        self.doubtful.note_host(host);
     }
 
     /// A URL of an earlier run ended with a response, or because nobody answered. URLs come in the order in which they were
     /// found, which is nearly that in which a host was asked for them: what the last one says holds.
-    pub(super) fn was_answered(&mut self, host: &str, was_answered: Option<bool>) {
+    pub(super) fn was_answered(&mut self, url: &Url, was_answered: Option<bool>) {
         match was_answered {
-            Some(true) if !self.doubtful.contains(host) => self.answered.note(host),
-            Some(false) => self.answered.forget(host),
+            Some(true) if !self.doubtful.contains_host(url.host()) => self.answered.note(url),
+            Some(false) => self.answered.forget(url),
             Some(true) | None => {}
         }
     }
@@ -178,15 +192,29 @@ impl Network {
         let take = |held: &mut VecDeque<HeldEnd>, until| {
             if held.front()?.ended <= until { held.pop_front() } else { None }
         };
-        take(&mut self.held_names, sites.min(names)).or_else(|| take(&mut self.held, sites))
+        let taken = take(&mut self.held_names, sites.min(names)).or_else(|| take(&mut self.held, sites));
+        self.is_held_no_more(taken)
     }
 
     fn take_held(&mut self) -> Option<HeldEnd> {
-        self.held_names.pop_front().or_else(|| self.held.pop_front())
+        let taken = self.held_names.pop_front().or_else(|| self.held.pop_front());
+        self.is_held_no_more(taken)
+    }
+
+    fn is_held_no_more(&mut self, taken: Option<HeldEnd>) -> Option<HeldEnd> {
+        let taken = taken?;
+        self.held_jobs.remove(&taken.job.id);
+        self.held_free -= usize::from(taken.is_free);
+        Some(taken)
     }
 }
 
 impl Shard {
+    /// Whether what job `id` came to is held back or waits to be read, with its response if there is one.
+    pub fn holds_back(&self, id: u64) -> bool {
+        self.network.held_jobs.contains(&id) || self.readings.has_waiting(id)
+    }
+
     /// What the breaker asks for.
     pub fn network_report(&self) -> NetworkReport {
         let oldest = |held: &VecDeque<HeldEnd>| held.front().map_or(Instant::NEVER, |held| held.ended);
@@ -245,7 +273,7 @@ impl Shard {
     /// Brings a host to the front that answered before, if any is ready: it says more of the network than one that may be dead.
     pub(super) fn choose_probe(&mut self, now: Instant) {
         let answered = &self.network.answered;
-        self.frontier.prefer(now, |host| answered.contains(host));
+        self.frontier.prefer(now, |host| answered.contains_host(host));
     }
 
     /// A probe ended, if `job` is one. After its name its page is fetched.
@@ -273,8 +301,14 @@ impl Shard {
             Blame::Outage => self.undo(now, &job, &result),
             Blame::Open => {
                 let is_of_names = job.kind == JobKind::Resolve;
+                let is_free = !is_of_names && result.is_err() && self.network.held_free < HELD_FREE_MAX;
+                if is_free {
+                    self.network.held_free += 1;
+                    self.frontier.is_held_back(now, job.id);
+                }
                 let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
-                held.push_back(HeldEnd { ended: now, job, result });
+                self.network.held_jobs.insert(job.id);
+                held.push_back(HeldEnd { ended: now, job, result, is_free });
             }
         }
     }
@@ -285,16 +319,22 @@ impl Shard {
             // Also where it was cut off.
             Ok(_) => SiteReply::Answered,
             // They say nothing of the site, or both.
-            Err(Failure::AddressForbidden | Failure::Aborted | Failure::ProxyUnreachable | Failure::ProxyRefused) => {
+            Err(
+                Failure::AddressForbidden
+                | Failure::PortForbidden
+                | Failure::Aborted
+                | Failure::ProxyUnreachable
+                | Failure::ProxyRefused,
+            ) => {
                 return;
             }
             Err(failure) if !failure.is_transient() => SiteReply::Answered,
             Err(_) if blame == Blame::Outage => return,
-            Err(_) if self.network.answered.contains(job.url.host()) => SiteReply::FellSilent,
+            Err(_) if self.network.answered.contains(&job.url) => SiteReply::FellSilent,
             Err(_) => SiteReply::Silent,
         };
         if reply == SiteReply::Answered {
-            self.network.answered.note(job.url.host());
+            self.network.answered.note(&job.url);
         }
         let site = self.sites.of(job.url.host()).hash;
         self.network.note(SiteEnd { site, began, reply });
@@ -303,7 +343,7 @@ impl Shard {
     /// How a job ended counts.
     fn count(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
         if result.is_err() && may_be_outage(&result) && !matches!(result, Err(Failure::ProxyUnreachable)) {
-            self.network.answered.forget(job.url.host());
+            self.network.answered.forget(&job.url);
         }
         self.conclude(now, job, result);
     }
@@ -330,6 +370,8 @@ fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
     }
 }
 
+/// So many failures that are held need no place: a few megabytes, and more than come between two looks of the breaker.
+const HELD_FREE_MAX: usize = 4_096;
 /// Ends of requests that are kept for the breaker, between two of its looks.
 const SITE_ENDS_MAX: usize = 32;
 /// Probes of a shard at once: one of them may wait for a dead host.

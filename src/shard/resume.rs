@@ -7,10 +7,12 @@
 use super::{DiskOp, Effect, Shard};
 use crate::exchange::Batch;
 use crate::frontier::{Rest, Ticket};
+use crate::hops::Hops;
 use crate::log::{End, EndKind, Replay, ReplayStep};
 use crate::spool::ReadFor;
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
+use crate::visited::Seen;
 
 impl Shard {
     /// Asks for the next piece of an earlier run's logs; `false` when there is none.
@@ -22,14 +24,26 @@ impl Shard {
 
     /// A piece of an earlier run's logs.
     pub(super) fn log_read(&mut self, now: Instant, bytes: &[u8]) {
-        let Some(mut replay) = self.replay.take() else { panic!("a log came that nobody asked for") };
-        let read = replay.read(bytes, &mut |step| self.replayed(now, step));
-        if let Err(why) = read {
-            return self.fail(format!("shard-{:02}/{why}", self.index));
-        }
-        self.replay = Some(replay);
-        if !self.read_log() {
-            self.take_up(now);
+        let Some(replay) = &mut self.replay else { panic!("a log came that nobody asked for") };
+        replay.push(bytes);
+        self.replay_on(now);
+    }
+
+    /// Goes on with that piece for as long as the disk keeps up: what waits goes to the spool, and a megabyte of a log may
+    /// hold a hundred of them.
+    pub(super) fn replay_on(&mut self, now: Instant) {
+        while !self.backlog.is_long()
+            && let Some(mut replay) = self.replay.take_if(|replay| replay.has_piece())
+        {
+            if let Err(why) = replay.read_block(&mut |step| self.replayed(now, step)) {
+                return self.fail(format!("shard-{:02}/{why}", self.index));
+            }
+            let is_read = !replay.has_piece();
+            self.replay = Some(replay);
+            self.write_spool();
+            if is_read && !self.read_log() {
+                self.take_up(now);
+            }
         }
     }
 
@@ -76,7 +90,7 @@ impl Shard {
             ReplayStep::Url { number, depth, text, is_over, was_answered } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
-                self.network.was_answered(url.host(), was_answered);
+                self.network.was_answered(&url, was_answered);
                 self.known_waiting += u64::from(!is_over);
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
@@ -107,11 +121,17 @@ impl Shard {
     /// less than it was.
     fn remember(&mut self, now: Instant, url: &Url, ticket: Ticket, is_over: bool) {
         let key = self.keys.key(url);
-        let is_new = self.visited.insert_anyway(key)
-            // The page of its key led here, or it would not have been accepted.
-            || (!self.keys.are_urls() && self.visited.insert_anyway(self.keys.lone_key(url)));
+        let site = self.site_key(url);
+        let mut is_new = self.visited.insert_anyway(key);
+        is_new.then(|| self.url_shares.took(site));
+        // The page of its key may have led here. Where it did not, this keeps what was set aside before from coming twice.
+        if !self.keys.are_urls() && (!is_new || is_target(ticket.depth)) {
+            let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
+            is_alone.then(|| self.url_shares.took(site));
+            is_new |= is_alone;
+        }
         if is_new && !is_over {
-            self.frontier.offer(now, url, ticket, &mut self.spool);
+            self.frontier.offer(now, url, site, ticket, &mut self.spool);
         }
     }
 
@@ -126,10 +146,30 @@ impl Shard {
     pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
         for (depth, text) in batch.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
-            if let Some(key) = self.key_if_ours(now, &url, depth) {
-                self.accept(now, key, &url, depth);
+            let Some(key) = self.key_if_ours(now, &url, depth) else { continue };
+            let seen = self.accept(now, key, &url, depth);
+            if self.keys.are_urls() || !is_target(depth) {
+                continue;
+            }
+            let lone_key = self.keys.lone_key(&url);
+            match seen {
+                // The page of its key may have led here, and is known.
+                Seen::Before => drop(self.accept(now, lone_key, &url, depth)),
+                // The same one may come again.
+                Seen::New => {
+                    let site = self.site_key(&url);
+                    if self.visited.insert(lone_key) == Seen::New {
+                        self.url_shares.took(site);
+                    }
+                }
+                Seen::Full => {}
             }
         }
         self.reconsider_next();
     }
+}
+
+/// Whether a redirect led to a URL with these bits of its `Hops`.
+fn is_target(depth: u16) -> bool {
+    Hops::from_bits(depth).redirects() > 0
 }

@@ -1,14 +1,15 @@
 //! Which links belong to the crawl.
 //!
-//! Decides: by distance from a seed in links, by redirects in a row, by length, and by the seeds' sites or hosts (`scope.follow`).
+//! Decides: by distance from a seed in links, by redirects in a row, by length, by the port, and by the seeds' sites or
+//! hosts (`scope.follow`).
 //! Leaves to others: robots.txt (`frontier`), whether the URL was seen (`visited`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::config::{self, Follow};
+use crate::config::{self, BadPorts, Follow};
 use crate::hops::Hops;
-use crate::url::Url;
+use crate::url::{Url, is_bad_port};
 
 /// The crawl's scope; cheap to clone, one for each shard.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub struct Scope {
     depth_max: u16,
     redirects_max: u16,
     url_bytes_max: usize,
+    bad_ports: BadPorts,
 }
 
 /// Why a URL is not crawled.
@@ -28,7 +30,7 @@ pub enum Outside {
     Depth,
     /// Too many redirects in a row.
     Redirects,
-    /// Too long, or of another site or host than the seeds.
+    /// Too long, at a port of another protocol, or of another site or host than the seeds.
     Elsewhere,
 }
 
@@ -46,12 +48,14 @@ impl Scope {
             depth_max: config.depth_max,
             redirects_max: config.redirects_max,
             url_bytes_max: config.url_bytes_max,
+            bad_ports: config.bad_ports,
         }
     }
 
     /// Whether `url` of `site`, found `hops` from a seed, is to be crawled.
     pub fn admits(&self, url: &Url, site: &str, hops: Hops) -> Result<(), Outside> {
         let near = url.as_str().len() <= self.url_bytes_max
+            && (self.bad_ports == BadPorts::Allow || !is_bad_port(url.port()))
             && match self.follow {
                 Follow::All => true,
                 Follow::SeedSites => self.names.contains(site),
@@ -74,7 +78,8 @@ mod tests {
     fn seeds_bound_the_crawl() {
         let seed = Url::parse("http://www.example.co.uk/").unwrap();
         let admitted = |follow, url: &str, depth| {
-            let config = config::Scope { follow, depth_max: 3, redirects_max: 1, url_bytes_max: 60 };
+            let bad_ports = BadPorts::Deny;
+            let config = config::Scope { follow, depth_max: 3, redirects_max: 1, url_bytes_max: 60, bad_ports };
             let url = Url::parse(url).unwrap();
             Scope::new(&config, [&seed]).admits(&url, url.site(), Hops::from_bits(depth)).is_ok()
         };
@@ -84,6 +89,8 @@ mod tests {
         assert!(admitted(Follow::All, "http://other.test/", redirected.bits()));
         assert!(!admitted(Follow::All, "http://other.test/", redirected.redirect().bits()));
         assert!(!admitted(Follow::All, &format!("http://other.test/{}", "x".repeat(60)), 0));
+        assert!(!admitted(Follow::All, "http://www.example.co.uk:25/", 0));
+        assert!(admitted(Follow::All, "http://www.example.co.uk:8025/", 0));
         assert!(admitted(Follow::SeedSites, "https://blog.example.co.uk/x", 0));
         assert!(!admitted(Follow::SeedSites, "http://example2.co.uk/", 0));
         assert!(!admitted(Follow::SeedHosts, "https://blog.example.co.uk/x", 0));

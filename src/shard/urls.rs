@@ -10,7 +10,7 @@ use crate::log::{End, EndKind};
 use crate::outcome::FetchJob;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{Url, UrlBatch};
+use crate::url::{SiteKey, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
@@ -102,24 +102,38 @@ impl Shard {
         }
     }
 
-    /// Takes a URL in, if it was not seen before and the visited set has room.
+    /// The key of a URL's site.
+    pub(super) fn site_key(&mut self, url: &Url) -> SiteKey {
+        self.keys.site(self.sites.of(url.host()).name)
+    }
+
+    /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
+        let (free, visited) = (self.visited.room(), self.visited.len());
+        // While there is much room nobody can be over a share, and a duplicate's site need not be known.
+        let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));
+        let is_over = site.is_some_and(|site| free > 0 && !self.url_shares.may_take(site, free));
         let seen = {
             let _stage = stage::enter(Stage::Visited);
-            self.visited.insert(key)
+            if is_over && !self.visited.contains(key) { Seen::Full } else { self.visited.insert(key) }
         };
         match seen {
             Seen::New => {
+                let site = site.unwrap_or_else(|| self.site_key(url));
+                self.url_shares.took(site);
                 let number = {
                     let _stage = stage::enter(Stage::Journal);
                     self.commits.note(now);
                     self.log.accept(depth, url.as_str())
                 };
                 let _stage = stage::enter(Stage::Frontier);
-                self.frontier.offer(now, url, Ticket { number, depth }, &mut self.spool);
+                self.frontier.offer(now, url, site, Ticket { number, depth }, &mut self.spool);
             }
             Seen::Before => {}
-            Seen::Full => self.stats.set_aside += 1,
+            Seen::Full => {
+                self.stats.set_aside += 1;
+                self.stats.over_share += u64::from(is_over);
+            }
         }
         seen
     }

@@ -44,9 +44,7 @@ impl Shard {
     /// Hands out what is to be written by now.
     pub(super) fn write(&mut self, now: Instant) {
         // Blocks of waiting URLs go to the spool while an earlier run is taken up, not after it.
-        while let Some(op) = self.spool.next_op() {
-            self.disk(DiskOp::Spool(op));
-        }
+        self.write_spool();
         if self.replay.is_some() {
             return;
         }
@@ -54,6 +52,12 @@ impl Shard {
         self.segments.flush_old(now);
         self.write_segments();
         self.commit(now, self.phase == Phase::Close);
+    }
+
+    pub(super) fn write_spool(&mut self) {
+        while let Some(op) = self.spool.next_op() {
+            self.disk(DiskOp::Spool(op));
+        }
     }
 
     /// The end, when everything is written and on the device. What other shards sent meanwhile is, too.
@@ -92,6 +96,7 @@ impl Shard {
                 if let Some(spare) = spare {
                     self.segments.reuse(spare);
                 }
+                self.replay_on(now);
             }
             DiskEnd::BlockRead { block, bytes } => {
                 self.backlog.ended(0);
@@ -125,7 +130,9 @@ impl Shard {
         let taken = match purpose {
             _ if !is_whole => None,
             ReadFor::Host(host) => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned(now, host, urls)),
-            ReadFor::Outside => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned_outside(urls)),
+            ReadFor::Outside(lane) => {
+                WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned_outside(lane, urls))
+            }
             ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.lanes.returned(to, batch)),
             ReadFor::SetAside => UrlBatch::from_bytes(bytes).map(|batch| self.reconsider(now, &batch)),
         };

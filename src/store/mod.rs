@@ -30,11 +30,13 @@ pub mod source;
 pub mod verify;
 pub mod warc;
 
+mod capture;
 mod record;
 mod segment;
 
+pub use capture::{Capture, CaptureWriter, Names, Records};
 pub use record::RecordIds;
-pub use segment::{Capture, Pending, Placed, SegmentWriter, Settings};
+pub use segment::{Pending, Placed, SegmentWriter, Settings};
 pub use segments::{SegmentOp, Segments};
 
 /// Why a record could not be added to a segment.

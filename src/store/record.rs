@@ -43,6 +43,11 @@ impl RecordIds {
         RecordId(text)
     }
 
+    /// A generator of others, for records that are made beside these.
+    pub fn branch(&mut self) -> RecordIds {
+        RecordIds::new(self.next_u64())
+    }
+
     /// splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
     fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

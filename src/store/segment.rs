@@ -1,28 +1,21 @@
 //! Writing a segment: captures in, bytes at offsets out.
 //!
-//! Decides: a capture becomes a `response` record, a `request` record when the request is known, and a `metadata`
-//! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The
-//! stored body is the decoded one where decoding worked, and the head is true about it (`head`).
+//! Decides: a segment begins with a `warcinfo` record; captures follow in the order in which they are appended, each with
+//! a line in the index. Records that were written elsewhere have a place in the segment that they name, and in no other.
 //! Why bytes out: the hands write through the ring, and the simulator writes to memory.
-//! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
-//! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
 //!
 //! Invariants: `append` adds all frames of a capture or none; offsets count from the segment's first byte, over all
 //! buffers handed out; the same calls with the same seed give the same bytes.
 //! Limits: `is_full` answers yes at `segment_bytes_max`, or when the index in memory reaches 16 MiB; one capture may
 //! go past either. Buffers grow to the largest capture and stay.
-//! Leaves to others: files and their names, flushing (`shard`); limits on a page (`http`).
-
-use std::net::IpAddr;
+//! Leaves to others: what the records of a capture are (`capture`); files and their names, flushing (`shard`); limits on a
+//! page (`http`).
 
 use super::StoreError;
-use super::digest::Sha256;
-use super::frame::FrameWriter;
-use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{Index, IndexEntry, media_type};
-use super::record::{RecordId, RecordIds, write_field};
+use super::capture::{Capture, CaptureWriter, Names, Records, Written};
+use super::index::{Index, IndexEntry};
+use super::record::{RecordId, RecordIds};
 use crate::config;
-use crate::outcome::Truncated;
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -54,35 +47,6 @@ impl Settings {
     }
 }
 
-/// One fetched page, as the hands have it.
-#[derive(Clone, Copy, Debug)]
-pub struct Capture<'a> {
-    /// What was asked for.
-    pub url: &'a Url,
-    /// When the request was sent.
-    pub time: UnixTime,
-    /// Who answered.
-    pub ip: Option<IpAddr>,
-    /// The request as sent; empty: no request record.
-    pub request: &'a [u8],
-    /// Status line and fields as received.
-    pub head_bytes: &'a [u8],
-    /// The body after transfer decoding.
-    pub body: &'a [u8],
-    /// The body after content decoding, when it was coded and could be decoded.
-    pub decoded: Option<&'a [u8]>,
-    /// The chunked transfer coding was undone.
-    pub chunked: bool,
-    /// The body is not all that the server had to say.
-    pub truncated: Option<Truncated>,
-    /// Fields of the metadata record, in order; none: no metadata record.
-    pub metadata: &'a [(&'a str, &'a str)],
-    /// HTTP status, for the index.
-    pub status: u16,
-    /// The Content-Type field's value, for the index; empty when there is none.
-    pub mime: &'a str,
-}
-
 /// Where a capture lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placed {
@@ -108,7 +72,7 @@ pub struct Pending {
 /// Writes segments of one shard, one after another.
 pub struct SegmentWriter {
     settings: Settings,
-    frames: FrameWriter,
+    captures: CaptureWriter,
     ids: RecordIds,
     /// Identifier of the open segment's warcinfo record; `None`: no segment is open.
     warcinfo_id: Option<RecordId>,
@@ -117,19 +81,13 @@ pub struct SegmentWriter {
     buffer_offset: u64,
     buffer: Vec<u8>,
     index: Index,
-    /// The WARC head of the record being made.
-    head: Vec<u8>,
-    /// The HTTP head, or the whole block of records without a body.
-    block: Vec<u8>,
-    /// Digest labels being made.
-    label: Vec<u8>,
 }
 
 impl SegmentWriter {
     /// A writer with its compressor; no segment is open yet.
     pub fn new(settings: Settings) -> Result<SegmentWriter, StoreError> {
         Ok(SegmentWriter {
-            frames: FrameWriter::new(settings.zstd_level)?,
+            captures: CaptureWriter::new(settings.zstd_level)?,
             ids: RecordIds::new(settings.rng_seed),
             settings,
             warcinfo_id: None,
@@ -137,9 +95,6 @@ impl SegmentWriter {
             buffer_offset: 0,
             buffer: Vec::new(),
             index: Index::default(),
-            head: Vec::new(),
-            block: Vec::new(),
-            label: Vec::new(),
         })
     }
 
@@ -154,43 +109,43 @@ impl SegmentWriter {
         self.buffer.clear();
         self.index.clear();
 
-        let block = &mut self.block;
-        block.clear();
-        write_field(block, "software", concat!("ringcrawl/", env!("CARGO_PKG_VERSION")).as_bytes());
-        write_field(block, "format", b"WARC File Format 1.1");
-        write_field(
-            block,
-            "conformsTo",
-            b"http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
-        );
-        write_field(block, "robots", b"obey");
-        if !self.settings.operator.is_empty() {
-            write_field(block, "operator", self.settings.operator.as_bytes());
-        }
-        if !self.settings.user_agent.is_empty() {
-            write_field(block, "http-header-user-agent", self.settings.user_agent.as_bytes());
-        }
-
+        let mut fields = vec![
+            ("software", concat!("ringcrawl/", env!("CARGO_PKG_VERSION"))),
+            ("format", "WARC File Format 1.1"),
+            ("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
+            ("robots", "obey"),
+        ];
+        let of_crawl = [("operator", &self.settings.operator), ("http-header-user-agent", &self.settings.user_agent)];
+        fields
+            .extend(of_crawl.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, &**value)));
         let id = self.ids.next_id();
-        self.start_head("warcinfo", &id, time);
-        write_field(&mut self.head, "WARC-Filename", name.as_bytes());
-        write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-        self.put_record(&[])?;
+        self.captures.write_info((&id, time), name, &fields, &mut self.buffer)?;
         self.warcinfo_id = Some(id);
         Ok(())
     }
 
     /// Adds the records of a capture.
     pub fn append(&mut self, capture: &Capture<'_>) -> Result<Placed, StoreError> {
-        let warcinfo_id = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
-        let buffered = self.buffer.len();
-        match self.try_append(capture, &warcinfo_id) {
-            Ok(placed) => Ok(placed),
-            Err(error) => {
-                self.buffer.truncate(buffered);
-                Err(error)
-            }
+        let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
+        let offset = self.segment_bytes();
+        let written = self.captures.write(capture, &warcinfo, &mut self.ids, &mut self.buffer)?;
+        Ok(self.place(capture.url, offset, written))
+    }
+
+    /// Names for the records of a capture that is written elsewhere, for the segment that is open.
+    pub fn names(&mut self) -> Result<Names, StoreError> {
+        let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
+        Ok(Names { warcinfo, ids: self.ids.branch() })
+    }
+
+    /// Adds records that were written elsewhere; `None` when they name another segment than this. `url` is what was fetched.
+    pub fn append_records(&mut self, url: &Url, records: Records) -> Option<Placed> {
+        if self.warcinfo_id != Some(records.warcinfo) {
+            return None;
         }
+        let offset = self.segment_bytes();
+        self.buffer.extend_from_slice(&records.bytes);
+        Some(self.place(url, offset, records.response))
     }
 
     /// Bytes that the open segment has so far, handed out or not.
@@ -225,96 +180,12 @@ impl SegmentWriter {
         sorted
     }
 
-    fn try_append(&mut self, capture: &Capture<'_>, warcinfo_id: &RecordId) -> Result<Placed, StoreError> {
-        let ip = capture.ip.map(|ip| ip.to_canonical().to_string());
-        let stored = capture.decoded.unwrap_or(capture.body);
-        let offset = self.segment_bytes();
-
-        let undone = Undone { transfer: capture.chunked, content: capture.decoded.is_some() };
-        self.block.clear();
-        write_stored_head(&mut self.block, capture.head_bytes, stored.len(), undone);
-        let response_id = self.ids.next_id();
-        self.start_capture_head("response", &response_id, warcinfo_id, capture);
-        if let Some(ip) = &ip {
-            write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
-        }
-        if let Some(truncated) = capture.truncated {
-            write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
-        }
-        write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
-        let mut payload_digest = Sha256::default();
-        payload_digest.update(stored);
-        self.label.clear();
-        payload_digest.write_label(&mut self.label);
-        write_field(&mut self.head, "WARC-Payload-Digest", &self.label);
-        let digest = String::from_utf8_lossy(&self.label).into_owned();
-        let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
-        let frame_bytes = self.put_record(stored)?;
-
-        if !capture.request.is_empty() {
-            self.block.clear();
-            write_request_head(&mut self.block, capture.request);
-            let id = self.ids.next_id();
-            self.start_capture_head("request", &id, warcinfo_id, capture);
-            write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
-            if let Some(ip) = &ip {
-                write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
-            }
-            write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
-            self.put_record(&[])?;
-        }
-        if !capture.metadata.is_empty() {
-            self.block.clear();
-            for (name, value) in capture.metadata {
-                write_field(&mut self.block, name, value.as_bytes());
-            }
-            let id = self.ids.next_id();
-            self.start_capture_head("metadata", &id, warcinfo_id, capture);
-            write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
-            write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-            self.put_record(&[])?;
-        }
-
-        let entry = IndexEntry {
-            timestamp: capture.time.to_digits(),
-            url: capture.url.as_str().to_owned(),
-            mime: media_type(capture.mime),
-            status: capture.status,
-            digest,
-            offset,
-            frame_bytes,
-            filename: self.name.clone(),
-        };
-        self.index.add(capture.url, &entry);
-        Ok(Placed { offset, frame_bytes, capture_bytes: self.segment_bytes() - offset, payload })
-    }
-
-    fn start_capture_head(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {
-        self.start_head(kind, id, capture.time);
-        write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo_id.as_bytes());
-        write_field(&mut self.head, "WARC-Target-URI", capture.url.as_str().as_bytes());
-    }
-
-    fn start_head(&mut self, kind: &str, id: &RecordId, time: UnixTime) {
-        self.head.clear();
-        self.head.extend_from_slice(b"WARC/1.1\r\n");
-        write_field(&mut self.head, "WARC-Type", kind.as_bytes());
-        write_field(&mut self.head, "WARC-Record-ID", id.as_bytes());
-        write_field(&mut self.head, "WARC-Date", time.to_iso().as_bytes());
-    }
-
-    /// Compresses the record that `head` starts, with `block` and then `body` as its block; gives the frame's length.
-    fn put_record(&mut self, body: &[u8]) -> Result<u64, StoreError> {
-        if body.is_empty() {
-            let mut digest = Sha256::default();
-            digest.update(&self.block);
-            self.label.clear();
-            digest.write_label(&mut self.label);
-            write_field(&mut self.head, "WARC-Block-Digest", &self.label);
-        }
-        write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
-        self.head.extend_from_slice(b"\r\n");
-        self.frames.compress(&[&self.head, &self.block, body, b"\r\n\r\n"], &mut self.buffer)
+    /// What was added to the buffer at `offset` goes into the index.
+    fn place(&mut self, url: &Url, offset: u64, written: Written) -> Placed {
+        let entry = IndexEntry { offset, filename: self.name.clone(), ..written.entry };
+        self.index.add(url, &entry);
+        let capture_bytes = self.segment_bytes() - offset;
+        Placed { offset, frame_bytes: entry.frame_bytes, capture_bytes, payload: written.payload }
     }
 }
 
@@ -323,6 +194,8 @@ const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {

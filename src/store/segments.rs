@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Capture, Placed, SegmentWriter, Settings, StoreError};
+use super::{Capture, Names, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
+use crate::url::Url;
 
 /// What is to be done with the open segment, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +60,27 @@ impl Segments {
 
     /// Stores a capture.
     pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<Placed, StoreError> {
+        self.open(time)?;
+        let placed = self.writer.append(capture)?;
+        self.appended(now);
+        Ok(placed)
+    }
+
+    /// Names for the records of a capture that is written elsewhere, and stored by [`Segments::append_records`].
+    pub fn names(&mut self, time: UnixTime) -> Result<Names, StoreError> {
+        self.open(time)?;
+        self.writer.names()
+    }
+
+    /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment was closed since:
+    /// then they need other names.
+    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Option<Placed> {
+        let placed = self.writer.append_records(url, records)?;
+        self.appended(now);
+        Some(placed)
+    }
+
+    fn open(&mut self, time: UnixTime) -> Result<(), StoreError> {
         if !self.is_open {
             let name = segment_name(time, self.shard, self.next_number);
             self.next_number = self.next_number.saturating_add(1);
@@ -66,14 +88,16 @@ impl Segments {
             self.ops.push_back(SegmentOp::Begin(name));
             self.is_open = true;
         }
-        let placed = self.writer.append(capture)?;
+        Ok(())
+    }
+
+    fn appended(&mut self, now: Instant) {
         self.since.get_or_insert(now);
         if self.writer.is_full() {
             self.close();
         } else if self.writer.pending_bytes() >= WRITE_BYTES {
             self.flush();
         }
-        Ok(placed)
     }
 
     /// No segment that is begun from now on has a lower number.

@@ -56,16 +56,9 @@ fn class_v6(address: Ipv6Addr) -> AddressClass {
     if address.is_loopback() {
         return AddressClass::Loopback;
     }
-    let carried = if within(&NAT64) {
-        Some(bits as u32)
-    } else if within(&SIX_TO_FOUR) {
-        Some((bits >> 80) as u32)
-    } else {
-        None
-    };
-    if let Some(v4) = carried {
+    if let Some(v4) = carried_v4(address.into()) {
         // The loopback of a translator far away is not ours.
-        let is_global = class_v4(Ipv4Addr::from(v4)) == AddressClass::Global;
+        let is_global = class_v4(v4) == AddressClass::Global;
         return if is_global { AddressClass::Global } else { AddressClass::Special };
     }
     if GLOBAL_V6.iter().any(within) {
@@ -74,6 +67,21 @@ fn class_v6(address: Ipv6Addr) -> AddressClass {
         AddressClass::Special
     } else {
         AddressClass::Global
+    }
+}
+
+/// The IPv4 address that an IPv6 address stands for, or carries to a translator or a relay.
+pub fn carried_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(v6) = address else { return None };
+    let bits = u128::from(v6);
+    let within =
+        |(network, prefix): ([u16; 8], u32)| (bits ^ u128::from(Ipv6Addr::from(network))) >> (128 - prefix) == 0;
+    if within(NAT64) {
+        Some(Ipv4Addr::from(bits as u32))
+    } else if within(SIX_TO_FOUR) {
+        Some(Ipv4Addr::from((bits >> 80) as u32))
+    } else {
+        v6.to_ipv4_mapped()
     }
 }
 

@@ -13,11 +13,13 @@
 
 mod absolute;
 mod address;
+mod bad_ports;
 mod base;
 mod batch;
 mod block;
 mod bytes;
 mod canonical;
+mod idna;
 mod key;
 mod plain;
 mod repeats;
@@ -29,12 +31,14 @@ mod twin;
 use std::fmt;
 
 pub use absolute::Absolute;
-pub use address::{AddressClass, address_class};
+pub use address::{AddressClass, address_class, carried_v4};
+pub use bad_ports::is_bad_port;
 pub use base::{Base, Reach};
 pub use batch::UrlBatch;
+pub use idna::idna_bytes;
 pub use key::KeyRules;
 pub use repeats::Repeats;
-pub use site::{Site, Sites, is_public_suffix, site_of};
+pub use site::{Site, SiteKey, Sites, is_public_suffix, site_of};
 pub use surt::surt;
 
 /// A crawlable (http or https) URL in WHATWG canonical form, without fragment.

@@ -8,7 +8,7 @@
 //! Limits: the list is the one that was compiled in.
 
 use psl::Psl;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The registrable domain of `host` by the Public Suffix List, or `host` itself when it has none
 /// (an IP address, a bare public suffix, a single label); without a dot at the end.
@@ -94,6 +94,32 @@ impl<'host> Site<'host> {
     pub fn of(host: &'host str) -> Site<'host> {
         let name = site_of(host);
         Site { name, hash: xxh3_64(name.as_bytes()) }
+    }
+}
+
+/// A site under the crawl's own seed: nobody outside can make two sites share a key. IPv6 addresses of one /64 are one site
+/// here, as whoever has one of them has them all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SiteKey(u64);
+
+impl SiteKey {
+    /// The key of the site named `site`, as [`site_of`] has it.
+    pub fn new(rng_seed: u64, site: &str) -> SiteKey {
+        let bare = site.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        match bare.and_then(|bare| bare.parse::<std::net::Ipv6Addr>().ok()) {
+            Some(addr) => SiteKey(xxh3_64_with_seed(&addr.octets()[..8], rng_seed)),
+            None => SiteKey(xxh3_64_with_seed(site.as_bytes(), rng_seed)),
+        }
+    }
+
+    /// The key of the site of `host`.
+    pub fn of_host(rng_seed: u64, host: &str) -> SiteKey {
+        SiteKey::new(rng_seed, site_of(host))
+    }
+
+    /// Its place among `places`, of which there is at least one.
+    pub fn place_among(self, places: usize) -> usize {
+        ((u128::from(self.0) * places as u128) >> 64) as usize
     }
 }
 
@@ -204,6 +230,17 @@ mod tests {
         ] {
             assert_eq!(site_of(host), site, "{host}");
         }
+    }
+
+    #[test]
+    fn keys_are_of_sites_and_of_the_crawl() {
+        let key = |host| SiteKey::of_host(1, host);
+        assert_eq!(key("www.example.com."), key("example.com"));
+        assert_ne!(key("a.github.io"), key("b.github.io"));
+        assert_ne!(key("example.com"), SiteKey::of_host(2, "example.com"));
+        assert_eq!(key("[2001:db8::1]"), key("[2001:db8::ffff:1]"));
+        assert_ne!(key("[2001:db8::1]"), key("[2001:db8:0:1::1]"));
+        assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
     }
 
     #[test]

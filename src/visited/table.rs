@@ -76,6 +76,11 @@ impl Table {
         self.len
     }
 
+    /// How many more there is room for.
+    pub fn room(&self) -> u64 {
+        self.urls_max.saturating_sub(self.len)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use ringcrawl::lab::Rng;
-use ringcrawl::outcome::{Failure, Truncated};
+use ringcrawl::outcome::{Failure, FetchJob, Truncated};
 use ringcrawl::ring;
 use ringcrawl::time::Instant;
 
@@ -103,6 +103,51 @@ fn a_body_that_comes_too_slowly_is_cut_and_kept() {
         let exchange = get(&hands, &url(dripping, "/")).await.expect("what came is kept");
         assert_eq!((exchange.response.truncated, exchange.slow), (Some(Truncated::Time), false));
         assert!(exchange.response.body.len() >= 400, "{}", exchange.response.body.len());
+    });
+}
+
+/// A long body asks for memory at each piece: that alone must not forgive it anything.
+#[test]
+fn a_long_body_that_drips_is_cut_for_its_pace() {
+    let (long, _) = server(|mut stream, _| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+        let _ = stream.write_all(&[b'x'; 200_000]);
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let mut config = config();
+    config.fetch.rate_grace = Duration::from_millis(300);
+    config.fetch.rate_min = 1_000;
+    with_hands(&config, |hands| async move {
+        let exchange = get(&hands, &url(long, "/")).await.expect("what came is kept");
+        assert_eq!((exchange.response.truncated, exchange.slow), (Some(Truncated::Time), true));
+        assert!(exchange.response.body.len() >= 200_000 && exchange.timings.total < Duration::from_secs(3));
+    });
+}
+
+/// A fetch that was given less time than it may have is not kept where that time cut it.
+#[test]
+fn what_a_hurried_fetch_brought_is_kept_only_when_it_is_whole() {
+    let (late, _) = server(|mut stream, _| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome");
+        std::thread::sleep(Duration::from_secs(2));
+    });
+    let (good, _) = server(|mut stream, _| {
+        read_request(&mut stream);
+        respond(&mut stream, "all");
+    });
+    with_hands(&config(), |hands| async move {
+        let soon = |addr, is_hurried| {
+            let deadline = ring::now() + Duration::from_millis(300);
+            FetchJob { deadline, is_hurried, ..job(&url(addr, "/")) }
+        };
+        let kept = hands.exchange(&soon(late, false)).await.expect("what came is kept");
+        assert_eq!(kept.response.truncated, Some(Truncated::Time));
+        assert_eq!(hands.exchange(&soon(late, true)).await.err(), Some(Failure::Deadline));
+        assert_eq!(hands.exchange(&soon(good, true)).await.expect("whole").response.body, b"all");
     });
 }
 

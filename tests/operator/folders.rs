@@ -12,7 +12,7 @@ use crate::rig::web::{self, web};
 use ringcrawl::lab::TempFolder;
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
-const SEED: &str = "http://127.0.0.1:9/";
+const SEED: &str = "http://127.0.0.1:8/";
 
 /// Runs `crawl` in the folder's `crawl`, which must stay as it is.
 #[track_caller]

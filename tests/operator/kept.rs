@@ -9,7 +9,7 @@ use crate::rig::program::{Ended, Process, RINGCRAWL, run};
 use crate::rig::web::{self, web};
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
-const SEED: &str = "http://127.0.0.1:9/";
+const SEED: &str = "http://127.0.0.1:8/";
 const QUICK: &str = "robots.retries_max = 0\nrobots.retry_delay = \"1s\"\ncrawl.shards = 1\n";
 
 /// A crawl of no page in the folder's `crawl`, by the configuration `text` beside `QUICK`.

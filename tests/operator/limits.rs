@@ -21,7 +21,7 @@ fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
     std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
     let line = format!("ulimit {ulimit}; exec \"$0\" \"$@\"");
     let mut command = Command::new("bash");
-    command.args(["-c", &line, &program, "crawl", "http://127.0.0.1:9/", "--dir", &folder.at("crawl")]);
+    command.args(["-c", &line, &program, "crawl", "http://127.0.0.1:8/", "--dir", &folder.at("crawl")]);
     command.args(["--shards", shards, "--set", "crawl.time_max=1s"]).uid(65_534).gid(65_534).current_dir("/");
     Some(Process::start(&mut command).end())
 }

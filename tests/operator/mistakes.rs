@@ -6,7 +6,7 @@ use crate::rig::names::NameServer;
 use crate::rig::program::{Ended, run};
 use ringcrawl::lab::TempFolder;
 
-const SEED: &str = "http://127.0.0.1:9/";
+const SEED: &str = "http://127.0.0.1:8/";
 
 /// Runs `crawl` with a directory that must not come into being; expects exit code 2 and each of `words`.
 #[track_caller]
@@ -32,7 +32,7 @@ fn seeds_that_are_none() {
     );
     assert_eq!(ended.err.lines().count(), 3, "good seeds are not named: {}", ended.err);
     refused(&folder, &[], &["no seeds", "--seeds FILE"]);
-    let ended = refused(&folder, &["http://me:secret@127.0.0.1:9/"], &["seed 1: \"http://me:…@", "set http.auth"]);
+    let ended = refused(&folder, &["http://me:secret@127.0.0.1:8/"], &["seed 1: \"http://me:…@", "set http.auth"]);
     assert!(!ended.err.contains("secret"), "a password in a log: {}", ended.err);
 }
 

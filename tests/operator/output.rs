@@ -52,7 +52,7 @@ fn a_mistake_that_cannot_be_told_is_a_mistake() {
     let line = "exec \"$0\" \"$@\" 2> /dev/full";
     for arguments in [
         &["check-config", &config][..],
-        &["crawl", "http://127.0.0.1:9/", "--dir", &folder.at("")],
+        &["crawl", "http://127.0.0.1:8/", "--dir", &folder.at("")],
         &["crawl", "--dir", &folder.at("new")],
         &["store", "ls", &folder.at("none")],
         &["store", "cat", &folder.at("none"), "http://a.test/"],

@@ -1,5 +1,5 @@
 //! Our own bugs: a panic in a fetch, in the disk's task and in a shard's turn ends the crawl at once, is told with its
-//! place, and costs nothing that was stored.
+//! place, and costs nothing that was stored. A piece of work that takes too long is told.
 
 use std::process::Command;
 
@@ -44,4 +44,17 @@ fn a_panic_in_the_disk_s_task_ends_the_crawl_with_a_good_state() {
 #[test]
 fn a_panic_in_a_shard_s_turn_ends_the_crawl_with_a_good_state() {
     panics("panic-turn", "turn:200");
+}
+
+/// A piece of work that holds up a shard is told while it lasts, once, with what it is; the crawl goes on.
+#[test]
+fn a_shard_that_does_not_get_on_is_told() {
+    let folder = TempFolder::new("stall");
+    let (web, seed) = web(ModelConfig { sites: 4, pages: 40, addresses: 4, ..ModelConfig::default() });
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 1"));
+    let mut command = Command::new(RINGCRAWL);
+    let command = command.env("RINGCRAWL_STALL", "turn:20").args(["crawl", &seed, "--dir", &dir, "-c", &config]);
+    let ended = Process::start(command).end().expect(0);
+    let ended = ended.says(&["shard 0 has been at one piece of work for", "ms of CPU time): other"]);
+    assert_eq!(ended.err.matches("has been at one piece of work").count(), 1);
 }

@@ -208,6 +208,8 @@ depth_max = 1000
 [links]
 # requirements.html of the sqlite documentation has some 30,000 links; the default keeps 10,000.
 page_links_max = 100000
+page_link_bytes_max = "64MiB"
+page_link_ratio_max = 1000
 
 [politeness]
 host_delay = "0s"

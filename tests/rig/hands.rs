@@ -74,7 +74,9 @@ pub fn job(url: &str) -> FetchJob {
         number: 0,
         depth: 0,
         attempt: 0,
+        began: Instant::ZERO,
         deadline: Instant::NEVER,
+        is_hurried: false,
         rest: Duration::ZERO,
     }
 }

@@ -20,6 +20,14 @@ pub type Harvest = BTreeMap<String, Vec<Expected>>;
 /// Reads a crawl's directory. A segment without an index, or an index that disagrees with it, is a failure.
 #[track_caller]
 pub fn stored(dir: &str) -> Harvest {
+    let mut harvest = stored_of(dir, |_| true);
+    harvest.retain(|url, _| !url.ends_with("/robots.txt"));
+    harvest
+}
+
+/// The same for URLs that are `wanted`, also of robots.txt; of others nothing is read.
+#[track_caller]
+pub fn stored_of(dir: &str, wanted: impl Fn(&str) -> bool) -> Harvest {
     let mut harvest = Harvest::new();
     for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
         let index = index_path(&segment).expect("a closed segment");
@@ -27,6 +35,9 @@ pub fn stored(dir: &str) -> Harvest {
         let mut reader = SegmentReader::open(&segment).expect("a segment");
         for line in text.lines() {
             let entry = IndexEntry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"));
+            if !wanted(&entry.url) {
+                continue;
+            }
             let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");
             assert_eq!((record.head.target_uri(), record.head.kind().as_str()), (entry.url.as_str(), "response"));
             let head = reader.read_http_head().expect("an HTTP head");
@@ -34,13 +45,11 @@ pub fn stored(dir: &str) -> Harvest {
             assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
             assert_eq!(head.status(), entry.status, "{}", entry.url);
             assert_eq!(sha256(&body), entry.digest, "{}", entry.url);
-            if !entry.url.ends_with("/robots.txt") {
-                harvest.entry(entry.url).or_default().push(Expected {
-                    status: entry.status,
-                    body_bytes: body.len() as u64,
-                    body_digest: xxhash_rust::xxh3::xxh3_64(&body),
-                });
-            }
+            harvest.entry(entry.url).or_default().push(Expected {
+                status: entry.status,
+                body_bytes: body.len() as u64,
+                body_digest: xxhash_rust::xxh3::xxh3_64(&body),
+            });
         }
     }
     harvest

@@ -4,6 +4,7 @@
 pub mod certificates;
 pub mod hands;
 pub mod harvest;
+pub mod memory_group;
 pub mod names;
 pub mod program;
 pub mod servers;

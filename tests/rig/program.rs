@@ -2,7 +2,7 @@
 //!
 //! Decides: the program is the real one, started as an operator starts it; it is judged by its exit code, by what
 //! it says and by what lies on disk afterwards.
-//! Invariants: a process is killed when its value goes, whatever the test does; no wait is longer than [`PATIENCE`].
+//! Invariants: a process is killed when its value goes, whatever the test does; no wait is longer than [`PATIENCE`], unless a test says so.
 //! Leaves to others: what was stored (`harvest`).
 
 use std::io::Read;
@@ -79,6 +79,11 @@ impl Process {
         Process { child, out, err }
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal, such as `INT`.
     pub fn signal(&mut self, name: &str) {
         let kill = format!("kill -s {name} {}", self.child.id());
@@ -89,13 +94,19 @@ impl Process {
 
     /// Waits until `holds`, while the program runs.
     #[track_caller]
-    pub fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub fn wait_until(&mut self, what: &str, holds: impl FnMut() -> bool) {
+        self.wait_with_patience(PATIENCE, what, holds);
+    }
+
+    /// The same, for what is known to take longer.
+    #[track_caller]
+    pub fn wait_with_patience(&mut self, patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !holds() {
             if self.child.try_wait().expect("a child").is_some() {
                 panic!("the program ended before {what}: {:#?}", self.collect());
             }
-            assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
+            assert!(begun.elapsed() < patience, "waited too long for {what}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -198,9 +198,9 @@ def requests(run: Path, python_log: list) -> list:
     found = list(python_log)
     for log in ("nginx.log", "apache.log", "lighttpd.log", "haproxy.log"):
         if (run / log).exists():
-            found += [json.loads(line) for line in open(run / log, encoding="latin-1") if line.startswith("{")]
+            found += [json.loads(line) for line in open(run / log, encoding="latin-1") if line.startswith("{") and line.endswith("\n")]
     if (run / "caddy.log").exists():
-        for line in open(run / "caddy.log"):
+        for line in filter(lambda line: line.endswith("\n"), open(run / "caddy.log")):
             entry = json.loads(line)
             asked = entry["request"]
             row = {"host": asked["host"], "target": asked["uri"], "status": entry["status"]}

@@ -208,7 +208,9 @@ fn job(url: &Url) -> FetchJob {
         number: 0,
         depth: 0,
         attempt: 0,
+        began: Instant::ZERO,
         deadline: Instant::NEVER,
+        is_hurried: false,
         rest: ringcrawl::time::Duration::ZERO,
     }
 }

@@ -14,6 +14,7 @@ fn manifest() -> Manifest {
         shards: 2,
         partition_key: "site".to_owned(),
         agent_name: "bot".to_owned(),
+        segments_from: Vec::new(),
     }
 }
 
@@ -23,7 +24,7 @@ fn url(text: &str) -> Url {
 
 /// Begins a crawl in `root`.
 fn begin(root: &Path) {
-    let dir = CrawlDir::open(root, &Wanted::default(), manifest).unwrap();
+    let mut dir = CrawlDir::open(root, &Wanted::default(), manifest).unwrap();
     dir.keep(&[url("http://a.test/")], &Config::default()).unwrap();
 }
 
@@ -36,7 +37,7 @@ fn begun_once_then_resumed_and_locked() {
     let folder = TempFolder::new("resume");
     let root = folder.path().join("crawl");
     let [a, b] = ["http://a.test/", "http://b.test/"].map(url);
-    let first = open(&root).unwrap();
+    let mut first = open(&root).unwrap();
     assert!(first.is_new() && !root.join(MANIFEST).exists(), "it has not begun");
     let seeds = first.with_earlier_seeds(std::slice::from_ref(&a)).unwrap();
     assert_eq!(first.keep(&seeds, &Config::default()).unwrap(), [""; 0]);
@@ -45,7 +46,7 @@ fn begun_once_then_resumed_and_locked() {
     assert!(matches!(locked, DirError::Locked(_)), "{locked}");
     drop(first);
     fs::write(root.join("shard-00/spool/0"), "old").unwrap();
-    let again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
+    let mut again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
     let seeds = again.with_earlier_seeds(&[b.clone(), a.clone()]).unwrap();
     assert_eq!(seeds, [a.clone(), b.clone()]);
     assert_eq!(again.keep(&seeds, &Config::default()).unwrap(), [""; 0]);
@@ -164,7 +165,7 @@ fn damaged_seeds_are_told_and_left_alone() {
     fs::remove_file(&path).unwrap();
     let missing = open(&root).unwrap().with_earlier_seeds(&[]).unwrap_err().to_string();
     assert!(missing.contains("seeds: it is missing") && missing.contains("give all seeds"), "{missing}");
-    let dir = open(&root).unwrap();
+    let mut dir = open(&root).unwrap();
     let seeds = dir.with_earlier_seeds(&[url("http://a.test/")]).unwrap();
     let notes = dir.keep(&seeds, &Config::default()).unwrap();
     assert!(notes.len() == 1 && notes[0].contains("seeds was missing, and is written anew: 1 seeds"), "{notes:?}");
@@ -182,7 +183,7 @@ fn what_a_killed_start_left_is_no_obstacle() {
     fs::remove_dir_all(root.join("shard-01")).unwrap();
     fs::remove_file(root.join(MANIFEST)).unwrap();
     [MANIFEST, SEEDS, CONFIG].iter().for_each(|name| fresh(name));
-    let dir = open(root).unwrap();
+    let mut dir = open(root).unwrap();
     assert!(dir.is_new());
     let notes = dir.keep(&[url("http://b.test/")], &Config::default()).unwrap();
     assert_eq!(notes, [""; 0]);

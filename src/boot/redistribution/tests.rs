@@ -17,6 +17,7 @@ fn manifest(shards: u16) -> Manifest {
         shards,
         partition_key: "site".to_owned(),
         agent_name: "bot".to_owned(),
+        segments_from: Vec::new(),
     }
 }
 
@@ -72,18 +73,37 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     let root = folder.path().join("crawl");
     begin(&root);
     let before = urls(&root, 3);
-    let notes = run(&root, &manifest(3), &manifest(1)).unwrap();
+    let notes = run(&root, &manifest(3), &mut manifest(1)).unwrap();
     assert_eq!(notes, ["30 URLs of 3 shards redistributed to 1"]);
     assert_eq!(urls(&root, 1), before);
     let names: Vec<String> = files(&root).into_keys().collect();
     assert_eq!(names, ["crawl.json", "shard-00/ends", "shard-00/urls", "shard-02/segments/rc-1-02-00000.warc.zst"]);
     assert!(!root.join("shard-01").exists(), "nothing was in it");
-    assert_eq!(manifest::read(&root).unwrap(), Some(manifest(1)));
+    let held = manifest::read(&root).unwrap().unwrap();
+    assert_eq!(held, Manifest { segments_from: vec![0], ..manifest(1) });
     // A shard that comes again has its segments, whose numbers it must not use again.
-    run(&root, &manifest(1), &manifest(4)).unwrap();
+    run(&root, &manifest(1), &mut manifest(4)).unwrap();
     assert_eq!(urls(&root, 4), before);
     make_shard(&shard_dir(&root, 2)).unwrap();
     assert_eq!(disk::find_files(&shard_dir(&root, 2)).unwrap().0.next_segment, 1);
+}
+
+/// A copy that was made while the new logs were put into their places, and lacks some of them.
+#[test]
+fn half_a_copy_is_refused() {
+    for missing in ["redistribution/crawl.json", "redistribution/shard-01/ends"] {
+        let folder = TempFolder::new("half-copied");
+        let root = folder.path().join("crawl");
+        begin(&root);
+        write(&root, &manifest(3), &mut manifest(2)).unwrap();
+        fs::remove_file(root.join(missing)).unwrap();
+        let before = files(&root);
+        let why = finish_move(&root).unwrap_err().to_string();
+        let (dir, name) = missing.split_once('/').unwrap();
+        let expected = format!("{} lacks {name}: the crawl was copied in part", root.join(dir).display());
+        assert!(why.starts_with(&expected), "{why}");
+        assert_eq!(files(&root), before);
+    }
 }
 
 /// Before the new logs hold nothing has changed, and from then on they do, wherever the process ends.
@@ -92,7 +112,7 @@ fn broken_off_anywhere() {
     let folder = TempFolder::new("broken-off");
     let whole = folder.path().join("whole");
     begin(&whole);
-    run(&whole, &manifest(3), &manifest(2)).unwrap();
+    run(&whole, &manifest(3), &mut manifest(2)).unwrap();
     for seed in 0..50 {
         let mut rng = Rng::new(seed);
         let root = folder.path().join(format!("{seed}"));
@@ -103,7 +123,7 @@ fn broken_off_anywhere() {
         fs::write(root.join(OPEN).join("shard-01/urls"), "half").unwrap();
         finish_move(&root).unwrap();
         assert_eq!(files(&root), before);
-        write(&root, &manifest(3), &manifest(2)).unwrap();
+        write(&root, &manifest(3), &mut manifest(2)).unwrap();
         assert!(is_unsettled(&root));
         // Cut off while they are put into their places: each step may be done or not, up to some step.
         let steps: [(&str, &str); 9] = [
@@ -142,7 +162,7 @@ fn damaged_logs_are_kept() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[60] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let notes = run(&root, &manifest(3), &manifest(2)).unwrap();
+    let notes = run(&root, &manifest(3), &mut manifest(2)).unwrap();
     for word in
         ["20 URLs of 3 shards", "shard-01/urls is kept as urls.damaged", "shard 1: ", "bytes of urls are damaged"]
     {

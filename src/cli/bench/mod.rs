@@ -101,7 +101,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
         Err(Failed::Order(what)) => return complain(&what, MISTAKE),
         Err(Failed::Run(what)) => return complain(&what, FAILED),
     };
-    let written = arguments.json.as_deref().map_or(DONE, |path| json::write(path, &figures));
+    let written = arguments.json.as_deref().map_or(DONE, |path| json::write(path, &figures, None));
     if good {
         ExitCode::from(written)
     } else {

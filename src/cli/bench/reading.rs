@@ -4,14 +4,13 @@
 //! disturbs nobody. A figure is the difference of two readings.
 //! Limits: the counters of a reading are some microseconds apart; user and system time are told apart to 10 ms.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::served::Served;
 use crate::boot;
-use crate::control::{Control, ShardHandle};
+use crate::control::Control;
 use crate::latency::LatencySnapshot;
-use crate::ring::{Sampled, Sampler, SystemCalls};
+use crate::ring::{Sampled, Sampler, SystemCalls, Thread};
 use crate::stats::Totals;
 use crate::time::Duration;
 
@@ -29,7 +28,7 @@ pub struct Reading {
     pub at: Instant,
     /// Counters of all shards.
     pub totals: Totals,
-    /// CPU time of the shards' threads.
+    /// CPU time of the shards' threads, those that read long responses included.
     pub shards: Cpu,
     /// Time that they were ready and had no CPU.
     pub waiting: Duration,
@@ -61,12 +60,13 @@ impl Probes {
     pub fn attach(control: &Control, sampled: bool) -> Result<Probes, String> {
         let mut samplers = Vec::new();
         if sampled {
-            for handle in control.shards() {
-                let sampler = Sampler::start(&handle.thread).map_err(|error| format!("--sampler on: {error}"))?;
+            for thread in control.shards().iter().flat_map(|handle| handle.threads()) {
+                let sampler = Sampler::start(thread).map_err(|error| format!("--sampler on: {error}"))?;
                 samplers.push(sampler);
             }
         }
-        let system_calls = control.shards().iter().map(|handle| SystemCalls::start(&handle.thread)).collect();
+        let system_calls =
+            control.shards().iter().flat_map(|handle| handle.threads()).map(SystemCalls::start).collect();
         Ok(Probes { samplers, system_calls })
     }
 
@@ -76,11 +76,13 @@ impl Probes {
         let mut waiting = Duration::ZERO;
         let mut latencies: Vec<(&'static str, LatencySnapshot)> = Vec::new();
         for handle in control.shards() {
-            let cpu = cpu_of(handle);
-            shards.all += cpu.all;
-            shards.user += cpu.user;
-            shards.system += cpu.system;
-            waiting += waiting_of(handle);
+            for thread in handle.threads() {
+                let cpu = cpu_of(thread);
+                shards.all += cpu.all;
+                shards.user += cpu.user;
+                shards.system += cpu.system;
+                waiting += waiting_of(thread);
+            }
             for (name, snapshot) in handle.latencies.snapshots() {
                 match latencies.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, sum)) => sum.add(&snapshot),
@@ -106,9 +108,9 @@ impl Probes {
     }
 }
 
-fn cpu_of(handle: &Arc<ShardHandle>) -> Cpu {
-    let all = handle.thread.cpu_time().unwrap_or_default();
-    let stat = task_file(handle, "stat");
+fn cpu_of(thread: &Thread) -> Cpu {
+    let all = thread.cpu_time().unwrap_or_default();
+    let stat = task_file(thread, "stat");
     // Behind the name, which stands in brackets and may hold anything: state is the first field, utime the twelfth.
     let fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
     let mut ticks = fields.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
@@ -118,13 +120,13 @@ fn cpu_of(handle: &Arc<ShardHandle>) -> Cpu {
 }
 
 /// From `schedstat`: time on a CPU, time ready without one, turns.
-fn waiting_of(handle: &Arc<ShardHandle>) -> Duration {
-    let text = task_file(handle, "schedstat");
+fn waiting_of(thread: &Thread) -> Duration {
+    let text = task_file(thread, "schedstat");
     Duration::from_nanos(text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
-fn task_file(handle: &Arc<ShardHandle>, name: &str) -> String {
-    let Some(tid) = handle.thread.tid() else { return String::new() };
+fn task_file(thread: &Thread, name: &str) -> String {
+    let Some(tid) = thread.tid() else { return String::new() };
     std::fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).unwrap_or_default()
 }
 

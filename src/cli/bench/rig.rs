@@ -105,7 +105,8 @@ impl Run<'_> {
         folder: &RunFolder,
     ) -> Result<([Reading; 2], Duration, Gauges, &'static str), String> {
         let begun = Instant::now();
-        while crawl.control().shards().iter().any(|handle| handle.thread.tid().is_none()) {
+        while crawl.control().shards().iter().any(|handle| handle.threads().iter().any(|thread| thread.tid().is_none()))
+        {
             if crawl.poll(begun.elapsed(), Phase::Run) || begun.elapsed() > BEGIN_MAX {
                 return Err("the shards did not begin".to_owned());
             }

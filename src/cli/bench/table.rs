@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::figures::Figures;
-use crate::cli::summary::{Rows, bytes, grouped, rounded};
+use crate::cli::summary::{Rows, bytes, rounded};
+use crate::grouped::grouped;
 use crate::stage::Stage;
 
 /// The figures as tables that end in a line break.

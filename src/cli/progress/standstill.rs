@@ -4,7 +4,7 @@
 //! hosts that all wait for their delay.
 //! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
 
-use super::super::summary::grouped;
+use crate::grouped::grouped;
 use crate::stats::Totals;
 use crate::time::Duration;
 

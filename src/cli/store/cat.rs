@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{printable, segments, with_path};
+use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::fault::ReadError;
@@ -93,7 +93,7 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
     let Some(record) = record else { return Ok(Some("the segment ends before that".to_owned())) };
     if !(is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url)) {
         let (kind, target) = (record.head.kind(), record.head.target_uri());
-        return Ok(Some(format!("there is a {} of {}", printable(&kind), printable(target))));
+        return Ok(Some(format!("there is a {} of {}", column(&kind), column(target))));
     }
     if arguments.record {
         write!(out, "{}\r\n", record.head.version())?;

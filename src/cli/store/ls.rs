@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{printable, segments, with_path};
+use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::store::examine::examine;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 continue;
             }
             if arguments.records {
-                write!(out, "{}\t", printable(&kind))?;
+                write!(out, "{}\t", column(&kind))?;
             }
             let status = match examined.http.status() {
                 0 => "-".to_owned(),
@@ -73,10 +73,10 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
             write!(
                 out,
                 "{}\t{status}\t{}\t{}\t{}",
-                printable(record.head.get("WARC-Date").unwrap_or("-")),
+                column(record.head.get("WARC-Date").unwrap_or("-")),
                 media_type(content_type.unwrap_or_default()),
                 examined.payload_bytes,
-                printable(record.head.target_uri()),
+                column(record.head.target_uri()),
             )?;
             if arguments.records {
                 write!(out, "\t{}", record.offset)?;

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{folder, printable, with_path};
+use super::{column, folder, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::store::verify::{Location, index_path, verify_file};
@@ -41,7 +41,7 @@ pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
                 Location::Index => (index(), "-".to_owned()),
             };
             let id = if problem.record_id.is_empty() { "-" } else { &problem.record_id };
-            writeln!(out, "{}: {location}: {}: {}", file.display(), printable(id), printable(&problem.what))?;
+            writeln!(out, "{}: {location}: {}: {}", file.display(), column(id), column(&problem.what))?;
         }
         for note in &report.notes {
             tell!("{}: note: {note}", path.display());

@@ -4,24 +4,28 @@
 //! certificate of it that counted is valid. The host's name is compared each time and is no part of the memory: one
 //! chain serves many hosts (wildcards, shared hosting, CDNs), a crawl meets most hosts only a few times, and comparing
 //! a name costs a microsecond where verifying a chain costs some hundreds.
-//! Invariants: only what was verified is remembered, never a refusal; every use is judged at its own time; the roots
+//! What a server sends is a stranger's, and verifying tries each way from certificate to certificate: a chain of more
+//! than [`CERTIFICATES_MAX`] certificates or [`CHAIN_BYTES_MAX`] is refused before anything of it is verified, and so is
+//! one whose names leave more than [`STEPS_MAX`] steps to try. A chain that nobody trusted signed is remembered, too, for
+//! [`REFUSAL_SECS`]. Chains of the public web have two to five certificates, seldom more, in 3 to 8 KB.
+//! Invariants: a refusal that another time may undo is not remembered; every use is judged at its own time; the roots
 //! belong to the memory, so nothing is taken over from other roots or another policy; what is said of a chain is what
 //! `WebPkiServerVerifier` says (tests, random comparison).
-//! Limits: `tls.chains_max` chains; no revocation check.
+//! Limits: `tls.chains_max` good chains, and as many bad ones up to [`REFUSALS_MAX`]; no revocation check.
 //! Leaves to others: the handshake's signature, which no memory can stand for (`verifier`).
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::digest;
-use rustls::RootCertStore;
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, RootCertStore};
 
 use super::second_chance::SecondChance;
-use super::validity::Validity;
+use super::validity::{Names, Validity};
 
 type Digest = [u8; digest::SHA256_OUTPUT_LEN];
 
@@ -31,12 +35,41 @@ pub(super) struct Chains {
     algorithms: WebPkiSupportedAlgorithms,
     // rustls asks for what threads may share; it is one shard's, so nobody ever waits.
     verified: Mutex<SecondChance<Digest, Validity>>,
+    /// Chains without a trusted issuer, with the second in which they were refused.
+    refused: Mutex<SecondChance<Digest, u64>>,
+}
+
+/// Certificates that a server may send, its own among them.
+pub(super) const CERTIFICATES_MAX: usize = 10;
+/// Bytes of all of them.
+pub(super) const CHAIN_BYTES_MAX: usize = 16 << 10;
+/// Steps from a certificate to one that has its issuer's name, over all ways.
+pub(super) const STEPS_MAX: usize = 12;
+/// How long a refusal is remembered.
+const REFUSAL_SECS: u64 = 600;
+/// Chains remembered as refused.
+const REFUSALS_MAX: usize = 4_096;
+
+/// More certificates, bytes or ways than a chain may have.
+#[derive(Debug, thiserror::Error)]
+#[error("the chain is too long or has too many ways")]
+pub(super) struct ChainTooLong;
+
+impl From<ChainTooLong> for rustls::Error {
+    fn from(error: ChainTooLong) -> rustls::Error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(rustls::OtherError(Arc::new(error))))
+    }
 }
 
 impl Chains {
     /// With room for `max` chains.
     pub(super) fn new(roots: RootCertStore, algorithms: WebPkiSupportedAlgorithms, max: usize) -> Chains {
-        Chains { roots, algorithms, verified: Mutex::new(SecondChance::new(max)) }
+        Chains {
+            roots,
+            algorithms,
+            verified: Mutex::new(SecondChance::new(max)),
+            refused: Mutex::new(SecondChance::new(max.min(REFUSALS_MAX))),
+        }
     }
 
     /// Whether a server that shows these certificates, `intermediates` as it sent them, may be taken for `name` at `now`.
@@ -48,26 +81,73 @@ impl Chains {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<bool, rustls::Error> {
+        measure(end_entity, intermediates)?;
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let digest = digest(end_entity, intermediates);
         let remembered = self.is_verified(&digest, now);
         if !remembered {
+            if self.is_refused(&digest, now) {
+                return Err(CertificateError::UnknownIssuer.into());
+            }
+            if steps(end_entity, intermediates) > STEPS_MAX {
+                return Err(ChainTooLong.into());
+            }
             let algorithms = self.algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
+            let verdict =
+                verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms);
+            if let Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) = verdict {
+                lock(&self.refused).insert(digest, now.as_secs());
+            }
+            verdict?;
             if let Some(validity) = common_validity(end_entity, intermediates, now) {
-                self.lock().insert(digest, validity);
+                lock(&self.verified).insert(digest, validity);
             }
         }
         verify_server_name(&parsed, name).map(|()| remembered)
     }
 
     fn is_verified(&self, digest: &Digest, now: UnixTime) -> bool {
-        self.lock().get(digest).is_some_and(|validity| validity.holds_at(now.as_secs()))
+        lock(&self.verified).get(digest).is_some_and(|validity| validity.holds_at(now.as_secs()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, SecondChance<Digest, Validity>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_refused(&self, digest: &Digest, now: UnixTime) -> bool {
+        let since = |refused: &mut u64| now.as_secs().checked_sub(*refused);
+        lock(&self.refused).get(digest).and_then(since).is_some_and(|seconds| seconds < REFUSAL_SECS)
     }
+}
+
+/// Whether a chain has no more certificates and bytes than one may.
+pub(super) fn measure(
+    end_entity: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+) -> Result<(), ChainTooLong> {
+    let bytes: usize = intermediates.iter().fold(end_entity.len(), |sum, certificate| sum + certificate.len());
+    if intermediates.len() >= CERTIFICATES_MAX || bytes > CHAIN_BYTES_MAX { Err(ChainTooLong) } else { Ok(()) }
+}
+
+fn lock<V>(chains: &Mutex<SecondChance<Digest, V>>) -> MutexGuard<'_, SecondChance<Digest, V>> {
+    chains.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many steps verifying may take by the names alone, counted up to one more than [`STEPS_MAX`]: no certificate comes
+/// twice on a way, and one whose names cannot be read is on none.
+fn steps(end_entity: &[u8], intermediates: &[CertificateDer<'_>]) -> usize {
+    let names: Vec<_> = intermediates.iter().filter_map(|certificate| Names::of(certificate)).collect();
+    Names::of(end_entity).map_or(0, |end| steps_from(end, &names, 0, 0))
+}
+
+/// The steps with those from the certificate `from`, where `used` are on the way to it, a bit each.
+fn steps_from(from: Names<'_>, all: &[Names<'_>], used: u32, mut steps: usize) -> usize {
+    for (index, next) in all.iter().enumerate() {
+        let bit = 1 << index;
+        if steps > STEPS_MAX {
+            break;
+        }
+        if used & bit == 0 && next.subject == from.issuer {
+            steps = steps_from(*next, all, used | bit, steps + 1);
+        }
+    }
+    steps
 }
 
 impl fmt::Debug for Chains {

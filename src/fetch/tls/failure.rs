@@ -6,6 +6,7 @@
 
 use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, PeerIncompatible, PeerMisbehaved};
 
+use super::chains::ChainTooLong;
 use crate::outcome::Failure;
 
 /// The failure that a TLS error is.
@@ -14,6 +15,7 @@ pub(in crate::fetch) fn failure_of(error: &Error) -> Failure {
         Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => Failure::TlsExpired,
         Error::InvalidCertificate(Wrong::NotValidForName | Wrong::NotValidForNameContext { .. }) => Failure::TlsName,
         Error::InvalidCertificate(Wrong::UnknownIssuer) => Failure::TlsIssuer,
+        Error::InvalidCertificate(Wrong::Other(why)) if why.0.is::<ChainTooLong>() => Failure::TlsChainTooLong,
         Error::InvalidCertificate(_) | Error::NoCertificatesPresented => Failure::TlsCertificate,
         Error::AlertReceived(Alert::ProtocolVersion)
         | Error::PeerIncompatible(

@@ -7,10 +7,12 @@
 //! time of that moment, at the price of a digest.
 //! Invariants: the handshake's signature is verified under both policies: who answers holds the key. Roots, chains and
 //! sessions are one client's, which has one policy.
-//! Limits: no revocation check.
+//! Limits: no revocation check; what a server may send besides content (`meter`).
 
 mod chains;
 mod failure;
+mod link;
+mod meter;
 #[cfg(test)]
 mod pki;
 mod second_chance;
@@ -31,6 +33,7 @@ use rustls::{CipherSuite, ClientConfig, ClientConnection, HandshakeKind, RootCer
 
 use self::chains::Chains;
 pub(super) use self::failure::failure_of;
+pub(super) use self::link::Link;
 use self::sessions::Sessions;
 use self::verifier::Verifier;
 use super::HandsError;
@@ -42,6 +45,7 @@ use crate::transaction::TlsInfo;
 pub struct TlsClient {
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
+    sessions: Arc<Sessions>,
 }
 
 impl TlsClient {
@@ -67,8 +71,9 @@ impl TlsClient {
             .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.resumption = Resumption::store(Arc::new(Sessions::new(tls.sessions_max, guess)));
-        Ok(TlsClient { config: Arc::new(config), verifier })
+        let sessions = Arc::new(Sessions::new(tls.sessions_max, guess));
+        config.resumption = Resumption::store(sessions.clone());
+        Ok(TlsClient { config: Arc::new(config), verifier, sessions })
     }
 
     /// The name to ask for: a domain, or an IP address, which is not sent (RFC 6066 section 3).
@@ -92,6 +97,13 @@ impl TlsClient {
         let version = connection.protocol_version().and_then(|version| version.as_str());
         let cipher = connection.negotiated_cipher_suite().and_then(|suite| iana_name(suite.suite()));
         Ok(TlsInfo { version: version.unwrap_or_default(), cipher: cipher.unwrap_or_default(), certificate_error })
+    }
+
+    /// TLS with `host` broke: what it gave to be recognized by is dropped, and may be more than a host may have.
+    pub fn forget(&self, host: &str) {
+        if let Ok(name) = TlsClient::server_name(host) {
+            self.sessions.forget(&name);
+        }
     }
 
     /// Full handshakes so far that were spared verifying a chain, because it was remembered.

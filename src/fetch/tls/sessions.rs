@@ -5,8 +5,10 @@
 //! is for a connection that broke before it brought any. Our own store, because rustls's makes room for eight tickets a
 //! host, each with a copy of the certificates, and lets go of the host that came first, not of the one unused.
 //! The group of the key exchange is kept where it is not the one that is guessed anyway, which is rare.
-//! Invariants: a ticket is handed out at most once; no more than `tls.sessions_max` hosts.
-//! Limits: a session's size is not ours to see: 16-bit lengths hold ticket and chain below 64 KiB each.
+//! Invariants: a ticket is handed out at most once; no more than `tls.sessions_max` hosts; of none more than two tickets
+//! and two chains, of 16 KiB each.
+//! Limits: a session's size is not ours to see. Chains have their limit, and the tickets of a connection that of all that
+//! is no content (`meter`), beyond which its host is forgotten.
 //! Leaves to others: how long a session may be used, and for which configuration (rustls); whether its certificates are
 //! still good (`TlsClient::describe`).
 
@@ -45,6 +47,13 @@ impl Sessions {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Drops what is kept of a host.
+    pub(super) fn forget(&self, name: &ServerName<'static>) {
+        if let Some(host) = self.lock().get(name) {
+            *host = OfHost::default();
+        }
+    }
+
     /// Changes what is kept of a host, be it nothing.
     fn keep(&self, name: ServerName<'static>, change: impl FnOnce(&mut OfHost)) {
         let mut hosts = self.lock();
@@ -71,7 +80,7 @@ impl ClientSessionStore for Sessions {
     }
 
     fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.keep(name, |host| host.tls12 = Some(Box::new(session)));
+        self.keep(name, |host| (host.tls12, host.tickets) = (Some(Box::new(session)), Default::default()));
     }
 
     fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
@@ -86,6 +95,7 @@ impl ClientSessionStore for Sessions {
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         self.keep(name, |host| {
+            host.tls12 = None;
             let [newer, older] = &mut host.tickets;
             if let Some(before) = newer.replace(Box::new(ticket)) {
                 *older = Some(before);

@@ -188,6 +188,26 @@ fn a_ticket_is_used_once_and_two_are_kept() {
     assert_eq!([(); 3].map(|()| is_resumed(&client, &silent, "www.example.test")), [true, true, false]);
 }
 
+/// Of one version at a time, and nothing once its connection broke.
+#[test]
+fn what_a_host_gave_is_forgotten() {
+    let root = root();
+    let [both, old] = [BOTH, TLS12].map(|versions| Arc::new(server(&root, &["www.example.test"], 86_400, versions)));
+    let (client, _) = client(&root, |_| ());
+    for server in [&both, &old] {
+        assert!(!is_resumed(&client, server, "www.example.test"));
+        assert!(is_resumed(&client, server, "www.example.test"));
+        client.forget("other.example.test");
+        assert!(is_resumed(&client, server, "www.example.test"));
+        client.forget("www.example.test");
+        assert!(!is_resumed(&client, server, "www.example.test"));
+        client.forget("www.example.test");
+    }
+    assert_eq!([&old, &both].map(|server| is_resumed(&client, server, "www.example.test")), [false; 2]);
+    // Two tickets of the newer version are offered first, and behind them nothing is left of the older one.
+    assert_eq!([(); 3].map(|()| is_resumed(&client, &old, "www.example.test")), [false; 3]);
+}
+
 #[test]
 fn no_more_hosts_than_the_bound_have_sessions() {
     let root = root();

@@ -1,6 +1,6 @@
-//! From when until when a certificate is valid, read from its bytes.
+//! From when until when a certificate is valid, and whose it is by whom, read from its bytes.
 //!
-//! Decides: the two times are found by their place (RFC 5280 section 4.1) and nothing else is judged: whoever asks has
+//! Decides: times and names are found by their place (RFC 5280 section 4.1) and nothing else is judged: whoever asks has
 //! verified the certificate, or asks of one that took no part in it. What is not as it should be gives nothing.
 //! Invariants: no byte can panic; times and the ends of the span are those that rustls-webpki sees (tests).
 //! Limits: years 1970 to 9999.
@@ -17,14 +17,7 @@ pub(super) struct Validity {
 impl Validity {
     /// Of a certificate in DER.
     pub(super) fn of(certificate: &[u8]) -> Option<Validity> {
-        let certificate = Der(certificate).content(SEQUENCE)?;
-        let mut signed = Der(Der(certificate).content(SEQUENCE)?);
-        // The version is left out of certificates of version 1; then come serial number, algorithm and issuer.
-        let first = signed.next()?;
-        if first.0 == VERSION {
-            signed.content(INTEGER)?;
-        }
-        signed.content(SEQUENCE)?;
+        let mut signed = signed_fields(certificate)?;
         signed.content(SEQUENCE)?;
         let mut validity = Der(signed.content(SEQUENCE)?);
         Some(Validity { not_before: time(validity.next()?)?, not_after: time(validity.next()?)? })
@@ -38,6 +31,36 @@ impl Validity {
     pub(super) fn and(self, other: Validity) -> Validity {
         Validity { not_before: self.not_before.max(other.not_before), not_after: self.not_after.min(other.not_after) }
     }
+}
+
+/// The names in a certificate, in DER.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Names<'a> {
+    pub(super) issuer: &'a [u8],
+    pub(super) subject: &'a [u8],
+}
+
+impl<'a> Names<'a> {
+    /// Of a certificate in DER.
+    pub(super) fn of(certificate: &'a [u8]) -> Option<Names<'a>> {
+        let mut signed = signed_fields(certificate)?;
+        let issuer = signed.content(SEQUENCE)?;
+        signed.content(SEQUENCE)?;
+        Some(Names { issuer, subject: signed.content(SEQUENCE)? })
+    }
+}
+
+/// The fields of a certificate from the issuer on.
+fn signed_fields(certificate: &[u8]) -> Option<Der<'_>> {
+    let certificate = Der(certificate).content(SEQUENCE)?;
+    let mut signed = Der(Der(certificate).content(SEQUENCE)?);
+    // The version is left out of certificates of version 1; then come serial number and algorithm.
+    let first = signed.next()?;
+    if first.0 == VERSION {
+        signed.content(INTEGER)?;
+    }
+    signed.content(SEQUENCE)?;
+    Some(signed)
 }
 
 const INTEGER: u8 = 0x02;

@@ -1,7 +1,8 @@
 //! The verifier: what rustls asks when a server shows its certificates.
 //!
 //! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is taken,
-//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong.
+//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong. A
+//! chain that is too long to be kept is refused under both: connections and sessions hold it.
 //! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-use super::chains::Chains;
+use super::chains::{Chains, measure};
 use crate::config::Certificates;
 
 /// See the module.
@@ -48,8 +49,9 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.policy == Certificates::Verify {
-            self.judge(end_entity, intermediates, name, now)?;
+        match self.policy {
+            Certificates::Verify => self.judge(end_entity, intermediates, name, now)?,
+            Certificates::Record => measure(end_entity, intermediates)?,
         }
         Ok(ServerCertVerified::assertion())
     }

@@ -84,3 +84,93 @@ fn what_is_not_counted_is_bounded() {
     // The first, its retries, and those that do not count.
     assert_eq!(bed.count(JobKind::Robots), 1 + 3 + 3);
 }
+
+/// Requests for pages of a site in five minutes, of 400, with links to `ports` of its ports that are closed in this way and to
+/// `more` pages at each of them; whether any page of the site ended without a request.
+fn pages_beside_closed_ports(ports: u16, more: usize, failure: Failure) -> (usize, bool) {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://www.site.test/");
+    bed.run(10, 10, &mut well);
+    for port in 81..81 + ports {
+        (0..more).for_each(|number| bed.offer(&format!("http://www.site.test:{port}/{number}")));
+    }
+    for number in 0..400 {
+        bed.offer(&format!("http://www.site.test/{number}"));
+    }
+    bed.run(300, 10_000, &mut |job| match job.url.port() {
+        80 => well(job),
+        _ if job.kind == JobKind::Resolve => well(job),
+        _ => Outcome::Failed(failure),
+    });
+    let is_own = |url: &Url| url.port() == 80;
+    let pages = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && is_own(&job.url)).count();
+    (pages, bed.settled.iter().any(|settled| is_own(&settled.url)))
+}
+
+/// Anyone may link to closed ports of a host: those cost its pages little, however many they are.
+#[test]
+fn closed_ports_do_not_hold_up_one_that_works() {
+    let (alone, _) = pages_beside_closed_ports(0, 0, Failure::ConnectRefused);
+    assert!(alone >= 295, "{alone}");
+    for failure in [Failure::ConnectRefused, Failure::ConnectTimeout] {
+        for (ports, more) in [(1, 1), (15, 1), (60, 1), (15, 500)] {
+            let (pages, has_lost) = pages_beside_closed_ports(ports, more, failure);
+            assert!(10 * pages >= 8 * alone && !has_lost, "{failure:?} {ports} {more}: {pages} of {alone}");
+        }
+    }
+}
+
+/// One origin of a host dies: its own URLs end, the other's do not, and after an hour a single request looks again.
+#[test]
+fn an_origin_dies_alone() {
+    let mut bed = Bed::new(|config| config.politeness.host_failures_max = 4);
+    for number in 0..50 {
+        bed.offer(&format!("http://www.site.test/{number}"));
+        bed.offer(&format!("https://www.site.test/{number}"));
+    }
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.port()) {
+        (JobKind::Page, 443) => Outcome::Failed(Failure::Reset),
+        _ => well(job),
+    };
+    bed.run(HOUR / 2, 10_000, &mut answer);
+    let pages = |bed: &Bed, port| {
+        bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == port).count()
+    };
+    assert_eq!((pages(&bed, 80), pages(&bed, 443)), (50, 4));
+    assert_eq!(bed.settled.len(), 50);
+    assert!(bed.settled.iter().all(|end| end.failure == Failure::HostDead && end.url.port() == 443));
+    bed.now = bed.now + Duration::from_secs(2 * HOUR);
+    for number in 50..60 {
+        bed.offer(&format!("https://www.site.test/{number}"));
+    }
+    let before = bed.jobs.len();
+    bed.run(HOUR / 2, 10_000, &mut |job| match job.kind {
+        JobKind::Resolve => well(job),
+        _ => Outcome::Failed(Failure::Reset),
+    });
+    assert_eq!(bed.jobs[before..].iter().filter(|(_, job)| job.kind != JobKind::Resolve).count(), 1);
+    assert_eq!((pages(&bed, 80), pages(&bed, 443), bed.settled.len()), (50, 4, 60));
+}
+
+/// What is known of origins outlives their host in memory.
+#[test]
+fn origins_that_failed_are_remembered() {
+    let politeness = Config::default().politeness;
+    let url = |text: &str| Url::parse(text).expect("a URL");
+    let mut host = host::Host::new("www.site.test");
+    assert_eq!(host.record(), None);
+    host.origin_of(&url("http://www.site.test/"));
+    host.answered(&url("http://www.site.test/"));
+    assert_eq!(host.record(), None);
+    for _ in 0..3 {
+        let (now, odd) = (Instant::ZERO, url("http://www.site.test:81/"));
+        host.failed(now, now, &odd, Failure::ConnectRefused, &politeness);
+    }
+    let record = host.record().expect("a record");
+    let mut again = host::Host::new("www.site.test");
+    again.remember(record.clone());
+    assert_eq!(again.record(), Some(record));
+    let after = Instant::ZERO + Duration::from_secs(10);
+    assert!(again.dead_until(&url("http://www.site.test:81/1"), after).is_some());
+    assert_eq!(again.dead_until(&url("http://www.site.test:82/1"), after), None);
+}

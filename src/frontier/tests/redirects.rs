@@ -238,7 +238,7 @@ impl Pair {
             let mut bed = Bed::new(&change);
             let mut config = Config::default();
             change(&mut config);
-            bed.frontier = Frontier::new(Settings::new(&config, partition, shard), Arc::new(Ledger::new(16)));
+            bed.frontier = Frontier::new(Settings::new(&config, partition, shard, 7), Arc::new(Ledger::new(16)));
             bed
         };
         Pair { beds: [bed(0), bed(1)], lose: 0 }

@@ -10,7 +10,7 @@
 //! `body_bytes_max` bytes, nor more than `decode_ratio_max` times those that came (from 1 MiB on), nor allocates for bytes it has not made, but for the decoders' own windows (deflate
 //! 32 KiB, zstd 8 MiB, brotli 16 MiB).
 //!
-//! Limits: `CODINGS_MAX` codings.
+//! Limits: `CODINGS_MAX` codings; a transfer coding takes and makes `TRANSFER_BYTES_MAX` bytes.
 
 mod brotli;
 mod inflate;
@@ -58,6 +58,8 @@ pub enum CodingProblem {
 /// Codings on one body, at most. Two happen by accident; more are an attack.
 pub(super) const CODINGS_MAX: usize = 3;
 
+/// Bytes that a transfer coding takes and makes, at most: the worst of them cost 10 ms.
+pub(crate) const TRANSFER_BYTES_MAX: usize = 128 << 10;
 /// Decoded bytes that no ratio forbids: a short page of one repeated line is no attack, and costs little.
 const RATIO_FREE_BYTES: usize = 1 << 20;
 
@@ -165,7 +167,15 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], limits: &Limits) ->
     decoded
 }
 
+/// Whether Content-Encoding names more than one coding: each may make more of the next one's work.
+pub fn is_coded_twice(headers: &Headers) -> bool {
+    headers.list("content-encoding").nth(1).is_some()
+}
+
 /// Undoes transfer codings, last to first. What cannot be undone is lost: the coded bytes are no body.
+///
+/// It is done where the response is received, in one piece, and nobody asks for such codings: of what came and of what each
+/// makes, [`TRANSFER_BYTES_MAX`] bytes count.
 pub(super) fn undo_transfer_codings(
     codings: &[Coding],
     body: Vec<u8>,
@@ -174,11 +184,15 @@ pub(super) fn undo_transfer_codings(
     let bytes_max = limits.body_wire_bytes_max.min(ratio_bytes_max(body.len(), limits));
     let mut bytes = body;
     let mut truncated = None;
+    if !codings.is_empty() && bytes.len() > TRANSFER_BYTES_MAX {
+        bytes.truncate(TRANSFER_BYTES_MAX);
+        truncated = Some(Truncated::Length);
+    }
     for coding in codings.iter().rev() {
         if bytes.is_empty() {
             break;
         }
-        let (undone, ending) = coding.undo(&bytes, bytes_max);
+        let (undone, ending) = coding.undo(&bytes, bytes_max.min(TRANSFER_BYTES_MAX));
         truncated = truncated.or(ending.truncated());
         bytes = undone;
     }

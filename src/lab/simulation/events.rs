@@ -1,7 +1,6 @@
 //! What comes about in a simulated crawl at some instant: answers, messages, and what the disk has done.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -11,7 +10,8 @@ use super::{Simulation, millis};
 use crate::http::Limits;
 use crate::names::DnsAnswer;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
-use crate::politeness::HOLD_SLACK;
+use crate::page::PageRead;
+use crate::politeness::{HOLD_SLACK, Key};
 use crate::shard::{DiskEnd, Input};
 use crate::time::Duration;
 
@@ -24,6 +24,8 @@ pub(super) enum Event {
     Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
     /// A request came to nothing, or its answer was lost.
     Failed(usize, Rc<FetchJob>, Failure),
+    /// A long response was read.
+    Read(usize, Box<PageRead>),
     /// A name server's answer is back.
     Answered(usize, u64, DnsAnswer),
     /// A shard looks what phase it is, and at its orders.
@@ -85,6 +87,10 @@ impl Simulation {
                 self.note(&format!("{shard} {job:?} {failure:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result: Err(failure) });
             }
+            Event::Read(shard, page) => {
+                self.note(&format!("{shard} {} was read", page.job().id));
+                self.tell(shard, Input::Read(page));
+            }
             Event::Answered(shard, lookup, answer) => {
                 self.note(&format!("{shard} {lookup} {answer:?}"));
                 self.tell(shard, Input::Answered { lookup, answer });
@@ -97,7 +103,11 @@ impl Simulation {
                     return;
                 }
                 // It may have been taken in already, with the word to close.
-                let bytes = self.run.lanes.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+                let Some(mut lane) = self.run.lanes.remove(&(to, from)) else { return };
+                let bytes = lane.pop_front();
+                if !lane.is_empty() {
+                    self.run.lanes.insert((to, from), lane);
+                }
                 if let Some(bytes) = bytes {
                     self.tell(receiver, Input::Received { from, bytes });
                 }
@@ -150,16 +160,31 @@ impl Simulation {
         let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
         let keeps_turns = self.plan.config.politeness.ip_delay > Duration::ZERO;
         let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
-        let further = others.find(|addr| !keeps_turns || self.run.ledger.claim(*addr, now, hold_until).is_ok());
+        let is_free = |addr| covers(first, addr) || self.run.ledger.claim(addr, now, hold_until).is_ok();
+        let further = others.find(|addr| !keeps_turns || is_free(*addr));
         self.tally.further += u64::from(further.is_some());
         further
     }
 
     /// Gives the turn at a further address back.
     pub(super) fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
-        if let Some(further) = addr.filter(|_| addr != job.addr) {
+        let is_its_own = |further: &IpAddr| job.addr.is_none_or(|first| !covers(first, *further));
+        if let Some(further) = addr.filter(is_its_own) {
             let free_from = self.now + self.plan.config.politeness.ip_delay;
             self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+        }
+    }
+
+    /// A fetch has to end, if its request has arrived.
+    pub(super) fn hurry(&mut self, shard: usize, id: u64) {
+        let is_of = |event: &Event| matches!(event, Event::Fetched(of, job, _) if *of == shard && job.id == id);
+        let number = self.run.pending.iter().find(|(_, event)| is_of(event)).map(|(number, _)| *number);
+        if let Some(Event::Fetched(_, job, addr)) = number.and_then(|number| self.run.pending.remove(&number)) {
+            if addr.is_some() {
+                self.servers.lose(self.now, &FetchJob { addr, ..(*job).clone() });
+            }
+            self.give_back(&job, addr);
+            self.later(Duration::ZERO, Event::Failed(shard, job, Failure::Deadline));
         }
     }
 
@@ -180,3 +205,8 @@ impl Simulation {
 
 /// How long a message waits whose receiver's disk is behind, before it is looked for again.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether the turn at `first` is also one at `further`.
+fn covers(first: IpAddr, further: IpAddr) -> bool {
+    Key::from(first) == Key::from(further)
+}

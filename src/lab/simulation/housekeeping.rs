@@ -103,7 +103,7 @@ impl Simulation {
     /// What is in the rings when the word to close comes is taken in before it.
     pub(super) fn empty_rings_to(&mut self, shard: usize) {
         for from in 0..self.run.shards.len() as u16 {
-            let messages = self.run.lanes.remove(&(from, shard as u16)).unwrap_or_default();
+            let messages = self.run.lanes.remove(&(shard as u16, from)).unwrap_or_default();
             for bytes in messages {
                 self.tell(shard, Input::Received { from, bytes });
             }
@@ -113,7 +113,7 @@ impl Simulation {
     pub(super) fn report(&self, index: usize) -> ShardReport {
         let report = self.run.shards[index].report();
         let to = index as u16;
-        let has_message = self.run.lanes.iter().any(|((_, receiver), lane)| *receiver == to && !lane.is_empty());
+        let has_message = self.run.lanes.range((to, 0)..=(to, u16::MAX)).next().is_some();
         report.with_waiting(has_message)
     }
 }

@@ -11,6 +11,7 @@ use std::io::Cursor;
 use super::Simulation;
 use crate::log::{self, EndKind, LogFile};
 use crate::outcome::Failure;
+use crate::shard::URL_TIMES_FREE;
 use crate::stats::Known;
 use crate::store::examine::examine;
 use crate::store::read::SegmentReader;
@@ -34,6 +35,8 @@ pub struct SimulationReport {
     pub spilled: u64,
     /// Messages that a full ring refused.
     pub refused: u64,
+    /// Responses that were read beside their shards.
+    pub read_beside: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
     /// What shards asked and told each other about robots.txt.
@@ -141,6 +144,7 @@ impl Simulation {
             took: self.now.since(Instant::ZERO),
             spilled: self.disks.iter().map(|disk| disk.spilled).sum(),
             refused: self.tally.refused,
+            read_beside: self.tally.read_beside,
             further: self.tally.further,
             robots_messages: self.tally.robots_messages,
             exchanged: totals.exchanged_out + self.tally.exchanged,
@@ -160,7 +164,8 @@ impl Simulation {
         }
     }
 
-    /// The URLs that no shard has accepted because its visited set is full, which had better be so.
+    /// The URLs that no shard has accepted because its visited set is full, or nearly and their site has its share, which
+    /// had better be so.
     fn aside(&mut self, complaints: &mut Vec<String>) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         let room = self.plan.config.visited.urls_max.div_ceil(self.disks.len() as u64);
@@ -173,12 +178,13 @@ impl Simulation {
             // Seeds are not noted: they are given to every run.
             let seeds =
                 self.web.seeds().into_iter().filter(|seed| usize::from(self.plan.partition.shard_of(seed)) == index);
-            if self.run.shards[index].stats().visited >= room {
+            let visited = self.run.shards[index].stats().visited;
+            let may_refuse = visited >= URL_TIMES_FREE * room.saturating_sub(visited);
+            if may_refuse {
                 aside.extend(seeds.map(|seed| seed.as_str().to_owned()));
             }
             aside.retain(|url| !accepted.contains(url));
-            let visited = self.run.shards[index].stats().visited;
-            if visited < room && !aside.is_empty() {
+            if !may_refuse && !aside.is_empty() {
                 let count = aside.len();
                 complaints.push(format!("shard {index} set {count} URLs aside with {visited} of {room} accepted"));
             }

@@ -32,6 +32,7 @@ use crate::names::{DnsAnswer, Family};
 use crate::politeness::Ledger;
 use crate::shard::{Effect, Input, Phase, Shard};
 use crate::stats::Totals;
+use crate::store::CaptureWriter;
 use crate::time::{Duration, Instant};
 use events::Event;
 use interruption::Interruption;
@@ -82,7 +83,7 @@ struct Run {
     /// How each shard ended.
     ended: Vec<Option<Result<(), String>>>,
     next_look: Instant,
-    /// Messages in the rings, by (from, to).
+    /// Messages in the rings, by (to, from).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
     /// Shards that something happened to since their last turn.
     awake: Vec<bool>,
@@ -98,6 +99,7 @@ struct Tally {
     runs: u64,
     numbered: u64,
     refused: u64,
+    read_beside: u64,
     robots_messages: u64,
     further: u64,
     exchanged: u64,
@@ -202,6 +204,7 @@ impl Simulation {
                 let way = millis(self.rng.below(300));
                 self.later(way, Event::Arrive(index, job));
             }
+            Effect::Hurry(id) => self.hurry(index, id),
             Effect::Ask(query) => {
                 self.tally.dns_queries += 1;
                 let lost = self.outages.answer(self.now, query.wait);
@@ -217,11 +220,18 @@ impl Simulation {
                 self.print(&query.name, &format!("shard {index} asks {query:?}: {answer:?}"));
                 self.later(took, Event::Answered(index, query.lookup, answer));
             }
+            Effect::Read(reading) => {
+                self.tally.read_beside += 1;
+                let mut writer = CaptureWriter::new(self.plan.config.store.zstd_level).expect("a compressor");
+                let page = Box::new(reading.read(&mut writer));
+                let took = millis(self.rng.below(500));
+                self.later(took, Event::Read(index, page));
+            }
             Effect::Send(message) => {
                 let kind = Header::read(&message.bytes).map(|(header, _)| header.kind);
                 self.tally.robots_messages +=
                     u64::from(matches!(kind, Some(MessageKind::RobotsRequest | MessageKind::RobotsAnswer)));
-                let lane = self.run.lanes.entry((index as u16, message.to)).or_default();
+                let lane = self.run.lanes.entry((message.to, index as u16)).or_default();
                 if lane.len() >= self.plan.lane_messages_max {
                     self.tally.refused += 1;
                     self.run.shards[index].handle(self.now, Input::Refused(message));

@@ -49,7 +49,7 @@ impl Run {
         name_servers: usize,
         next: Option<&Interruption>,
     ) -> Run {
-        let ledger = Arc::new(Ledger::new(1 << 12));
+        let ledger = Arc::new(Ledger::new(1 << 12).keyed([plan.rng_seed, 0]));
         let pages_max = next.map_or(0, Interruption::pages_max);
         let budget = Arc::new(PageBudget::new(pages_max));
         let shard = |(index, disk): (usize, &mut FakeDisk)| {
@@ -114,6 +114,7 @@ fn config(rng: &mut Rng) -> Config {
     config.robots.redirects_max = 5;
     config.robots.body_bytes_max = 512 << 10;
     config.fetch.deadline = Duration::from_secs(60);
+    config.fetch.short_bytes_max = pick(rng, &[100, 1_000, 1 << 20]) as usize;
     config.fetch.in_flight_max = 1 + rng.below(50) as usize;
     config.scope.depth_max = u16::MAX;
     config.scope.redirects_max = hops::REDIRECTS_MAX - 1;

@@ -9,7 +9,7 @@
 //!
 //! Invariants: pure; linear time; entities that a document declares are not expanded, so nothing grows; no byte can
 //! cause a panic. Memory: the document once more where it is not UTF-8, the open elements, one URL.
-//! Limits: `links_max` links; see `reading`.
+//! Limits: a [`Budget`]; see `reading`.
 
 mod reading;
 
@@ -19,7 +19,7 @@ use encoding_rs::{Encoding, UTF_8};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::{Page, Summary, charset};
+use super::{Budget, Page, Summary, charset};
 use crate::url::{Base, Url, UrlError};
 use reading::{Reading, referred};
 
@@ -34,10 +34,10 @@ pub enum Xml {
     Other,
 }
 
-/// Gives the URLs that the sitemap or feed `page` lists, in order, duplicates included, at most `links_max`, to `out`.
-pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml {
+/// Gives the URLs that the sitemap or feed `page` lists, in order, duplicates included, as many as `budget` admits, to `out`.
+pub fn scan_xml(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> Xml {
     let (text, encoding) = decoded(page, charset::xml_declaration);
-    let mut listed = Listed::new(encoding, links_max, out);
+    let mut listed = Listed::new(encoding, budget, out);
     let mut reading = Reading::new(page.url);
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
@@ -80,10 +80,10 @@ pub fn scan_xml(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Xml 
     if is_listing { Xml::Listing(Box::new(listed.summary)) } else { Xml::Other }
 }
 
-/// Gives the lines of the text `page` that are URLs, in order, duplicates included, at most `links_max`, to `out`.
-pub fn scan_lines(page: &Page, links_max: usize, out: &mut dyn FnMut(Url)) -> Summary {
+/// Gives the lines of the text `page` that are URLs, in order, duplicates included, as many as `budget` admits, to `out`.
+pub fn scan_lines(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> Summary {
     let (text, encoding) = decoded(page, |_| None);
-    let mut listed = Listed::new(encoding, links_max, out);
+    let mut listed = Listed::new(encoding, budget, out);
     let base = Base::new(page.url);
     for line in text.split(['\n', '\r']).map(trim) {
         if has_scheme(line) && !line.contains(char::is_whitespace) {
@@ -112,13 +112,13 @@ fn decoded<'a>(
 /// What has been found.
 struct Listed<'o> {
     summary: Summary,
-    links_max: usize,
+    budget: &'o mut Budget,
     out: &'o mut dyn FnMut(Url),
 }
 
 impl<'o> Listed<'o> {
-    fn new(encoding: &'static Encoding, links_max: usize, out: &'o mut dyn FnMut(Url)) -> Listed<'o> {
-        Listed { summary: Summary::none(encoding), links_max, out }
+    fn new(encoding: &'static Encoding, budget: &'o mut Budget, out: &'o mut dyn FnMut(Url)) -> Listed<'o> {
+        Listed { summary: Summary::none(encoding), budget, out }
     }
 
     fn take(&mut self, base: Option<&Base>, text: &str) {
@@ -126,7 +126,7 @@ impl<'o> Listed<'o> {
         if text.is_empty() {
             return;
         }
-        if self.summary.links >= self.links_max {
+        if !self.budget.admits(text) {
             self.summary.dropped += 1;
             return;
         }
@@ -137,6 +137,7 @@ impl<'o> Listed<'o> {
         match base.resolve(text, UTF_8) {
             Ok(url) => {
                 self.summary.links += 1;
+                self.budget.took(url.as_str().len());
                 (self.out)(url);
             }
             Err(UrlError::Scheme) => self.summary.other_scheme += 1,

@@ -10,7 +10,8 @@ fn page<'a>(url: &'a Url, body: &'a [u8], content_type: Option<&'a str>) -> Page
 fn xml(body: &[u8]) -> Vec<String> {
     let url = Url::parse("http://a.test/dir/feed.xml").expect("a URL");
     let mut found = Vec::new();
-    let xml = scan_xml(&page(&url, body, None), 100, &mut |url| found.push(url.as_str().to_owned()));
+    let xml =
+        scan_xml(&page(&url, body, None), &mut Budget::of_links(100), &mut |url| found.push(url.as_str().to_owned()));
     match xml {
         Xml::Listing(summary) => assert_eq!(summary.links, found.len()),
         _ => assert!(found.is_empty()),
@@ -94,7 +95,9 @@ fn guids_and_relations() {
     let url = Url::parse("http://a.test/").expect("a URL");
     let body = format!("<feed xml:base='y/'>{bases}</feed>");
     let mut found = Vec::new();
-    scan_xml(&page(&url, body.as_bytes(), None), usize::MAX, &mut |url| found.push(url.as_str().to_owned()));
+    scan_xml(&page(&url, body.as_bytes(), None), &mut Budget::of_links(usize::MAX), &mut |url| {
+        found.push(url.as_str().to_owned())
+    });
     let of = |address| found.iter().filter(|found| *found == address).count();
     assert_eq!(found.len(), 19_999, "what has too many bases has none");
     assert_eq!((of("http://a.test/y/x/1"), of("http://a.test/y/1")), (9_999, 10_000));
@@ -103,7 +106,7 @@ fn guids_and_relations() {
 #[test]
 fn what_is_no_listing_gives_nothing() {
     let url = Url::parse("http://a.test/").expect("a URL");
-    let kind = |body: &[u8]| scan_xml(&page(&url, body, None), 9, &mut |_| panic!("a link"));
+    let kind = |body: &[u8]| scan_xml(&page(&url, body, None), &mut Budget::of_links(9), &mut |_| panic!("a link"));
     assert!(matches!(kind(b"<?xml version='1.0'?><html><a href='/x'>x</a></html>"), Xml::Html));
     for body in
         [&b""[..], b"text", b"<svg><link href='/x'/></svg>", b"<", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"\xff\xfe"]
@@ -153,7 +156,8 @@ fn encodings_and_the_limit() {
     let many = "<url><loc>/x</loc></url>".repeat(103);
     let url = Url::parse("http://a.test/").expect("a URL");
     let body = format!("<urlset>{many}</urlset>");
-    let Xml::Listing(summary) = scan_xml(&page(&url, body.as_bytes(), None), 100, &mut |_| ()) else {
+    let Xml::Listing(summary) = scan_xml(&page(&url, body.as_bytes(), None), &mut Budget::of_links(100), &mut |_| ())
+    else {
         panic!("a listing")
     };
     assert_eq!((summary.links, summary.dropped), (100, 3));
@@ -165,12 +169,18 @@ fn lines_of_text() {
     let body = b"\xef\xbb\xbfhttp://a.test/1\r\n  HTTPS://B.test/2 \n\n# http://a.test/no\nsee http://a.test/no\n/no\n\
         http://a.test/not this\nftp://a.test/no\rhttp://[bad/\nhttp://c.test/\xc3\xa4";
     let mut found = Vec::new();
-    let summary = scan_lines(&page(&url, body, Some("text/plain")), 9, &mut |url| found.push(url.as_str().to_owned()));
+    let summary = scan_lines(&page(&url, body, Some("text/plain")), &mut Budget::of_links(9), &mut |url| {
+        found.push(url.as_str().to_owned())
+    });
     assert_eq!(found, ["http://a.test/1", "https://b.test/2", "http://c.test/%C3%A4"]);
     assert_eq!((summary.links, summary.bad, summary.dropped), (3, 1, 0));
-    let latin = scan_lines(&page(&url, b"http://a.test/\xe4", Some("text/plain; charset=latin1")), 9, &mut |url| {
-        assert_eq!(url.as_str(), "http://a.test/%C3%A4");
-    });
+    let latin = scan_lines(
+        &page(&url, b"http://a.test/\xe4", Some("text/plain; charset=latin1")),
+        &mut Budget::of_links(9),
+        &mut |url| {
+            assert_eq!(url.as_str(), "http://a.test/%C3%A4");
+        },
+    );
     assert_eq!(latin.links, 1);
 }
 

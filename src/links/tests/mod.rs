@@ -9,7 +9,7 @@ mod twin;
 
 use std::path::{Path, PathBuf};
 
-use super::{Kind, Kinds, Page, Summary, scan, scan_raw};
+use super::{Budget, Kind, Kinds, Page, Summary, scan, scan_raw};
 use crate::lab::Rng;
 use crate::url::{Absolute, Url};
 
@@ -54,9 +54,10 @@ fn hrefs(html: &str) -> String {
 fn scanned(body: &[u8], content_type: Option<&str>, links_max: usize) -> (Vec<String>, Summary) {
     let url = Url::parse("http://a.test/d/p").unwrap();
     let mut found = Vec::new();
-    let summary = scan(&Page { body, content_type, url: &url }, &Kinds::FOLLOW, links_max, &mut |link| {
-        found.push(format!("{}{}{}", link.url.as_str(), if link.nofollow { " nofollow " } else { "" }, link.rel));
-    });
+    let summary =
+        scan(&Page { body, content_type, url: &url }, &Kinds::FOLLOW, &mut Budget::of_links(links_max), &mut |link| {
+            found.push(format!("{}{}{}", link.url.as_str(), if link.nofollow { " nofollow " } else { "" }, link.rel));
+        });
     (found, summary)
 }
 

@@ -117,7 +117,7 @@ fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Replayed>)
         EarlierShard { journal, segments: BTreeMap::from([(0, 1_000_000), (1, 50)]) }
     };
     let earlier: Vec<EarlierShard> = (0..from).map(earlier).collect();
-    let found = redistribute(CRAWL, &earlier, partition(to), &mut files).unwrap();
+    let found = redistribute(CRAWL, &earlier, partition(to), &mut files).unwrap().found;
     (Files { earlier: files.new, new: BTreeMap::new() }, found)
 }
 
@@ -192,6 +192,19 @@ fn records_stay_where_they_are() {
     after.dedup();
     assert_eq!(after, before);
     assert!(after.iter().any(|place| place.shard == 2));
+}
+
+/// Also of a shard whose directory will not be there: its segments may have been moved away, and it may come again.
+#[test]
+fn numbers_of_segments_are_told() {
+    let from = |files: &mut Files, shards: u16, to: u16| {
+        let earlier = vec![EarlierShard::default(); usize::from(shards)];
+        redistribute(CRAWL, &earlier, partition(to), files).unwrap().segments_from
+    };
+    let mut files = written(3);
+    assert_eq!(from(&mut files, 3, 2), [2, 2]);
+    let mut files = Files { earlier: files.new, new: BTreeMap::new() };
+    assert_eq!(from(&mut files, 2, 4), [2, 2, 2, 0]);
 }
 
 /// Whatever bit is another, what can be read is known, and what cannot is told.

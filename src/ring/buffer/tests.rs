@@ -184,6 +184,40 @@ fn what_is_not_asked_for_takes_few_blocks() {
     });
 }
 
+/// Of a kept connection: that its receive ended for want of a block, or as too much came, is not the peer's doing.
+#[test]
+fn a_lapsed_receive_is_told_from_one_that_brought_something() {
+    Runtime::new(64).expect("io_uring").block_on(async {
+        let (sockets, mut peers) = connected(3).await;
+        let (pool, deadlines) = (BufferPool::new(16, 100).expect("a pool"), Deadlines::new());
+        let guard = deadlines.guard(&sockets[0], now() + Duration::from_secs(20));
+        let mut begun = Some(sockets[0].receive(&pool));
+        peers[0].write_all(&[1; 1_600]).expect("write");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let (mut came, mut buffers) = (0, Vec::new());
+        while came < 1_600 {
+            let buffer = sockets[0].recv(&mut begun, None, &pool, &guard).await.expect("a receive").expect("bytes");
+            came += buffer.filled().len();
+            buffers.push(buffer);
+        }
+        // Every block is held, so none is free for the next receive.
+        let [dry, busy] = [&sockets[0], &sockets[1]].map(|socket| socket.receive(&pool));
+        peers[1].write_all(b"something").expect("write");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!([dry.has_lapsed(), busy.has_lapsed()], [true, true]);
+        assert_eq!([&sockets[0], &sockets[1]].map(Socket::is_quiet), [true, false]);
+        drop((dry, busy, buffers));
+        let heard = sockets[1].receive(&pool);
+        let waiting = sockets[2].receive(&pool);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!([heard.has_lapsed(), heard.is_waiting()], [false, false]);
+        assert_eq!([waiting.has_lapsed(), waiting.is_waiting()], [false, true]);
+        peers.truncate(2);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!([waiting.has_lapsed(), sockets[2].is_quiet()], [false, false]);
+    });
+}
+
 /// Tasks are dropped at every moment of a receive: what the kernel took comes back.
 #[test]
 fn dropped_receives_lose_no_block() {

@@ -58,7 +58,8 @@ fn a_failure_counts_when_it_is_cleared() {
     let robots = rig.begun().remove(0);
     rig.fail(at(100), &robots, Failure::Reset);
     assert_eq!((rig.shard.network_report().held_since, rig.shard.report().quiet), (at(100), false));
-    assert_eq!(rig.shard.stats().in_flight, 1, "it keeps its place");
+    assert_eq!(rig.shard.stats().in_flight, 0, "its place is another's");
+    assert_eq!(rig.begun().len(), 0, "and its host is still busy");
     rig.clear(at(99));
     assert_eq!(rig.shard.over(), 0);
     rig.clear(at(100));
@@ -337,6 +338,7 @@ fn who_answered_an_earlier_run_falls_silent() {
 #[test]
 fn what_was_said_last_of_a_host_holds() {
     let mut network = crate::shard::network::Network::default();
+    let site = |host: &str| Url::parse(&format!("http://{host}/")).expect("a URL");
     network.asked_for_rest("rests.test");
     for (host, was_answered) in [
         ("answers.test", Some(true)),
@@ -347,14 +349,31 @@ fn what_was_said_last_of_a_host_holds() {
         ("rests.test", Some(true)),
         ("answers.test", None),
     ] {
-        network.was_answered(host, was_answered);
+        network.was_answered(&site(host), was_answered);
     }
     network.is_taken_up();
-    let known =
-        ["answers.test", "died.test", "recovered.test", "rests.test"].map(|host| network.answered.contains(host));
+    let known = ["answers.test", "died.test", "recovered.test", "rests.test"]
+        .map(|host| network.answered.contains(&site(host)));
     assert_eq!(known, [true, false, true, false]);
-    network.was_answered("rests.test", Some(true));
-    assert!(network.answered.contains("rests.test"), "what an earlier run noted is forgotten by now");
+    network.was_answered(&site("rests.test"), Some(true));
+    assert!(network.answered.contains(&site("rests.test")), "what an earlier run noted is forgotten by now");
+}
+
+/// A page of links to sites that are not there: they filled all places, and who answers had none.
+#[test]
+fn failures_that_are_held_leave_the_places_to_others() {
+    const HOSTS: usize = 40;
+    let mut rig = rig(HOSTS, |config| config.fetch.in_flight_max = 4);
+    let mut failed = 0;
+    for round in 1..=HOSTS as u64 {
+        for job in rig.begun() {
+            rig.fail(at(round), &job, Failure::ConnectRefused);
+            failed += 1;
+        }
+    }
+    assert_eq!((failed, rig.shard.over(), rig.shard.stats().in_flight), (HOSTS, 0, 0));
+    rig.clear(at(10_000));
+    assert_eq!(rig.shard.network_report().held_since, Instant::NEVER, "all of them count");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustls::CertificateError;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 
@@ -88,7 +87,7 @@ fn what_expires_while_remembered_is_refused() {
 }
 
 #[test]
-fn what_was_refused_is_not_remembered() {
+fn what_was_refused_is_never_good() {
     let root = authority("root", LONG, None);
     let stranger = authority("root", LONG, None);
     let (end, _) = leaf(&["www.example.test"], LONG, &root);
@@ -102,9 +101,77 @@ fn what_was_refused_is_not_remembered() {
             chains.judge(&CertificateDer::from(b"junk".as_slice()), &[], &name("www.example.test"), at(NOW)).is_err()
         );
     }
-    assert_eq!(chains.lock().len(), 0);
+    assert_eq!(lock(&chains.verified).len(), 0);
     assert_eq!(judge(&chains, &[end], NOW), Ok(false));
-    assert_eq!(chains.lock().len(), 1);
+    assert_eq!(lock(&chains.verified).len(), 1);
+}
+
+fn is_too_long(result: &Result<bool, rustls::Error>) -> bool {
+    matches!(result, Err(error) if super::super::failure_of(error) == crate::outcome::Failure::TlsChainTooLong)
+}
+
+/// Many certificates, much of them, or many of one name: none of them is verified, and nothing of it is remembered.
+#[test]
+fn decoys_cost_nothing() {
+    let root = authority("root", LONG, None);
+    let decoys: Vec<_> = (0..3)
+        .scan(authority("decoy", LONG, Some(&root)), |last, _| {
+            *last = authority("decoy", LONG, Some(last));
+            Some(der(last))
+        })
+        .collect();
+    let last = authority("decoy", LONG, None);
+    let (end, _) = leaf(&["www.example.test"], LONG, &last);
+    for (count, is_refused) in [(1, false), (2, false), (3, true), (9, true), (10, true), (40, true), (150, true)] {
+        let chains = chains(&[&root], 8);
+        let chain: Vec<_> = [end.clone()].into_iter().chain(decoys.iter().cycle().take(count).cloned()).collect();
+        let begun = std::time::Instant::now();
+        let verdict = judge(&chains, &chain, NOW);
+        println!("{count} decoys: {:?}", begun.elapsed());
+        assert_eq!(is_too_long(&verdict), is_refused, "{count}: {verdict:?}");
+        assert_eq!(lock(&chains.refused).len(), usize::from(!is_refused), "{count}");
+    }
+    let long = CertificateDer::from(vec![0; CHAIN_BYTES_MAX]);
+    assert!(is_too_long(&judge(&chains(&[&root], 8), &[end, long], NOW)));
+}
+
+/// Steps that are left to try, of a chain in order, of one with a cross-signed certificate, and of layers of namesakes.
+#[test]
+fn steps_are_counted_by_names() {
+    let root = authority("root", LONG, None);
+    let mut signers = vec![authority("1", LONG, Some(&root))];
+    for name in ["2", "3", "4", "5", "6", "7", "8", "9"] {
+        signers.push(authority(name, LONG, signers.last()));
+    }
+    let (end, _) = leaf(&["www.example.test"], LONG, &signers[8]);
+    let all: Vec<_> = signers.iter().map(der).collect();
+    assert_eq!(steps(&end, &all), 9);
+    assert_eq!(steps(&end, &all[..8]), 0, "its signer is missing");
+    let crossed = authority("1", LONG, Some(&authority("old", LONG, None)));
+    let (end, _) = leaf(&["www.example.test"], LONG, &signers[1]);
+    assert_eq!(steps(&end, &[der(&signers[1]), der(&signers[0]), der(&crossed)]), 3);
+    let layers = [&signers[1], &signers[1], &signers[1], &signers[0], &signers[0], &signers[0]].map(der);
+    assert_eq!(steps(&end, &layers), 3 + 3 * 3);
+    let wider: Vec<_> = layers.into_iter().chain([der(&signers[0])]).collect();
+    assert_eq!(steps(&end, &wider), STEPS_MAX + 1, "counted no further");
+}
+
+#[test]
+fn a_refusal_is_remembered_for_a_while() {
+    let (root, stranger) = (authority("root", LONG, None), authority("stranger", LONG, None));
+    let (end, _) = leaf(&["www.example.test"], LONG, &stranger);
+    let chains = chains(&[&root], 8);
+    let chain = [end.clone()];
+    let digest = digest(&end, &[]);
+    for (seconds, is_remembered) in [(0, true), (REFUSAL_SECS - 1, true), (REFUSAL_SECS, false)] {
+        assert!(is_unknown(&judge(&chains, &chain, NOW)));
+        assert_eq!(chains.is_refused(&digest, at(NOW + seconds)), is_remembered, "{seconds}");
+    }
+    assert!(!chains.is_refused(&digest, at(NOW - 1)), "a clock that was set back");
+    for _ in 0..20 {
+        assert!(is_unknown(&judge(&chains, &[leaf(&["www.example.test"], LONG, &stranger).0], NOW)));
+    }
+    assert_eq!(lock(&chains.refused).len(), 8);
 }
 
 #[test]
@@ -165,7 +232,7 @@ fn no_more_are_remembered_than_the_bound() {
         for end in ends.iter().chain(&ends) {
             assert!(judge(&chains, end, NOW).is_ok());
             assert_eq!(judge(&chains, end, NOW), Ok(max > 0));
-            assert!(chains.lock().len() <= max);
+            assert!(lock(&chains.verified).len() <= max);
         }
     }
 }
@@ -224,7 +291,7 @@ fn nothing_is_judged_otherwise_than_by_rustls() {
             Ok(false) => verified += 1,
             Err(_) => refused += 1,
         }
-        assert!(chains.lock().len() <= 12);
+        assert!(lock(&chains.verified).len() <= 12);
     }
     assert!(remembered > 300 && verified > 50 && refused > 500, "{remembered} {verified} {refused}");
 }

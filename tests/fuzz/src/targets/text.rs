@@ -1,6 +1,6 @@
 //! Text from servers: robots.txt, pages, URLs.
 
-use ringcrawl::links::{self, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
+use ringcrawl::links::{self, Budget, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::robots::Rules;
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 
@@ -76,7 +76,7 @@ pub fn links(data: &[u8]) {
             [usize::from(steer & 3)];
     let page = Page { body, content_type, url: &url };
     let mut found = Vec::new();
-    let summary = scan(&page, &Kinds::FOLLOW, LINKS_MAX, &mut |link| {
+    let summary = scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(LINKS_MAX), &mut |link| {
         assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(link.url));
         found.push(link.url.clone());
     });
@@ -131,7 +131,9 @@ pub fn listing(data: &[u8]) {
         assert!(summary.links + summary.dropped + summary.bad + summary.other_scheme <= body.len());
     };
     let mut found = Vec::new();
-    if let Xml::Listing(summary) = links::scan_xml(&page, LINKS_MAX, &mut |url| found.push(url.as_str().to_owned())) {
+    if let Xml::Listing(summary) =
+        links::scan_xml(&page, &mut Budget::of_links(LINKS_MAX), &mut |url| found.push(url.as_str().to_owned()))
+    {
         check(&summary, &found);
     } else {
         assert!(found.is_empty());
@@ -139,7 +141,8 @@ pub fn listing(data: &[u8]) {
     let lines = |body: &[u8]| {
         let mut found = Vec::new();
         let page = Page { body, ..page };
-        let summary = links::scan_lines(&page, LINKS_MAX, &mut |url| found.push(url.as_str().to_owned()));
+        let summary =
+            links::scan_lines(&page, &mut Budget::of_links(LINKS_MAX), &mut |url| found.push(url.as_str().to_owned()));
         (summary, found)
     };
     let (summary, found) = lines(body);
@@ -151,7 +154,14 @@ pub fn listing(data: &[u8]) {
     }
     let (mut found, mut summary) = (Vec::new(), Summary::none(summary.encoding));
     let mut keep = |url: Url| found.push(url.as_str().to_owned());
-    links::scan_link_fields([body].into_iter(), &url, &Kinds::FOLLOW, LINKS_MAX, &mut summary, &mut keep);
+    links::scan_link_fields(
+        [body].into_iter(),
+        &url,
+        &Kinds::FOLLOW,
+        &mut Budget::of_links(LINKS_MAX),
+        &mut summary,
+        &mut keep,
+    );
     check(&summary, &found);
     links::hear_robots_tag(body, "ringcrawl", &mut summary);
     assert!(!(summary.noindex || summary.nofollow_page) || body.len() >= 4);

@@ -1,0 +1,122 @@
+//! How much memory a crawl may use: what its configuration says, or what there is.
+//!
+//! Decides: there is what the machine has, or less where a control group (version 1 or 2, and those above it) or the limit of
+//! address space (`ulimit -v`) says so. A crawl takes three quarters of that: the rest is for the kernel's sockets, the
+//! page cache and other programs. What is asked for beyond what there is is a mistake.
+//! Limits: a control group whose files are not mounted where systemd and Docker have them is not seen.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::memory_budget::MemoryBudget;
+
+/// The memory budget of a crawl of `config` on `shards` shards; an error is the operator's to mend.
+pub fn memory_budget(config: &Config, shards: u16) -> Result<MemoryBudget, String> {
+    let there = bytes_there(Path::new("/"));
+    let bytes = match (config.crawl.ram_bytes_max, there) {
+        (0, Some((there, _))) => there / 4 * 3,
+        // Nobody can tell: no key is lowered.
+        (0, None) => u64::MAX >> 1,
+        (wanted, Some((there, whose))) if wanted > there => {
+            let [wanted, there] = [wanted, there].map(|bytes| bytes >> 20);
+            return Err(format!(
+                "crawl.ram_bytes_max: {wanted} MiB are more than the {there} MiB that {whose} allows; expected less, or \"0B\""
+            ));
+        }
+        (wanted, _) => wanted,
+    };
+    MemoryBudget::new(config, shards, bytes).map_err(|error| error.to_string())
+}
+
+/// The least of all that bounds this process's memory, in bytes, and what it is; `root` is "/".
+fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let machine = field(&read("proc/meminfo"), "MemTotal:").map(|kib| kib << 10);
+    let space = field(&read("proc/self/limits"), "Max address space").filter(|bytes| *bytes < NO_LIMIT);
+    let group = group_files(&read("proc/self/cgroup"))
+        .iter()
+        .filter_map(|path| fs::read_to_string(root.join(path)).ok()?.trim().parse().ok())
+        .filter(|bytes| (1..NO_LIMIT).contains(bytes))
+        .min();
+    // Stacks and files that are mapped count as address space, too.
+    let space = space.map(|bytes| bytes.saturating_sub(SPACE_BESIDES));
+    let all = [
+        (machine, "the machine's memory"),
+        (group, "the control group (memory.max)"),
+        (space, "the limit of address space (ulimit -v)"),
+    ];
+    all.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+/// The number that follows `name`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Files that may bound a process whose /proc/self/cgroup is `cgroup`: its own group's and those of the groups above.
+fn group_files(cgroup: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in cgroup.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let (mounts, names): (&[&str], &[&str]) = match controllers {
+            "" => (&["sys/fs/cgroup", "sys/fs/cgroup/unified"], &["memory.max", "memory.high"]),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (&["sys/fs/cgroup/memory"], &["memory.limit_in_bytes"])
+            }
+            _ => continue,
+        };
+        for (mount, above) in mounts.iter().flat_map(|mount| {
+            let group = Path::new(group.trim_start_matches('/'));
+            group.ancestors().map(move |above| (mount, above))
+        }) {
+            files.extend(names.iter().map(|name| Path::new(mount).join(above).join(name)));
+        }
+    }
+    files
+}
+
+/// Kernels write "no limit" as a number near 2^63 (version 1), or as a word.
+const NO_LIMIT: u64 = 1 << 62;
+const SPACE_BESIDES: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_bound_counts() {
+        let folder = crate::lab::TempFolder::new("memory");
+        let root = folder.path();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(bytes_there(root), None);
+        write("proc/meminfo", "MemTotal:       4194304 kB\nMemFree: 1 kB\n");
+        assert_eq!(bytes_there(root), Some((4 << 30, "the machine's memory")));
+        write("proc/self/cgroup", "4:memory:/a/b\n2:cpu,cpuacct:/\n0::/system.slice/crawl.service\n");
+        write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(bytes_there(root), Some((4 << 30, "the machine's memory")));
+        write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "3221225472\n");
+        assert_eq!(bytes_there(root), Some((3 << 30, "the control group (memory.max)")));
+        write("sys/fs/cgroup/system.slice/crawl.service/memory.max", "max\n");
+        write("sys/fs/cgroup/system.slice/crawl.service/memory.high", "2147483648\n");
+        assert_eq!(bytes_there(root), Some((2 << 30, "the control group (memory.max)")));
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax address space         1342177280           unlimited     bytes\n";
+        write("proc/self/limits", limits);
+        assert_eq!(bytes_there(root), Some((1 << 30, "the limit of address space (ulimit -v)")));
+    }
+
+    #[test]
+    fn more_than_there_is_is_a_mistake() {
+        let mut config = Config::default();
+        config.crawl.ram_bytes_max = 1 << 50;
+        let error = memory_budget(&config, 1).unwrap_err();
+        assert!(error.starts_with("crawl.ram_bytes_max: 1073741824 MiB are more than "), "{error}");
+        config.crawl.ram_bytes_max = 256 << 20;
+        assert_eq!(memory_budget(&config, 1).unwrap().bytes(), 256 << 20);
+    }
+}

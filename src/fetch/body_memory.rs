@@ -1,0 +1,422 @@
+//! Memory of bodies that have not been worked off, one bound for all of a shard.
+//!
+//! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait for anyone. What is beyond that is
+//! asked for before it is read: where there is no room the fetch stops reading, and the peer's window fills up. Those that
+//! wait get room in the order of asking, in two rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
+//! that a page of usual size does not wait for them. When nobody of a row got any for [`PATIENCE`], the fetches that hold the
+//! most are cut, until its first has room: whoever holds much and sends little makes the others wait no longer than that. A
+//! response that has come whole keeps its memory until the brain is done with it, and is not cut any more.
+//! Invariants: what is held is within the bound, but for transfer codings that were undone to more than was asked for; what is
+//! held comes back when the hold is dropped.
+//! Limits: one shard's, on its thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use crate::memory_budget::BODY_BYTES_FREE;
+use crate::ring;
+use crate::time::Duration;
+
+/// The bound, and who holds how much.
+#[derive(Clone)]
+pub struct BodyMemory {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    account: RefCell<Account>,
+    /// Whether [`watch`] is running.
+    is_watched: Cell<bool>,
+}
+
+struct Account {
+    bytes: u64,
+    held: Vec<Held>,
+    free: Vec<usize>,
+    /// Of those that ask for little, and for much.
+    rows: [Row; 2],
+}
+
+/// Who waits.
+struct Row {
+    /// The most that all may hold for one of this row to get more.
+    bytes_max: u64,
+    /// For how much more; longest waiting first.
+    waiting: VecDeque<(usize, u64)>,
+    /// Whether anybody got room, or gave some back, since the last look.
+    has_moved: bool,
+}
+
+/// What one fetch holds.
+#[derive(Default)]
+struct Held {
+    bytes: u64,
+    state: State,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Receiving,
+    /// It is to end here.
+    Cut,
+    /// The response is whole.
+    Done,
+}
+
+/// A fetch's memory; comes back when dropped.
+pub struct BodyHold {
+    shared: Rc<Shared>,
+    /// Its place in the account, once it has one.
+    place: Cell<Option<usize>>,
+}
+
+impl BodyMemory {
+    /// Room for `bytes_max` bytes.
+    pub fn new(bytes_max: u64) -> BodyMemory {
+        let row = |bytes_max| Row { bytes_max, waiting: VecDeque::new(), has_moved: false };
+        let rows = [row(bytes_max), row(bytes_max - bytes_max / 4)];
+        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows };
+        BodyMemory { shared: Rc::new(Shared { account: RefCell::new(account), is_watched: Cell::new(false) }) }
+    }
+
+    /// A fetch's hold, of nothing yet.
+    pub fn hold(&self) -> BodyHold {
+        BodyHold { shared: Rc::clone(&self.shared), place: Cell::new(None) }
+    }
+
+    /// Bytes held now, without what is free.
+    pub fn bytes(&self) -> u64 {
+        self.shared.account.borrow().bytes
+    }
+}
+
+impl BodyHold {
+    /// Holds `bytes` from now on, what it held before included, if there is room and nobody waits for it.
+    pub(super) fn has(&self, bytes: usize) -> bool {
+        let wanted = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
+        if wanted == 0 {
+            return true;
+        }
+        let place = self.place();
+        let mut account = self.shared.account.borrow_mut();
+        let more = wanted.saturating_sub(account.held[place].bytes);
+        let row = &account.rows[Account::row_of(wanted)];
+        let has_room = more == 0 || row.waiting.is_empty() && account.bytes + more <= row.bytes_max;
+        let has = has_room && account.held[place].state != State::Cut;
+        if has {
+            account.add(place, more);
+        }
+        has
+    }
+
+    /// Holds `bytes` from now on, what it held before included; waits for room. `false` when it is to be cut, or `is_over`
+    /// while it waits. Inside the runtime only.
+    pub(super) async fn grow(&self, bytes: usize, is_over: impl Fn() -> bool) -> bool {
+        let wanted = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
+        if wanted == 0 {
+            return true;
+        }
+        let place = self.place();
+        let row = Account::row_of(wanted);
+        let mut waits = false;
+        poll_fn(|context| {
+            let mut account = self.shared.account.borrow_mut();
+            if account.held[place].state == State::Cut || waits && is_over() {
+                account.forget_waiting(row, place);
+                return Poll::Ready(false);
+            }
+            let more = wanted.saturating_sub(account.held[place].bytes);
+            if wanted > account.rows[row].bytes_max {
+                // It never had room.
+                return Poll::Ready(false);
+            }
+            let is_next = account.rows[row].waiting.front().is_none_or(|(first, _)| *first == place);
+            if more == 0 || is_next && account.bytes + more <= account.rows[row].bytes_max {
+                account.add(place, more);
+                account.rows[row].has_moved = true;
+                account.forget_waiting(row, place);
+                account.wake_next();
+                return Poll::Ready(true);
+            }
+            if !std::mem::replace(&mut waits, true) {
+                account.rows[row].waiting.push_back((place, more));
+            }
+            account.held[place].waker = Some(context.waker().clone());
+            drop(account);
+            self.shared.watch();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// What `work` gives, or `None` when the fetch is to be cut meanwhile.
+    pub(super) async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if let Some(place) = self.place.get() {
+                let mut account = self.shared.account.borrow_mut();
+                let held = &mut account.held[place];
+                if held.state == State::Cut {
+                    return Poll::Ready(None);
+                }
+                if !held.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                    held.waker = Some(context.waker().clone());
+                }
+            }
+            work.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+
+    /// The response is over and holds `bytes`: it is not cut any more.
+    pub(super) fn settle(&self, bytes: usize) {
+        let bytes = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
+        if bytes == 0 && self.place.get().is_none() {
+            return;
+        }
+        let place = self.place();
+        let mut account = self.shared.account.borrow_mut();
+        let before = account.held[place].bytes;
+        account.held[place].state = State::Done;
+        account.held[place].waker = None;
+        if bytes > before {
+            account.add(place, bytes - before);
+        } else {
+            account.give_back(place, before - bytes);
+        }
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.place.get().is_none()
+    }
+
+    fn place(&self) -> usize {
+        if let Some(place) = self.place.get() {
+            return place;
+        }
+        let mut account = self.shared.account.borrow_mut();
+        let place = account.free.pop().unwrap_or_else(|| {
+            account.held.push(Held::default());
+            account.held.len() - 1
+        });
+        self.place.set(Some(place));
+        place
+    }
+}
+
+impl Drop for BodyHold {
+    fn drop(&mut self) {
+        let Some(place) = self.place.get() else { return };
+        let mut account = self.shared.account.borrow_mut();
+        let bytes = account.held[place].bytes;
+        (0..account.rows.len()).for_each(|row| account.forget_waiting(row, place));
+        account.give_back(place, bytes);
+        account.held[place] = Held::default();
+        account.free.push(place);
+    }
+}
+
+impl Account {
+    fn add(&mut self, place: usize, bytes: u64) {
+        self.held[place].bytes += bytes;
+        self.bytes += bytes;
+    }
+
+    fn give_back(&mut self, place: usize, bytes: u64) {
+        self.held[place].bytes -= bytes;
+        self.bytes -= bytes;
+        if bytes > 0 {
+            self.rows.iter_mut().for_each(|row| row.has_moved = true);
+            self.wake_next();
+        }
+    }
+
+    fn row_of(wanted: u64) -> usize {
+        usize::from(wanted > SMALL_BYTES)
+    }
+
+    fn forget_waiting(&mut self, row: usize, place: usize) {
+        self.rows[row].waiting.retain(|(waits, _)| *waits != place);
+    }
+
+    fn wake_next(&mut self) {
+        for row in &self.rows {
+            if let Some((place, _)) = row.waiting.front() {
+                self.held[*place].waker.take().into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// Nobody of a row got room for a while: those that hold the most end here, until there is room for its first.
+    fn cut_where_nothing_moves(&mut self) {
+        for row in 0..self.rows.len() {
+            let Row { bytes_max, waiting, has_moved } = &mut self.rows[row];
+            let bytes_max = *bytes_max;
+            let (Some((_, wanted)), false) = (waiting.front().copied(), std::mem::take(has_moved)) else { continue };
+            // What is cut comes back, and so does what is whole: that it takes long is not the peers' fault.
+            let back: u64 = self.held.iter().filter(|held| held.state != State::Receiving).map(|held| held.bytes).sum();
+            let mut missing = (self.bytes + wanted).saturating_sub(bytes_max + back);
+            while missing > 0 {
+                let reading = self.held.iter_mut().filter(|held| held.state == State::Receiving && held.bytes > 0);
+                let Some(largest) = reading.max_by_key(|held| held.bytes) else { break };
+                largest.state = State::Cut;
+                missing = missing.saturating_sub(largest.bytes);
+                largest.waker.take().into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    fn is_anybody_waiting(&self) -> bool {
+        self.rows.iter().any(|row| !row.waiting.is_empty())
+    }
+
+    /// Those who wait may be over.
+    fn wake_all(&mut self) {
+        for (place, _) in self.rows.iter().flat_map(|row| &row.waiting) {
+            self.held[*place].waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Shared {
+    fn watch(self: &Rc<Self>) {
+        if !self.is_watched.replace(true) {
+            self.account.borrow_mut().rows.iter_mut().for_each(|row| row.has_moved = true);
+            ring::spawn(watch(Rc::downgrade(self)));
+        }
+    }
+}
+
+/// While someone waits: cuts where nothing moves.
+async fn watch(shared: Weak<Shared>) {
+    loop {
+        ring::sleep_until(ring::now() + PATIENCE).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let mut account = shared.account.borrow_mut();
+        if !account.is_anybody_waiting() {
+            shared.is_watched.set(false);
+            return;
+        }
+        account.cut_where_nothing_moves();
+        account.wake_all();
+    }
+}
+
+/// How long all may wait before one is cut.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Who asks for more stands in the second row.
+const SMALL_BYTES: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::{Runtime, spawn, turn};
+
+    const FREE: usize = BODY_BYTES_FREE as usize;
+
+    #[test]
+    fn what_is_free_is_not_asked_for_and_what_is_held_comes_back() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(100);
+            let (first, second) = (memory.hold(), memory.hold());
+            assert!(first.grow(FREE, || false).await && memory.bytes() == 0 && first.place.get().is_none());
+            assert!(first.grow(FREE + 60, || false).await && second.grow(FREE + 40, || false).await);
+            assert!(first.grow(FREE + 10, || false).await, "it holds more");
+            assert_eq!(memory.bytes(), 100);
+            first.settle(FREE + 30);
+            assert_eq!(memory.bytes(), 70);
+            first.settle(FREE + 200);
+            assert_eq!(memory.bytes(), 240, "what is there counts, over the bound or not");
+            drop(first);
+            assert_eq!(memory.bytes(), 40);
+            drop(second);
+            assert_eq!((memory.bytes(), memory.shared.account.borrow().free.len()), (0, 2));
+        });
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_another_ends() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(100);
+            let first = memory.hold();
+            assert!(first.grow(FREE + 90, || false).await);
+            first.settle(FREE + 90);
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let tasks: Vec<_> = [20, 80, 20]
+                .into_iter()
+                .enumerate()
+                .map(|(number, bytes)| {
+                    let (hold, order) = (memory.hold(), Rc::clone(&order));
+                    spawn(async move {
+                        assert!(hold.grow(FREE + bytes, || false).await);
+                        order.borrow_mut().push(number);
+                        hold
+                    })
+                })
+                .collect();
+            ring::sleep_until(ring::now() + PATIENCE * 3).await;
+            assert!(order.borrow().is_empty(), "a response that is whole is not cut");
+            drop(first);
+            let mut holds = Vec::new();
+            for (number, task) in tasks.into_iter().enumerate() {
+                if number == 2 {
+                    turn().await;
+                    assert_eq!((&*order.borrow(), memory.bytes()), (&vec![0, 1], 100));
+                    holds.clear();
+                }
+                holds.push(task.await.expect("a task"));
+            }
+            assert_eq!(memory.bytes(), 20);
+        });
+    }
+
+    #[test]
+    fn a_small_body_does_not_wait_for_large_ones() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(4 << 20);
+            let [first, second, small] = [0, 1, 2].map(|_| memory.hold());
+            assert!(first.grow(FREE + (3 << 20), || false).await);
+            let large = spawn(async move { second.grow(FREE + (1 << 20), || false).await });
+            turn().await;
+            assert!(!large.is_finished(), "a quarter is for small ones");
+            assert!(small.grow(FREE + (200 << 10), || false).await && !large.is_finished());
+            drop(first);
+            assert!(large.await.expect("a task"));
+        });
+    }
+
+    #[test]
+    fn where_nothing_moves_the_largest_is_cut() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(100);
+            let holds: Vec<_> = [30, 50, 20].map(|bytes| (memory.hold(), bytes)).into();
+            let mut tasks = Vec::new();
+            for (hold, bytes) in holds {
+                assert!(hold.grow(FREE + bytes, || false).await);
+                // It reads, and nothing comes.
+                tasks.push(spawn(async move { hold.unless_cut(std::future::pending::<()>()).await }));
+            }
+            let late = memory.hold();
+            assert!(late.grow(FREE + 40, || false).await);
+            assert_eq!(memory.bytes(), 30 + 20 + 40);
+            let cut = tasks.remove(1);
+            assert_eq!(cut.await.expect("a task"), None);
+            assert!(tasks.iter().all(|task| !task.is_finished()));
+            // The largest may be the one that waits.
+            assert!(!late.grow(FREE + 80, || false).await);
+            drop(late);
+            assert_eq!(memory.bytes(), 50);
+            let over = memory.hold();
+            let since = ring::now();
+            assert!(!over.grow(FREE + 60, || true).await, "its time is over");
+            assert!(ring::now().since(since) < PATIENCE * 3 && !memory.shared.account.borrow().is_anybody_waiting());
+        });
+    }
+}

@@ -1,0 +1,159 @@
+//! Failures of a host: which of its origins they belong to, and what they hold up.
+//!
+//! Decides: failures in a row belong to an origin, and an origin that is given up ends its own URLs alone. Anyone may link to
+//! closed ports of a host, so while one of its origins works, those that failed last, and odd ports that never answered, are
+//! *doubtful*: together they get a tenth of the host's time while URLs wait in its queue, an odd port that never answered has [`ODD_FAILURES_MAX`] tries,
+//! and its failures say nothing of the host's addresses.
+//! Invariants: an origin that answered last is held up by none of the others.
+//! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
+
+use super::failure_history::{OriginRecord, Remembered};
+use super::host::Host;
+use super::origin::{Origin, Verdict};
+use crate::config::Politeness;
+use crate::frontier::addresses::NextAddress;
+use crate::outcome::Failure;
+use crate::politeness::{HostPace, Try};
+use crate::robots::Work;
+use crate::time::{Duration, Instant};
+use crate::url::Url;
+
+impl Host {
+    /// A request to `url` was answered.
+    pub fn answered(&mut self, url: &Url) {
+        if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
+            origin.answered();
+        }
+    }
+
+    /// A request to `url` that began at `began` failed, and not because of a proxy or ourselves. Whether it counts.
+    pub fn failed(
+        &mut self,
+        now: Instant,
+        began: Instant,
+        url: &Url,
+        failure: Failure,
+        politeness: &Politeness,
+    ) -> Try {
+        let origin = self.origin_of(url);
+        let works = self.works();
+        let is_stranger = origin.is_none_or(|index| self.origins[index].is_stranger()) && works;
+        let left = if is_stranger { NextAddress::None } else { self.resolution.failed(failure) };
+        let Some(index) = origin else { return Try::Counts };
+        // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
+        // one, and with it which address is dead.
+        let has_another_address = left != NextAddress::None;
+        let failures_max = self.failures_max(index, politeness);
+        let counts = self.origins[index].streak.failed(now, has_another_address, failures_max, politeness);
+        // What worked until now may be this one.
+        if self.works() {
+            let took = now.since(began).min(TOOK_MAX);
+            self.doubtful_rest = now + (took * DOUBTFUL_REST_FACTOR).max(politeness.retry_delay);
+        }
+        if self.origins[index].streak.dead_until().is_some() {
+            let (backlog, origin) = (&mut self.backlog, &self.origins[index]);
+            backlog.retry_those(now, |url| origin.is_of(url));
+        }
+        counts
+    }
+
+    /// What is to be done about `url`, of the origin `index`.
+    pub fn verdict(
+        &mut self,
+        index: usize,
+        url: &Url,
+        now: Instant,
+        politeness: &Politeness,
+        work: &mut Work,
+    ) -> Verdict {
+        let failures_max = self.failures_max(index, politeness);
+        let origin = &mut self.origins[index];
+        match origin.streak.dead_until() {
+            Some(until) if until > now => return Verdict::Settle(Failure::HostDead),
+            Some(_) => {
+                origin.forget();
+                origin.streak.forgive(failures_max);
+            }
+            None => {}
+        }
+        let verdict = origin.verdict(url, now, work);
+        let rests_until = self.rests_until(index);
+        match verdict {
+            Verdict::Settle(_) | Verdict::Ask => verdict,
+            Verdict::Wait(at) => Verdict::Wait(at.max(rests_until)),
+            Verdict::Fetch | Verdict::Allowed if rests_until > now => Verdict::Wait(rests_until),
+            Verdict::Fetch | Verdict::Allowed => verdict,
+        }
+    }
+
+    /// Until when nothing of the origin `index` can be fetched or ended; `None` when something can.
+    pub fn waits_until(&self, index: usize, now: Instant) -> Option<Instant> {
+        let origin = self.origins.get(index)?;
+        if origin.streak.dead_until().is_some() {
+            return None;
+        }
+        let rest = Some(self.rests_until(index)).filter(|at| *at > now);
+        origin.waits_until(now).max(rest)
+    }
+
+    /// Until when the origin of `url` is given up, if it is by `now`.
+    pub fn dead_until(&self, url: &Url, now: Instant) -> Option<Instant> {
+        let origin = self.origins.iter().find(|origin| origin.is_of(url))?;
+        origin.streak.dead_until().filter(|until| *until > now)
+    }
+
+    /// From when on the origin of `url` may be asked, as far as its failures go.
+    pub fn may_ask_from(&self, url: &Url) -> Instant {
+        let index = self.origins.iter().position(|origin| origin.is_of(url));
+        index.map_or(Instant::ZERO, |index| self.rests_until(index))
+    }
+
+    /// Whether an origin of this host works that is not `index`: then its URLs must not wait behind those of this one.
+    pub fn has_another_that_works(&self, index: usize) -> bool {
+        self.origins.iter().enumerate().any(|(other, origin)| other != index && origin.works())
+    }
+
+    /// What must outlive the host in memory; `None` when it has not failed.
+    pub fn record(&self) -> Option<Remembered> {
+        let failing = self.origins.iter().filter(|origin| origin.streak.has_failed());
+        let record = Remembered {
+            given_up: self.pace.given_up(),
+            origins: failing.map(OriginRecord::of).collect(),
+            wants_both_families: self.resolution.wants_both_families(),
+            dead: self.resolution.dead(),
+        };
+        (record != Remembered::default()).then_some(record)
+    }
+
+    /// The host was met before, and forgotten.
+    pub fn remember(&mut self, record: Remembered) {
+        let Remembered { given_up, origins, wants_both_families, dead } = record;
+        self.pace = HostPace::with_given_up(given_up);
+        self.resolution.remember(wants_both_families, dead);
+        self.origins = origins.iter().map(Origin::remembered).collect();
+    }
+
+    fn works(&self) -> bool {
+        self.origins.iter().any(Origin::works)
+    }
+
+    fn rests_until(&self, index: usize) -> Instant {
+        let Some(origin) = self.origins.get(index) else { return Instant::ZERO };
+        let is_doubtful = origin.streak.has_failed() || origin.is_stranger();
+        let shared = if is_doubtful && self.works() { self.doubtful_rest } else { Instant::ZERO };
+        origin.streak.rests_until().max(shared)
+    }
+
+    fn failures_max(&self, index: usize, politeness: &Politeness) -> u32 {
+        let is_stranger = self.origins.get(index).is_some_and(Origin::is_stranger);
+        let max = politeness.host_failures_max.max(1);
+        if is_stranger && self.works() { max.min(ODD_FAILURES_MAX) } else { max }
+    }
+}
+
+/// Tries that an odd port has which never answered, while another origin of its host works.
+const ODD_FAILURES_MAX: u32 = 3;
+/// After a failure doubtful origins rest for so many times its duration, while another one works.
+const DOUBTFUL_REST_FACTOR: u32 = 10;
+/// A failure may be held for a while before it counts; no connection is waited for longer than this.
+const TOOK_MAX: Duration = Duration::from_secs(10);

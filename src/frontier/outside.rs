@@ -1,0 +1,227 @@
+//! URLs whose host is not in memory and has no room there.
+//!
+//! Decides: they wait in [`LANES`] lanes, by a key of their site, and lanes take turns; a lane is one queue for all its
+//! hosts, which goes to disk ([`Overflow`]), first in, first out. One comes in when there is room, and its site is within its
+//! share of the hosts or its host is at work; until then it waits at its lane's door, and its lane behind it. So a site over
+//! its share holds up the few that wait in its lane, and nobody else.
+//! Invariants: URLs of a site stand in one lane, so each host's come in in their order.
+//! Limits: a block of each lane in memory at most, less where the frontier's memory is over its bound.
+
+use super::Frontier;
+use super::overflow::{Next, Overflow};
+use super::waiting::{Ticket, WaitingUrls};
+use crate::spool::Spool;
+use crate::time::Instant;
+use crate::url::{SiteKey, Url};
+
+/// The lanes.
+#[derive(Debug)]
+pub struct OutsideLanes {
+    lanes: Box<[Lane]>,
+    urls: u64,
+    ram_bytes: u64,
+    /// The lane whose turn it is.
+    next: usize,
+    /// All lanes were looked at, and nobody could come in; nothing has changed since.
+    is_held_up: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    queue: Overflow,
+    door: Option<Waiting>,
+    /// URLs by their site's key: who has some here must not overtake them.
+    by_site: Option<Box<[u32; SITES_PER_LANE]>>,
+}
+
+/// A URL that waits outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Which.
+    pub url: Url,
+    /// Its site.
+    pub site: SiteKey,
+    /// What goes with it.
+    pub ticket: Ticket,
+}
+
+/// What came of a look at the lane whose turn it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// This one comes in.
+    In(Waiting),
+    /// Nobody of this lane, for now.
+    Nobody,
+    /// So many URLs were in a block that was damaged.
+    Lost(u64),
+}
+
+impl OutsideLanes {
+    /// Nobody.
+    pub fn new() -> OutsideLanes {
+        let lanes = (0..LANES).map(|_| Lane::default()).collect();
+        OutsideLanes { lanes, urls: 0, ram_bytes: 0, next: 0, is_held_up: false }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.urls == 0
+    }
+
+    /// Whether somebody may be able to come in.
+    pub fn is_ready(&self) -> bool {
+        self.urls > 0 && !self.is_held_up
+    }
+
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> u64 {
+        self.ram_bytes
+    }
+
+    /// Whether URLs of `site` may wait here: two sites can be taken for one.
+    pub fn has_of(&self, site: SiteKey) -> bool {
+        let (lane, place) = place_of(site);
+        self.urls > 0 && self.lanes[lane].by_site.as_ref().is_some_and(|urls| urls[place] > 0)
+    }
+
+    /// There may be room now that was not there before.
+    pub fn look_again(&mut self) {
+        self.is_held_up = false;
+    }
+
+    /// Nobody can come in before something changes.
+    fn hold_up(&mut self) {
+        self.is_held_up = true;
+    }
+
+    /// Adds a URL; `bytes_left` is what the frontier's memory has left without the lanes.
+    pub fn push(&mut self, url: &Url, site: SiteKey, ticket: Ticket, bytes_left: u64, spool: &mut Spool) {
+        let (index, place) = place_of(site);
+        let lane = &mut self.lanes[index];
+        let urls = lane.by_site.get_or_insert_with(|| Box::new([0; SITES_PER_LANE]));
+        urls[place] = urls[place].saturating_add(1);
+        let before = lane.queue.ram_bytes();
+        lane.queue.push(url, ticket, bytes_left.saturating_sub(self.ram_bytes - before), spool);
+        self.ram_bytes = self.ram_bytes - before + lane.queue.ram_bytes();
+        self.urls += 1;
+        self.is_held_up &= lane.door.is_some();
+    }
+
+    /// Looks who is at the door of the lane whose turn it is, and lets it in if it may come; then it is the next lane's turn.
+    /// `key` says a URL's site.
+    pub fn look(
+        &mut self,
+        spool: &mut Spool,
+        key: impl Fn(&Url) -> SiteKey,
+        may_come: impl FnOnce(&Waiting) -> bool,
+    ) -> Look {
+        let index = self.next;
+        self.next = (index + 1) % LANES;
+        let lane = &mut self.lanes[index];
+        let before = lane.queue.ram_bytes();
+        let look = lane.look(index as u16, spool, key, may_come);
+        self.ram_bytes = self.ram_bytes - before + lane.queue.ram_bytes();
+        self.urls -= match look {
+            Look::In(_) => 1,
+            Look::Nobody => 0,
+            Look::Lost(urls) => urls,
+        };
+        look
+    }
+
+    /// A block of a lane came back.
+    pub fn returned(&mut self, lane: u16, batch: WaitingUrls) {
+        self.ram_bytes += batch.ram_bytes() as u64;
+        self.lanes[usize::from(lane)].queue.returned(batch);
+        self.is_held_up = false;
+    }
+}
+
+impl Lane {
+    fn look(
+        &mut self,
+        index: u16,
+        spool: &mut Spool,
+        key: impl Fn(&Url) -> SiteKey,
+        may_come: impl FnOnce(&Waiting) -> bool,
+    ) -> Look {
+        while self.door.is_none() && self.queue.is_ready() {
+            match self.queue.pop(index, spool) {
+                // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
+                Next::Url(ticket, text) => match Url::from_canonical(&text) {
+                    Ok(url) => self.door = Some(Waiting { site: key(&url), url, ticket }),
+                    Err(_) => return Look::Lost(1),
+                },
+                Next::Later => {}
+                Next::Lost(urls) => {
+                    self.by_site = None;
+                    return Look::Lost(urls);
+                }
+            }
+        }
+        let Some(waiting) = self.door.take_if(|waiting| may_come(waiting)) else { return Look::Nobody };
+        let (_, place) = place_of(waiting.site);
+        if let Some(urls) = &mut self.by_site {
+            urls[place] = urls[place].saturating_sub(1);
+        }
+        if self.queue.is_empty() {
+            self.by_site = None;
+        }
+        Look::In(waiting)
+    }
+}
+
+impl Frontier {
+    /// Queues a URL outside.
+    pub(super) fn wait_outside(&mut self, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
+        self.memory.shrank(self.outside.ram_bytes());
+        self.outside.push(url, site, ticket, self.memory.bytes_left(), spool);
+        self.memory.grew(self.outside.ram_bytes());
+    }
+
+    /// Lets some come in from outside; whether any did.
+    pub(super) fn let_in(&mut self, now: Instant, spool: &mut Spool) -> bool {
+        let (mut came_in, mut in_vain) = (0, 0);
+        while self.outside.is_ready() && came_in < COME_IN_MAX {
+            if in_vain == LANES {
+                self.outside.hold_up();
+                break;
+            }
+            let before = self.outside.ram_bytes();
+            let (hosts, rng_seed) = (&mut self.hosts, self.settings.rng_seed);
+            let key = |url: &Url| SiteKey::of_host(rng_seed, url.host());
+            let may_come =
+                |waiting: &Waiting| hosts.may_have_url(now, waiting.url.host(), waiting.site) && hosts.make_room(now);
+            let look = self.outside.look(spool, key, may_come);
+            self.memory.changed(before, self.outside.ram_bytes());
+            match look {
+                Look::In(Waiting { url, site, ticket }) => {
+                    let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
+                    self.queue(now, id, &url, ticket, spool);
+                    (came_in, in_vain) = (came_in + 1, 0);
+                }
+                Look::Nobody => in_vain += 1,
+                Look::Lost(urls) => self.queued -= urls,
+            }
+        }
+        came_in > 0
+    }
+
+    /// A block of those outside came back.
+    pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
+        self.memory.grew(batch.ram_bytes() as u64);
+        self.outside.returned(lane, batch);
+    }
+}
+
+/// The lane of a site, and its place there.
+fn place_of(site: SiteKey) -> (usize, usize) {
+    let place = site.place_among(LANES * SITES_PER_LANE);
+    (place / SITES_PER_LANE, place % SITES_PER_LANE)
+}
+
+/// A site over its share holds up one of so many others that wait outside.
+const LANES: usize = 64;
+const SITES_PER_LANE: usize = 1_024;
+/// URLs that come in at once.
+const COME_IN_MAX: usize = 64;

@@ -1,0 +1,127 @@
+//! Hosts that may have their turn now.
+//!
+//! Decides: turns go round by site ([`SiteTurns`]). A host whose name was just looked up comes before the others, since
+//! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
+//! all others waiting. A site whose fetches are over its share has no turn until some have ended. Slow sites
+//! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them.
+//! Invariants: every host in the row gets its turn.
+
+use super::site_turns::SiteTurns;
+use crate::outcome::HostId;
+use crate::url::SiteKey;
+
+/// The row.
+#[derive(Debug, Default)]
+pub struct ReadyHosts {
+    /// Hosts whose names were looked up.
+    answered: SiteTurns,
+    others: SiteTurns,
+    /// Hosts of slow sites.
+    slow: SiteTurns,
+    /// The next turn is of `others`.
+    is_others_turn: bool,
+    turns: u64,
+    /// Nobody in the row could have a turn when last looked, and nothing has changed since.
+    is_held_up: bool,
+}
+
+impl ReadyHosts {
+    /// Puts a host behind the others, or behind those of other slow sites.
+    pub fn push(&mut self, site: SiteKey, id: HostId, is_slow: bool) {
+        let row = if is_slow { &mut self.slow } else { &mut self.others };
+        row.push(site, id);
+        self.is_held_up = false;
+    }
+
+    /// Puts a host before the others: its name was looked up.
+    pub fn push_answered(&mut self, site: SiteKey, id: HostId) {
+        self.answered.push_front(site, id);
+        self.is_held_up = false;
+    }
+
+    /// A fetch has ended, and sites may have more than before.
+    pub fn fetch_ended(&mut self) {
+        self.is_held_up = false;
+    }
+
+    /// Whether a host may have a turn.
+    pub fn is_ready(&self) -> bool {
+        !self.is_held_up && [&self.answered, &self.others, &self.slow].iter().any(|row| !row.is_empty())
+    }
+
+    /// Takes the next host of those whose site may fetch, and of slow sites if these may.
+    pub fn pop_of(&mut self, may_fetch: impl Fn(SiteKey) -> bool, may_slow_fetch: bool) -> Option<HostId> {
+        self.turns += 1;
+        if may_slow_fetch
+            && self.turns.is_multiple_of(SLOW_TURNS)
+            && let Some(id) = self.slow.pop_of(&may_fetch)
+        {
+            return Some(id);
+        }
+        let (first, second) = match self.is_others_turn {
+            true => (&mut self.others, &mut self.answered),
+            false => (&mut self.answered, &mut self.others),
+        };
+        let next = first.pop_of(&may_fetch).or_else(|| second.pop_of(&may_fetch));
+        let next = next.or_else(|| if may_slow_fetch { self.slow.pop_of(&may_fetch) } else { None });
+        self.is_others_turn = !self.is_others_turn;
+        self.is_held_up = next.is_none();
+        next
+    }
+
+    /// Gives the next turn to the first of `count` hosts that `is_better` names.
+    pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) {
+        let is_answered = self.answered.prefer(count, &is_better);
+        self.is_others_turn = !is_answered && self.others.prefer(count, &is_better);
+        if !is_answered && !self.is_others_turn && self.slow.prefer(count, &is_better) {
+            self.turns = SLOW_TURNS - 1;
+        }
+    }
+}
+
+/// Every so many turns one is of a slow site, whoever waits.
+const SLOW_TURNS: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(number: u32) -> SiteKey {
+        SiteKey::of_host(7, &format!("s{number}.test"))
+    }
+
+    #[test]
+    fn many_answered_names_leave_others_every_second_turn() {
+        let mut ready = ReadyHosts::default();
+        (0..10).for_each(|id| ready.push_answered(site(0), id));
+        (10..14).for_each(|id| ready.push(site(id), id, false));
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
+        assert_eq!(order, [9, 10, 8, 11, 7, 12, 6, 13, 5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn who_is_held_up_is_looked_at_again_when_something_changed() {
+        let mut ready = ReadyHosts::default();
+        ready.push(site(0), 0, false);
+        assert!(ready.is_ready());
+        assert_eq!((ready.pop_of(|_| false, true), ready.is_ready()), (None, false));
+        ready.fetch_ended();
+        assert!(ready.is_ready() && ready.pop_of(|_| false, true).is_none());
+        ready.push(site(1), 1, false);
+        assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), true)), (true, Some(1)));
+    }
+
+    #[test]
+    fn slow_sites_have_every_fourth_turn_and_what_is_left() {
+        let mut ready = ReadyHosts::default();
+        (0..6).for_each(|id| ready.push(site(id), id, false));
+        (10..14).for_each(|id| ready.push(site(id), id, true));
+        assert_eq!(ready.pop_of(|_| true, false), Some(0));
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
+        assert_eq!(order, [1, 2, 10, 3, 4, 5, 11, 12, 13]);
+        ready.push(site(20), 20, true);
+        assert_eq!((ready.pop_of(|_| true, false), ready.is_ready()), (None, false));
+        ready.fetch_ended();
+        assert_eq!(ready.pop_of(|_| true, true), Some(20));
+    }
+}

@@ -1,0 +1,149 @@
+//! Hosts that wait, with turns that go round by site.
+//!
+//! Decides: each site with a waiting host gets one turn and then goes behind all others; within a site first in, first out.
+//! So a site's wait depends on how many sites wait, and not on how many hosts one of them has brought.
+//! Invariants: a site stands in the row once while one of its hosts waits, and else not at all; each call costs the same,
+//! however many wait, but for sites that may have nothing now.
+//! Limits: the caller bounds hosts. Whoever has many registrable domains has a turn for each.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::outcome::HostId;
+use crate::url::SiteKey;
+
+/// The hosts.
+#[derive(Debug, Default)]
+pub struct SiteTurns {
+    sites: VecDeque<SiteKey>,
+    hosts: HashMap<SiteKey, VecDeque<HostId>>,
+}
+
+impl SiteTurns {
+    /// Whether no host waits.
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Puts a host behind the others of its site, and a site that did not wait behind all others.
+    pub fn push(&mut self, site: SiteKey, id: HostId) {
+        let hosts = self.hosts.entry(site).or_default();
+        if hosts.is_empty() {
+            self.sites.push_back(site);
+        }
+        hosts.push_back(id);
+    }
+
+    /// Puts a host before the others of its site, and a site that did not wait before all others. One that did keeps its
+    /// place: others must not wait for more than a turn of it.
+    pub fn push_front(&mut self, site: SiteKey, id: HostId) {
+        let hosts = self.hosts.entry(site).or_default();
+        if hosts.is_empty() {
+            self.sites.push_front(site);
+        }
+        hosts.push_front(id);
+    }
+
+    /// Gives a host that was taken its turn back.
+    pub fn give_back_turn(&mut self, site: SiteKey, id: HostId) {
+        self.push_front(site, id);
+        self.bring_forward(site);
+    }
+
+    /// Takes the first host of the first site that may have a turn; those before it lose theirs.
+    pub fn pop_of(&mut self, may_have: impl Fn(SiteKey) -> bool) -> Option<HostId> {
+        for _ in 0..self.sites.len() {
+            let site = self.sites.pop_front()?;
+            if !may_have(site) {
+                self.sites.push_back(site);
+                continue;
+            }
+            let hosts = self.hosts.get_mut(&site)?;
+            let id = hosts.pop_front();
+            if hosts.is_empty() {
+                self.hosts.remove(&site);
+            } else {
+                self.sites.push_back(site);
+            }
+            return id;
+        }
+        None
+    }
+
+    /// Gives the next turn to the first of `count` hosts that `is_better` names; whether there is one.
+    pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) -> bool {
+        let all =
+            self.sites.iter().flat_map(|site| self.hosts.get(site).into_iter().flatten().map(move |id| (*site, *id)));
+        let Some((site, id)) = all.take(count).find(|(_, id)| is_better(*id)) else { return false };
+        if let Some(hosts) = self.hosts.get_mut(&site) {
+            hosts.retain(|host| *host != id);
+            hosts.push_front(id);
+        }
+        self.bring_forward(site);
+        true
+    }
+
+    fn bring_forward(&mut self, site: SiteKey) {
+        if let Some(place) = self.sites.iter().position(|other| *other == site) {
+            self.sites.remove(place);
+            self.sites.push_front(site);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(number: u32) -> SiteKey {
+        SiteKey::of_host(7, &format!("s{number}.test"))
+    }
+
+    fn all(turns: &mut SiteTurns) -> Vec<HostId> {
+        std::iter::from_fn(|| turns.pop_of(|_| true)).collect()
+    }
+
+    #[test]
+    fn sites_take_turns() {
+        let mut turns = SiteTurns::default();
+        (0..40_000).for_each(|id| turns.push(site(0), id));
+        assert_eq!((turns.pop_of(|_| true), turns.pop_of(|_| true)), (Some(0), Some(1)));
+        (100_000..100_003).for_each(|id| turns.push(site(1), id));
+        turns.push(site(2), 200_000);
+        let first: Vec<HostId> = all(&mut turns).into_iter().take(8).collect();
+        assert_eq!(first, [2, 100_000, 200_000, 3, 100_001, 4, 100_002, 5]);
+        assert!(turns.is_empty() && turns.hosts.is_empty());
+    }
+
+    #[test]
+    fn a_site_goes_before_others_once() {
+        let mut turns = SiteTurns::default();
+        turns.push(site(0), 0);
+        [1, 2, 3].into_iter().for_each(|id| turns.push_front(site(1), id));
+        turns.push_front(site(2), 4);
+        assert_eq!(all(&mut turns), [4, 3, 0, 2, 1], "the newest first, and a site's others after its turn");
+        [0, 1].into_iter().for_each(|id| turns.push(site(id), id));
+        turns.push(site(0), 2);
+        let taken = turns.pop_of(|_| true);
+        assert_eq!(taken, Some(0));
+        turns.give_back_turn(site(0), 0);
+        assert_eq!(all(&mut turns), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_site_that_may_not_is_passed_over() {
+        let mut turns = SiteTurns::default();
+        [0, 1, 0, 2].into_iter().zip(0..).for_each(|(number, id)| turns.push(site(number), id));
+        assert_eq!(turns.pop_of(|of| of != site(0)), Some(1));
+        assert_eq!(turns.pop_of(|_| false), None);
+        assert_eq!(all(&mut turns), [3, 0, 2]);
+    }
+
+    #[test]
+    fn the_better_is_next() {
+        let mut turns = SiteTurns::default();
+        [0, 0, 1, 1].into_iter().zip(0..).for_each(|(number, id)| turns.push(site(number), id));
+        assert!(!turns.prefer(3, |id| id == 3), "too far behind");
+        assert!(turns.prefer(4, |id| id == 3));
+        assert_eq!(all(&mut turns), [3, 0, 2, 1]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Who takes turns: an IPv4 address, an IPv6 network of 64 bits, an operator's group.
+//!
+//! Decides: whoever gets an IPv6 address gets 2^64 of them, so a /64 counts as one machine. An IPv4 address that is
+//! written as an IPv6 address, mapped or by the well-known prefix of NAT64 (RFC 6052), is that IPv4 address.
+//! Invariants: keys of different kinds are never equal, whatever their numbers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// One that takes turns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Key {
+    /// An IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// The first 64 bits of IPv6 addresses.
+    Ipv6Net(u64),
+    /// Machines of one operator, by the group's number.
+    Group(u64),
+}
+
+impl Key {
+    /// The key as a number and which kind of number it is, 1 to 3: equal for equal keys alone.
+    pub(super) fn parts(self) -> (u64, u64) {
+        match self {
+            Key::Ipv4(addr) => (u64::from(addr.to_bits()), 1),
+            Key::Ipv6Net(net) => (net, 2),
+            Key::Group(group) => (group, 3),
+        }
+    }
+}
+
+impl From<IpAddr> for Key {
+    fn from(addr: IpAddr) -> Key {
+        match addr.to_canonical() {
+            IpAddr::V4(v4) => Key::Ipv4(v4),
+            IpAddr::V6(v6) => behind_nat64(v6).map_or(Key::Ipv6Net((v6.to_bits() >> 64) as u64), Key::Ipv4),
+        }
+    }
+}
+
+/// The address behind 64:ff9b::/96.
+fn behind_nat64(addr: Ipv6Addr) -> Option<Ipv4Addr> {
+    const PREFIX: u128 = 0x0064_ff9b << 96;
+    let bits = addr.to_bits();
+    (bits & !u128::from(u32::MAX) == PREFIX).then(|| Ipv4Addr::from_bits(bits as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_one_key() {
+        let key = |text: &str| Key::from(text.parse::<IpAddr>().expect("address"));
+        let v4 = Key::Ipv4(Ipv4Addr::new(192, 0, 2, 1));
+        for same in ["192.0.2.1", "::ffff:192.0.2.1", "64:ff9b::192.0.2.1"] {
+            assert_eq!(key(same), v4, "{same}");
+        }
+        assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::"));
+        assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
+        assert_ne!(key("64:ff9b:1::192.0.2.1"), v4);
+        let kinds = [key("0.0.0.7"), Key::Ipv6Net(7), Key::Group(7)];
+        assert_eq!(kinds.map(|key| key.parts()), [(7, 1), (7, 2), (7, 3)]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Files and directories as a crawl's directory gets them.
+//!
+//! Decides: whoever can put a symbolic link where a crawl will write would choose what it overwrites, so none is
+//! followed. Pages may be nobody's business: files are for their owner and group, 0640, directories 0750; the umask may
+//! take more away.
+//! Limits: only the last part of a path is looked at; an operator's link to a whole directory is followed.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Mode of a new file.
+pub const FILE_MODE: u32 = 0o640;
+/// Mode of a new directory.
+pub const DIR_MODE: u32 = 0o750;
+
+/// Options of a file that is written and is no link.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(FILE_MODE).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// Opens `path` with `options`, and says in words that it is a link.
+pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    options.open(path).map_err(in_words)
+}
+
+/// An empty file for writing, whatever was there.
+pub fn create(path: &Path) -> io::Result<File> {
+    open(options().create(true).truncate(true), path)
+}
+
+/// The directory `path` with those above it, where they are missing.
+pub fn create_dirs(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
+}
+
+/// A copy of the file `from` at `to`, whatever was there. Neither is a link.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(from).map_err(in_words)?;
+    io::copy(&mut source, &mut create(to)?).map(drop)
+}
+
+/// What the system says of a link, as an operator understands it.
+pub fn in_words(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link, which a crawl does not follow"),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::lab::TempFolder;
+
+    #[test]
+    fn links_are_refused_and_modes_are_narrow() {
+        let temp = TempFolder::new("private");
+        let victim = temp.file("victim", "precious");
+        let link = temp.path().join("link");
+        symlink(&victim, &link).expect("a link");
+        let refused = create(&link).expect_err("a link").to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        assert!(open(options().read(true), &link).is_err());
+        assert_eq!(std::fs::read_to_string(&victim).expect("a file"), "precious");
+        assert!(copy(&temp.path().join("victim"), &link).is_err() && copy(&link, &temp.path().join("copy")).is_err());
+        assert_eq!(std::fs::read_to_string(&victim).expect("a file"), "precious");
+        create_dirs(&temp.path().join("a/b")).expect("directories");
+        std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o666)).expect("a mode");
+        copy(&temp.path().join("victim"), &temp.path().join("a/b/copy")).expect("a file");
+        assert_eq!(std::fs::read_to_string(temp.path().join("a/b/copy")).expect("a file"), "precious");
+        create(&temp.path().join("a/b/c")).expect("a file");
+        let others =
+            |path: &str| std::fs::metadata(temp.path().join(path)).expect("there").permissions().mode() & 0o027;
+        assert_eq!([others("a"), others("a/b/c"), others("a/b/copy")], [0; 3]);
+    }
+}

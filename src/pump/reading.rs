@@ -1,0 +1,112 @@
+//! A second thread of a shard, which reads long responses.
+//!
+//! A long response may take a second of CPU time. Read on the shard's own thread it would hold up a thousand others; here
+//! the kernel shares the CPU between the two.
+//! Decides: the thread is started with the shard and runs on its CPU, at a lower priority: while the shard has work itself,
+//! reading gets a quarter of the CPU.
+//! Invariants: each reading ends once; a panic ends the crawl as one of the shard's own does; the thread has ended when
+//! [`ReadingThread`] is dropped.
+//! Limits: one response is read at a time, and nothing more while two that were read have not been taken; those that wait
+//! keep their places among the fetches in flight.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use super::bug;
+use crate::control::ShardHandle;
+use crate::fetch::BodyHold;
+use crate::page::{LongResponse, PageRead};
+use crate::ring::{self, Thread};
+use crate::shard::Input;
+use crate::stage::{self, Stage};
+use crate::store::CaptureWriter;
+
+/// The pump's side of it.
+pub struct ReadingThread {
+    running: Option<Running>,
+    /// What each response that is not read yet holds of the memory, in their order.
+    holds: VecDeque<BodyHold>,
+    next: Option<Box<PageRead>>,
+    failure: Option<String>,
+}
+
+struct Running {
+    readings: Sender<Box<LongResponse>>,
+    ends: Receiver<Result<Box<PageRead>, String>>,
+    thread: JoinHandle<()>,
+}
+
+impl ReadingThread {
+    /// Starts the thread of shard number `shard`, which compresses at `zstd_level`.
+    pub fn start(shard: u16, handle: Arc<ShardHandle>, zstd_level: i32) -> Result<ReadingThread, String> {
+        let mut writer = CaptureWriter::new(zstd_level).map_err(|error| error.to_string())?;
+        let (readings, given) = mpsc::channel::<Box<LongResponse>>();
+        // One waits to be taken, and the next is read meanwhile: no more, as it is not counted what they hold.
+        let (read, ends) = mpsc::sync_channel(1);
+        let work = move || {
+            handle.reading.announce();
+            Thread::lower_priority();
+            for reading in given {
+                let end = ring::caught(|| {
+                    let _stage = stage::enter(Stage::Other);
+                    Box::new(reading.read(&mut writer))
+                });
+                if read.send(end.map_err(|panic| bug(&panic))).is_err() {
+                    break;
+                }
+                handle.waker.wake();
+            }
+        };
+        let name = format!("reading-{shard}");
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
+        let thread = thread.map_err(|error| format!("thread {name}: {error}"))?;
+        let running = Some(Running { readings, ends, thread });
+        Ok(ReadingThread { running, holds: VecDeque::new(), next: None, failure: None })
+    }
+
+    /// Gives a response to the thread, and keeps what it holds of the memory until it was read.
+    pub fn begin(&mut self, reading: Box<LongResponse>, hold: BodyHold) {
+        self.holds.push_back(hold);
+        // A thread that has gone has said why.
+        let _ = self.running.as_ref().map(|running| running.readings.send(reading));
+    }
+
+    /// Whether a response was read that has not been taken.
+    pub fn has_end(&mut self) -> bool {
+        if self.next.is_none()
+            && let Some(running) = &self.running
+        {
+            match running.ends.try_recv() {
+                Ok(Ok(page)) => self.next = Some(page),
+                Ok(Err(error)) => self.failure = Some(error),
+                Err(_) => {}
+            }
+        }
+        self.next.is_some()
+    }
+
+    /// What was read, one response at a time.
+    pub fn next_end(&mut self) -> Option<(Input, BodyHold)> {
+        if !self.has_end() {
+            return None;
+        }
+        Some((Input::Read(self.next.take()?), self.holds.pop_front()?))
+    }
+
+    /// Why nothing can be read any more.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+}
+
+impl Drop for ReadingThread {
+    fn drop(&mut self) {
+        if let Some(Running { readings, ends, thread }) = self.running.take() {
+            // What still waits is left to the next run: the thread ends with the response that it reads.
+            drop((readings, ends));
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Long responses, which are read beside their shard.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::page::LongResponse;
+
+/// A shard with `count` long responses that came, and the readings that it wants; others of its effects are carried out.
+fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
+    let hosts: Vec<String> = names(0).take(count).collect();
+    let mut config = config(|config| {
+        config.fetch.short_bytes_max = 64 << 10;
+        config.politeness.ip_delay = Duration::ZERO;
+    });
+    for host in &hosts {
+        config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+    }
+    let mut rig = Rig::new(config, Logs::new());
+    for host in &hosts {
+        rig.seed(&Url::parse(&format!("http://{host}/")).expect("a URL"));
+    }
+    rig.run(Instant::ZERO);
+    for job in std::mem::take(&mut rig.fetches) {
+        rig.shard.handle(Instant::ZERO, response(&job, 404, "", ""));
+    }
+    rig.run(LATER);
+    let jobs = std::mem::take(&mut rig.fetches);
+    assert_eq!(jobs.len(), count);
+    for job in &jobs {
+        rig.shard.handle(LATER, response(job, 200, "", &"word ".repeat(20_000)));
+    }
+    let begun = wanted(&mut rig);
+    (rig, jobs, begun)
+}
+
+const LATER: Instant = Instant::from_nanos(60_000_000_000);
+
+fn wanted(rig: &mut Rig) -> Vec<LongResponse> {
+    let mut readings = Vec::new();
+    while let Some(effect) = rig.shard.poll(LATER) {
+        match effect {
+            Effect::Read(reading) => readings.push(*reading),
+            Effect::Disk(op) => {
+                let end = rig.disk(op);
+                rig.shard.handle(LATER, Input::Disk(end));
+            }
+            Effect::Send(message) => rig.sent.push(message.bytes),
+            Effect::Fetch(_) | Effect::Hurry(_) | Effect::Ask(_) | Effect::Note(_) => {}
+            Effect::End(result) => rig.end = Some(result),
+        }
+    }
+    readings
+}
+
+fn read(rig: &mut Rig, reading: LongResponse) {
+    let page = Box::new(reading).read(&mut CaptureWriter::new(1).expect("a writer"));
+    rig.shard.handle(LATER, Input::Read(Box::new(page)));
+}
+
+#[test]
+fn two_are_begun_and_the_others_wait_with_what_they_hold() {
+    let (mut rig, jobs, begun) = came(5);
+    assert_eq!(begun.len(), 2);
+    assert_eq!(jobs.iter().filter(|job| rig.shard.holds_back(job.id)).count(), 3);
+    let mut begun = VecDeque::from(begun);
+    let mut pages = 0;
+    while let Some(reading) = begun.pop_front() {
+        read(&mut rig, reading);
+        pages += 1;
+        assert_eq!(rig.shard.stats().pages, pages);
+        begun.extend(wanted(&mut rig));
+        assert!(begun.len() <= 2);
+    }
+    assert_eq!((pages, rig.shard.stats().in_flight), (5, 0));
+    assert!(jobs.iter().all(|job| !rig.shard.holds_back(job.id)));
+}
+
+#[test]
+fn a_drain_does_not_wait_for_those_that_are_not_begun() {
+    let (mut rig, jobs, begun) = came(5);
+    rig.shard.handle(LATER, Input::Command(Command::Enter(Phase::Drain)));
+    assert!(wanted(&mut rig).is_empty() && jobs.iter().all(|job| !rig.shard.holds_back(job.id)));
+    assert_eq!(rig.shard.stats().in_flight, 2);
+    begun.into_iter().for_each(|reading| read(&mut rig, reading));
+    wanted(&mut rig);
+    let stats = rig.shard.stats();
+    assert_eq!((stats.pages, stats.in_flight, stats.queued), (2, 0, 3), "the rest is the next run's");
+    assert!(rig.shard.report().quiet);
+}
+
+/// Sites that send nothing but what is dear to read would have all places but for a turn now and then.
+#[test]
+fn sites_that_are_dear_to_read_leave_places_to_others() {
+    const DEAR: usize = 100;
+    const OTHERS: usize = 20;
+    const PAGES: usize = 10;
+    let mut config = config(|config| {
+        config.fetch.in_flight_max = 64;
+        config.fetch.short_bytes_max = 4 << 10;
+        config.politeness.ip_delay = Duration::ZERO;
+    });
+    let hosts: Vec<String> = names(0).take(DEAR + OTHERS).collect();
+    for host in &hosts {
+        config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+    }
+    let mut rig = Rig::new(config, Logs::new());
+    for page in 0..PAGES {
+        hosts.iter().for_each(|host| rig.seed(&Url::parse(&format!("http://{host}/{page}")).expect("a URL")));
+    }
+    let others: HashSet<&str> = hosts[DEAR..].iter().map(String::as_str).collect();
+    let (mut had, mut readings) = (0, VecDeque::new());
+    for minute in 0..80 {
+        let now = LATER + Duration::from_secs(60 * minute);
+        while let Some(effect) = rig.shard.poll(now) {
+            let input = match effect {
+                Effect::Fetch(job) if job.kind == JobKind::Robots => response(&job, 404, "", ""),
+                Effect::Fetch(job) if others.contains(job.url.host()) => {
+                    had += 1;
+                    response(&job, 200, "", "short")
+                }
+                Effect::Fetch(job) => response(&job, 200, "", &"word ".repeat(1_000)),
+                Effect::Disk(op) => Input::Disk(rig.disk(op)),
+                Effect::Read(reading) => {
+                    readings.push_back(reading);
+                    continue;
+                }
+                _ => continue,
+            };
+            rig.shard.handle(now, input);
+        }
+        if let Some(reading) = readings.pop_front() {
+            let page = reading.read(&mut CaptureWriter::new(1).expect("a writer"));
+            rig.shard.handle(now, Input::Read(Box::new(page)));
+        }
+    }
+    assert_eq!(had, OTHERS * PAGES, "pages of others, of {:?}", rig.shard.stats());
+}

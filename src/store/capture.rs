@@ -1,0 +1,237 @@
+//! The records of a capture.
+//!
+//! Decides: a capture becomes a `response` record, a `request` record when the request is known, and a `metadata`
+//! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The
+//! stored body is the decoded one where decoding worked, and the head is true about it (`head`).
+//! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
+//! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
+//! Why [`Names`]: records say which segment they are of, and a long page's are made while the segment grows.
+//!
+//! Invariants: `write` adds all frames of a capture or none; the same names give the same bytes.
+//! Limits: a writer keeps the work space of its compressor for its whole life (`frame`).
+//! Leaves to others: which segment, and where in it (`segment`).
+
+use std::net::IpAddr;
+
+use super::StoreError;
+use super::digest::Sha256;
+use super::frame::FrameWriter;
+use super::head::{Undone, write_request_head, write_stored_head};
+use super::index::{IndexEntry, media_type};
+use super::record::{RecordId, RecordIds, write_field};
+use crate::outcome::Truncated;
+use crate::time::UnixTime;
+use crate::url::Url;
+
+/// One fetched page, as the hands have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture<'a> {
+    /// What was asked for.
+    pub url: &'a Url,
+    /// When the request was sent.
+    pub time: UnixTime,
+    /// Who answered.
+    pub ip: Option<IpAddr>,
+    /// The request as sent; empty: no request record.
+    pub request: &'a [u8],
+    /// Status line and fields as received.
+    pub head_bytes: &'a [u8],
+    /// The body after transfer decoding.
+    pub body: &'a [u8],
+    /// The body after content decoding, when it was coded and could be decoded.
+    pub decoded: Option<&'a [u8]>,
+    /// The chunked transfer coding was undone.
+    pub chunked: bool,
+    /// The body is not all that the server had to say.
+    pub truncated: Option<Truncated>,
+    /// Fields of the metadata record, in order; none: no metadata record.
+    pub metadata: &'a [(&'a str, &'a str)],
+    /// HTTP status, for the index.
+    pub status: u16,
+    /// The Content-Type field's value, for the index; empty when there is none.
+    pub mime: &'a str,
+}
+
+/// What the records of a capture are called.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The warcinfo record of their segment.
+    pub(super) warcinfo: RecordId,
+    /// Their own.
+    pub(super) ids: RecordIds,
+}
+
+/// The records of a capture, written but for their place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Records {
+    /// The warcinfo record of the segment that they name.
+    pub(super) warcinfo: RecordId,
+    /// Whole frames.
+    pub(super) bytes: Vec<u8>,
+    pub(super) response: Written,
+}
+
+/// What is known of a response's record besides its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Written {
+    /// What the index says of it; its offset and file are not known yet.
+    pub(super) entry: IndexEntry,
+    /// What tells the stored body from others: a hash of its digest.
+    pub(super) payload: u64,
+}
+
+/// Writes records.
+pub struct CaptureWriter {
+    frames: FrameWriter,
+    /// The WARC head of the record being made.
+    head: Vec<u8>,
+    /// The HTTP head, or the whole block of records without a body.
+    block: Vec<u8>,
+    /// Digest labels being made.
+    label: Vec<u8>,
+}
+
+impl CaptureWriter {
+    /// A writer with its compressor, of level −7 to 19.
+    pub fn new(zstd_level: i32) -> Result<CaptureWriter, StoreError> {
+        let frames = FrameWriter::new(zstd_level)?;
+        Ok(CaptureWriter { frames, head: Vec::new(), block: Vec::new(), label: Vec::new() })
+    }
+
+    /// The records of a capture.
+    pub fn records(&mut self, capture: &Capture<'_>, mut names: Names) -> Result<Records, StoreError> {
+        let mut bytes = Vec::new();
+        let response = self.write(capture, &names.warcinfo, &mut names.ids, &mut bytes)?;
+        Ok(Records { warcinfo: names.warcinfo, bytes, response })
+    }
+
+    /// Adds a record with `fields` as its block to `out`.
+    pub(super) fn write_info(
+        &mut self,
+        (id, time): (&RecordId, UnixTime),
+        filename: &str,
+        fields: &[(&str, &str)],
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.set_block(fields);
+        self.start_head("warcinfo", id, time);
+        write_field(&mut self.head, "WARC-Filename", filename.as_bytes());
+        write_field(&mut self.head, "Content-Type", b"application/warc-fields");
+        self.put_record(&[], out).map(drop)
+    }
+
+    /// Adds the frames of a capture to `out`, or leaves `out` as it was.
+    pub(super) fn write(
+        &mut self,
+        capture: &Capture<'_>,
+        warcinfo: &RecordId,
+        ids: &mut RecordIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Written, StoreError> {
+        let before = out.len();
+        let written = self.try_write(capture, warcinfo, ids, out);
+        if written.is_err() {
+            out.truncate(before);
+        }
+        written
+    }
+
+    fn try_write(
+        &mut self,
+        capture: &Capture<'_>,
+        warcinfo_id: &RecordId,
+        ids: &mut RecordIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Written, StoreError> {
+        let ip = capture.ip.map(|ip| ip.to_canonical().to_string());
+        let stored = capture.decoded.unwrap_or(capture.body);
+
+        let undone = Undone { transfer: capture.chunked, content: capture.decoded.is_some() };
+        self.block.clear();
+        write_stored_head(&mut self.block, capture.head_bytes, stored.len(), undone);
+        let response_id = ids.next_id();
+        self.start_capture_head("response", &response_id, warcinfo_id, capture);
+        if let Some(ip) = &ip {
+            write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+        }
+        if let Some(truncated) = capture.truncated {
+            write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
+        }
+        write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
+        let mut payload_digest = Sha256::default();
+        payload_digest.update(stored);
+        self.label.clear();
+        payload_digest.write_label(&mut self.label);
+        write_field(&mut self.head, "WARC-Payload-Digest", &self.label);
+        let digest = String::from_utf8_lossy(&self.label).into_owned();
+        let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
+        let frame_bytes = self.put_record(stored, out)?;
+
+        if !capture.request.is_empty() {
+            self.block.clear();
+            write_request_head(&mut self.block, capture.request);
+            let id = ids.next_id();
+            self.start_capture_head("request", &id, warcinfo_id, capture);
+            write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
+            if let Some(ip) = &ip {
+                write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
+            }
+            write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
+            self.put_record(&[], out)?;
+        }
+        if !capture.metadata.is_empty() {
+            self.set_block(capture.metadata);
+            let id = ids.next_id();
+            self.start_capture_head("metadata", &id, warcinfo_id, capture);
+            write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
+            write_field(&mut self.head, "Content-Type", b"application/warc-fields");
+            self.put_record(&[], out)?;
+        }
+
+        let entry = IndexEntry {
+            timestamp: capture.time.to_digits(),
+            url: capture.url.as_str().to_owned(),
+            mime: media_type(capture.mime),
+            status: capture.status,
+            digest,
+            frame_bytes,
+            ..IndexEntry::default()
+        };
+        Ok(Written { entry, payload })
+    }
+
+    fn set_block(&mut self, fields: &[(&str, &str)]) {
+        self.block.clear();
+        for (name, value) in fields {
+            write_field(&mut self.block, name, value.as_bytes());
+        }
+    }
+
+    fn start_capture_head(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {
+        self.start_head(kind, id, capture.time);
+        write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo_id.as_bytes());
+        write_field(&mut self.head, "WARC-Target-URI", capture.url.as_str().as_bytes());
+    }
+
+    fn start_head(&mut self, kind: &str, id: &RecordId, time: UnixTime) {
+        self.head.clear();
+        self.head.extend_from_slice(b"WARC/1.1\r\n");
+        write_field(&mut self.head, "WARC-Type", kind.as_bytes());
+        write_field(&mut self.head, "WARC-Record-ID", id.as_bytes());
+        write_field(&mut self.head, "WARC-Date", time.to_iso().as_bytes());
+    }
+
+    /// Compresses the record that `head` starts, with `block` and then `body` as its block; gives the frame's length.
+    fn put_record(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<u64, StoreError> {
+        if body.is_empty() {
+            let mut digest = Sha256::default();
+            digest.update(&self.block);
+            self.label.clear();
+            digest.write_label(&mut self.label);
+            write_field(&mut self.head, "WARC-Block-Digest", &self.label);
+        }
+        write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
+        self.head.extend_from_slice(b"\r\n");
+        self.frames.compress(&[&self.head, &self.block, body, b"\r\n\r\n"], out)
+    }
+}
