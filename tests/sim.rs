@@ -3,7 +3,9 @@
 //! A failure prints its seed; `SIM_SEED=17 cargo test --test all sim::` runs that one alone, with
 //! `SIM_TRACE=h0.s1.test` it tells what happened to that host. `SIM_CRAWLS=100000` runs more.
 
-use ringcrawl::lab::Simulation;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ringcrawl::lab::{Simulation, SimulationReport};
 
 fn crawls() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -13,6 +15,32 @@ fn crawls() -> std::ops::Range<u64> {
     }
 }
 
+/// The reports of all crawls, with their seeds, as they come from two threads.
+fn reports() -> Vec<(u64, SimulationReport)> {
+    let next = AtomicU64::new(crawls().start);
+    let crawl = || {
+        let mut reports = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if !crawls().contains(&seed) {
+                return reports;
+            }
+            let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
+            let is_bad = !report.complaints.is_empty();
+            reports.push((seed, report));
+            if is_bad {
+                return reports;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(crawl);
+        let mut reports = crawl();
+        reports.extend(other.join().expect("reports"));
+        reports
+    })
+}
+
 #[test]
 fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further, mut beside) = (0, 0, 0, 0, 0, 0);
@@ -20,8 +48,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
     let (mut redistributed, mut damaged) = (0, 0);
     let (mut outages, mut outages_gone_on, mut outages_seen) = (0, 0, [0; 3]);
-    for seed in crawls() {
-        let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
+    for (seed, report) in reports() {
         assert!(
             report.complaints.is_empty(),
             "SIM_SEED={seed} ({} shards): {} complaints\n{}\n{}",

@@ -16,6 +16,7 @@ impl Simulation {
             return;
         }
         self.run.next_look = self.now + LOOK;
+        self.run.looks += 1;
         if self.run.phase == Phase::Run {
             self.guard();
         }

@@ -83,6 +83,8 @@ struct Run {
     /// How each shard ended.
     ended: Vec<Option<Result<(), String>>>,
     next_look: Instant,
+    /// Looks since a shard had a turn.
+    looks: u32,
     /// Messages in the rings, by (to, from).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
     /// Shards that something happened to since their last turn.
@@ -191,6 +193,7 @@ impl Simulation {
             if self.run.ended[index].is_some() || !std::mem::take(&mut self.run.awake[index]) {
                 continue;
             }
+            self.run.looks = 0;
             while let Some(effect) = self.run.shards[index].poll(self.now) {
                 self.carry_out(index, effect);
             }
@@ -261,9 +264,10 @@ impl Simulation {
         let due = dues.map(|due| due.max(self.now + TICK)).min();
         let event = self.run.events.peek().map(|Reverse((at, _))| *at);
         let interruption = self.interruptions.front().map(Interruption::at).filter(|at| *at > self.now);
-        // A look changes something when all are quiet, when a shard has ended, or when something is wanted.
-        let is_watched = (0..self.run.shards.len())
-            .all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
+        // A look changes something when all have just become quiet, when a shard has ended, or when something is wanted.
+        let waits = due.is_some() || event.is_some() || interruption.is_some();
+        let is_watched = (self.run.looks < LOOKS || !waits)
+            && (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
             || self.run.ended.iter().any(Option::is_some)
             || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
         let is_noticed = self.run.breaker.outage().is_some();
@@ -354,6 +358,8 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// So many looks at shards that do nothing show all that there is to see.
+const LOOKS: u32 = 8;
 const TICK: Duration = Duration::from_micros(1);
 const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
 /// How long a query waits for `dns.rate_max`.

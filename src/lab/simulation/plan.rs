@@ -85,6 +85,7 @@ impl Run {
             heard: vec![Phase::Run; usize::from(plan.partition.shards)],
             ended: vec![None; count],
             next_look: now,
+            looks: 0,
             lanes: Default::default(),
             awake: vec![true; count],
             is_disk_busy: vec![false; count],
