@@ -44,7 +44,8 @@ struct Limits {
 #[error(
     "a shard needs {} of memory and has {}, as {} are for {shards}: raise crawl.ram_bytes_max, or lower crawl.shards, \
      exchange.waiting_bytes_max or exchange.rings_bytes_max",
-    mebibytes(.needed / .shards),
+    // Rounded up, or it might be what there is already.
+    mebibytes((.needed / .shards).next_multiple_of(1 << 20)),
     mebibytes(.bytes / .shards),
     mebibytes(*.bytes)
 )]
@@ -118,23 +119,40 @@ impl MemoryBudget {
         })
     }
 
-    /// Lowers the limits of `config` to what the memory holds.
-    pub fn limit(&self, config: &mut Config) {
+    /// Lowers the limits of `config` to what the memory holds; those that were lowered, as keys with their new values.
+    pub fn limit(&self, config: &mut Config) -> Vec<String> {
         let Limits { fetches, idle_connections, body_wire_bytes, body_bytes, urls, hosts, .. } = self.limits;
         let Limits { waiting_bytes, rules_bytes, sessions, chains, cookie_bytes, .. } = self.limits;
-        let lower = |limit: &mut usize, to: u64| *limit = (*limit).min(usize::try_from(to).unwrap_or(usize::MAX));
-        lower(&mut config.fetch.in_flight_max, fetches);
-        lower(&mut config.fetch.idle_connections_max, idle_connections);
-        lower(&mut config.fetch.body_wire_bytes_max, body_wire_bytes);
-        lower(&mut config.fetch.body_bytes_max, body_bytes);
-        lower(&mut config.tls.sessions_max, sessions);
-        lower(&mut config.tls.chains_max, chains);
-        lower(&mut config.http.cookie_ram_bytes_max, cookie_bytes.max(1));
-        let lower = |limit: &mut u64, a_shard: u64| *limit = (*limit).min(a_shard.saturating_mul(self.shards));
-        lower(&mut config.visited.urls_max, urls);
-        lower(&mut config.frontier.hosts_max, hosts);
-        lower(&mut config.frontier.ram_bytes_max, waiting_bytes);
-        lower(&mut config.robots.ram_bytes_max, rules_bytes);
+        let mut lowered = Vec::new();
+        let mut lower = |key: &str, limit: &mut usize, to: u64| {
+            let to = usize::try_from(to).unwrap_or(usize::MAX);
+            if *limit > to {
+                *limit = to;
+                lowered.push(setting(key, to as u64));
+            }
+        };
+        let Config { fetch, tls, http, .. } = config;
+        lower("fetch.in_flight_max", &mut fetch.in_flight_max, fetches);
+        lower("fetch.idle_connections_max", &mut fetch.idle_connections_max, idle_connections);
+        lower("fetch.body_wire_bytes_max", &mut fetch.body_wire_bytes_max, body_wire_bytes);
+        lower("fetch.body_bytes_max", &mut fetch.body_bytes_max, body_bytes);
+        lower("tls.sessions_max", &mut tls.sessions_max, sessions);
+        lower("tls.chains_max", &mut tls.chains_max, chains);
+        if http.cookies == Cookies::Site {
+            lower("http.cookie_ram_bytes_max", &mut http.cookie_ram_bytes_max, cookie_bytes.max(1));
+        }
+        let mut lower = |key: &str, limit: &mut u64, a_shard: u64| {
+            let to = a_shard.saturating_mul(self.shards);
+            if *limit > to {
+                *limit = to;
+                lowered.push(setting(key, to));
+            }
+        };
+        lower("visited.urls_max", &mut config.visited.urls_max, urls);
+        lower("frontier.hosts_max", &mut config.frontier.hosts_max, hosts);
+        lower("frontier.ram_bytes_max", &mut config.frontier.ram_bytes_max, waiting_bytes);
+        lower("robots.ram_bytes_max", &mut config.robots.ram_bytes_max, rules_bytes);
+        lowered
     }
 
     /// What bodies that are not worked off may hold, a shard, beyond [`BODY_BYTES_FREE`] for each fetch.
@@ -198,6 +216,14 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
     let queries = config.dns.in_flight_max as u64 * QUERY_BYTES;
     BASE_BYTES + LEDGER_BYTES / shards + rings + lanes + blocks + page + links + compressors + queries + DISK_BYTES
+}
+
+/// A key with its value; bytes as MiB where that is more than nothing.
+fn setting(key: &str, value: u64) -> String {
+    match value >> 20 {
+        mebibytes @ 1.. if key.contains("bytes") => format!("{key} = {} MiB", grouped(mebibytes)),
+        _ => format!("{key} = {}", grouped(value)),
+    }
 }
 
 /// Work space of a zstd compressor: 80 MiB at level 19 (measured); lower levels have smaller windows and tables.
@@ -322,7 +348,7 @@ mod tests {
     fn a_key_is_never_raised_and_plenty_lowers_none() {
         let (config, budget) = limited(1 << 40, 2, |_| ()).unwrap();
         assert_eq!(config, Config::default());
-        assert_eq!(budget.bodies_bytes(), 1_024 * (8 << 20));
+        assert_eq!((budget.bodies_bytes(), budget.limit(&mut Config::default())), (1_024 * (8 << 20), vec![]));
         let (small, _) = limited(2 << 30, 2, |config| config.fetch.in_flight_max = 3).unwrap();
         assert_eq!((small.fetch.in_flight_max, small.fetch.body_wire_bytes_max), (3, 8 << 20));
         assert!(small.frontier.hosts_max < Config::default().frontier.hosts_max);
@@ -343,5 +369,8 @@ mod tests {
         let (_, budget) = limited(512 << 20, 2, |_| ()).unwrap();
         let words = budget.to_string();
         assert!(words.starts_with("memory: at most 512 MiB (2 × 256 MiB) for "), "{words}");
+        let lowered = budget.limit(&mut Config::default());
+        assert!(lowered.contains(&"fetch.body_bytes_max = 8 MiB".to_owned()), "{lowered:?}");
+        assert!(lowered.iter().any(|setting| setting.starts_with("frontier.hosts_max = ")), "{lowered:?}");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Leaves to others: what a shard does (`drive`), how a crawl is watched (`cli`, `control`).
 
+mod checks;
 mod cpus;
 mod crawl_dir;
 mod limits;
@@ -16,6 +17,7 @@ mod seeds;
 mod start;
 mod surroundings;
 
+pub use checks::check_memory;
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config};
 pub use limits::{cpu_time, forget_rss_bytes_max, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};

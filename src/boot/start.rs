@@ -4,18 +4,18 @@
 //! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
 //! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use super::checks;
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
-use super::memory::memory_budget;
 use super::outage_watch::OutageWatch;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, ConfigError, PrivateAddresses};
+use crate::config::{Config, ConfigError};
 use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
@@ -92,11 +92,12 @@ impl Crawl {
         }
         config.check().map_err(|errors| BootError::Order(lines(&errors)))?;
         let kept = config.kept();
-        check_left_out(&config, &dir)?;
+        checks::left_out(&config, &dir)?;
         config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
-        check_addresses(&config)?;
+        checks::addresses(&config)?;
+        checks::seeds(&config, &seeds)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
             0 => cpus.len().max(1) as u16,
@@ -115,7 +116,7 @@ impl Crawl {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
         if is_new {
-            check_size(&config, shards_now)?;
+            checks::size(&config, shards_now)?;
         }
         let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
@@ -134,11 +135,14 @@ impl Crawl {
         let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
-        let memory = check_size(&config, crawl_dir.manifest().shards)?;
+        let memory = checks::size(&config, crawl_dir.manifest().shards)?;
         let notes = crawl_dir.keep(&seeds, &kept)?;
-        memory.limit(&mut config);
+        let lowered = memory.limit(&mut config);
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed)?;
         crawl.control.note(memory.to_string());
+        if !lowered.is_empty() {
+            crawl.control.note(format!("memory: lowered to fit: {}", lowered.join(", ")));
+        }
         notes.into_iter().for_each(|note| crawl.control.note(note));
         Ok(crawl)
     }
@@ -322,60 +326,6 @@ fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Ve
     (to, from)
 }
 
-/// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
-fn check_size(config: &Config, shards: u16) -> Result<MemoryBudget, BootError> {
-    let memory = memory_budget(config, shards).map_err(BootError::Order)?;
-    let mut limited = config.clone();
-    memory.limit(&mut limited);
-    check_files(&limited, shards)?;
-    Ok(memory)
-}
-
-/// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
-fn check_files(config: &Config, shards: u16) -> Result<(), BootError> {
-    let files = super::raise_file_limit();
-    let (limits, names) = (&config.fetch, config.dns.in_flight_max);
-    let per_shard =
-        (limits.in_flight_max + limits.idle_connections_max + names + fetch::FURTHER_MAX) as u64 + FILES_PER_SHARD;
-    let needed = per_shard * u64::from(shards) + FILES_BESIDES;
-    if files >= needed {
-        return Ok(());
-    }
-    Err(BootError::Order(format!(
-        "{needed} open files may be needed and the limit is {files}: raise it (ulimit -n, LimitNOFILE=), \
-         or lower fetch.in_flight_max, fetch.idle_connections_max and dns.in_flight_max"
-    )))
-}
-
-/// What cannot be listed cannot be kept from being fetched.
-fn check_addresses(config: &Config) -> Result<(), BootError> {
-    if config.fetch.private_addresses != PrivateAddresses::Deny {
-        return Ok(());
-    }
-    ring::interface_addresses().map(drop).map_err(|error| {
-        BootError::System(format!(
-            "the machine's own addresses, which fetch.private_addresses = \"deny\" forbids, cannot be listed ({error}): \
-             allow netlink (RestrictAddressFamilies=AF_NETLINK)"
-        ))
-    })
-}
-
-/// A secret that was kept without its text must be given again.
-fn check_left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
-    let left_out = config.left_out();
-    if left_out.is_empty() {
-        return Ok(());
-    }
-    let line = |key: &String| {
-        format!(
-            "{key} is needed and was left out of {}/config.toml, which keeps no passwords: give it with -c FILE, where it \
-             may be {{ file = \"/path\" }} or {{ credential = \"name\" }}, which are kept",
-            dir.display()
-        )
-    };
-    Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
-}
-
 fn lines(errors: &[ConfigError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -388,5 +338,3 @@ fn draw() -> u64 {
 
 /// Half a million addresses in 8 MiB: those that are asked or rest, at a time.
 const LEDGER_ENTRIES: usize = 1 << 19;
-const FILES_PER_SHARD: u64 = 64;
-const FILES_BESIDES: u64 = 64;

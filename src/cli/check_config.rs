@@ -1,7 +1,7 @@
 //! `ringcrawl check-config`: is this configuration right, and what does it come to?
 //!
 //! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can tell it
-//! from a crash. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! from a crash. The memory that a crawl of it needs is looked for on this machine, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use super::MISTAKE;
 use super::output::{self, tell};
+use crate::boot;
 use crate::config::{Config, ConfigError};
 
 /// Arguments of the subcommand.
@@ -33,7 +34,14 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
     let Some(file) = &arguments.file else {
         return print(&Config::annotated());
     };
-    match load(file, &arguments.set) {
+    let loaded = load(file, &arguments.set);
+    if let Ok(config) = &loaded
+        && let Err(error) = boot::check_memory(config)
+    {
+        tell!("{error}");
+        return ExitCode::from(MISTAKE);
+    }
+    match loaded {
         // "ok" as a comment: what is printed is itself a configuration.
         Ok(config) if arguments.print => print(&format!("# ok\n{}", config.to_toml())),
         Ok(_) => print("ok\n"),

@@ -363,7 +363,7 @@ pub(super) fn describe(item: &Item) -> String {
         Item::Value(Toml::Array(_)) => "an array".to_owned(),
         Item::Value(Toml::String(text)) => format!("the text {}", quote(text.value())),
         Item::Value(Toml::Integer(number)) => format!("the number {}", number.value()),
-        Item::Value(Toml::Float(number)) => format!("the fraction {}", number.value()),
+        Item::Value(Toml::Float(number)) => format!("the float {}", number.display_repr()),
         Item::Value(Toml::Boolean(truth)) => truth.value().to_string(),
         Item::Value(Toml::Datetime(date)) => format!("the date {}", date.value()),
     }

@@ -5,16 +5,19 @@
 //! calendar says so, however many they are. Who was called and finds the address taken keeps its turn; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
+//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which sites that are known to be fast have
+//! all turns, as soon as one of them had one: who drips has a fifth of an address's time, however many they are.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
+//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow; each shard knows of its own turns.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
 
 /// The rows.
@@ -23,6 +26,17 @@ pub struct AddressQueues {
     rows: HashMap<IpAddr, Row>,
     /// Hosts whose turn has come and who have not had it yet.
     called: HashMap<HostId, IpAddr>,
+    /// Addresses where a turn was slow.
+    slow: HashMap<IpAddr, SlowTurn>,
+}
+
+/// A turn was slow.
+#[derive(Clone, Copy, Debug)]
+struct SlowTurn {
+    /// The end of the rest.
+    rests_until: Instant,
+    /// A fast site had a turn since.
+    is_wanted: bool,
 }
 
 /// Who waits for one address.
@@ -48,8 +62,36 @@ pub enum Call {
 
 impl AddressQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
-    pub fn may_look(&self, addr: IpAddr, id: HostId) -> bool {
-        !self.rows.contains_key(&addr) || self.called.get(&id) == Some(&addr)
+    pub fn may_look(&self, now: Instant, addr: IpAddr, id: HostId, is_fast: bool) -> bool {
+        let is_kept = !is_fast && self.rest(now, addr).is_some_and(|slow| slow.is_wanted);
+        !is_kept && (!self.rows.contains_key(&addr) || self.called.get(&id) == Some(&addr))
+    }
+
+    /// Whether a host of another site than `site` waits for `addr`.
+    pub fn is_wanted_by_another(&self, addr: IpAddr, site: SiteKey) -> bool {
+        self.rows.get(&addr).is_some_and(|row| row.waiting.has_another(site))
+    }
+
+    /// A site that is known to be fast has had a turn at `addr`.
+    pub fn fast_turn_ended(&mut self, addr: IpAddr) {
+        if let Some(slow) = self.slow.get_mut(&addr) {
+            slow.is_wanted = true;
+        }
+    }
+
+    /// A turn at `addr` has ended that was slow: it `lasted` so long.
+    pub fn slow_turn_ended(&mut self, now: Instant, addr: IpAddr, lasted: Duration) {
+        if self.slow.len() >= SLOW_MAX {
+            self.slow.retain(|_, slow| slow.rests_until > now);
+        }
+        if self.slow.len() < SLOW_MAX {
+            self.slow.insert(addr, SlowTurn { rests_until: now + lasted * REST_TURNS, is_wanted: false });
+        }
+    }
+
+    /// The slow turn that `addr` rests from.
+    fn rest(&self, now: Instant, addr: IpAddr) -> Option<SlowTurn> {
+        self.slow.get(&addr).copied().filter(|slow| slow.rests_until > now)
     }
 
     /// Puts a host into the row for `addr`: behind the others, or before them if its turn had come and the address is
@@ -76,10 +118,11 @@ impl AddressQueues {
     pub fn call(
         &mut self,
         addr: IpAddr,
-        noted: Instant,
-        look_at: Instant,
+        [now, noted, look_at]: [Instant; 3],
         may_fetch: impl Fn(SiteKey) -> bool,
+        is_fast: impl Fn(SiteKey) -> bool,
     ) -> Call {
+        let rest = self.rest(now, addr);
         let Some(row) = self.rows.get_mut(&addr).filter(|row| row.look_at == noted) else { return Call::Nobody };
         if row.called.is_none() && row.waiting.is_empty() {
             self.rows.remove(&addr);
@@ -89,7 +132,10 @@ impl AddressQueues {
         if row.called.is_some() {
             return Call::Later;
         }
-        let Some(id) = row.waiting.pop_of(may_fetch) else { return Call::Later };
+        let fast = rest.and_then(|_| row.waiting.pop_of(|site| may_fetch(site) && is_fast(site)));
+        let is_for_all = rest.is_none_or(|slow| !slow.is_wanted);
+        let next = fast.or_else(|| if is_for_all { row.waiting.pop_of(&may_fetch) } else { None });
+        let Some(id) = next else { return Call::Later };
         row.called = Some(id);
         self.called.insert(id, addr);
         Call::Host(id)
@@ -119,6 +165,11 @@ impl AddressQueues {
     }
 }
 
+/// How many times as long as a slow turn the rest after it is.
+const REST_TURNS: u32 = 4;
+/// Addresses with slow turns that are remembered: a few hundred kilobytes.
+const SLOW_MAX: usize = 4_096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,14 +188,16 @@ mod tests {
     #[test]
     fn sites_have_turns_at_an_address() {
         let mut queues = AddressQueues::default();
-        assert!(queues.may_look(ADDR, 0));
+        assert!(queues.may_look(at(0), ADDR, 0, true));
         assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
         assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
-        assert!(!queues.may_look(ADDR, 200_000), "who comes along goes behind");
+        assert!(!queues.may_look(at(0), ADDR, 200_000, true), "who comes along goes behind");
         let mut order = Vec::new();
         for look in 1..6 {
-            let Call::Host(id) = queues.call(ADDR, at(look), at(look + 1), |_| true) else { panic!("nobody") };
-            assert!(queues.may_look(ADDR, id));
+            let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| true) else {
+                panic!("nobody")
+            };
+            assert!(queues.may_look(at(0), ADDR, id, true));
             queues.had_turn(id);
             order.push(id);
             if id == 100_000 {
@@ -158,23 +211,51 @@ mod tests {
     fn a_turn_is_kept_where_the_address_is_taken() {
         let mut queues = AddressQueues::default();
         assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
-        assert_eq!(queues.call(ADDR, at(2), at(3), |_| true), Call::Nobody, "of a row that is gone");
-        assert_eq!(queues.call(ADDR, at(1), at(2), |_| true), Call::Host(0));
-        assert_eq!(queues.call(ADDR, at(2), at(3), |_| true), Call::Later, "it has not shown up");
+        assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| true), Call::Nobody, "of a row that is gone");
+        assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| true), Call::Later, "it has not shown up");
         assert!(queues.wait(ADDR, site(0), 0, at(7)), "taken until then");
-        assert_eq!(queues.call(ADDR, at(3), at(4), |_| true), Call::Nobody);
-        assert_eq!(queues.call(ADDR, at(7), at(8), |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| true), Call::Nobody);
+        assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| true), Call::Host(0));
         // Its name must be looked up: another one has its turn, and it has its own after that.
         queues.is_late(0);
-        assert_eq!(queues.call(ADDR, at(8), at(9), |of| of != site(1)), Call::Host(2), "1 may not fetch");
+        assert_eq!(
+            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), |_| true),
+            Call::Host(2),
+            "1 may not fetch"
+        );
         queues.had_turn(2);
-        assert!(queues.may_look(ADDR, 0) && !queues.may_look(ADDR, 2));
+        assert!(queues.may_look(at(0), ADDR, 0, true) && !queues.may_look(at(0), ADDR, 2, true));
         assert!(!queues.wait(ADDR, site(0), 0, at(20)), "the row has its instant");
-        assert_eq!(queues.call(ADDR, at(9), at(10), |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, |_| true), Call::Host(0));
         queues.had_turn(0);
-        assert_eq!(queues.call(ADDR, at(10), at(11), |_| true), Call::Host(1));
+        assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| true), Call::Host(1));
         queues.had_turn(1);
-        assert_eq!(queues.call(ADDR, at(11), at(12), |_| true), Call::Nobody);
-        assert!(queues.may_look(ADDR, 5) && queues.rows.is_empty() && queues.called.is_empty());
+        assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| true), Call::Nobody);
+        assert!(queues.may_look(at(0), ADDR, 5, true) && queues.rows.is_empty() && queues.called.is_empty());
+    }
+
+    /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.
+    #[test]
+    fn a_slow_turn_is_followed_by_a_rest() {
+        let mut queues = AddressQueues::default();
+        let (slow, fast) = (site(0), site(1));
+        let call = |queues: &mut AddressQueues, now| {
+            queues.rows.values_mut().for_each(|row| row.look_at = at(now));
+            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |of| of == fast)
+        };
+        queues.slow_turn_ended(at(1_000), ADDR, Duration::from_millis(1_000));
+        assert!(queues.may_look(at(1_000), ADDR, 0, false), "nobody else is there");
+        queues.wait(ADDR, slow, 0, at(1_010));
+        queues.wait(ADDR, fast, 1, at(1_010));
+        assert!(queues.is_wanted_by_another(ADDR, slow));
+        assert_eq!(call(&mut queues, 1_010), Call::Host(1));
+        queues.had_turn(1);
+        assert_eq!(call(&mut queues, 1_020), Call::Host(0), "it might be alone");
+        queues.wait(ADDR, slow, 0, at(1_030));
+        queues.fast_turn_ended(ADDR);
+        assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
+        assert!(!queues.may_look(at(4_999), ADDR, 0, false));
+        assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
 }

@@ -57,8 +57,8 @@ struct Place {
     is_slow: bool,
     /// Of its site, when it began.
     before: Record,
-    /// The response has come, or will not.
-    is_over: bool,
+    /// How long it was until the response had come, or would not.
+    lasted: Option<Duration>,
     /// It was told to end.
     is_told: bool,
 }
@@ -95,23 +95,33 @@ impl FetchPlaces {
         matches!(self.record(site), Record::Slow(_))
     }
 
-    /// How long a fetch of `site` that begins now may last, of `deadline` at most.
-    pub fn deadline(&self, site: SiteKey, deadline: Duration) -> Duration {
-        let is_crowded = self.doubtful * 2 > self.count_max && self.is_way_fast();
-        if is_crowded && !self.is_slow(site) { deadline.min(HURRIED) } else { deadline }
+    /// Whether the fetches of `site` were fast lately.
+    pub fn is_fast(&self, site: SiteKey) -> bool {
+        self.record(site) == Record::Fast
+    }
+
+    /// How long a fetch of `site` that begins now may last, of `deadline` at most; another site may wait for its address.
+    pub fn deadline(&self, site: SiteKey, deadline: Duration, is_awaited: bool) -> Duration {
+        let is_crowded = self.doubtful * 2 > self.count_max;
+        let is_hurried = match self.record(site) {
+            Record::Slow(_) => false,
+            Record::Unknown => is_crowded || is_awaited,
+            Record::Fast => is_crowded,
+        };
+        if is_hurried && self.is_way_fast() { deadline.min(HURRIED) } else { deadline }
     }
 
     /// A fetch that has to end, for others: it has lasted as long as one that is hurried.
     pub fn late(&mut self, now: Instant) -> Option<u64> {
         self.look(now);
         while let Some((since, id)) = self.lasting.front().copied() {
-            if self.held.get(&id).is_some_and(|place| !place.is_over)
+            if self.held.get(&id).is_some_and(|place| place.lasted.is_none())
                 && !(self.is_blocked() && now.since(since) >= HURRIED)
             {
                 return None;
             }
             self.lasting.pop_front();
-            if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_over) {
+            if let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) {
                 place.is_told = true;
                 self.told += 1;
                 return Some(id);
@@ -149,7 +159,7 @@ impl FetchPlaces {
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(before != Record::Fast);
         self.shares.took(site);
-        self.held.insert(id, Place { site, since: now, is_slow, before, is_over: false, is_told: false });
+        self.held.insert(id, Place { site, since: now, is_slow, before, lasted: None, is_told: false });
         if !is_slow {
             self.begun.push_back((now, id));
         }
@@ -157,9 +167,10 @@ impl FetchPlaces {
 
     /// What job `id` fetches has come, or will not; its place is still taken.
     pub fn came(&mut self, now: Instant, id: u64) {
-        let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_over) else { return };
-        place.is_over = true;
-        let is_fast = now.since(place.since) < SLOW_AFTER;
+        let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
+        let lasted = now.since(place.since);
+        place.lasted = Some(lasted);
+        let is_fast = lasted < SLOW_AFTER;
         if !matches!(place.before, Record::Slow(_)) {
             self.fast -= self.fast >> FAST_SHIFT;
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
@@ -186,21 +197,23 @@ impl FetchPlaces {
         was_slow
     }
 
-    /// Job `id` came to its end and gives its place back, unless it did when its end was held back.
-    pub fn gave_back(&mut self, now: Instant, id: u64) {
+    /// Job `id` came to its end and gives its place back, unless it did when its end was held back; how long it was until
+    /// then, if that was slow.
+    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Duration> {
         self.came(now, id);
-        let Some(place) = self.held.remove(&id) else { return };
+        let place = self.held.remove(&id)?;
         self.slow -= usize::from(place.is_slow);
         self.told -= usize::from(place.is_told);
         self.doubtful -= usize::from(place.is_doubtful());
         self.shares.gave_back(place.site);
+        place.lasted.filter(|lasted| *lasted >= SLOW_AFTER)
     }
 
     /// Looks which fetches have become slow.
     pub fn look(&mut self, now: Instant) {
         while let Some((since, id)) = self.begun.front().copied().filter(|(since, _)| now.since(*since) >= SLOW_AFTER) {
             self.begun.pop_front();
-            if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_slow && !place.is_over) {
+            if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_slow && place.lasted.is_none()) {
                 self.doubtful += usize::from(!place.is_doubtful());
                 place.is_slow = true;
                 self.slow += 1;
@@ -272,7 +285,7 @@ mod tests {
                 let Some(number) = rows[0].pop_front().or_else(|| rows[slow].pop_front()) else { break };
                 id += 1;
                 let lasts = match number < drippers {
-                    true => places.deadline(site(number), DEADLINE),
+                    true => places.deadline(site(number), DEADLINE, false),
                     false => Duration::from_millis(100),
                 };
                 turns[tick / 600] += usize::from(number >= drippers);
@@ -334,9 +347,11 @@ mod tests {
         places.came(at(4_999), 1_007);
         let late: Vec<u64> = std::iter::from_fn(|| places.late(at(5_000))).collect();
         assert_eq!(late, [(1_000..1_007).collect(), (1_008..1_026).collect::<Vec<u64>>()].concat(), "a quarter");
-        late.iter().for_each(|id| places.gave_back(at(5_000), *id));
+        late.iter().for_each(|id| {
+            places.gave_back(at(5_000), *id);
+        });
         // They are slow, and have all their time now.
-        assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE)), (None, DEADLINE));
+        assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE, false)), (None, DEADLINE));
         assert!(!places.may_slow_take());
     }
 
@@ -349,7 +364,9 @@ mod tests {
         }
         assert_eq!([false, true, true].map(|is_long| places.waits(3, is_long)), [false, false, true]);
         assert_eq!((places.is_slow(site(1)), places.slow, places.doubtful), (true, 1, 2));
-        (0..4).for_each(|id| places.gave_back(Instant::ZERO, id));
+        (0..4).for_each(|id| {
+            places.gave_back(Instant::ZERO, id);
+        });
         assert_eq!((places.is_slow(site(1)), places.slow, places.doubtful), (true, 0, 0));
     }
 
@@ -360,19 +377,21 @@ mod tests {
         places.took(Instant::ZERO, 9, site(9));
         places.gave_back(Instant::ZERO, 9);
         (0..2).for_each(|id| places.took(Instant::ZERO, id, site(id as usize)));
-        assert_eq!(places.deadline(site(3), DEADLINE), DEADLINE);
+        assert_eq!(places.deadline(site(3), DEADLINE, false), DEADLINE);
         places.took(Instant::ZERO, 2, site(2));
-        assert_eq!([3, 9].map(|number| places.deadline(site(number), DEADLINE)), [HURRIED, HURRIED]);
+        assert_eq!([3, 9].map(|number| places.deadline(site(number), DEADLINE, false)), [HURRIED, HURRIED]);
         assert!(places.may_slow_take());
         places.look(end);
         assert!(!places.may_slow_take() && places.is_slow(site(0)), "one place is free, and three are slow");
-        assert_eq!(places.deadline(site(0), DEADLINE), DEADLINE, "it failed, and has all its time");
+        assert_eq!(places.deadline(site(0), DEADLINE, false), DEADLINE, "it failed, and has all its time");
         for id in 10..2_000 {
             places.took(Instant::ZERO, id, site(id as usize));
             places.gave_back(end, id);
         }
-        assert_eq!(places.deadline(site(3), DEADLINE), DEADLINE, "all are slow");
-        (0..3).for_each(|id| places.gave_back(end, id));
+        assert_eq!(places.deadline(site(3), DEADLINE, false), DEADLINE, "all are slow");
+        (0..3).for_each(|id| {
+            places.gave_back(end, id);
+        });
         assert!(places.held.is_empty() && (places.slow, places.doubtful, places.free()) == (0, 0, 4));
     }
 }

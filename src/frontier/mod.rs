@@ -244,7 +244,14 @@ impl Frontier {
 
     /// A fetch of a host ended.
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
-        self.places.gave_back(now, job.id);
+        let slow = self.places.gave_back(now, job.id);
+        match (job.addr, slow) {
+            (Some(addr), Some(lasted)) => self.address_queues.slow_turn_ended(now, addr, lasted),
+            (Some(addr), None) if self.places.is_fast(self.hosts[job.host].site) => {
+                self.address_queues.fast_turn_ended(addr);
+            }
+            _ => {}
+        }
         self.ready.fetch_ended();
     }
 
@@ -385,13 +392,14 @@ impl Frontier {
     /// Calls the next of those that wait for `addr`, as the calendar has it for `noted`.
     fn call_to(&mut self, addr: IpAddr, now: Instant, noted: Instant) {
         let may_fetch = |site| self.places.may_take(site);
+        let is_fast = |site| self.places.is_fast(site);
         if let Some(id) = self.address_queues.awaited(addr)
             && !may_fetch(self.hosts[id].site)
         {
             self.address_queues.is_late(id);
         }
         let look_at = now + self.addr_pause();
-        let call = self.address_queues.call(addr, noted, look_at, may_fetch);
+        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, is_fast);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Addr(addr));
         }

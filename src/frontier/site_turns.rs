@@ -24,6 +24,11 @@ impl SiteTurns {
         self.sites.is_empty()
     }
 
+    /// Whether a host of another site waits.
+    pub fn has_another(&self, site: SiteKey) -> bool {
+        self.sites.len() > usize::from(self.hosts.contains_key(&site))
+    }
+
     /// Puts a host behind the others of its site, and a site that did not wait behind all others.
     pub fn push(&mut self, site: SiteKey, id: HostId) {
         let hosts = self.hosts.entry(site).or_default();
@@ -121,8 +126,10 @@ mod tests {
         [1, 2, 3].into_iter().for_each(|id| turns.push_front(site(1), id));
         turns.push_front(site(2), 4);
         assert_eq!(all(&mut turns), [4, 3, 0, 2, 1], "the newest first, and a site's others after its turn");
+        assert!(!turns.has_another(site(0)));
         [0, 1].into_iter().for_each(|id| turns.push(site(id), id));
         turns.push(site(0), 2);
+        assert!(turns.has_another(site(0)) && turns.has_another(site(5)));
         let taken = turns.pop_of(|_| true);
         assert_eq!(taken, Some(0));
         turns.give_back_turn(site(0), 0);

@@ -267,8 +267,6 @@ impl Frontier {
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
         let host = &self.hosts[id];
-        let lasts_max = self.places.deadline(host.site, self.settings.deadline);
-        let deadline = now + lasts_max;
         let turn = host.next_turn(self.settings.resolve_lead);
         if turn > now {
             self.schedule(id, now, turn);
@@ -287,8 +285,11 @@ impl Frontier {
             let deadline = now + self.settings.deadline;
             return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
+        let is_awaited = self.address_queues.is_wanted_by_another(addr, host.site);
+        let lasts_max = self.places.deadline(host.site, self.settings.deadline, is_awaited);
+        let deadline = now + lasts_max;
         if self.settings.politeness.ip_delay > Duration::ZERO {
-            let may_look = self.address_queues.may_look(addr, id);
+            let may_look = self.address_queues.may_look(now, addr, id, self.places.is_fast(host.site));
             let claim = if may_look { self.ledger.claim(addr, now, deadline + HOLD_SLACK) } else { Err(None) };
             if let Err(free_from) = claim {
                 self.park(id, addr, now, free_from);

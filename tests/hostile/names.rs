@@ -1,6 +1,8 @@
 //! Names that cost nothing: of one domain there are as many as anyone likes, and they may point anywhere.
 
+use std::io::Write;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hickory_proto::op::Message;
 use hickory_proto::rr::rdata::{A, CNAME};
@@ -45,6 +47,33 @@ fn names_at_somebody_s_address_do_not_take_its_turns() {
     let summary = arena.stop_after_the_victim(crawl);
     let (attacker, victim) = (arena.requests(".attacker.test"), arena.requests(VICTIM));
     assert!(attacker <= 2 * victim, "{attacker} requests of the attacker beside {victim}: {summary:#}");
+}
+
+/// Sites that share the victim's address and send a byte now and then: a fifth of its time is theirs.
+#[test]
+fn sites_that_drip_leave_an_address_to_others() {
+    const SITES: usize = 3;
+    let arena = Arena::serving("co-tenants", |stream, _, _, path| {
+        if path == "/robots.txt" {
+            let _ = stream.write_all(&nothing());
+            return;
+        }
+        let links: String = (1..30).map(|page| format!("<a href=/{page}>")).collect();
+        let mut alive = stream.write_all(&html(links)).is_ok();
+        while alive {
+            std::thread::sleep(Duration::from_millis(100));
+            alive = stream.write_all(&[b'x'; 1_000]).is_ok();
+        }
+    });
+    let names = NameServer::pointing_to(Ipv4Addr::LOCALHOST);
+    let hosts: Vec<String> = (0..SITES).map(|number| format!("drips-{number}.test")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let more = "politeness.host_delay = \"10ms\"\npoliteness.ip_delay = \"10ms\"\nfetch.deadline = \"3s\"\n\
+                fetch.connect_timeout = \"3s\"\nfetch.tls_timeout = \"3s\"\nfetch.first_byte_timeout = \"3s\"\n";
+    let summary = arena.stop_after_the_victim(arena.crawl(&names, &hosts, more));
+    // A robots.txt, a page while they are not known, and one while the victim is between two requests.
+    let asked: usize = hosts.iter().map(|host| arena.requests(host)).sum();
+    assert!((SITES..=3 * SITES).contains(&asked), "{asked} requests: {summary:#}");
 }
 
 /// Addresses that fall together in a ledger without a secret, where requests last long.

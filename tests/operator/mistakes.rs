@@ -36,6 +36,30 @@ fn seeds_that_are_none() {
     assert!(!ended.err.contains("secret"), "a password in a log: {}", ended.err);
 }
 
+/// They would be crawled without a word, and without a request.
+#[test]
+fn seeds_that_are_out_of_scope() {
+    let folder = TempFolder::new("scope");
+    let far = format!("http://127.0.0.1:8/{}", "x".repeat(3_000));
+    let ended = refused(
+        &folder,
+        &[SEED, "http://127.0.0.1:25/", &far],
+        &["seed http://127.0.0.1:25/ is out of scope", "scope.bad_ports", "scope.url_bytes_max"],
+    );
+    assert_eq!(ended.err.lines().count(), 2, "{}", ended.err);
+}
+
+#[test]
+fn memory_that_holds_no_crawl() {
+    let folder = TempFolder::new("no-memory");
+    for (bytes, words) in [("10MiB", "a shard needs "), ("16TiB", "crawl.ram_bytes_max: 16777216 MiB are more than ")] {
+        let setting = format!("crawl.ram_bytes_max = \"{bytes}\"");
+        let file = folder.file("memory.toml", &format!("version = 1\ncrawl.shards = 1\n{setting}\n"));
+        refused(&folder, &[SEED, "-c", &file], &[words]);
+        run(&["check-config", &file]).expect(2).says(&[words]);
+    }
+}
+
 #[test]
 fn files_of_seeds_that_are_none() {
     let folder = TempFolder::new("seed-files");

@@ -369,8 +369,27 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     bed.run(120, 1_000, &mut well);
     let of_slow = bed.pages().iter().filter(|url| url.contains("slow")).count();
     assert_eq!((of_slow, bed.pages().len()), (0, 25), "{:?}", bed.pages());
-    (0..6).for_each(|id| bed.frontier.places.gave_back(later, 1_000 + id));
+    (0..6).for_each(|id| {
+        bed.frontier.places.gave_back(later, 1_000 + id);
+    });
     bed.frontier.ready.fetch_ended();
     bed.run(HOUR, 1_000, &mut well);
     assert_eq!(bed.pages().len(), 30);
+}
+
+/// Of three sites at an address two drip: the third has four fifths of the time.
+#[test]
+fn sites_that_drip_leave_an_address_to_others() {
+    let pages = |drippers: usize| {
+        let mut bed = Bed::new(|_| ());
+        for page in 0..1_000 {
+            (0..drippers).for_each(|number| bed.offer(&format!("http://drip.s{number}.test/{page}")));
+            bed.offer(&format!("http://www.fast.test/{page}"));
+        }
+        bed.run(600, 100_000, &mut well);
+        let of_fast = bed.pages().iter().filter(|url| url.contains("fast")).count();
+        (of_fast, bed.pages().len() - of_fast)
+    };
+    let (alone, (beside, dripped)) = (pages(0).0, pages(2));
+    assert!(beside * 10 >= alone * 7 && dripped >= 8, "{beside} of {alone}, {dripped}");
 }

@@ -1,0 +1,96 @@
+//! What is checked before a crawl touches anything: each mistake is told with what mends it.
+//!
+//! Leaves to others: keys alone and together (`config`), seeds that are no URLs (`seeds`), CPUs and the directory.
+
+use std::path::Path;
+
+use super::memory::memory_budget;
+use super::start::BootError;
+use crate::config::{BadPorts, Config, PrivateAddresses};
+use crate::fetch;
+use crate::hops::Hops;
+use crate::memory_budget::MemoryBudget;
+use crate::ring;
+use crate::shard::Scope;
+use crate::url::{Url, is_bad_port};
+
+/// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
+pub(super) fn size(config: &Config, shards: u16) -> Result<MemoryBudget, BootError> {
+    let memory = memory_budget(config, shards).map_err(BootError::Order)?;
+    let mut limited = config.clone();
+    memory.limit(&mut limited);
+    files(&limited, shards)?;
+    Ok(memory)
+}
+
+/// Whether a crawl of `config` has the memory that it needs on this machine; what is wrong, in words.
+pub fn check_memory(config: &Config) -> Result<(), String> {
+    let shards = match config.crawl.shards {
+        0 => super::choose_cpus(&config.crawl.cpus).map_or(1, |cpus| cpus.len().max(1)) as u16,
+        shards => shards as u16,
+    };
+    memory_budget(config, shards).map(drop)
+}
+
+/// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
+fn files(config: &Config, shards: u16) -> Result<(), BootError> {
+    let files = super::raise_file_limit();
+    let (limits, names) = (&config.fetch, config.dns.in_flight_max);
+    let per_shard =
+        (limits.in_flight_max + limits.idle_connections_max + names + fetch::FURTHER_MAX) as u64 + FILES_PER_SHARD;
+    let needed = per_shard * u64::from(shards) + FILES_BESIDES;
+    if files >= needed {
+        return Ok(());
+    }
+    Err(BootError::Order(format!(
+        "{needed} open files may be needed and the limit is {files}: raise it (ulimit -n, LimitNOFILE=), \
+         or lower fetch.in_flight_max, fetch.idle_connections_max and dns.in_flight_max"
+    )))
+}
+
+/// What cannot be listed cannot be kept from being fetched.
+pub(super) fn addresses(config: &Config) -> Result<(), BootError> {
+    if config.fetch.private_addresses != PrivateAddresses::Deny {
+        return Ok(());
+    }
+    ring::interface_addresses().map(drop).map_err(|error| {
+        BootError::System(format!(
+            "the machine's own addresses, which fetch.private_addresses = \"deny\" forbids, cannot be listed ({error}): \
+             allow netlink (RestrictAddressFamilies=AF_NETLINK)"
+        ))
+    })
+}
+
+/// A secret that was kept without its text must be given again.
+pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
+    let left_out = config.left_out();
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let line = |key: &String| {
+        format!(
+            "{key} is needed and was left out of {}/config.toml, which keeps no passwords: give it with -c FILE, where it \
+             may be {{ file = \"/path\" }} or {{ credential = \"name\" }}, which are kept",
+            dir.display()
+        )
+    };
+    Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
+}
+
+/// A seed that is out of scope would be no URL of the crawl, without a word.
+pub(super) fn seeds(config: &Config, seeds: &[Url]) -> Result<(), BootError> {
+    let scope = Scope::new(&config.scope, seeds);
+    let why = |seed: &Url| match is_bad_port(seed.port()) && config.scope.bad_ports == BadPorts::Deny {
+        true => "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"",
+        false => "it is longer than scope.url_bytes_max",
+    };
+    let outside = seeds.iter().filter(|seed| scope.admits(seed, seed.site(), Hops::default()).is_err());
+    let lines: Vec<_> =
+        outside.take(SHOWN_MAX).map(|seed| format!("seed {seed} is out of scope: {}", why(seed))).collect();
+    if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
+}
+
+const FILES_PER_SHARD: u64 = 64;
+const FILES_BESIDES: u64 = 64;
+/// Seeds that are told: they may be millions.
+const SHOWN_MAX: usize = 20;
