@@ -21,6 +21,7 @@
 
 // What everything speaks.
 pub mod budget;
+mod by_number;
 pub mod config;
 pub mod fault_injection;
 mod grouped;

@@ -5,15 +5,15 @@
 //! Invariants: a job is known from its request until its exchange has ended; the guard lives as long.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
+use crate::by_number::ByNumber;
 use crate::ring::{Deadlines, Guard};
 
 /// Those that wait for a response.
 #[derive(Default)]
 pub struct Hurries {
     /// The guard's slot, and whether it was told, by job.
-    waiting: RefCell<HashMap<u64, (usize, bool)>>,
+    waiting: RefCell<ByNumber<(usize, bool)>>,
 }
 
 impl Hurries {

@@ -7,15 +7,15 @@
 //! Limits: a peer may close between the check and the request: the exchange then tries once more.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::connection::Connection;
+use crate::by_number::ByNumber;
 use crate::ring;
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
@@ -119,7 +119,7 @@ struct IdleList<C> {
     nodes: Vec<Node<C>>,
     free: Vec<usize>,
     /// The newest of those whose peers have the hash.
-    by_hash: HashMap<u64, usize, BuildHasherDefault<AsItIs>>,
+    by_hash: ByNumber<usize>,
     /// A secret, so that nobody can choose names that meet.
     seed: u64,
     newest: Option<usize>,
@@ -139,30 +139,12 @@ struct Node<C> {
     alike: Option<usize>,
 }
 
-/// Of numbers that are hashes already.
-#[derive(Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 impl<C> IdleList<C> {
     fn new(count_max: usize) -> IdleList<C> {
         IdleList {
             nodes: Vec::new(),
             free: Vec::new(),
-            by_hash: HashMap::default(),
+            by_hash: ByNumber::default(),
             seed: RandomState::new().hash_one(0),
             newest: None,
             oldest: None,

@@ -12,9 +12,10 @@
 //! Invariants: what is taken is given back, once; a place is slow once.
 //! Limits: sites are remembered in a fixed array, by a hash under the crawl's secret: two in one place share their record.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::{SHARE_PLACES, TIMES_FREE};
+use crate::by_number::ByNumber;
 use crate::site_shares::SiteShares;
 use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
@@ -25,7 +26,7 @@ pub struct FetchPlaces {
     count_max: usize,
     shares: SiteShares,
     /// Fetches in flight, by their job.
-    held: HashMap<u64, Place>,
+    held: ByNumber<Place>,
     /// Those that were not slow when last looked, oldest first; with some that have ended.
     begun: VecDeque<(Instant, u64)>,
     /// Those that have become slow meanwhile, oldest first; with some that have ended.
@@ -69,7 +70,7 @@ impl FetchPlaces {
         FetchPlaces {
             count_max,
             shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
-            held: HashMap::new(),
+            held: ByNumber::default(),
             begun: VecDeque::new(),
             lasting: VecDeque::new(),
             slow: 0,
@@ -167,20 +168,9 @@ impl FetchPlaces {
 
     /// What job `id` fetches has come, or will not; its place is still taken.
     pub fn came(&mut self, now: Instant, id: u64) {
-        let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
-        let lasted = now.since(place.since);
-        place.lasted = Some(lasted);
-        let is_fast = lasted < SLOW_AFTER;
-        if !matches!(place.before, Record::Slow(_)) {
-            self.fast -= self.fast >> FAST_SHIFT;
-            self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
+        if let Some(place) = self.held.get_mut(&id) {
+            place.conclude(now, &mut self.records, &mut self.fast);
         }
-        let record = &mut self.records[place.site.place_among(RECORDS)];
-        *record = match *record {
-            _ if !is_fast => Record::Slow(FAST_FETCHES),
-            Record::Slow(left @ 2..) => Record::Slow(left - 1),
-            _ => Record::Fast,
-        };
     }
 
     /// What job `id` brought waits to be read, behind many others if the row `is_long`: then its place is as good as a slow
@@ -200,8 +190,8 @@ impl FetchPlaces {
     /// Job `id` came to its end and gives its place back, unless it did when its end was held back; how long it was until
     /// then, if that was slow.
     pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Duration> {
-        self.came(now, id);
-        let place = self.held.remove(&id)?;
+        let mut place = self.held.remove(&id)?;
+        place.conclude(now, &mut self.records, &mut self.fast);
         self.slow -= usize::from(place.is_slow);
         self.told -= usize::from(place.is_told);
         self.doubtful -= usize::from(place.is_doubtful());
@@ -229,6 +219,26 @@ impl FetchPlaces {
 }
 
 impl Place {
+    /// The response has come, or will not.
+    fn conclude(&mut self, now: Instant, records: &mut [Record], fast: &mut u32) {
+        if self.lasted.is_some() {
+            return;
+        }
+        let lasted = now.since(self.since);
+        self.lasted = Some(lasted);
+        let is_fast = lasted < SLOW_AFTER;
+        if !matches!(self.before, Record::Slow(_)) {
+            *fast -= *fast >> FAST_SHIFT;
+            *fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
+        }
+        let record = &mut records[self.site.place_among(RECORDS)];
+        *record = match *record {
+            _ if !is_fast => Record::Slow(FAST_FETCHES),
+            Record::Slow(left @ 2..) => Record::Slow(left - 1),
+            _ => Record::Fast,
+        };
+    }
+
     fn is_doubtful(&self) -> bool {
         self.is_slow || self.before == Record::Unknown
     }

@@ -6,8 +6,9 @@
 //! however many wait, but for sites that may have nothing now.
 //! Limits: the caller bounds hosts. Whoever has many registrable domains has a turn for each.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use crate::by_number::ByNumber;
 use crate::outcome::HostId;
 use crate::url::SiteKey;
 
@@ -15,7 +16,9 @@ use crate::url::SiteKey;
 #[derive(Debug, Default)]
 pub struct SiteTurns {
     sites: VecDeque<SiteKey>,
-    hosts: HashMap<SiteKey, VecDeque<HostId>>,
+    hosts: ByNumber<VecDeque<HostId>, SiteKey>,
+    /// Empty rows, to be used again.
+    spare: Vec<VecDeque<HostId>>,
 }
 
 impl SiteTurns {
@@ -31,7 +34,7 @@ impl SiteTurns {
 
     /// Puts a host behind the others of its site, and a site that did not wait behind all others.
     pub fn push(&mut self, site: SiteKey, id: HostId) {
-        let hosts = self.hosts.entry(site).or_default();
+        let hosts = self.hosts.entry(site).or_insert_with(|| self.spare.pop().unwrap_or_default());
         if hosts.is_empty() {
             self.sites.push_back(site);
         }
@@ -41,7 +44,7 @@ impl SiteTurns {
     /// Puts a host before the others of its site, and a site that did not wait before all others. One that did keeps its
     /// place: others must not wait for more than a turn of it.
     pub fn push_front(&mut self, site: SiteKey, id: HostId) {
-        let hosts = self.hosts.entry(site).or_default();
+        let hosts = self.hosts.entry(site).or_insert_with(|| self.spare.pop().unwrap_or_default());
         if hosts.is_empty() {
             self.sites.push_front(site);
         }
@@ -65,7 +68,8 @@ impl SiteTurns {
             let hosts = self.hosts.get_mut(&site)?;
             let id = hosts.pop_front();
             if hosts.is_empty() {
-                self.hosts.remove(&site);
+                let row = self.hosts.remove(&site);
+                self.spare.extend(row.filter(|row| row.capacity() <= SPARE_HOSTS_MAX && self.spare.len() < SPARE_MAX));
             } else {
                 self.sites.push_back(site);
             }
@@ -94,6 +98,10 @@ impl SiteTurns {
         }
     }
 }
+
+/// Rows that are kept to be used again, and their length.
+const SPARE_MAX: usize = 256;
+const SPARE_HOSTS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,7 @@ impl Budget {
     }
 
     /// Whether `reference` may be resolved.
+    #[inline]
     pub fn admits(&mut self, reference: &str) -> bool {
         if self.links == 0 || self.bytes == 0 {
             return false;

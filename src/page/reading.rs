@@ -58,6 +58,12 @@ impl PageReader {
         }
         let limits = self.limits(job.kind);
         let content_bytes_max = bytes_max.saturating_mul(DECODED_TIMES).min(limits.body_bytes_max);
+        // Who claims to be long need not be read as far as that to be believed; who lies is read elsewhere, too.
+        if http::claimed_bytes(&response.headers, &response.body) >= content_bytes_max as u64
+            && content_bytes_max < limits.body_bytes_max
+        {
+            return None;
+        }
         let decoded = self.decode(response, &http::Limits { body_bytes_max: content_bytes_max, ..limits });
         let may_be_longer = decoded.bytes.len() >= content_bytes_max && content_bytes_max < limits.body_bytes_max;
         if may_be_longer || decoded.bytes.starts_with(GZIP) {

@@ -199,8 +199,9 @@ impl Pump {
             let Some(end) = end else { break };
             self.brain.handle(ring::now(), end);
         }
-        let until = ring::now() + RESPONSES_TIME;
-        while self.has_inputs() && ring::now() < until {
+        let mut now = ring::now();
+        let until = now + RESPONSES_TIME;
+        while now < until && self.has_inputs() {
             let end = self.reading.next_end().or_else(|| self.fetched.borrow_mut().pop_front());
             let Some((end, hold)) = end else { break };
             let job = match &end {
@@ -211,9 +212,10 @@ impl Pump {
             if let Input::Fetched { result: Ok(transaction), .. } = &end {
                 self.handle.latencies.record(transaction);
             }
-            self.brain.handle(ring::now(), end);
+            self.brain.handle(now, end);
             // The memory comes back when the brain is done with it.
-            self.taken_in.extend(job.map(|job| (job, hold)));
+            self.taken_in.extend(job.filter(|_| !hold.is_empty()).map(|job| (job, hold)));
+            now = ring::now();
         }
         let changes = self.handle.orders.changes();
         if changes != self.orders_heard {

@@ -75,7 +75,9 @@ impl ReadingThread {
 
     /// Whether a response was read that has not been taken.
     pub fn has_end(&mut self) -> bool {
+        // Most of the time nothing is read, and looking costs as much as a lock.
         if self.next.is_none()
+            && !self.holds.is_empty()
             && let Some(running) = &self.running
         {
             match running.ends.try_recv() {

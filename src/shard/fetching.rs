@@ -5,10 +5,11 @@
 //! hands is a request that is ready to be sent.
 //! Invariants: a job ends once; the end of one that is not in flight is our own fault.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{Effect, Phase, Shard};
+use crate::by_number::{ByNumber, Numbers};
 use crate::frontier::{self, Rest, Settled};
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
@@ -22,7 +23,7 @@ use crate::transaction::Transaction;
 /// Jobs in flight, by their number, with the instant at which they began.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    jobs: HashMap<u64, (Rc<FetchJob>, Instant)>,
+    jobs: ByNumber<(Rc<FetchJob>, Instant)>,
 }
 
 impl InFlight {
@@ -48,7 +49,7 @@ impl InFlight {
 #[derive(Debug, Default)]
 pub struct Readings {
     rows: [VecDeque<(FetchJob, Box<Transaction>)>; 2],
-    waiting_jobs: HashSet<u64>,
+    waiting_jobs: Numbers,
     begun: usize,
     turns: usize,
 }

@@ -12,12 +12,13 @@
 //! Limits: lookups and responses that are held keep their places in flight, and so do failures beyond [`HELD_FREE_MAX`];
 //! [`SITE_ENDS_MAX`] ends are kept for the breaker, the newest.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::answered_hosts::AnsweredHosts;
 use super::input::Cleared;
 use super::{Phase, Shard};
+use crate::by_number::Numbers;
 use crate::http;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
 use crate::time::Instant;
@@ -74,7 +75,7 @@ pub(super) struct Network {
     /// Those that have no place in flight any more.
     held_free: usize,
     /// The jobs of both.
-    held_jobs: HashSet<u64>,
+    held_jobs: Numbers,
     /// There is an outage.
     pub(super) is_down: bool,
     /// When the last outage was over.

@@ -12,8 +12,9 @@ const BAD_PORTS: [u16; 83] = [
 ];
 
 /// Whether `port` belongs to another protocol.
+#[inline]
 pub fn is_bad_port(port: u16) -> bool {
-    BAD_PORTS.binary_search(&port).is_ok()
+    !matches!(port, 80 | 443) && BAD_PORTS.binary_search(&port).is_ok()
 }
 
 #[cfg(test)]

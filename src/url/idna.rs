@@ -8,32 +8,52 @@
 /// The bytes that the host of `reference` counts for: 0 where it is plain, or where there is none.
 #[inline]
 pub fn idna_bytes(reference: &str) -> usize {
-    host(reference.trim_start_matches(|char| char <= ' ').as_bytes()).map_or(0, host_bytes)
+    let text = reference.as_bytes();
+    // Most references are a path, or begin with a plain host.
+    let is_plain = match text {
+        [b'/', second, ..] => !is_slash(second) && !is_break(second),
+        [b'h', b't', b't', b'p', b':', b'/', b'/', rest @ ..]
+        | [b'h', b't', b't', b'p', b's', b':', b'/', b'/', rest @ ..] => begins_plain(rest),
+        _ => false,
+    };
+    if is_plain { 0 } else { host(text).map_or(0, host_bytes) }
+}
+
+/// Whether a host of nothing but letters, digits and the like stands at the beginning of `text`.
+fn begins_plain(text: &[u8]) -> bool {
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'.' | b':'))
+        .unwrap_or(text.len());
+    end > 0 && matches!(text.get(end), None | Some(b'/' | b'?' | b'#'))
 }
 
 /// The part of a reference that its host is in; `None` for most, which are relative.
 fn host(text: &[u8]) -> Option<&[u8]> {
-    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let text = text.get(text.iter().position(|byte| *byte > b' ')?..)?;
     let start = text.get(..SCHEME_BYTES_MAX).unwrap_or(text);
     let behind_scheme = match start {
         [first, second, ..] if is_slash(first) && (is_slash(second) || is_break(second)) => text,
         [b'/' | b'\\' | b'?' | b'#', ..] => return None,
-        _ if start.iter().any(is_break) => text,
-        _ => text.get(memchr::memchr(b':', start)? + 1..)?,
+        _ if start.iter().any(is_break) => return Some(text),
+        _ => text.get(start.iter().position(|byte| *byte == b':')? + 1..)?,
     };
-    // The parser takes breaks out, wherever they are.
-    if memchr::memchr3(b'\t', b'\n', b'\r', behind_scheme).is_some() {
-        return Some(text);
-    }
     let slashes = behind_scheme.iter().take_while(|byte| is_slash(byte)).count();
     let rest = behind_scheme.get(slashes..)?;
     let end = rest.iter().position(|byte| is_slash(byte) || matches!(byte, b'?' | b'#'));
-    rest.get(..end.unwrap_or(rest.len()))
+    let host = rest.get(..end.unwrap_or(rest.len()))?;
+    // The parser takes breaks out, wherever they are: the host may go on behind them.
+    if host.iter().any(is_break) { Some(text) } else { Some(host) }
+}
+
+fn is_slash(byte: &u8) -> bool {
+    matches!(byte, b'/' | b'\\')
 }
 
 fn host_bytes(host: &[u8]) -> usize {
+    let has = |is: fn(&u8) -> bool| host.iter().any(is);
     let has_ace = || host.windows(4).any(|four| four.eq_ignore_ascii_case(b"xn--"));
-    if !host.iter().any(|byte| matches!(byte, b'%' | 0x80..)) && !has_ace() {
+    if !has(|byte| matches!(byte, b'%' | 0x80..)) && !(has(|byte| *byte == b'-') && has_ace()) {
         return 0;
     }
     let labels = host.split(|byte| *byte == b'.').map(|label| label.len().saturating_mul(label.len()) / SQUARE_BYTES);

@@ -51,6 +51,12 @@ fn one_member(input: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     Some(content)
 }
 
+/// How long the content of the last member is, as its footer says (RFC 1952 section 2.3.1); 0 where there is none.
+pub(super) fn claimed_bytes(input: &[u8]) -> u64 {
+    let is_gzip = input.starts_with(MAGIC);
+    input.last_chunk::<4>().filter(|_| is_gzip).map_or(0, |length| u32::from_le_bytes(*length).into())
+}
+
 /// Undoes gzip of any number of members, whole or not.
 fn members(input: &[u8], sink: &mut Sink) -> Ending {
     let mut input = input;

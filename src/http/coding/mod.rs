@@ -172,6 +172,16 @@ pub fn is_coded_twice(headers: &Headers) -> bool {
     headers.list("content-encoding").nth(1).is_some()
 }
 
+/// How long the content of `body` is, as its one coding claims; 0 where nothing is claimed.
+pub fn claimed_bytes(headers: &Headers, body: &[u8]) -> u64 {
+    let mut codings = headers.list("content-encoding");
+    match (codings.next().and_then(|token| Coding::from_token(&token)), codings.next()) {
+        (Some(Coding::Gzip), None) => inflate::claimed_bytes(body),
+        (Some(Coding::Zstd), None) => zstd::claimed_bytes(body),
+        _ => 0,
+    }
+}
+
 /// Undoes transfer codings, last to first. What cannot be undone is lost: the coded bytes are no body.
 ///
 /// It is done where the response is received, in one piece, and nobody asks for such codings: of what came and of what each

@@ -240,3 +240,18 @@ fn damage_never_panics_nor_exceeds_the_limit() {
         }
     }
 }
+
+/// What a coding claims is believed only where it costs nobody anything.
+#[test]
+fn what_codings_claim() {
+    let (text, claimed) = (text(), |coding: &str, body: &[u8]| claimed_bytes(&headers(coding), body));
+    let [gzip, br] = ["gzip", "br"].map(|coding| encode(coding, &text));
+    let zstd = ::zstd::bulk::compress(&text, 1).expect("content");
+    let whole = text.len() as u64;
+    assert_eq!([claimed("gzip", &gzip), claimed("x-gzip", &gzip), claimed("zstd", &zstd)], [whole; 3]);
+    assert_eq!([claimed("br", &br), claimed("gzip, br", &br), claimed("none", &gzip), claimed("gzip", &zstd)], [0; 4]);
+    assert_eq!(
+        ["", "x", "\u{1f}"].map(|body| claimed("gzip", body.as_bytes()) + claimed("zstd", body.as_bytes())),
+        [0; 3]
+    );
+}

@@ -42,6 +42,11 @@ pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
     }
 }
 
+/// How long the content of the first frame is, as its header says (RFC 8878 section 3.1.1.1); 0 where it says nothing.
+pub(super) fn claimed_bytes(input: &[u8]) -> u64 {
+    zstd::zstd_safe::get_frame_content_size(input).ok().flatten().unwrap_or(0)
+}
+
 /// A frame's or a skippable frame's magic number (RFC 8878 sections 3.1.1 and 3.1.2).
 fn starts_frame(bytes: &[u8]) -> bool {
     matches!(bytes, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
