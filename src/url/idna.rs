@@ -53,7 +53,8 @@ fn is_slash(byte: &u8) -> bool {
 fn host_bytes(host: &[u8]) -> usize {
     let has = |is: fn(&u8) -> bool| host.iter().any(is);
     let has_ace = || host.windows(4).any(|four| four.eq_ignore_ascii_case(b"xn--"));
-    if !has(|byte| matches!(byte, b'%' | 0x80..)) && !(has(|byte| *byte == b'-') && has_ace()) {
+    let is_coded = has(|byte| matches!(byte, b'%' | 0x80..)) || has(|byte| *byte == b'-') && has_ace();
+    if !is_coded {
         return 0;
     }
     let labels = host.split(|byte| *byte == b'.').map(|label| label.len().saturating_mul(label.len()) / SQUARE_BYTES);
