@@ -138,7 +138,7 @@ impl Answer {
             (Err(HttpError::ClosedEarly), _) => Failure::ClosedEarly,
             (Err(error), _) => return Silence::Final(error.failure()),
             (_, Some(Broken::Tls(_))) => Failure::TlsFailed,
-            (_, Some(Broken::Stream)) => Failure::Reset,
+            (_, Some(Broken::Stream | Broken::Crowded)) => Failure::Reset,
             (_, None) => Failure::ClosedEarly,
         };
         if self.bytes == 0 { Silence::Torn(failure) } else { Silence::Final(failure) }

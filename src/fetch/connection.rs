@@ -5,6 +5,7 @@
 //! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
 //! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
 
+use super::body_memory::BodyHold;
 use super::tls::{Link, TlsClient};
 use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
 use crate::stage::{self, Stage};
@@ -17,6 +18,8 @@ pub(super) enum Broken {
     Stream,
     /// TLS says so.
     Tls(rustls::Error),
+    /// There was no memory for a long handshake.
+    Crowded,
 }
 
 /// What a receive brought.
@@ -63,13 +66,14 @@ impl Connection {
         self.tls.as_ref().is_some_and(|tls| tls.is_resumed())
     }
 
-    /// The TLS handshake of `connection`, to the end.
+    /// The TLS handshake of `connection`, to the end. A long one waits until `memory` has room for what comes of it.
     pub(super) async fn handshake(
         &mut self,
         client: &TlsClient,
         host: &str,
         buffers: &BufferPool,
         guard: &Guard,
+        memory: &BodyHold,
     ) -> Result<(), Broken> {
         let general = |_| Broken::Tls(rustls::Error::General(String::new()));
         let name = TlsClient::server_name(host).map_err(general)?;
@@ -79,6 +83,15 @@ impl Connection {
         };
         loop {
             self.flush(guard).await?;
+            if let Some(needed) = self.tls.as_ref().and_then(|tls| tls.wants_memory()) {
+                if !memory.has(needed) && !memory.grow(needed, || guard.is_expired()).await {
+                    return Err(if guard.is_expired() { Broken::Stream } else { Broken::Crowded });
+                }
+                let Some(tls) = &mut self.tls else { return Err(Broken::Stream) };
+                let _stage = stage::enter(Stage::Tls);
+                tls.open_waiting().map_err(Broken::Tls)?;
+                continue;
+            }
             match &self.tls {
                 Some(tls) if tls.is_handshaking() => {}
                 Some(tls) => {

@@ -180,13 +180,15 @@ impl Fetch<'_> {
             guard.set(self.deadline.min(connected + limits.tls_timeout));
             let host = self.job.url.host();
             let hands = self.hands;
-            if let Err(broken) = connection.handshake(&hands.tls, host, &hands.buffers, &guard).await {
+            if let Err(broken) = connection.handshake(&hands.tls, host, &hands.buffers, &guard, self.memory).await {
                 if let Broken::Tls(_) = broken {
                     hands.tls.forget(host);
                 }
                 let failure = self.expired(&guard, Failure::TlsTimeout).unwrap_or_else(|| match broken {
                     Broken::Tls(error) => tls::failure_of(&error),
                     Broken::Stream => Failure::TlsFailed,
+                    // Our own want of memory: it does not count as a try.
+                    Broken::Crowded => Failure::Aborted,
                 });
                 drop(guard);
                 connection.close();

@@ -1,7 +1,8 @@
 //! A client's TLS without a socket: what it wants to say is collected, what arrives is opened.
 //!
 //! Decides: what arrives is metered before TLS works on it (`meter`), and the plain bytes are passed on from where they
-//! lie. What TLS must not work on is an error like those of TLS itself: in the handshake that of a chain that is too long,
+//! lie. What a handshake brings beyond its first [`FREE_BYTES`] waits here until the caller has memory for what TLS makes of
+//! it, [`TIMES`] times as much. What TLS must not work on is an error like those of TLS itself: in the handshake that of a chain that is too long,
 //! behind it one without a name.
 //! Limits: rustls takes a few KB at a time, or what is missing of a record.
 
@@ -10,18 +11,28 @@ use std::io::{BufRead, Write};
 use rustls::{ClientConnection, Error, HandshakeKind, ProtocolVersion};
 
 use super::chains::ChainTooLong;
-use super::meter::{Excess, Meter, RECORD_BYTES, RECORD_BYTES_TLS12};
+use super::meter::{Excess, HANDSHAKE_BYTES_MAX, Meter, RECORD_BYTES, RECORD_BYTES_TLS12};
 
 /// One connection's.
 pub(in crate::fetch) struct Link {
     inner: ClientConnection,
     meter: Meter,
+    /// What the handshake may bring by now.
+    allowed: usize,
+    /// What has come beyond that.
+    waiting: Vec<u8>,
 }
+
+/// Bytes of a handshake whose memory is counted with each fetch: forty kilobytes at worst, and what waits behind them.
+const FREE_BYTES: usize = 4 << 10;
+/// What rustls makes of a byte, at worst: of a certificate of a byte, 4 on the wire, a place of 24 in a list that doubles, and
+/// a block of 8.
+const TIMES: usize = 10;
 
 impl Link {
     /// Of a connection that has received nothing yet.
     pub(in crate::fetch) fn new(inner: ClientConnection) -> Link {
-        Link { inner, meter: Meter::default() }
+        Link { inner, meter: Meter::default(), allowed: FREE_BYTES, waiting: Vec::new() }
     }
 
     /// What TLS knows.
@@ -72,10 +83,32 @@ impl Link {
         Some(())
     }
 
+    /// Bytes of memory without which the handshake does not go on; `None` when it needs no more.
+    pub(in crate::fetch) fn wants_memory(&self) -> Option<usize> {
+        let all = self.meter.handshake_bytes().saturating_add(self.waiting.len());
+        (!self.waiting.is_empty()).then(|| all.saturating_mul(TIMES))
+    }
+
+    /// There is as much memory as was wanted.
+    pub(in crate::fetch) fn open_waiting(&mut self) -> Result<(), Error> {
+        self.allowed = HANDSHAKE_BYTES_MAX.min(self.meter.handshake_bytes().saturating_add(self.waiting.len()));
+        let waiting = std::mem::take(&mut self.waiting);
+        // Bytes after the handshake are the peer's own fault: nothing was asked yet.
+        self.open(&waiting, &mut |_| ()).map(drop)
+    }
+
     /// Takes `bytes`, which have come, and passes the plain bytes in them to `take`; whether the peer has ended the
     /// connection.
     pub(in crate::fetch) fn open(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         while !bytes.is_empty() {
+            let is_handshaking = self.inner.is_handshaking();
+            if is_handshaking && self.meter.handshake_bytes() >= self.allowed {
+                if self.meter.handshake_bytes() + self.waiting.len() + bytes.len() > HANDSHAKE_BYTES_MAX {
+                    return Err(self.refusal(Excess));
+                }
+                self.waiting.extend_from_slice(bytes);
+                return Ok(false);
+            }
             let before = bytes;
             // Reading from a slice cannot fail, and what was decrypted is drained below, so there is room.
             if self.inner.read_tls(&mut bytes).is_err() || bytes.len() == before.len() {

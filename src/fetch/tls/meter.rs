@@ -11,7 +11,7 @@
 //! Limits: content and extra that were worked on together are told apart by their sums.
 
 /// Bytes on the wire until the handshake is over.
-const HANDSHAKE_BYTES_MAX: usize = 24 << 10;
+pub(super) const HANDSHAKE_BYTES_MAX: usize = 24 << 10;
 /// Bytes that are no content, after it.
 const EXTRA_BYTES_MAX: usize = 16 << 10;
 /// Type, version, length (RFC 8446 section 5.1).
@@ -69,6 +69,11 @@ impl Meter {
             self.extra = self.extra.saturating_add(whole.saturating_sub(due));
         }
         self.verdict()
+    }
+
+    /// Bytes that the handshake has brought; 0 behind it.
+    pub(super) fn handshake_bytes(&self) -> usize {
+        if self.record_bytes.is_none() { self.extra } else { 0 }
     }
 
     /// Whether so much of what may come has come that the connection is better not used again.

@@ -378,3 +378,38 @@ fn failures_by_what_the_server_says() {
         assert!(failure.is_of_tls() && !failure.is_transient());
     }
 }
+
+/// A long handshake waits for memory, ten times what came, and goes on where it was.
+#[test]
+fn a_long_handshake_waits_for_memory() {
+    let root = root();
+    let names: Vec<String> = (0..500).map(|number| format!("n{number}.example.test")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (names, waits) in [(&names[..1], 0), (&names[..], 1)] {
+        let (client, server) = (client(&root, |_| ()).0, Arc::new(server(&root, names, 86_400, BOTH)));
+        let name = TlsClient::server_name("n0.example.test").expect("a name");
+        let (mut here, mut there) =
+            (Link::new(client.start(name).expect("a client")), ServerConnection::new(server).expect("a server"));
+        let mut waited = 0;
+        while here.is_handshaking() || here.wants_write() {
+            let said = here.said().expect("memory");
+            let mut said = said.as_slice();
+            while !said.is_empty() {
+                there.read_tls(&mut said).expect("memory");
+                there.process_new_packets().expect("a handshake");
+            }
+            let mut bytes = Vec::new();
+            while there.wants_write() {
+                there.write_tls(&mut bytes).expect("memory");
+            }
+            let is_open = here.open(&bytes, &mut |_| ());
+            assert_eq!(is_open, Ok(false));
+            while let Some(needed) = here.wants_memory() {
+                assert!(needed >= 10 * 8_000 && needed <= 10 * bytes.len() && here.is_handshaking(), "{needed}");
+                waited += 1;
+                here.open_waiting().expect("a handshake");
+            }
+        }
+        assert_eq!(waited, waits);
+    }
+}
