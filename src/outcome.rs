@@ -252,6 +252,8 @@ failures! {
     FirstByteTimeout = "first-byte-timeout", transient: true;
     /// The whole exchange outlived `fetch.deadline` before a response head was complete.
     Deadline = "deadline", transient: true;
+    /// It had less time than `fetch.deadline`, as others waited, and its response was not whole by then; the next try has all.
+    Hurried = "hurried", transient: true;
     /// The peer reset the connection before a response head was complete.
     Reset = "reset", transient: true;
     /// The peer closed before a response head was complete.

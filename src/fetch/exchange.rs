@@ -349,7 +349,7 @@ impl Fetch<'_> {
         // RFC 9110 section 15.5.8: this is the proxy's own answer, whatever the page is.
         match concluded.response.status {
             // It is tried again with all the time that it may have.
-            _ if self.is_hurried && concluded.is_late => Err(Silence::Final(Failure::Deadline)),
+            _ if self.is_hurried && concluded.is_late => Err(Silence::Final(Failure::Hurried)),
             407 if self.hands.proxy.as_ref().is_some_and(|proxy| proxy.takes_whole(&self.job.url)) => {
                 Err(Silence::Final(Failure::ProxyRefused))
             }

@@ -48,7 +48,8 @@ enum Record {
     Unknown,
     /// It is slow until so many are fast.
     Slow(u8),
-    Fast,
+    /// So many were fast since one was slow, or a few more.
+    Fast(u8),
 }
 
 #[derive(Debug)]
@@ -56,6 +57,8 @@ struct Place {
     site: SiteKey,
     since: Instant,
     is_slow: bool,
+    /// That it is slow was seen while it was in flight, and its site's record tells it already.
+    is_marked: bool,
     /// Of its site, when it began.
     before: Record,
     /// How long it was until the response had come, or would not.
@@ -98,7 +101,7 @@ impl FetchPlaces {
 
     /// Whether the fetches of `site` were fast lately.
     pub fn is_fast(&self, site: SiteKey) -> bool {
-        self.record(site) == Record::Fast
+        matches!(self.record(site), Record::Fast(_))
     }
 
     /// How long a fetch of `site` that begins now may last, of `deadline` at most; another site may wait for its address.
@@ -107,7 +110,7 @@ impl FetchPlaces {
         let is_hurried = match self.record(site) {
             Record::Slow(_) => false,
             Record::Unknown => is_crowded || is_awaited,
-            Record::Fast => is_crowded,
+            Record::Fast(_) => is_crowded,
         };
         if is_hurried && self.is_way_fast() { deadline.min(HURRIED) } else { deadline }
     }
@@ -158,18 +161,47 @@ impl FetchPlaces {
         let before = self.record(site);
         let is_slow = matches!(before, Record::Slow(_));
         self.slow += usize::from(is_slow);
-        self.doubtful += usize::from(before != Record::Fast);
+        self.doubtful += usize::from(!matches!(before, Record::Fast(_)));
         self.shares.took(site);
-        self.held.insert(id, Place { site, since: now, is_slow, before, lasted: None, is_told: false });
+        self.held
+            .insert(id, Place { site, since: now, is_slow, is_marked: false, before, lasted: None, is_told: false });
         if !is_slow {
             self.begun.push_back((now, id));
         }
     }
 
-    /// What job `id` fetches has come, or will not; its place is still taken.
-    pub fn came(&mut self, now: Instant, id: u64) {
-        if let Some(place) = self.held.get_mut(&id) {
-            place.conclude(now, &mut self.records, &mut self.fast);
+    /// What job `id` fetches has come, or will not; its place is still taken. Where the hands have `measured` how long it was,
+    /// that counts: `now` is later while the shard is busy.
+    pub fn came(&mut self, now: Instant, id: u64, measured: Option<Duration>) {
+        let Some(mut place) = self.held.remove(&id) else { return };
+        self.conclude(now, &mut place, measured);
+        self.held.insert(id, place);
+    }
+
+    /// The response has come, or will not.
+    fn conclude(&mut self, now: Instant, place: &mut Place, measured: Option<Duration>) {
+        if place.lasted.is_some() {
+            return;
+        }
+        let lasted = measured.unwrap_or_else(|| now.since(place.since));
+        place.lasted = Some(lasted);
+        let is_fast = lasted < SLOW_AFTER;
+        if !matches!(place.before, Record::Slow(_)) {
+            self.fast -= self.fast >> FAST_SHIFT;
+            self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
+        }
+        let record = &mut self.records[place.site.place_among(RECORDS)];
+        match (is_fast, std::mem::take(&mut place.is_marked)) {
+            // It was the shard that was slow.
+            (true, true) => {
+                *record = place.before.fast();
+                self.slow -= 1;
+                place.is_slow = false;
+                self.doubtful -= usize::from(!place.is_doubtful());
+            }
+            (true, false) => *record = record.fast(),
+            (false, true) => {}
+            (false, false) => *record = record.slow(),
         }
     }
 
@@ -182,6 +214,7 @@ impl FetchPlaces {
             self.doubtful += usize::from(!place.is_doubtful());
             self.slow += usize::from(!place.is_slow);
             place.is_slow = true;
+            place.is_marked = false;
             self.records[site.place_among(RECORDS)] = Record::Slow(FAST_FETCHES);
         }
         was_slow
@@ -191,7 +224,7 @@ impl FetchPlaces {
     /// then, if that was slow.
     pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Duration> {
         let mut place = self.held.remove(&id)?;
-        place.conclude(now, &mut self.records, &mut self.fast);
+        self.conclude(now, &mut place, None);
         self.slow -= usize::from(place.is_slow);
         self.told -= usize::from(place.is_told);
         self.doubtful -= usize::from(place.is_doubtful());
@@ -205,9 +238,10 @@ impl FetchPlaces {
             self.begun.pop_front();
             if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_slow && place.lasted.is_none()) {
                 self.doubtful += usize::from(!place.is_doubtful());
-                place.is_slow = true;
+                (place.is_slow, place.is_marked) = (true, true);
                 self.slow += 1;
-                self.records[place.site.place_among(RECORDS)] = Record::Slow(FAST_FETCHES);
+                let record = &mut self.records[place.site.place_among(RECORDS)];
+                *record = record.slow();
                 self.lasting.push_back((since, id));
             }
         }
@@ -218,27 +252,26 @@ impl FetchPlaces {
     }
 }
 
-impl Place {
-    /// The response has come, or will not.
-    fn conclude(&mut self, now: Instant, records: &mut [Record], fast: &mut u32) {
-        if self.lasted.is_some() {
-            return;
+impl Record {
+    /// After a fetch that was fast.
+    fn fast(self) -> Record {
+        match self {
+            Record::Unknown | Record::Slow(..=1) => Record::Fast(1),
+            Record::Slow(left) => Record::Slow(left - 1),
+            Record::Fast(count) => Record::Fast(count.saturating_add(1)),
         }
-        let lasted = now.since(self.since);
-        self.lasted = Some(lasted);
-        let is_fast = lasted < SLOW_AFTER;
-        if !matches!(self.before, Record::Slow(_)) {
-            *fast -= *fast >> FAST_SHIFT;
-            *fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
-        }
-        let record = &mut records[self.site.place_among(RECORDS)];
-        *record = match *record {
-            _ if !is_fast => Record::Slow(FAST_FETCHES),
-            Record::Slow(left @ 2..) => Record::Slow(left - 1),
-            _ => Record::Fast,
-        };
     }
 
+    /// After one that was not: the first one of a site that was fast for long is forgiven.
+    fn slow(self) -> Record {
+        match self {
+            Record::Fast(FORGIVEN_AFTER..) => Record::Fast(0),
+            _ => Record::Slow(FAST_FETCHES),
+        }
+    }
+}
+
+impl Place {
     fn is_doubtful(&self) -> bool {
         self.is_slow || self.before == Record::Unknown
     }
@@ -252,6 +285,8 @@ const HURRIED: Duration = Duration::from_secs(5);
 const RECORDS: usize = 1 << 18;
 /// How many fast fetches in a row make a slow site fast.
 const FAST_FETCHES: u8 = 3;
+/// After how many a slow one is forgiven.
+const FORGIVEN_AFTER: u8 = 16;
 const FAST_WHOLE: u32 = 1 << 24;
 /// At first: so few that a slow way is soon known.
 const FAST_AT_FIRST: u32 = FAST_WHOLE / 8;
@@ -336,10 +371,10 @@ mod tests {
     fn what_waits_for_us_is_not_slow() {
         let mut places = FetchPlaces::new(4);
         places.took(Instant::ZERO, 1, site(1));
-        places.came(Instant::ZERO + Duration::from_millis(100), 1);
+        places.came(Instant::ZERO + Duration::from_millis(100), 1, None);
         places.look(Instant::ZERO + Duration::from_secs(60));
         places.gave_back(Instant::ZERO + Duration::from_secs(60), 1);
-        assert_eq!((places.record(site(1)), places.slow, places.doubtful), (Record::Fast, 0, 0));
+        assert_eq!((places.record(site(1)), places.slow, places.doubtful), (Record::Fast(1), 0, 0));
     }
 
     #[test]
@@ -354,7 +389,7 @@ mod tests {
         assert_eq!((places.late(at(1_999)), places.next_late()), (None, Some(at(2_000))));
         assert_eq!((places.late(at(2_000)), places.next_late()), (None, Some(at(5_000))));
         // One of them has come, and waits for us.
-        places.came(at(4_999), 1_007);
+        places.came(at(4_999), 1_007, None);
         let late: Vec<u64> = std::iter::from_fn(|| places.late(at(5_000))).collect();
         assert_eq!(late, [(1_000..1_007).collect(), (1_008..1_026).collect::<Vec<u64>>()].concat(), "a quarter");
         late.iter().for_each(|id| {
@@ -370,7 +405,7 @@ mod tests {
         let mut places = FetchPlaces::new(4);
         for id in 0..4 {
             places.took(Instant::ZERO, id, site(1));
-            places.came(Instant::ZERO, id);
+            places.came(Instant::ZERO, id, None);
         }
         assert_eq!([false, true, true].map(|is_long| places.waits(3, is_long)), [false, false, true]);
         assert_eq!((places.is_slow(site(1)), places.slow, places.doubtful), (true, 1, 2));

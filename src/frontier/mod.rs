@@ -216,9 +216,9 @@ impl Frontier {
         self.ready.pop_of(|site| self.places.may_take(site), self.places.may_slow_take())
     }
 
-    /// What a job fetches has come, or will not; its end may wait for us.
-    pub fn came(&mut self, now: Instant, job: u64) {
-        self.places.came(now, job);
+    /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
+    pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
+        self.places.came(now, job, measured);
     }
 
     /// What a job brought waits to be read, in a row that may be long; whether its site was slow before.

@@ -74,6 +74,8 @@ pub(super) struct Network {
     held: VecDeque<HeldEnd>,
     /// Those that have no place in flight any more.
     held_free: usize,
+    /// What these take, in bytes.
+    held_free_bytes: usize,
     /// The jobs of both.
     held_jobs: Numbers,
     /// There is an outage.
@@ -205,7 +207,10 @@ impl Network {
     fn is_held_no_more(&mut self, taken: Option<HeldEnd>) -> Option<HeldEnd> {
         let taken = taken?;
         self.held_jobs.remove(&taken.job.id);
-        self.held_free -= usize::from(taken.is_free);
+        if taken.is_free {
+            self.held_free -= 1;
+            self.held_free_bytes -= held_bytes(&taken.job);
+        }
         Some(taken)
     }
 }
@@ -302,9 +307,12 @@ impl Shard {
             Blame::Outage => self.undo(now, &job, &result),
             Blame::Open => {
                 let is_of_names = job.kind == JobKind::Resolve;
-                let is_free = !is_of_names && result.is_err() && self.network.held_free < HELD_FREE_MAX;
+                let bytes = self.network.held_free_bytes + held_bytes(&job);
+                let has_room = self.network.held_free < HELD_FREE_MAX && bytes <= HELD_FREE_BYTES_MAX;
+                let is_free = !is_of_names && result.is_err() && has_room;
                 if is_free {
                     self.network.held_free += 1;
+                    self.network.held_free_bytes = bytes;
                     self.frontier.is_held_back(now, job.id);
                 }
                 let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
@@ -317,8 +325,8 @@ impl Shard {
     fn note_site(&mut self, job: &FetchJob, began: Instant, result: &Result<Box<Transaction>, Failure>, blame: Blame) {
         self.network.proxy_unreachable += u64::from(matches!(result, Err(Failure::ProxyUnreachable)));
         let reply = match result {
-            // Also where it was cut off.
-            Ok(_) => SiteReply::Answered,
+            // Also where it was cut off, or told to end.
+            Ok(_) | Err(Failure::Hurried) => SiteReply::Answered,
             // They say nothing of the site, or both.
             Err(
                 Failure::AddressForbidden
@@ -371,8 +379,16 @@ fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
     }
 }
 
-/// So many failures that are held need no place: a few megabytes, and more than come between two looks of the breaker.
+/// What a job takes whose failure is held.
+fn held_bytes(job: &FetchJob) -> usize {
+    job.url.as_str().len() + HELD_BYTES
+}
+
+/// So many failures that are held need no place, of so many bytes: more than come between two looks of the breaker.
 const HELD_FREE_MAX: usize = 4_096;
+pub(crate) const HELD_FREE_BYTES_MAX: usize = 8 << 20;
+/// A job without its URL, with its addresses and what holds it.
+const HELD_BYTES: usize = 1_024;
 /// Ends of requests that are kept for the breaker, between two of its looks.
 const SITE_ENDS_MAX: usize = 32;
 /// Probes of a shard at once: one of them may wait for a dead host.

@@ -184,7 +184,8 @@ impl Simulation {
                 self.servers.lose(self.now, &FetchJob { addr, ..(*job).clone() });
             }
             self.give_back(&job, addr);
-            self.later(Duration::ZERO, Event::Failed(shard, job, Failure::Deadline));
+            let failure = if self.rng.percent(50) { Failure::Hurried } else { Failure::Deadline };
+            self.later(Duration::ZERO, Event::Failed(shard, job, failure));
         }
     }
 
