@@ -70,20 +70,24 @@ impl MemoryBudget {
         let shard_bytes = bytes / shards;
         let (fetch, tls) = (&config.fetch, &config.tls);
         // A body is a small part of the budget, so that one cannot take all.
-        let body_wire_bytes = (fetch.body_wire_bytes_max as u64).min(shard_bytes / BODY_PARTS);
-        let body_bytes = (fetch.body_bytes_max as u64).min(shard_bytes / BODY_PARTS);
-        let fixed = fixed_bytes(config, shards, body_bytes);
+        let part = |bytes: usize| (bytes as u64).min(shard_bytes / BODY_PARTS);
+        let [body_wire_bytes, body_bytes] = [fetch.body_wire_bytes_max, fetch.body_bytes_max].map(part);
         let fetches_min = FETCHES_MIN.min(fetch.in_flight_max as u64);
-        let least = fixed + fetches_min * FETCH_BYTES + BODIES_MIN * body_wire_bytes;
-        let needed = least + least / RESERVE_PARTS + ELASTIC_BYTES_MIN;
-        if shard_bytes < needed {
+        let least = least_bytes(config, shards, shard_bytes);
+        if shard_bytes < needed_bytes(least) {
+            // A larger shard has larger bodies, and needs more for them.
+            let mut needed = needed_bytes(least);
+            while needed < needed_bytes(least_bytes(config, shards, needed)) {
+                needed = needed_bytes(least_bytes(config, shards, needed));
+            }
             return Err(TooSmall { shards, needed: needed * shards, bytes });
         }
         let elastic = shard_bytes - shard_bytes / RESERVE_PARTS - least;
         let each = |total: u64, price: u64| total.div_ceil(shards).saturating_mul(price);
         let (in_flight, idle) = (fetch.in_flight_max as u64, fetch.idle_connections_max as u64);
         let connections = (in_flight - fetches_min) * FETCH_BYTES + idle * CONNECTION_BYTES;
-        let bodies = (in_flight * body_wire_bytes).saturating_sub(BODIES_MIN * body_wire_bytes);
+        let bodies_least = bodies_least(config, body_wire_bytes);
+        let bodies = (in_flight * body_wire_bytes).saturating_sub(bodies_least);
         let tls_bytes = tls.sessions_max as u64 * SESSION_BYTES + tls.chains_max as u64 * CHAIN_BYTES;
         let cookies = if config.http.cookies == Cookies::Site { config.http.cookie_ram_bytes_max as u64 } else { 0 };
         let mut parts = [
@@ -107,7 +111,7 @@ impl MemoryBudget {
                 idle_connections: connections.of(idle),
                 body_wire_bytes,
                 body_bytes,
-                bodies_bytes: BODIES_MIN * body_wire_bytes + bodies.bytes,
+                bodies_bytes: bodies_least + bodies.bytes,
                 urls: urls.of(config.visited.urls_max.div_ceil(shards)),
                 hosts: hosts.of(config.frontier.hosts_max.div_ceil(shards)),
                 waiting_bytes: waiting.of(config.frontier.ram_bytes_max / shards),
@@ -204,6 +208,26 @@ fn share(bytes: u64, parts: &mut [Part]) {
     }
 }
 
+/// What a shard of `shard_bytes` needs for a crawl of a few pages.
+fn least_bytes(config: &Config, shards: u64, shard_bytes: u64) -> u64 {
+    let part = |bytes: usize| (bytes as u64).min(shard_bytes / BODY_PARTS);
+    let fetches = FETCHES_MIN.min(config.fetch.in_flight_max as u64) * FETCH_BYTES;
+    let bodies = bodies_least(config, part(config.fetch.body_wire_bytes_max));
+    fixed_bytes(config, shards, part(config.fetch.body_bytes_max)) + fetches + bodies
+}
+
+/// The same with the allocator's reserve, and a little to grow.
+fn needed_bytes(least: u64) -> u64 {
+    least + least / RESERVE_PARTS + ELASTIC_BYTES_MIN
+}
+
+/// What bodies have at least: who asks for more than all at once would ask for ever, and so three quarters hold the longest
+/// handshake, or the longest head with a body.
+fn bodies_least(config: &Config, body_wire_bytes: u64) -> u64 {
+    let one = HANDSHAKE_BYTES.max(3 * config.fetch.header_bytes_max as u64 + body_wire_bytes);
+    (BODIES_MIN * body_wire_bytes).max(one / 3 * 4)
+}
+
 /// What a shard needs whatever it crawls.
 fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let rings = config.ring_bytes(shards as u16) as u64 * (shards - 1);
@@ -254,12 +278,14 @@ fn mebibytes(bytes: u64) -> String {
     }
 }
 
-/// Bytes of a body that a fetch may hold without asking: most pages never ask, nor do handshakes of 4 KiB (`fetch::tls::link`).
+/// Bytes of a body that a fetch may hold without asking: most pages never ask, nor do handshakes of 2 KiB (`fetch::tls::link`).
 pub const BODY_BYTES_FREE: u64 = 64 << 10;
 /// A kept connection with TLS: rustls's state and the receive in flight (measured: 20 to 40 KiB).
 const CONNECTION_BYTES: u64 = 40 << 10;
 /// A fetch: its connection, the free part of its body (before that a handshake has it), its task and head.
 const FETCH_BYTES: u64 = CONNECTION_BYTES + BODY_BYTES_FREE + (8 << 10);
+/// What the longest handshake is counted with (`fetch::tls::link`).
+const HANDSHAKE_BYTES: u64 = 16 * (24 << 10);
 /// A visited URL in the set (10 to 15 bytes), in the counts of its site, and while an earlier run is read back.
 const URL_BYTES: u64 = 16;
 /// A host with its queue's frame, addresses, origins and failures: 1.1 to 1.5 KiB, more with many origins.
@@ -367,8 +393,12 @@ mod tests {
         let needed = error.needed;
         assert!(needed < 2 * (184 << 20), "{error}");
         assert!(error.to_string().contains("has 50 MiB, as 100 MiB are for 2"), "{error}");
-        // A smaller body's price is less, so what is said may be more than is needed, but never less.
-        assert!(limited(needed + needed / 4, 2, |_| ()).is_ok());
+        assert!(limited(needed, 2, |_| ()).is_ok(), "what is said is enough");
+        let small = |config: &mut Config| {
+            (config.fetch.in_flight_max, config.fetch.body_wire_bytes_max) = (64, 1 << 10);
+        };
+        let (_, budget) = limited(512 << 20, 1, small).unwrap();
+        assert!(budget.bodies_bytes() / 4 * 3 >= HANDSHAKE_BYTES, "a handshake has room once");
     }
 
     #[test]

@@ -129,6 +129,7 @@ impl BodyHold {
             let mut account = self.shared.account.borrow_mut();
             if account.held[place].state == State::Cut || waits && is_over() {
                 account.forget_waiting(row, place);
+                account.wake_next();
                 return Poll::Ready(false);
             }
             let more = wanted.saturating_sub(account.held[place].bytes);
@@ -220,6 +221,7 @@ impl Drop for BodyHold {
         account.give_back(place, bytes);
         account.held[place] = Held::default();
         account.free.push(place);
+        account.wake_next();
     }
 }
 
@@ -233,7 +235,10 @@ impl Account {
         self.held[place].bytes -= bytes;
         self.bytes -= bytes;
         if bytes > 0 {
-            self.rows.iter_mut().for_each(|row| row.has_moved = true);
+            let held = self.bytes;
+            for row in &mut self.rows {
+                row.has_moved |= row.waiting.front().is_none_or(|(_, more)| held + more <= row.bytes_max);
+            }
             self.wake_next();
         }
     }

@@ -82,14 +82,21 @@ impl Connection {
             Some(Box::new(Link::new(client.start(name.clone()).map_err(general)?)))
         };
         loop {
-            self.flush(guard).await?;
+            memory.unless_cut(self.flush(guard)).await.unwrap_or(Err(Broken::Crowded))?;
             if let Some(needed) = self.tls.as_ref().and_then(|tls| tls.wants_memory()) {
                 if !memory.has(needed) && !memory.grow(needed, || guard.is_expired()).await {
-                    return Err(if guard.is_expired() { Broken::Stream } else { Broken::Crowded });
+                    return Err(Broken::Crowded);
                 }
                 let Some(tls) = &mut self.tls else { return Err(Broken::Stream) };
-                let _stage = stage::enter(Stage::Tls);
-                tls.open_waiting().map_err(Broken::Tls)?;
+                let opened = {
+                    let _stage = stage::enter(Stage::Tls);
+                    tls.open_waiting().map_err(Broken::Tls)
+                };
+                if opened.is_err() {
+                    // What TLS has to say to an error is an alert.
+                    let _ = self.flush(guard).await;
+                }
+                opened?;
                 continue;
             }
             match &self.tls {
@@ -102,7 +109,8 @@ impl Connection {
                 None => return Err(Broken::Stream),
             }
             // Bytes after the handshake are the peer's own fault: nothing was asked yet.
-            if self.receive(buffers, guard, &mut |_| ()).await? != Received::Some {
+            let received = memory.unless_cut(self.receive(buffers, guard, &mut |_| ())).await;
+            if received.unwrap_or(Err(Broken::Crowded))? != Received::Some {
                 return Err(Broken::Stream);
             }
         }

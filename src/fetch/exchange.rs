@@ -184,12 +184,13 @@ impl Fetch<'_> {
                 if let Broken::Tls(_) = broken {
                     hands.tls.forget(host);
                 }
-                let failure = self.expired(&guard, Failure::TlsTimeout).unwrap_or_else(|| match broken {
-                    Broken::Tls(error) => tls::failure_of(&error),
-                    Broken::Stream => Failure::TlsFailed,
+                let expired = self.expired(&guard, Failure::TlsTimeout);
+                let failure = match broken {
                     // Our own want of memory: it does not count as a try.
                     Broken::Crowded => Failure::Aborted,
-                });
+                    Broken::Tls(error) => expired.unwrap_or_else(|| tls::failure_of(&error)),
+                    Broken::Stream => expired.unwrap_or(Failure::TlsFailed),
+                };
                 drop(guard);
                 connection.close();
                 return Err(failure);

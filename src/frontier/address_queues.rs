@@ -5,8 +5,9 @@
 //! calendar says so, however many they are. Who was called and finds the address taken keeps its turn; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
-//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which sites that are known to be fast have
-//! all turns, as soon as one of them had one: who drips has a fifth of an address's time, however many they are.
+//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which slow sites have no
+//! turn, as soon as a fast one had one, and those that are not known every second: who drips has a fifth of an address's
+//! time, however many they are. An address is that of the ledger: of IPv6 a network of 64 bits.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
@@ -17,17 +18,18 @@ use std::net::IpAddr;
 
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
+use crate::politeness::Key;
 use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
 
 /// The rows.
 #[derive(Debug, Default)]
 pub struct AddressQueues {
-    rows: HashMap<IpAddr, Row>,
+    rows: HashMap<Key, Row>,
     /// Hosts whose turn has come and who have not had it yet.
-    called: HashMap<HostId, IpAddr>,
+    called: HashMap<HostId, Key>,
     /// Addresses where a turn was slow.
-    slow: HashMap<IpAddr, SlowTurn>,
+    slow: HashMap<Key, SlowTurn>,
 }
 
 /// A turn was slow.
@@ -47,6 +49,8 @@ struct Row {
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
     look_at: Instant,
+    /// In a rest sites that are not known have every second turn.
+    is_strangers_turn: bool,
 }
 
 /// What the calendar's instant for an address comes to.
@@ -62,19 +66,20 @@ pub enum Call {
 
 impl AddressQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
-    pub fn may_look(&self, now: Instant, addr: IpAddr, id: HostId, is_fast: bool) -> bool {
-        let is_kept = !is_fast && self.rest(now, addr).is_some_and(|slow| slow.is_wanted);
-        !is_kept && (!self.rows.contains_key(&addr) || self.called.get(&id) == Some(&addr))
+    pub fn may_look(&self, now: Instant, addr: IpAddr, id: HostId, is_slow: bool) -> bool {
+        let key = Key::from(addr);
+        let is_kept = is_slow && self.rest(now, key).is_some_and(|slow| slow.is_wanted);
+        !is_kept && (!self.rows.contains_key(&key) || self.called.get(&id) == Some(&key))
     }
 
     /// Whether a host of another site than `site` waits for `addr`.
     pub fn is_wanted_by_another(&self, addr: IpAddr, site: SiteKey) -> bool {
-        self.rows.get(&addr).is_some_and(|row| row.waiting.has_another(site))
+        self.rows.get(&Key::from(addr)).is_some_and(|row| row.waiting.has_another(site))
     }
 
     /// A site that is known to be fast has had a turn at `addr`.
     pub fn fast_turn_ended(&mut self, addr: IpAddr) {
-        if let Some(slow) = self.slow.get_mut(&addr) {
+        if let Some(slow) = self.slow.get_mut(&Key::from(addr)) {
             slow.is_wanted = true;
         }
     }
@@ -84,22 +89,25 @@ impl AddressQueues {
         if self.slow.len() >= SLOW_MAX {
             self.slow.retain(|_, slow| slow.rests_until > now);
         }
-        if self.slow.len() < SLOW_MAX {
-            self.slow.insert(addr, SlowTurn { rests_until: now + lasted * REST_TURNS, is_wanted: false });
+        let key = Key::from(addr);
+        if self.slow.len() < SLOW_MAX || self.slow.contains_key(&key) {
+            self.slow.insert(key, SlowTurn { rests_until: now + lasted * REST_TURNS, is_wanted: false });
         }
     }
 
     /// The slow turn that `addr` rests from.
-    fn rest(&self, now: Instant, addr: IpAddr) -> Option<SlowTurn> {
-        self.slow.get(&addr).copied().filter(|slow| slow.rests_until > now)
+    fn rest(&self, now: Instant, key: Key) -> Option<SlowTurn> {
+        self.slow.get(&key).copied().filter(|slow| slow.rests_until > now)
     }
 
     /// Puts a host into the row for `addr`: behind the others, or before them if its turn had come and the address is
     /// taken. Whether `look_at` is to go into the calendar.
     pub fn wait(&mut self, addr: IpAddr, site: SiteKey, id: HostId, look_at: Instant) -> bool {
-        let was_called = self.called.remove(&id) == Some(addr);
-        let is_new = !self.rows.contains_key(&addr);
-        let row = self.rows.entry(addr).or_insert_with(|| Row { waiting: SiteTurns::default(), called: None, look_at });
+        let key = Key::from(addr);
+        let was_called = self.called.remove(&id) == Some(key);
+        let is_new = !self.rows.contains_key(&key);
+        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, is_strangers_turn: false };
+        let row = self.rows.entry(key).or_insert_with(row);
         if !was_called {
             row.waiting.push(site, id);
             return is_new;
@@ -120,30 +128,40 @@ impl AddressQueues {
         addr: IpAddr,
         [now, noted, look_at]: [Instant; 3],
         may_fetch: impl Fn(SiteKey) -> bool,
-        is_fast: impl Fn(SiteKey) -> bool,
+        [is_fast, is_slow]: [&dyn Fn(SiteKey) -> bool; 2],
     ) -> Call {
-        let rest = self.rest(now, addr);
-        let Some(row) = self.rows.get_mut(&addr).filter(|row| row.look_at == noted) else { return Call::Nobody };
+        let key = Key::from(addr);
+        let rest = self.rest(now, key);
+        let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
         if row.called.is_none() && row.waiting.is_empty() {
-            self.rows.remove(&addr);
+            self.rows.remove(&key);
             return Call::Nobody;
         }
         row.look_at = look_at;
         if row.called.is_some() {
             return Call::Later;
         }
-        let fast = rest.and_then(|_| row.waiting.pop_of(|site| may_fetch(site) && is_fast(site)));
-        let is_for_all = rest.is_none_or(|slow| !slow.is_wanted);
-        let next = fast.or_else(|| if is_for_all { row.waiting.pop_of(&may_fetch) } else { None });
+        let next = match rest {
+            None => row.waiting.pop_of(&may_fetch),
+            Some(slow) => {
+                row.is_strangers_turn = !row.is_strangers_turn;
+                let is_strangers_turn = row.is_strangers_turn;
+                let first = row
+                    .waiting
+                    .pop_of(|site| may_fetch(site) && if is_strangers_turn { !is_slow(site) } else { is_fast(site) });
+                let second = first.or_else(|| row.waiting.pop_of(|site| may_fetch(site) && !is_slow(site)));
+                second.or_else(|| if slow.is_wanted { None } else { row.waiting.pop_of(&may_fetch) })
+            }
+        };
         let Some(id) = next else { return Call::Later };
         row.called = Some(id);
-        self.called.insert(id, addr);
+        self.called.insert(id, key);
         Call::Host(id)
     }
 
     /// Who was called to `addr` and has not shown up.
     pub fn awaited(&self, addr: IpAddr) -> Option<HostId> {
-        self.rows.get(&addr)?.called
+        self.rows.get(&Key::from(addr))?.called
     }
 
     /// A host that may have been called cannot show up soon: others need not wait for it.
@@ -188,16 +206,18 @@ mod tests {
     #[test]
     fn sites_have_turns_at_an_address() {
         let mut queues = AddressQueues::default();
-        assert!(queues.may_look(at(0), ADDR, 0, true));
+        assert!(queues.may_look(at(0), ADDR, 0, false));
         assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
         assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
-        assert!(!queues.may_look(at(0), ADDR, 200_000, true), "who comes along goes behind");
+        assert!(!queues.may_look(at(0), ADDR, 200_000, false), "who comes along goes behind");
         let mut order = Vec::new();
         for look in 1..6 {
-            let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| true) else {
+            let Call::Host(id) =
+                queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, [&|_| true, &|_| false])
+            else {
                 panic!("nobody")
             };
-            assert!(queues.may_look(at(0), ADDR, id, true));
+            assert!(queues.may_look(at(0), ADDR, id, false));
             queues.had_turn(id);
             order.push(id);
             if id == 100_000 {
@@ -211,28 +231,36 @@ mod tests {
     fn a_turn_is_kept_where_the_address_is_taken() {
         let mut queues = AddressQueues::default();
         assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
-        assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| true), Call::Nobody, "of a row that is gone");
-        assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| true), Call::Host(0));
-        assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| true), Call::Later, "it has not shown up");
+        assert_eq!(
+            queues.call(ADDR, [at(2), at(2), at(3)], |_| true, [&|_| true, &|_| false]),
+            Call::Nobody,
+            "of a row that is gone"
+        );
+        assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
+        assert_eq!(
+            queues.call(ADDR, [at(2), at(2), at(3)], |_| true, [&|_| true, &|_| false]),
+            Call::Later,
+            "it has not shown up"
+        );
         assert!(queues.wait(ADDR, site(0), 0, at(7)), "taken until then");
-        assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| true), Call::Nobody);
-        assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, [&|_| true, &|_| false]), Call::Nobody);
+        assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
         // Its name must be looked up: another one has its turn, and it has its own after that.
         queues.is_late(0);
         assert_eq!(
-            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), |_| true),
+            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), [&|_| true, &|_| false]),
             Call::Host(2),
             "1 may not fetch"
         );
         queues.had_turn(2);
-        assert!(queues.may_look(at(0), ADDR, 0, true) && !queues.may_look(at(0), ADDR, 2, true));
+        assert!(queues.may_look(at(0), ADDR, 0, false) && !queues.may_look(at(0), ADDR, 2, false));
         assert!(!queues.wait(ADDR, site(0), 0, at(20)), "the row has its instant");
-        assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, |_| true), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
         queues.had_turn(0);
-        assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| true), Call::Host(1));
+        assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, [&|_| true, &|_| false]), Call::Host(1));
         queues.had_turn(1);
-        assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| true), Call::Nobody);
-        assert!(queues.may_look(at(0), ADDR, 5, true) && queues.rows.is_empty() && queues.called.is_empty());
+        assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, [&|_| true, &|_| false]), Call::Nobody);
+        assert!(queues.may_look(at(0), ADDR, 5, false) && queues.rows.is_empty() && queues.called.is_empty());
     }
 
     /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.
@@ -242,10 +270,10 @@ mod tests {
         let (slow, fast) = (site(0), site(1));
         let call = |queues: &mut AddressQueues, now| {
             queues.rows.values_mut().for_each(|row| row.look_at = at(now));
-            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |of| of == fast)
+            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, [&|of| of == fast, &|of| of == slow])
         };
         queues.slow_turn_ended(at(1_000), ADDR, Duration::from_millis(1_000));
-        assert!(queues.may_look(at(1_000), ADDR, 0, false), "nobody else is there");
+        assert!(queues.may_look(at(1_000), ADDR, 0, true), "nobody else is there");
         queues.wait(ADDR, slow, 0, at(1_010));
         queues.wait(ADDR, fast, 1, at(1_010));
         assert!(queues.is_wanted_by_another(ADDR, slow));
@@ -255,7 +283,7 @@ mod tests {
         queues.wait(ADDR, slow, 0, at(1_030));
         queues.fast_turn_ended(ADDR);
         assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
-        assert!(!queues.may_look(at(4_999), ADDR, 0, false));
+        assert!(!queues.may_look(at(4_999), ADDR, 0, true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
 }

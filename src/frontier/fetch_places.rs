@@ -178,6 +178,15 @@ impl FetchPlaces {
         self.held.insert(id, place);
     }
 
+    /// Job `id` found nobody who listens. That says nothing of a site whose pages come from elsewhere: a link may name any port.
+    pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
+        let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
+        place.lasted = Some(now.since(place.since));
+        if std::mem::take(&mut place.is_marked) {
+            self.records[place.site.place_among(RECORDS)] = place.before;
+        }
+    }
+
     /// The response has come, or will not.
     fn conclude(&mut self, now: Instant, place: &mut Place, measured: Option<Duration>) {
         if place.lasted.is_some() {
@@ -375,6 +384,36 @@ mod tests {
         places.look(Instant::ZERO + Duration::from_secs(60));
         places.gave_back(Instant::ZERO + Duration::from_secs(60), 1);
         assert_eq!((places.record(site(1)), places.slow, places.doubtful), (Record::Fast(1), 0, 0));
+    }
+
+    #[test]
+    fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
+        let mut places = FetchPlaces::new(4);
+        let end = Instant::ZERO + Duration::from_secs(10);
+        places.took(Instant::ZERO, 1, site(1));
+        places.look(end);
+        assert!(places.is_slow(site(1)) && places.slow == 1);
+        places.came(end, 1, Some(Duration::from_millis(100)));
+        assert_eq!((places.is_fast(site(1)), places.slow, places.doubtful), (true, 0, 1));
+        assert_eq!(places.gave_back(end, 1), None);
+        places.took(Instant::ZERO, 2, site(1));
+        places.look(end);
+        assert!(places.is_slow(site(1)));
+        places.came_to_nobody(end, 2);
+        assert!(places.is_fast(site(1)));
+        assert_eq!(places.gave_back(end, 2), Some(Duration::from_secs(10)), "its turn was slow all the same");
+        assert_eq!((places.slow, places.doubtful), (0, 0));
+        // One slow fetch among many is forgiven, two are not.
+        for id in 10..30 {
+            places.took(Instant::ZERO, id, site(1));
+            places.gave_back(Instant::ZERO, id);
+        }
+        for (id, is_slow) in [(40, false), (41, true)] {
+            places.took(Instant::ZERO, id, site(1));
+            places.look(end);
+            places.gave_back(end, id);
+            assert_eq!(places.is_slow(site(1)), is_slow);
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl Frontier {
         } else if job.kind == JobKind::Resolve {
             // Before all others: behind a long row of hosts the answer would be too old at its turn, each time.
             self.hosts.set_state(id, State::Ready);
-            self.ready.push_answered(self.hosts[id].site, id);
+            let site = self.hosts[id].site;
+            self.ready.push_answered(site, id, self.places.is_slow(site));
         } else {
             // A host that waits for its delay need not be asked before.
             let at = self.hosts[id].next_turn(self.settings.resolve_lead);

@@ -89,7 +89,8 @@ impl Host {
     /// Until when nothing of the origin `index` can be fetched or ended; `None` when something can.
     pub fn waits_until(&self, index: usize, now: Instant) -> Option<Instant> {
         let origin = self.origins.get(index)?;
-        if origin.streak.dead_until().is_some() {
+        // Of a host that is given up all can be ended.
+        if origin.streak.dead_until().is_some() || self.pace.given_up().is_some() {
             return None;
         }
         let rest = Some(self.rests_until(index)).filter(|at| *at > now);

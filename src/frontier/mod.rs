@@ -213,12 +213,20 @@ impl Frontier {
     }
 
     fn next_ready(&mut self) -> Option<HostId> {
-        self.ready.pop_of(|site| self.places.may_take(site), self.places.may_slow_take())
+        let may_slow_take = self.places.may_slow_take();
+        // Sites may have become slow since they stand in their row.
+        let may_take = |site| self.places.may_take(site) && (may_slow_take || !self.places.is_slow(site));
+        self.ready.pop_of(may_take, may_slow_take)
     }
 
     /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
     pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
         self.places.came(now, job, measured);
+    }
+
+    /// Nobody listened where a job was to fetch from; its end may wait for us.
+    pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
+        self.places.came_to_nobody(now, job);
     }
 
     /// What a job brought waits to be read, in a row that may be long; whether its site was slow before.
@@ -237,9 +245,8 @@ impl Frontier {
     }
 
     /// A job failed, which is held back: its host stays busy until it counts, and its place is another's.
-    pub fn is_held_back(&mut self, now: Instant, job: u64) {
-        self.places.gave_back(now, job);
-        self.ready.fetch_ended();
+    pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
+        self.fetch_ended(now, job);
     }
 
     /// A fetch of a host ended.
@@ -370,7 +377,9 @@ impl Frontier {
 
     /// Moves what is due into the queue of ready hosts.
     fn wake(&mut self, now: Instant) {
-        while let Some((at, event)) = self.calendar.pop(now) {
+        // Thousands may have asked for a rest until the same instant.
+        for _ in 0..WAKES_MAX {
+            let Some((at, event)) = self.calendar.pop(now) else { return };
             match event {
                 Event::Host(id) => {
                     // A host that was scheduled again meanwhile ignores its old entry.
@@ -393,13 +402,14 @@ impl Frontier {
     fn call_to(&mut self, addr: IpAddr, now: Instant, noted: Instant) {
         let may_fetch = |site| self.places.may_take(site);
         let is_fast = |site| self.places.is_fast(site);
+        let is_slow = |site| self.places.is_slow(site);
         if let Some(id) = self.address_queues.awaited(addr)
             && !may_fetch(self.hosts[id].site)
         {
             self.address_queues.is_late(id);
         }
         let look_at = now + self.addr_pause();
-        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, is_fast);
+        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, [&is_fast, &is_slow]);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Addr(addr));
         }
@@ -454,6 +464,8 @@ const STALE_ENTRIES_MIN: usize = 1_024;
 const TURN_WORK_MAX: u64 = 1 << 22;
 /// To end a URL without a request.
 const SETTLE_WORK: u64 = 2_048;
+/// Instants of the calendar that are looked at per call of `next_job`.
+const WAKES_MAX: usize = 2_048;
 /// Hosts looked at per call of `next_job`.
 const STEPS_MAX: usize = 256;
 /// A site has at most so many times as many hosts, fetches and lookups as are free.

@@ -33,9 +33,10 @@ impl ReadyHosts {
         self.is_held_up = false;
     }
 
-    /// Puts a host before the others: its name was looked up.
-    pub fn push_answered(&mut self, site: SiteKey, id: HostId) {
-        self.answered.push_front(site, id);
+    /// Puts a host before the others, or before those of other slow sites: its name was looked up.
+    pub fn push_answered(&mut self, site: SiteKey, id: HostId, is_slow: bool) {
+        let row = if is_slow { &mut self.slow } else { &mut self.answered };
+        row.push_front(site, id);
         self.is_held_up = false;
     }
 
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn many_answered_names_leave_others_every_second_turn() {
         let mut ready = ReadyHosts::default();
-        (0..10).for_each(|id| ready.push_answered(site(0), id));
+        (0..10).for_each(|id| ready.push_answered(site(0), id, false));
         (10..14).for_each(|id| ready.push(site(id), id, false));
         let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
         assert_eq!(order, [9, 10, 8, 11, 7, 12, 6, 13, 5, 4, 3, 2, 1, 0]);

@@ -181,6 +181,7 @@ impl Frontier {
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
     fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
         let host = &mut self.hosts[id];
+        host.doubtful_rest = Instant::ZERO;
         host.backlog.retry_all(now);
         for origin in &mut host.origins {
             origin.refuse(given_up.until, Failure::RobotsUnreachable);
@@ -289,7 +290,7 @@ impl Frontier {
         let lasts_max = self.places.deadline(host.site, self.settings.deadline, is_awaited);
         let deadline = now + lasts_max;
         if self.settings.politeness.ip_delay > Duration::ZERO {
-            let may_look = self.address_queues.may_look(now, addr, id, self.places.is_fast(host.site));
+            let may_look = self.address_queues.may_look(now, addr, id, self.places.is_slow(host.site));
             let claim = if may_look { self.ledger.claim(addr, now, deadline + HOLD_SLACK) } else { Err(None) };
             if let Err(free_from) = claim {
                 self.park(id, addr, now, free_from);

@@ -51,7 +51,7 @@ impl Budget {
 const RESOLVED_TIMES: usize = 4;
 /// Bytes of internationalized hosts ([`idna_bytes`]), at 30 ns each: eight milliseconds. A page in which ten thousand links
 /// name such a host in full is at this limit.
-const IDNA_BYTES_MAX: usize = 256 << 10;
+pub(super) const IDNA_BYTES_MAX: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {

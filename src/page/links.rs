@@ -87,7 +87,13 @@ pub fn page(
 pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mut dyn FnMut(&str)) {
     if config.links.sitemaps == Sitemaps::Robots {
         let mut budget = Budget::of_page(&config.links);
-        let admitted = sitemaps.iter().filter(|sitemap| budget.admits(sitemap));
-        admitted.filter_map(|sitemap| job.url.join(sitemap).ok()).for_each(|url| out(url.as_str()));
+        for sitemap in sitemaps {
+            if budget.admits(sitemap)
+                && let Ok(url) = job.url.join(sitemap)
+            {
+                budget.took(url.as_str().len());
+                out(url.as_str());
+            }
+        }
     }
 }

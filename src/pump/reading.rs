@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use super::bug;
 use crate::control::ShardHandle;
 use crate::fetch::BodyHold;
 use crate::page::{LongResponse, PageRead};
@@ -53,7 +52,7 @@ impl ReadingThread {
                     let _stage = stage::enter(Stage::Other);
                     Box::new(reading.read(&mut writer))
                 });
-                if read.send(end.map_err(|panic| bug(&panic))).is_err() {
+                if read.send(end.map_err(|panic| panic.to_string())).is_err() {
                     break;
                 }
                 handle.waker.wake();

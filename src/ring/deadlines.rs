@@ -4,7 +4,7 @@
 //! guards, raises their flag and ends the connection of their descriptor, so that the pending operation completes and
 //! its memory comes back. Each guard has one timer entry, corrected when it falls due (a deadline nearly always moves
 //! later), so moving a deadline costs nothing.
-//! Invariants: nothing expires early but by [`Deadlines::end_all`], and everything within two ticks of 16 ms after its time; while a guard stays
+//! Invariants: nothing expires early but by [`Deadlines::pass`] and [`Deadlines::end_all`], and everything within two ticks of 16 ms after its time; while a guard stays
 //! expired, what is in flight is cancelled repeatedly, in case an operation slipped by; the heap holds about two
 //! entries per guard at most. The alarm goes off at most once per tick, and only when an entry falls due.
 //! Limits: 16 ms; a fetch's deadlines are seconds.

@@ -172,7 +172,10 @@ impl Shard {
     pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
         let (job, began) = self.in_flight.end(id);
         let total = result.as_ref().ok().map(|transaction| transaction.timings.total);
-        self.frontier.came(now, id, total.filter(|total| !total.is_zero()));
+        match result {
+            Err(Failure::ConnectTimeout) => self.frontier.came_to_nobody(now, id),
+            _ => self.frontier.came(now, id, total.filter(|total| !total.is_zero())),
+        }
         self.probed(&job, None);
         self.judge(now, job, began, result);
     }

@@ -313,7 +313,7 @@ impl Shard {
                 if is_free {
                     self.network.held_free += 1;
                     self.network.held_free_bytes = bytes;
-                    self.frontier.is_held_back(now, job.id);
+                    self.frontier.is_held_back(now, &job);
                 }
                 let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
                 self.network.held_jobs.insert(job.id);
@@ -345,7 +345,7 @@ impl Shard {
         if reply == SiteReply::Answered {
             self.network.answered.note(&job.url);
         }
-        let site = self.sites.of(job.url.host()).hash;
+        let site = self.site_key(&job.url).number();
         self.network.note(SiteEnd { site, began, reply });
     }
 

@@ -12,11 +12,14 @@ use std::sync::OnceLock;
 use encoding_rs::{Encoding, UTF_8};
 
 use super::plain::{self, Ground};
-use super::{Absolute, Url, UrlError};
+use super::{Absolute, Url, UrlError, idna_bytes};
 
 /// Longest base URL that an `href` may give, in bytes: half of the request line that RFC 9112 section 3 recommends
 /// every server to take.
 const BASE_BYTES_MAX: usize = 4096;
+
+/// What the host of an `href` may cost ([`idna_bytes`]): half a millisecond; names of the DNS have 253 bytes.
+const BASE_IDNA_BYTES_MAX: usize = 16 << 10;
 
 /// A page's base URL, parsed.
 #[derive(Clone, Debug)]
@@ -57,6 +60,9 @@ impl Base {
 
     /// As `with_href`, in a page of another encoding than UTF-8.
     pub fn with_href_encoded(&self, href: &str, encoding: &'static Encoding) -> Base {
+        if href.len() > BASE_BYTES_MAX || idna_bytes(href) > BASE_IDNA_BYTES_MAX {
+            return self.clone();
+        }
         match Absolute::resolve(self.as_absolute(), href, encoding) {
             Ok(url) if is_honoured(&url) => Base::of_document(url),
             _ => self.clone(),

@@ -117,6 +117,11 @@ impl SiteKey {
         SiteKey::new(rng_seed, site_of(host))
     }
 
+    /// The key as a number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     /// Its place among `places`, of which there is at least one.
     pub fn place_among(self, places: usize) -> usize {
         ((u128::from(self.0) * places as u128) >> 64) as usize

@@ -23,11 +23,10 @@ pub(in crate::fetch) struct Link {
     waiting: Vec<u8>,
 }
 
-/// Bytes of a handshake whose memory is counted with each fetch: forty kilobytes at worst, and what waits behind them.
-const FREE_BYTES: usize = 4 << 10;
-/// What rustls makes of a byte, at worst: of a certificate of a byte, 4 on the wire, a place of 24 in a list that doubles, and
-/// a block of 8.
-const TIMES: usize = 10;
+/// Bytes of a handshake whose memory is counted with each fetch: 32 KiB at worst, and what waits behind them.
+const FREE_BYTES: usize = 2 << 10;
+/// What rustls makes of a byte, at worst: of an empty certificate, 3 on the wire, a place of 24 in a list that doubles.
+const TIMES: usize = 16;
 
 impl Link {
     /// Of a connection that has received nothing yet.
@@ -109,12 +108,17 @@ impl Link {
                 self.waiting.extend_from_slice(bytes);
                 return Ok(false);
             }
-            let before = bytes;
+            // No more than is allowed by now.
+            let room =
+                if is_handshaking { self.allowed.saturating_sub(self.meter.handshake_bytes()) } else { usize::MAX };
+            let (mut bytes_now, behind) = bytes.split_at(bytes.len().min(room));
+            let before = bytes_now;
             // Reading from a slice cannot fail, and what was decrypted is drained below, so there is room.
-            if self.inner.read_tls(&mut bytes).is_err() || bytes.len() == before.len() {
+            if self.inner.read_tls(&mut bytes_now).is_err() || bytes_now.len() == before.len() {
                 break;
             }
-            let taken = before.len().saturating_sub(bytes.len());
+            let taken = before.len().saturating_sub(bytes_now.len());
+            bytes = bytes.get(taken..).unwrap_or(behind);
             self.meter.came(before.get(..taken).unwrap_or_default()).map_err(|excess| self.refusal(excess))?;
             let state = self.inner.process_new_packets();
             let mut content = 0;

@@ -14,8 +14,9 @@ use std::borrow::Cow;
 use quick_xml::events::BytesStart;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::budget::IDNA_BYTES_MAX;
 use super::{Listed, has_scheme};
-use crate::url::{Base, Url};
+use crate::url::{Base, Url, idna_bytes};
 
 /// Most elements inside one another that are remembered.
 const DEPTH_MAX: usize = 256;
@@ -48,6 +49,8 @@ pub(super) struct Reading {
     open: Vec<Open>,
     /// Bases so far.
     bases: usize,
+    /// What the hosts of further ones may cost.
+    idna_bytes: usize,
     /// The text of an element that is an address, so far.
     address: Option<String>,
     /// Whether it is one only if it has a scheme.
@@ -57,7 +60,14 @@ pub(super) struct Reading {
 impl Reading {
     /// At the start of the document at `url`.
     pub fn new(url: &Url) -> Reading {
-        Reading { first_base: Base::new(url), open: Vec::new(), bases: 0, address: None, is_guid: false }
+        Reading {
+            first_base: Base::new(url),
+            open: Vec::new(),
+            bases: 0,
+            idna_bytes: IDNA_BYTES_MAX,
+            address: None,
+            is_guid: false,
+        }
     }
 
     /// Takes a start tag. Returns whether its end is to be told: not of an element that is too deep.
@@ -86,7 +96,10 @@ impl Reading {
         };
         let base = attribute(start, "xml:base").filter(|href| !href.trim().is_empty()).map(|href| {
             self.bases += 1;
-            self.base().filter(|_| self.bases <= BASES_MAX).map(|base| base.with_href(href.trim()))
+            let costs = idna_bytes(href.trim());
+            let has_room = self.bases <= BASES_MAX && costs <= self.idna_bytes;
+            self.idna_bytes -= if has_room { costs } else { 0 };
+            self.base().filter(|_| has_room).map(|base| base.with_href(href.trim()))
         });
         self.open.push(Open { name: xxh3_64(start.name().as_ref().as_bytes()), role, base });
         true

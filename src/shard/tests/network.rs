@@ -320,7 +320,7 @@ fn who_answered_an_earlier_run_falls_silent() {
         }
         let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
         let mut reply = |job: &FetchJob| {
-            let site = rig.shard.sites.of(job.url.host()).hash;
+            let site = rig.shard.site_key(&job.url).number();
             ends.iter().find(|end| end.site == site).map(|end| end.reply)
         };
         (reply(&answers), reply(&never))
