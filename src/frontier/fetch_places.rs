@@ -10,10 +10,11 @@
 //! site is fast, the way there is slow and not the sites, and nobody is hurried. What counts is the time until a response has
 //! come: how long it waits for us afterwards is not the site's doing, unless it is one of too many that are dear to read.
 //! Invariants: what is taken is given back, once; a place is slow once.
-//! Limits: sites are remembered in a fixed array, by a hash under the crawl's secret: two in one place share their record.
+//! Leaves to others: what is remembered of a site ([`super::site_records`]).
 
 use std::collections::VecDeque;
 
+use super::site_records::{Record, SiteRecords};
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::by_number::ByNumber;
 use crate::site_shares::SiteShares;
@@ -36,20 +37,9 @@ pub struct FetchPlaces {
     told: usize,
     /// Those that are slow or of a site that is not known.
     doubtful: usize,
-    records: Box<[Record]>,
+    records: SiteRecords,
     /// How many of the last fetches were fast, of sites that were not slow before: in parts of [`FAST_WHOLE`].
     fast: u32,
-}
-
-/// How the fetches of a site were.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Record {
-    #[default]
-    Unknown,
-    /// It is slow until so many are fast.
-    Slow(u8),
-    /// So many were fast since one was slow, or a few more.
-    Fast(u8),
 }
 
 #[derive(Debug)]
@@ -79,7 +69,7 @@ impl FetchPlaces {
             slow: 0,
             told: 0,
             doubtful: 0,
-            records: vec![Record::Unknown; RECORDS].into(),
+            records: SiteRecords::new(),
             fast: FAST_AT_FIRST,
         }
     }
@@ -153,7 +143,7 @@ impl FetchPlaces {
     }
 
     fn record(&self, site: SiteKey) -> Record {
-        self.records[site.place_among(RECORDS)]
+        self.records.of(site)
     }
 
     /// Job `id` of `site` takes a place.
@@ -183,7 +173,7 @@ impl FetchPlaces {
         let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
         place.lasted = Some(now.since(place.since));
         if std::mem::take(&mut place.is_marked) {
-            self.records[place.site.place_among(RECORDS)] = place.before;
+            self.records.set(place.site, place.before);
         }
     }
 
@@ -199,18 +189,18 @@ impl FetchPlaces {
             self.fast -= self.fast >> FAST_SHIFT;
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
         }
-        let record = &mut self.records[place.site.place_among(RECORDS)];
+        let record = self.records.of(place.site);
         match (is_fast, std::mem::take(&mut place.is_marked)) {
             // It was the shard that was slow.
             (true, true) => {
-                *record = place.before.fast();
+                self.records.set(place.site, place.before.fast());
                 self.slow -= 1;
                 place.is_slow = false;
                 self.doubtful -= usize::from(!place.is_doubtful());
             }
-            (true, false) => *record = record.fast(),
+            (true, false) => self.records.set(place.site, record.fast()),
             (false, true) => {}
-            (false, false) => *record = record.slow(),
+            (false, false) => self.records.set(place.site, record.slow()),
         }
     }
 
@@ -224,7 +214,7 @@ impl FetchPlaces {
             self.slow += usize::from(!place.is_slow);
             place.is_slow = true;
             place.is_marked = false;
-            self.records[site.place_among(RECORDS)] = Record::Slow(FAST_FETCHES);
+            self.records.set(site, Record::SLOW);
         }
         was_slow
     }
@@ -249,8 +239,7 @@ impl FetchPlaces {
                 self.doubtful += usize::from(!place.is_doubtful());
                 (place.is_slow, place.is_marked) = (true, true);
                 self.slow += 1;
-                let record = &mut self.records[place.site.place_among(RECORDS)];
-                *record = record.slow();
+                self.records.set(place.site, self.records.of(place.site).slow());
                 self.lasting.push_back((since, id));
             }
         }
@@ -258,25 +247,6 @@ impl FetchPlaces {
 
     fn free(&self) -> u64 {
         self.count_max.saturating_sub(self.held.len()) as u64
-    }
-}
-
-impl Record {
-    /// After a fetch that was fast.
-    fn fast(self) -> Record {
-        match self {
-            Record::Unknown | Record::Slow(..=1) => Record::Fast(1),
-            Record::Slow(left) => Record::Slow(left - 1),
-            Record::Fast(count) => Record::Fast(count.saturating_add(1)),
-        }
-    }
-
-    /// After one that was not: the first one of a site that was fast for long is forgiven.
-    fn slow(self) -> Record {
-        match self {
-            Record::Fast(FORGIVEN_AFTER..) => Record::Fast(0),
-            _ => Record::Slow(FAST_FETCHES),
-        }
     }
 }
 
@@ -290,12 +260,6 @@ impl Place {
 const SLOW_AFTER: Duration = Duration::from_secs(2);
 /// How long a new fetch has while slow ones hold most places.
 const HURRIED: Duration = Duration::from_secs(5);
-/// Places for the records of sites.
-const RECORDS: usize = 1 << 18;
-/// How many fast fetches in a row make a slow site fast.
-const FAST_FETCHES: u8 = 3;
-/// After how many a slow one is forgiven.
-const FORGIVEN_AFTER: u8 = 16;
 const FAST_WHOLE: u32 = 1 << 24;
 /// At first: so few that a slow way is soon known.
 const FAST_AT_FIRST: u32 = FAST_WHOLE / 8;

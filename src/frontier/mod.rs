@@ -35,6 +35,7 @@ mod robots_fetch;
 mod robots_files;
 mod rules_cache;
 mod settings;
+mod site_records;
 mod site_turns;
 #[cfg(test)]
 mod tests;

@@ -242,6 +242,6 @@ fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
 }
 
 /// A redirect to a longer address is not followed, and nothing is known.
-const TARGET_BYTES_MAX: usize = 4 * 1024;
+const TARGET_BYTES_MAX: usize = 512;
 /// Files that one host is to fetch for others, at once.
 const HOST_FILES_MAX: usize = 16;

@@ -146,7 +146,7 @@ fn what_a_hurried_fetch_brought_is_kept_only_when_it_is_whole() {
         };
         let kept = hands.exchange(&soon(late, false)).await.expect("what came is kept");
         assert_eq!(kept.response.truncated, Some(Truncated::Time));
-        assert_eq!(hands.exchange(&soon(late, true)).await.err(), Some(Failure::Deadline));
+        assert_eq!(hands.exchange(&soon(late, true)).await.err(), Some(Failure::Hurried));
         assert_eq!(hands.exchange(&soon(good, true)).await.expect("whole").response.body, b"all");
     });
 }
