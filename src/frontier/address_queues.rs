@@ -5,6 +5,8 @@
 //! calendar says so, however many they are. Who was called and finds the address taken keeps its turn; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
+//! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
+//! one host of an address that had such a place when the address was taken keeps it until it is called.
 //! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which slow sites have no
 //! turn, as soon as a fast one had one, and those that are not known every second: who drips has a fifth of an address's
 //! time, however many they are. An address is that of the ledger: of IPv6 a network of 64 bits.
@@ -28,6 +30,8 @@ pub struct AddressQueues {
     rows: HashMap<Key, Row>,
     /// Hosts whose turn has come and who have not had it yet.
     called: HashMap<HostId, Key>,
+    /// Hosts of slow sites that keep a place while they wait for an address.
+    keepers: HashMap<Key, HostId>,
     /// Addresses where a turn was slow.
     slow: HashMap<Key, SlowTurn>,
 }
@@ -68,8 +72,26 @@ impl AddressQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
     pub fn may_look(&self, now: Instant, addr: IpAddr, id: HostId, is_slow: bool) -> bool {
         let key = Key::from(addr);
-        let is_kept = is_slow && self.rest(now, key).is_some_and(|slow| slow.is_wanted);
-        !is_kept && (!self.rows.contains_key(&key) || self.called.get(&id) == Some(&key))
+        let must_rest = is_slow && self.must_rest(now, key);
+        !must_rest && (!self.rows.contains_key(&key) || self.called.get(&id) == Some(&key))
+    }
+
+    /// Keeps a place for a host of a slow site that waits for `addr`, unless another one does or slow sites rest there.
+    pub fn keep_place(&mut self, now: Instant, addr: IpAddr, id: HostId) {
+        let key = Key::from(addr);
+        if !self.must_rest(now, key) {
+            self.keepers.entry(key).or_insert(id);
+        }
+    }
+
+    /// Places that are kept.
+    pub fn places_kept(&self) -> usize {
+        self.keepers.len()
+    }
+
+    /// Whether a host keeps a place until it is called to `addr`.
+    pub fn keeps_place(&self, addr: IpAddr, id: HostId) -> bool {
+        self.keepers.get(&Key::from(addr)) == Some(&id)
     }
 
     /// Whether a host of another site than `site` waits for `addr`.
@@ -100,11 +122,26 @@ impl AddressQueues {
         self.slow.get(&key).copied().filter(|slow| slow.rests_until > now)
     }
 
+    /// Whether slow sites have no turn there now.
+    fn must_rest(&self, now: Instant, key: Key) -> bool {
+        self.rest(now, key).is_some_and(|slow| slow.is_wanted)
+    }
+
+    fn gives_place_back(&mut self, key: Key, id: HostId) {
+        if self.keepers.get(&key) == Some(&id) {
+            self.keepers.remove(&key);
+        }
+    }
+
     /// Puts a host into the row for `addr`: behind the others, or before them if its turn had come and the address is
     /// taken. Whether `look_at` is to go into the calendar.
     pub fn wait(&mut self, addr: IpAddr, site: SiteKey, id: HostId, look_at: Instant) -> bool {
         let key = Key::from(addr);
-        let was_called = self.called.remove(&id) == Some(key);
+        let called_to = self.called.remove(&id);
+        if let Some(other) = called_to.filter(|called_to| *called_to != key) {
+            self.gives_place_back(other, id);
+        }
+        let was_called = called_to == Some(key);
         let is_new = !self.rows.contains_key(&key);
         let row = || Row { waiting: SiteTurns::default(), called: None, look_at, is_strangers_turn: false };
         let row = self.rows.entry(key).or_insert_with(row);
@@ -171,10 +208,20 @@ impl AddressQueues {
         }
     }
 
+    /// A host that was called must look its name up first: it keeps its turn, and no place.
+    pub fn looks_up(&mut self, id: HostId) {
+        self.is_late(id);
+        if let Some(key) = self.called.get(&id).copied() {
+            self.gives_place_back(key, id);
+        }
+    }
+
     /// A host that may have been called has had its turn, or does without.
     pub fn had_turn(&mut self, id: HostId) {
         self.is_late(id);
-        self.called.remove(&id);
+        if let Some(key) = self.called.remove(&id) {
+            self.gives_place_back(key, id);
+        }
     }
 
     /// Whether a host was called and has not had its turn.

@@ -1,7 +1,7 @@
 //! Places for fetches, and who may have the next: of a site, and of all that are slow.
 //!
 //! Decides: a site may hold three times as many places as are free ([`SiteShares`]), and so may all slow sites together. A
-//! fetch is slow when it has lasted [`SLOW_AFTER`]; a site is slow from then on until three of its fetches were not. So
+//! fetch is slow when it has lasted [`SLOW_AFTER`]; a site is slow from then on until some of its fetches were not. So
 //! thousands of sites that drip leave a quarter of the places to those that answer. Who they are is known only when they
 //! have held a place for a while: therefore, where slow fetches and sites that are not known hold more than half of all
 //! places, a fetch of any other site than a slow one has [`HURRIED`] to come to its end instead of `fetch.deadline`. One that
@@ -79,28 +79,28 @@ impl FetchPlaces {
         self.shares.may_take(site, self.free())
     }
 
-    /// Whether any slow site may have one.
-    pub fn may_slow_take(&self) -> bool {
-        (self.slow as u64) < TIMES_FREE * self.free()
+    /// Whether any slow site may have one, when so many are kept for others of them.
+    pub fn may_slow_take(&self, kept: usize) -> bool {
+        ((self.slow + kept) as u64) < TIMES_FREE * self.free().saturating_sub(kept as u64)
     }
 
     /// Whether the fetches of `site` were slow lately.
     pub fn is_slow(&self, site: SiteKey) -> bool {
-        matches!(self.record(site), Record::Slow(_))
+        matches!(self.record(site), Record::Slow { .. })
     }
 
     /// Whether the fetches of `site` were fast lately.
     pub fn is_fast(&self, site: SiteKey) -> bool {
-        matches!(self.record(site), Record::Fast(_))
+        matches!(self.record(site), Record::Fast { .. })
     }
 
     /// How long a fetch of `site` that begins now may last, of `deadline` at most; another site may wait for its address.
     pub fn deadline(&self, site: SiteKey, deadline: Duration, is_awaited: bool) -> Duration {
         let is_crowded = self.doubtful * 2 > self.count_max;
         let is_hurried = match self.record(site) {
-            Record::Slow(_) => false,
+            Record::Slow { .. } => false,
             Record::Unknown => is_crowded || is_awaited,
-            Record::Fast(_) => is_crowded,
+            Record::Fast { .. } => is_crowded,
         };
         if is_hurried && self.is_way_fast() { deadline.min(HURRIED) } else { deadline }
     }
@@ -149,9 +149,9 @@ impl FetchPlaces {
     /// Job `id` of `site` takes a place.
     pub fn took(&mut self, now: Instant, id: u64, site: SiteKey) {
         let before = self.record(site);
-        let is_slow = matches!(before, Record::Slow(_));
+        let is_slow = matches!(before, Record::Slow { .. });
         self.slow += usize::from(is_slow);
-        self.doubtful += usize::from(!matches!(before, Record::Fast(_)));
+        self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
         self.shares.took(site);
         self.held
             .insert(id, Place { site, since: now, is_slow, is_marked: false, before, lasted: None, is_told: false });
@@ -185,7 +185,7 @@ impl FetchPlaces {
         let lasted = measured.unwrap_or_else(|| now.since(place.since));
         place.lasted = Some(lasted);
         let is_fast = lasted < SLOW_AFTER;
-        if !matches!(place.before, Record::Slow(_)) {
+        if !matches!(place.before, Record::Slow { .. }) {
             self.fast -= self.fast >> FAST_SHIFT;
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
         }
@@ -214,7 +214,7 @@ impl FetchPlaces {
             self.slow += usize::from(!place.is_slow);
             place.is_slow = true;
             place.is_marked = false;
-            self.records.set(site, Record::SLOW);
+            self.records.set(site, self.records.of(site).slow());
         }
         was_slow
     }
@@ -299,7 +299,7 @@ mod tests {
                 *end > now
             });
             while places.free() > 0 {
-                let slow = if places.may_slow_take() { 1 } else { 0 };
+                let slow = if places.may_slow_take(0) { 1 } else { 0 };
                 let Some(number) = rows[0].pop_front().or_else(|| rows[slow].pop_front()) else { break };
                 id += 1;
                 let lasts = match number < drippers {
@@ -314,6 +314,49 @@ mod tests {
         turns
     }
 
+    /// As above, with a second between two turns of a site; attackers are slow whenever they are taken for fast.
+    fn turns_beside_sly_ones(sly: usize, others: usize) -> usize {
+        let mut places = FetchPlaces::new(100);
+        let mut rows: [VecDeque<(Instant, usize)>; 2] =
+            [(0..sly + others).map(|number| (Instant::ZERO, number)).collect(), VecDeque::new()];
+        let mut ends: Vec<(Instant, u64, usize)> = Vec::new();
+        let (mut turns, mut id) = (0, 0);
+        for tick in 0..6_000 {
+            let now = Instant::ZERO + Duration::from_millis(100 * tick);
+            places.look(now);
+            ends.retain(|(end, id, number)| {
+                if *end <= now {
+                    places.gave_back(now, *id);
+                    let row = usize::from(places.is_slow(site(*number)));
+                    rows[row].push_back((now + Duration::from_secs(1), *number));
+                }
+                *end > now
+            });
+            while places.free() > 0 {
+                let mut pop = |row: usize| {
+                    let ready = rows[row].iter().position(|(at, _)| *at <= now)?;
+                    rows[row].remove(ready)
+                };
+                let next = pop(0).or_else(|| if places.may_slow_take(0) { pop(1) } else { None });
+                let Some((_, number)) = next else { break };
+                id += 1;
+                let is_slow = number < sly && !places.is_slow(site(number));
+                let lasts =
+                    if is_slow { places.deadline(site(number), DEADLINE, false) } else { Duration::from_millis(100) };
+                turns += usize::from(number >= sly && tick >= 3_000);
+                places.took(now, id, site(number));
+                ends.push((now + lasts, id, number));
+            }
+        }
+        turns
+    }
+
+    #[test]
+    fn who_is_fast_only_to_be_slow_again_gains_little() {
+        let [alone, beside] = [0, 300].map(|sly| turns_beside_sly_ones(sly, 100));
+        assert!(beside * 10 >= alone * 7, "{beside} of {alone}");
+    }
+
     #[test]
     fn sites_that_drip_leave_places_to_those_that_answer() {
         // A hundred sites alone have a thousand turns a second; a thousand others are known after two minutes.
@@ -323,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_slow_until_it_was_fast_three_times() {
+    fn a_site_is_slow_until_it_was_fast_often_enough() {
         let mut places = FetchPlaces::new(4);
         places.took(Instant::ZERO, 1, site(1));
         places.look(Instant::ZERO + Duration::from_millis(1_999));
@@ -336,7 +379,9 @@ mod tests {
             places.gave_back(Instant::ZERO + lasts, id);
             (places.is_slow(site(1)), places.slow)
         };
-        assert_eq!([2, 3, 4].map(|id| fetch(id, Duration::ZERO)), [(true, 0), (true, 0), (false, 0)]);
+        assert_eq!(fetch(2, Duration::ZERO), (false, 0));
+        assert_eq!(fetch(3, SLOW_AFTER), (true, 0));
+        assert_eq!([4, 5].map(|id| fetch(id, Duration::ZERO)), [(true, 0), (false, 0)]);
         assert!(!places.is_slow(site(2)));
     }
 
@@ -347,7 +392,10 @@ mod tests {
         places.came(Instant::ZERO + Duration::from_millis(100), 1, None);
         places.look(Instant::ZERO + Duration::from_secs(60));
         places.gave_back(Instant::ZERO + Duration::from_secs(60), 1);
-        assert_eq!((places.record(site(1)), places.slow, places.doubtful), (Record::Fast(1), 0, 0));
+        assert_eq!(
+            (places.record(site(1)), places.slow, places.doubtful),
+            (Record::Fast { count: 1, relapses: 0 }, 0, 0)
+        );
     }
 
     #[test]
@@ -400,7 +448,7 @@ mod tests {
         });
         // They are slow, and have all their time now.
         assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE, false)), (None, DEADLINE));
-        assert!(!places.may_slow_take());
+        assert!(!places.may_slow_take(0));
     }
 
     #[test]
@@ -428,9 +476,9 @@ mod tests {
         assert_eq!(places.deadline(site(3), DEADLINE, false), DEADLINE);
         places.took(Instant::ZERO, 2, site(2));
         assert_eq!([3, 9].map(|number| places.deadline(site(number), DEADLINE, false)), [HURRIED, HURRIED]);
-        assert!(places.may_slow_take());
+        assert!(places.may_slow_take(0));
         places.look(end);
-        assert!(!places.may_slow_take() && places.is_slow(site(0)), "one place is free, and three are slow");
+        assert!(!places.may_slow_take(0) && places.is_slow(site(0)), "one place is free, and three are slow");
         assert_eq!(places.deadline(site(0), DEADLINE, false), DEADLINE, "it failed, and has all its time");
         for id in 10..2_000 {
             places.took(Instant::ZERO, id, site(id as usize));

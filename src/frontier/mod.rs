@@ -214,10 +214,18 @@ impl Frontier {
     }
 
     fn next_ready(&mut self) -> Option<HostId> {
-        let may_slow_take = self.places.may_slow_take();
+        if let Some(id) = self.ready.pop_keeper(|site| self.places.may_take(site)) {
+            return Some(id);
+        }
+        let may_slow_take = self.may_slow_take();
         // Sites may have become slow since they stand in their row.
         let may_take = |site| self.places.may_take(site) && (may_slow_take || !self.places.is_slow(site));
         self.ready.pop_of(may_take, may_slow_take)
+    }
+
+    /// Whether a slow site may have a place: some are kept.
+    fn may_slow_take(&self) -> bool {
+        self.places.may_slow_take(self.address_queues.places_kept())
     }
 
     /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
@@ -268,7 +276,7 @@ impl Frontier {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
             // A long row of URLs that robots.txt forbids.
             (State::Ready, None) => {}
-            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.address_queues.is_late(id),
+            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.address_queues.looks_up(id),
             _ => self.address_queues.had_turn(id),
         }
     }
@@ -415,6 +423,11 @@ impl Frontier {
             self.calendar.push(look_at, Event::Addr(addr));
         }
         if let Call::Host(id) = call {
+            if self.address_queues.keeps_place(addr, id) {
+                self.hosts.set_state(id, State::Ready);
+                self.ready.push_keeper(self.hosts[id].site, id);
+                return;
+            }
             self.make_ready(id);
             if self.places.is_slow(self.hosts[id].site) {
                 // It keeps its turn, and may have to wait for it.
@@ -426,6 +439,9 @@ impl Frontier {
     /// Puts a host into the row of those that wait for `addr`.
     fn park(&mut self, id: HostId, addr: IpAddr, now: Instant, free_from: Option<Instant>) {
         self.hosts.set_state(id, State::Parked);
+        if self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
+            self.address_queues.keep_place(now, addr, id);
+        }
         let look_at = free_from.unwrap_or(now + self.addr_pause());
         if self.address_queues.wait(addr, self.hosts[id].site, id, look_at) {
             self.calendar.push(look_at, Event::Addr(addr));

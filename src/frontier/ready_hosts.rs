@@ -3,8 +3,11 @@
 //! Decides: turns go round by site ([`SiteTurns`]). A host whose name was just looked up comes before the others, since
 //! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
 //! all others waiting. A site whose fetches are over its share has no turn until some have ended. Slow sites
-//! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them.
+//! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them. Those
+//! of them that kept a place until their address called come before all.
 //! Invariants: every host in the row gets its turn.
+
+use std::collections::VecDeque;
 
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
@@ -18,6 +21,8 @@ pub struct ReadyHosts {
     others: SiteTurns,
     /// Hosts of slow sites.
     slow: SiteTurns,
+    /// Hosts of slow sites that kept a place.
+    keepers: VecDeque<(SiteKey, HostId)>,
     /// The next turn is of `others`.
     is_others_turn: bool,
     turns: u64,
@@ -35,9 +40,24 @@ impl ReadyHosts {
 
     /// Puts a host before the others, or before those of other slow sites: its name was looked up.
     pub fn push_answered(&mut self, site: SiteKey, id: HostId, is_slow: bool) {
-        let row = if is_slow { &mut self.slow } else { &mut self.answered };
-        row.push_front(site, id);
+        if is_slow {
+            self.slow.push_front(site, id);
+        } else {
+            self.answered.push(site, id);
+        }
         self.is_held_up = false;
+    }
+
+    /// Puts a host that kept a place before all.
+    pub fn push_keeper(&mut self, site: SiteKey, id: HostId) {
+        self.keepers.push_back((site, id));
+        self.is_held_up = false;
+    }
+
+    /// Takes the next host that kept a place, of those whose site may fetch.
+    pub fn pop_keeper(&mut self, may_fetch: impl Fn(SiteKey) -> bool) -> Option<HostId> {
+        let next = self.keepers.iter().position(|(site, _)| may_fetch(*site))?;
+        self.keepers.remove(next).map(|(_, id)| id)
     }
 
     /// A fetch has ended, and sites may have more than before.
@@ -47,7 +67,8 @@ impl ReadyHosts {
 
     /// Whether a host may have a turn.
     pub fn is_ready(&self) -> bool {
-        !self.is_held_up && [&self.answered, &self.others, &self.slow].iter().any(|row| !row.is_empty())
+        let rows = [&self.answered, &self.others, &self.slow];
+        !self.is_held_up && (!self.keepers.is_empty() || rows.iter().any(|row| !row.is_empty()))
     }
 
     /// Takes the next host of those whose site may fetch, and of slow sites if these may.
@@ -97,7 +118,7 @@ mod tests {
         (0..10).for_each(|id| ready.push_answered(site(0), id, false));
         (10..14).for_each(|id| ready.push(site(id), id, false));
         let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
-        assert_eq!(order, [9, 10, 8, 11, 7, 12, 6, 13, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(order, [0, 10, 1, 11, 2, 12, 3, 13, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! How the fetches of sites were, as far as it is remembered.
 //!
-//! Decides: a site is unknown, fast, or slow until so many of its fetches were fast. The first slow one of a site that was fast
-//! for long is forgiven.
+//! Decides: a site is unknown, fast, or slow until some of its fetches were fast: one the first time, and twice as many each
+//! time that it is slow again. So an honest site that was slow once is soon as good as any, and one that is fast only in order
+//! to be slow again gets less and less of the others' time. The first slow one of a site that was fast for long is forgiven,
+//! and each long row of fast ones makes up for one time.
 //! Invariants: what is remembered of a site is its own, but for one in 65,536 of those that share its row; that two share a
 //! row costs nothing while there are no more than four, and then the one forgotten is whose fetches ended longest ago.
-//! Limits: 262,144 sites, in a megabyte.
+//! Limits: 262,144 sites, in a megabyte and a half.
 
 use crate::url::SiteKey;
 
@@ -14,10 +16,20 @@ pub enum Record {
     /// Nothing is remembered.
     #[default]
     Unknown,
-    /// It is slow until so many are fast.
-    Slow(u8),
-    /// So many were fast since one was slow, or a few more.
-    Fast(u8),
+    /// It is slow until `left` are fast.
+    Slow {
+        /// How many.
+        left: u8,
+        /// How many times it has been slow before.
+        relapses: u8,
+    },
+    /// So many were fast since one was slow.
+    Fast {
+        /// How many, or a few more.
+        count: u8,
+        /// How many times it has been slow before.
+        relapses: u8,
+    },
 }
 
 /// The records.
@@ -52,22 +64,29 @@ impl Record {
     /// After a fetch that was fast.
     pub fn fast(self) -> Record {
         match self {
-            Record::Unknown | Record::Slow(..=1) => Record::Fast(1),
-            Record::Slow(left) => Record::Slow(left - 1),
-            Record::Fast(count) => Record::Fast(count.saturating_add(1)),
+            Record::Unknown => Record::Fast { count: 1, relapses: 0 },
+            Record::Slow { left: ..=1, relapses } => Record::Fast { count: 1, relapses: relapses + 1 },
+            Record::Slow { left, relapses } => Record::Slow { left: left - 1, relapses },
+            Record::Fast { count: MADE_UP_AFTER.., relapses: relapses @ 1.. } => {
+                Record::Fast { count: FORGIVEN_AFTER, relapses: relapses - 1 }
+            }
+            Record::Fast { count, relapses } => Record::Fast { count: count.saturating_add(1), relapses },
         }
     }
 
     /// After one that was not.
     pub fn slow(self) -> Record {
         match self {
-            Record::Fast(FORGIVEN_AFTER..) => Record::Fast(0),
-            _ => Record::SLOW,
+            Record::Fast { count: FORGIVEN_AFTER.., relapses: 0 } => Record::Fast { count: 0, relapses: 1 },
+            Record::Unknown => Record::slow_again(0),
+            Record::Fast { relapses, .. } | Record::Slow { relapses, .. } => Record::slow_again(relapses),
         }
     }
 
-    /// Slow, as slow as can be.
-    pub const SLOW: Record = Record::Slow(FAST_FETCHES);
+    fn slow_again(relapses: u8) -> Record {
+        let relapses = relapses.min(RELAPSES_MAX);
+        Record::Slow { left: 1 << relapses, relapses }
+    }
 }
 
 /// The low bits of the key: its place is made of the high ones.
@@ -77,14 +96,19 @@ fn tag_of(site: SiteKey) -> u16 {
 
 const ROWS: usize = 1 << 16;
 const ROW_SITES: usize = 4;
-/// How many fast fetches in a row make a slow site fast.
-const FAST_FETCHES: u8 = 3;
-/// After how many a slow one is forgiven.
+/// A site that was slow more often needs no more than 64 fast fetches.
+const RELAPSES_MAX: u8 = 6;
+/// After how many fast ones a slow one is forgiven.
 const FORGIVEN_AFTER: u8 = 16;
+/// After how many a relapse is made up for.
+const MADE_UP_AFTER: u8 = 128;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SLOW: Record = Record::Slow { left: 1, relapses: 0 };
+    const FAST: Record = Record::Fast { count: 1, relapses: 0 };
 
     fn site(number: usize) -> SiteKey {
         SiteKey::of_host(7, &format!("s{number}.test"))
@@ -94,12 +118,12 @@ mod tests {
     #[test]
     fn a_record_is_its_own_site_s() {
         let mut records = SiteRecords::new();
-        (0..10_000).for_each(|number| records.set(site(number), Record::SLOW));
+        (0..10_000).for_each(|number| records.set(site(number), SLOW));
         let wrong = (10_000..20_000).filter(|number| records.of(site(*number)) != Record::Unknown).count();
-        let kept = (0..10_000).filter(|number| records.of(site(*number)) == Record::SLOW).count();
+        let kept = (0..10_000).filter(|number| records.of(site(*number)) == SLOW).count();
         assert!(wrong <= 2 && kept >= 9_990, "{wrong} {kept}");
-        records.set(site(1), Record::Fast(9));
-        assert_eq!(records.of(site(1)), Record::Fast(9));
+        records.set(site(1), Record::Fast { count: 9, relapses: 0 });
+        assert_eq!(records.of(site(1)), Record::Fast { count: 9, relapses: 0 });
     }
 
     #[test]
@@ -107,21 +131,44 @@ mod tests {
         let mut records = SiteRecords::new();
         let place = site(0).place_among(ROWS);
         let five: Vec<_> = (0..).map(site).filter(|site| site.place_among(ROWS) == place).take(5).collect();
-        five.iter().for_each(|site| records.set(*site, Record::Fast(1)));
-        assert_eq!(five.iter().map(|site| records.of(*site)).filter(|record| *record == Record::Fast(1)).count(), 4);
+        five.iter().for_each(|site| records.set(*site, FAST));
+        assert_eq!(five.iter().map(|site| records.of(*site)).filter(|record| *record == FAST).count(), 4);
         assert_eq!(records.of(five[0]), Record::Unknown);
-        records.set(five[1], Record::Fast(2));
-        records.set(five[0], Record::Fast(3));
-        assert_eq!([0, 1, 2].map(|at| records.of(five[at])), [Record::Fast(3), Record::Fast(2), Record::Unknown]);
+        records.set(five[1], Record::Fast { count: 2, relapses: 0 });
+        records.set(five[0], Record::Fast { count: 3, relapses: 0 });
+        assert_eq!(
+            [0, 1, 2].map(|at| records.of(five[at])),
+            [Record::Fast { count: 3, relapses: 0 }, Record::Fast { count: 2, relapses: 0 }, Record::Unknown]
+        );
     }
 
     #[test]
     fn one_slow_fetch_among_many_is_forgiven() {
-        let fast = |count| (0..count).fold(Record::Unknown, |record, _| record.fast());
-        assert_eq!(
-            [fast(15).slow(), fast(16).slow(), fast(16).slow().slow()],
-            [Record::SLOW, Record::Fast(0), Record::SLOW]
-        );
-        assert_eq!(Record::SLOW.fast().fast().fast(), Record::Fast(1));
+        assert_eq!([fast(15).slow(), fast(16).slow()], [SLOW, Record::Fast { count: 0, relapses: 1 }]);
+        assert_eq!(fast(16).slow().slow(), Record::Slow { left: 2, relapses: 1 });
+    }
+
+    /// Whoever is as slow as may be whenever it may: how many fast fetches that costs, each time.
+    #[test]
+    fn who_is_slow_again_and_again_pays_more_each_time() {
+        let mut record = SLOW;
+        let mut prices = Vec::new();
+        for _ in 0..10 {
+            let mut price = 0;
+            while matches!(record, Record::Slow { .. }) {
+                record = record.fast();
+                price += 1;
+            }
+            prices.push(price);
+            record = record.slow();
+        }
+        assert_eq!(prices, [1, 2, 4, 8, 16, 32, 64, 64, 64, 64]);
+        // A thousand fast ones are as good as no memory of it.
+        let long_after = (0..1_000).fold(record, |record, _| record.fast());
+        assert!(matches!(long_after, Record::Fast { relapses: 0, count: FORGIVEN_AFTER.. }), "{long_after:?}");
+    }
+
+    fn fast(count: usize) -> Record {
+        (0..count).fold(Record::Unknown, |record, _| record.fast())
     }
 }

@@ -364,7 +364,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     places.took(bed.now, 1_006, slow);
     places.look(later);
     places.gave_back(later, 1_006);
-    assert!(places.is_slow(slow) && !places.may_slow_take());
+    assert!(places.is_slow(slow) && !places.may_slow_take(0));
     bed.now = later;
     bed.run(120, 1_000, &mut well);
     let of_slow = bed.pages().iter().filter(|url| url.contains("slow")).count();
@@ -375,6 +375,38 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     bed.frontier.ready.fetch_ended();
     bed.run(HOUR, 1_000, &mut well);
     assert_eq!(bed.pages().len(), 30);
+}
+
+/// An address is never free for long, and slow sites never have a place for long: one of them has its turn all the same.
+#[test]
+fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
+    let mut bed = Bed::new(|config| config.fetch.in_flight_max = 8);
+    for page in 0..1_000 {
+        ["a", "b", "slow"].iter().for_each(|host| bed.offer(&format!("http://{host}.test/{page}")));
+    }
+    bed.run(60, 12, &mut well);
+    let slow = SiteKey::of_host(7, "slow.test");
+    let later = bed.now + Duration::from_secs(60);
+    for id in 0..7 {
+        let site = if id == 6 { slow } else { SiteKey::of_host(7, &format!("x{id}.test")) };
+        bed.frontier.places.took(bed.now, 1_000 + id, site);
+    }
+    bed.frontier.places.look(later);
+    bed.frontier.places.gave_back(later, 1_006);
+    bed.now = later;
+    let before = bed.pages().len();
+    for round in 0..40 {
+        // A place comes free between two turns at the address, and who waits elsewhere takes it before the next.
+        bed.run(2, 2, &mut well);
+        bed.frontier.places.gave_back(bed.now, 1_000 + round);
+        bed.frontier.ready.fetch_ended();
+        let _ = bed.frontier.next_job(bed.now, &mut bed.spool).is_none_or(|job| panic!("{job:?}"));
+        if bed.frontier.may_slow_take() {
+            bed.frontier.places.took(bed.now, 1_006 + round, SiteKey::of_host(7, &format!("x{}.test", round % 6)));
+        }
+    }
+    let of_slow = bed.pages()[before..].iter().filter(|url| url.contains("slow")).count();
+    assert!(of_slow > 0, "{:?}", bed.pages());
 }
 
 /// Of three sites at an address two drip: the third has four fifths of the time.
