@@ -261,9 +261,13 @@ impl Frontier {
     /// A fetch of a host ended.
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
         let slow = self.places.gave_back(now, job.id);
+        let site = self.hosts[job.host].site;
+        if !self.places.is_slow(site) {
+            self.ready.is_not_slow(site);
+        }
         match (job.addr, slow) {
             (Some(addr), Some(lasted)) => self.address_queues.slow_turn_ended(now, addr, lasted),
-            (Some(addr), None) if self.places.is_fast(self.hosts[job.host].site) => {
+            (Some(addr), None) if self.places.is_fast(site) => {
                 self.address_queues.fast_turn_ended(addr);
             }
             _ => {}

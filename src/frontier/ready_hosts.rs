@@ -48,6 +48,11 @@ impl ReadyHosts {
         self.is_held_up = false;
     }
 
+    /// A site is not slow any more, if it was: its hosts stand among the others.
+    pub fn is_not_slow(&mut self, site: SiteKey) {
+        self.others.take_over(site, &mut self.slow);
+    }
+
     /// Puts a host that kept a place before all.
     pub fn push_keeper(&mut self, site: SiteKey, id: HostId) {
         self.keepers.push_back((site, id));
@@ -145,5 +150,8 @@ mod tests {
         assert_eq!((ready.pop_of(|_| true, false), ready.is_ready()), (None, false));
         ready.fetch_ended();
         assert_eq!(ready.pop_of(|_| true, true), Some(20));
+        (30..33).for_each(|id| ready.push(site(30), id, true));
+        ready.is_not_slow(site(30));
+        assert_eq!([(); 4].map(|()| ready.pop_of(|_| true, false)), [Some(30), Some(31), Some(32), None]);
     }
 }

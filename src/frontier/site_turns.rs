@@ -51,6 +51,13 @@ impl SiteTurns {
         hosts.push_front(id);
     }
 
+    /// Takes all hosts of a site over from another row, behind those that wait here.
+    pub fn take_over(&mut self, site: SiteKey, from: &mut SiteTurns) {
+        let Some(hosts) = from.hosts.remove(&site) else { return };
+        from.sites.retain(|other| *other != site);
+        hosts.into_iter().for_each(|id| self.push(site, id));
+    }
+
     /// Gives a host that was taken its turn back.
     pub fn give_back_turn(&mut self, site: SiteKey, id: HostId) {
         self.push_front(site, id);
