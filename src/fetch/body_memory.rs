@@ -3,9 +3,9 @@
 //! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait for anyone. What is beyond that is
 //! asked for before it is read: where there is no room the fetch stops reading, and the peer's window fills up. Those that
 //! wait get room in the order of asking, in two rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
-//! that a page of usual size does not wait for them. When nobody of a row got any for [`PATIENCE`], the fetches that hold the
-//! most are cut, until its first has room: whoever holds much and sends little makes the others wait no longer than that. A
-//! response that has come whole keeps its memory until the brain is done with it, and is not cut any more.
+//! that a page of usual size does not wait for them. When nobody of a row got any for [`PATIENCE`], but for what was cut, the
+//! fetches that hold the most are cut, until its first have room, an eighth of all at most: whoever holds much and sends little
+//! makes the others wait no longer than that. A response that has come whole keeps its memory until the brain is done with it, and is not cut any more.
 //! Invariants: what is held is within the bound, but for transfer codings that were undone to more than was asked for; what is
 //! held comes back when the hold is dropped.
 //! Limits: one shard's, on its thread.
@@ -39,6 +39,8 @@ struct Account {
     free: Vec<usize>,
     /// Of those that ask for little, and for much.
     rows: [Row; 2],
+    /// What came back because it was cut, and nobody got yet.
+    cut_bytes: u64,
 }
 
 /// Who waits.
@@ -81,7 +83,7 @@ impl BodyMemory {
     pub fn new(bytes_max: u64) -> BodyMemory {
         let row = |bytes_max| Row { bytes_max, waiting: VecDeque::new(), has_moved: false };
         let rows = [row(bytes_max), row(bytes_max - bytes_max / 4)];
-        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows };
+        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows, cut_bytes: 0 };
         BodyMemory { shared: Rc::new(Shared { account: RefCell::new(account), is_watched: Cell::new(false) }) }
     }
 
@@ -140,7 +142,9 @@ impl BodyHold {
             let is_next = account.rows[row].waiting.front().is_none_or(|(first, _)| *first == place);
             if more == 0 || is_next && account.bytes + more <= account.rows[row].bytes_max {
                 account.add(place, more);
-                account.rows[row].has_moved = true;
+                let is_of_cut = waits && account.cut_bytes >= more;
+                account.cut_bytes = account.cut_bytes.saturating_sub(more);
+                account.rows[row].has_moved |= !is_of_cut;
                 account.forget_waiting(row, place);
                 account.wake_next();
                 return Poll::Ready(true);
@@ -173,6 +177,15 @@ impl BodyHold {
             work.as_mut().poll(context).map(Some)
         })
         .await
+    }
+
+    /// Holds nothing any more, for now.
+    pub(super) fn give_back(&self) {
+        if let Some(place) = self.place.get() {
+            let mut account = self.shared.account.borrow_mut();
+            let bytes = account.held[place].bytes;
+            account.give_back(place, bytes);
+        }
     }
 
     /// The response is over and holds `bytes`: it is not cut any more.
@@ -234,13 +247,18 @@ impl Account {
     fn give_back(&mut self, place: usize, bytes: u64) {
         self.held[place].bytes -= bytes;
         self.bytes -= bytes;
-        if bytes > 0 {
+        if bytes == 0 {
+            return;
+        }
+        if self.held[place].state == State::Cut {
+            self.cut_bytes += bytes;
+        } else {
             let held = self.bytes;
             for row in &mut self.rows {
                 row.has_moved |= row.waiting.front().is_none_or(|(_, more)| held + more <= row.bytes_max);
             }
-            self.wake_next();
         }
+        self.wake_next();
     }
 
     fn row_of(wanted: u64) -> usize {
@@ -264,7 +282,10 @@ impl Account {
         for row in 0..self.rows.len() {
             let Row { bytes_max, waiting, has_moved } = &mut self.rows[row];
             let bytes_max = *bytes_max;
-            let (Some((_, wanted)), false) = (waiting.front().copied(), std::mem::take(has_moved)) else { continue };
+            let (Some((_, first)), false) = (waiting.front().copied(), std::mem::take(has_moved)) else { continue };
+            let several = waiting.iter().map(|(_, more)| more).sum::<u64>().min(bytes_max / CUT_PARTS);
+            let wanted = first.max(several);
+            self.cut_bytes = 0;
             // What is cut comes back, and so does what is whole: that it takes long is not the peers' fault.
             let back: u64 = self.held.iter().filter(|held| held.state != State::Receiving).map(|held| held.bytes).sum();
             let mut missing = (self.bytes + wanted).saturating_sub(bytes_max + back);
@@ -316,8 +337,10 @@ async fn watch(shared: Weak<Shared>) {
 
 /// How long all may wait before one is cut.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Who asks for more stands in the second row.
-const SMALL_BYTES: u64 = 256 << 10;
+/// Of what all may hold, so much is cut at once at most, if the first needs no more.
+const CUT_PARTS: u64 = 8;
+/// Who asks for more stands in the second row: pages that are long as they come, and handshakes of more than 12 KiB.
+const SMALL_BYTES: u64 = 128 << 10;
 
 #[cfg(test)]
 mod tests {

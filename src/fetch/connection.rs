@@ -104,6 +104,8 @@ impl Connection {
                 Some(tls) => {
                     let _stage = stage::enter(Stage::Tls);
                     self.info = Some(client.describe(tls.inner(), &name).map_err(Broken::Tls)?);
+                    // Or a head that drips would hold it.
+                    memory.give_back();
                     return Ok(());
                 }
                 None => return Err(Broken::Stream),

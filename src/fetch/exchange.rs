@@ -156,6 +156,8 @@ impl Fetch<'_> {
         let start = ring::now();
         let dialed = dial::dial(self.hands, &call).await;
         let Line { socket, guard, ip, turn } = dialed.map_err(|failure| match failure {
+            // Who had less time than others has not run out of it: nobody listened.
+            Failure::Deadline if self.is_hurried && proxy.is_none() => Failure::ConnectTimeout,
             Failure::Deadline => failure,
             _ if proxy.is_some() => Failure::ProxyUnreachable,
             _ => failure,

@@ -7,17 +7,21 @@
 //! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
 //! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
 //! one host of an address that had such a place when the address was taken keeps it until it is called.
-//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which slow sites have no
-//! turn, as soon as a fast one had one, and those that are not known every second: who drips has a fifth of an address's
-//! time, however many they are. An address is that of the ledger: of IPv6 a network of 64 bits.
+//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast there,
+//! only such sites have a turn, and every [`STRANGERS_TURNS`]th one is of those that were not there yet and are not slow
+//! elsewhere: who drips has a fifth of an address's time, however many they are. What counts is how a site was at this
+//! address: it may be fast at its own, and lead to a port of another's where nobody listens. An address is that of the
+//! ledger: of IPv6 a network of 64 bits.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
-//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow; each shard knows of its own turns.
+//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there;
+//! each shard knows of its own turns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
+use super::fetch_places::Awaited;
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
 use crate::politeness::Key;
@@ -37,12 +41,35 @@ pub struct AddressQueues {
 }
 
 /// A turn was slow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct SlowTurn {
     /// The end of the rest.
     rests_until: Instant,
-    /// A fast site had a turn since.
-    is_wanted: bool,
+    /// Sites that had a turn since then, or had the slow one: a part of their keys, and whether they were fast.
+    guests: VecDeque<(u32, bool)>,
+}
+
+impl SlowTurn {
+    /// Whether `site` was fast; `None`: it was not there.
+    fn was_fast(&self, site: SiteKey) -> Option<bool> {
+        self.guests.iter().find(|(tag, _)| *tag == site.number() as u32).map(|(_, was_fast)| *was_fast)
+    }
+
+    fn note(&mut self, site: SiteKey, was_fast: bool) {
+        let tag = site.number() as u32;
+        match self.guests.iter_mut().find(|(known, _)| *known == tag) {
+            Some(guest) => guest.1 = was_fast,
+            None => self.guests.push_back((tag, was_fast)),
+        }
+        if self.guests.len() > GUESTS_MAX {
+            self.guests.pop_front();
+        }
+    }
+
+    /// Whether any site was fast.
+    fn is_wanted(&self) -> bool {
+        self.guests.iter().any(|(_, was_fast)| *was_fast)
+    }
 }
 
 /// Who waits for one address.
@@ -53,8 +80,8 @@ struct Row {
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
     look_at: Instant,
-    /// In a rest sites that are not known have every second turn.
-    is_strangers_turn: bool,
+    /// Turns in rests.
+    rest_turns: u8,
 }
 
 /// What the calendar's instant for an address comes to.
@@ -70,16 +97,16 @@ pub enum Call {
 
 impl AddressQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
-    pub fn may_look(&self, now: Instant, addr: IpAddr, id: HostId, is_slow: bool) -> bool {
+    pub fn may_look(&self, now: Instant, addr: IpAddr, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
         let key = Key::from(addr);
-        let must_rest = is_slow && self.must_rest(now, key);
+        let must_rest = self.must_rest(now, key, site, is_slow) && self.called.get(&id) != Some(&key);
         !must_rest && (!self.rows.contains_key(&key) || self.called.get(&id) == Some(&key))
     }
 
     /// Keeps a place for a host of a slow site that waits for `addr`, unless another one does or slow sites rest there.
-    pub fn keep_place(&mut self, now: Instant, addr: IpAddr, id: HostId) {
+    pub fn keep_place(&mut self, now: Instant, addr: IpAddr, (id, site): (HostId, SiteKey)) {
         let key = Key::from(addr);
-        if !self.must_rest(now, key) {
+        if !self.must_rest(now, key, site, true) {
             self.keepers.entry(key).or_insert(id);
         }
     }
@@ -99,32 +126,48 @@ impl AddressQueues {
         self.rows.get(&Key::from(addr)).is_some_and(|row| row.waiting.has_another(site))
     }
 
-    /// A site that is known to be fast has had a turn at `addr`.
-    pub fn fast_turn_ended(&mut self, addr: IpAddr) {
-        if let Some(slow) = self.slow.get_mut(&Key::from(addr)) {
-            slow.is_wanted = true;
+    /// Whether another site than `site` waits for `addr`, and what is known of `site` there.
+    pub fn awaited_by_another(&self, addr: IpAddr, site: SiteKey) -> Option<Awaited> {
+        let slow = self.slow.get(&Key::from(addr));
+        let is_known = slow.is_none_or(|slow| slow.was_fast(site) == Some(true));
+        let awaited = if is_known { Awaited::AsKnown } else { Awaited::AsStranger };
+        self.is_wanted_by_another(addr, site).then_some(awaited)
+    }
+
+    /// A turn of `site` at `addr` has ended that was fast.
+    pub fn fast_turn_ended(&mut self, now: Instant, addr: IpAddr, site: SiteKey) {
+        let key = Key::from(addr);
+        if let Some(slow) = self.slow.get_mut(&key) {
+            slow.note(site, true);
+            if slow.rests_until > now {
+                // Who keeps a place for it would keep it in vain.
+                self.keepers.remove(&key);
+            }
         }
     }
 
-    /// A turn at `addr` has ended that was slow: it `lasted` so long.
-    pub fn slow_turn_ended(&mut self, now: Instant, addr: IpAddr, lasted: Duration) {
+    /// A turn of `site` at `addr` has ended that was slow: it `lasted` so long.
+    pub fn slow_turn_ended(&mut self, now: Instant, addr: IpAddr, site: SiteKey, lasted: Duration) {
         if self.slow.len() >= SLOW_MAX {
             self.slow.retain(|_, slow| slow.rests_until > now);
         }
         let key = Key::from(addr);
         if self.slow.len() < SLOW_MAX || self.slow.contains_key(&key) {
-            self.slow.insert(key, SlowTurn { rests_until: now + lasted * REST_TURNS, is_wanted: false });
+            let new = || SlowTurn { rests_until: now, guests: VecDeque::new() };
+            let slow = self.slow.entry(key).or_insert_with(new);
+            slow.rests_until = now + lasted * REST_TURNS;
+            slow.note(site, false);
         }
     }
 
     /// The slow turn that `addr` rests from.
-    fn rest(&self, now: Instant, key: Key) -> Option<SlowTurn> {
-        self.slow.get(&key).copied().filter(|slow| slow.rests_until > now)
+    fn rest(&self, now: Instant, key: Key) -> Option<&SlowTurn> {
+        self.slow.get(&key).filter(|slow| slow.rests_until > now)
     }
 
-    /// Whether slow sites have no turn there now.
-    fn must_rest(&self, now: Instant, key: Key) -> bool {
-        self.rest(now, key).is_some_and(|slow| slow.is_wanted)
+    /// Whether `site`, which may be slow elsewhere, has no turn there now.
+    fn must_rest(&self, now: Instant, key: Key, site: SiteKey, is_slow: bool) -> bool {
+        self.rest(now, key).is_some_and(|slow| slow.is_wanted() && !slow.was_fast(site).unwrap_or(!is_slow))
     }
 
     fn gives_place_back(&mut self, key: Key, id: HostId) {
@@ -143,7 +186,7 @@ impl AddressQueues {
         }
         let was_called = called_to == Some(key);
         let is_new = !self.rows.contains_key(&key);
-        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, is_strangers_turn: false };
+        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, rest_turns: 0 };
         let row = self.rows.entry(key).or_insert_with(row);
         if !was_called {
             row.waiting.push(site, id);
@@ -165,10 +208,10 @@ impl AddressQueues {
         addr: IpAddr,
         [now, noted, look_at]: [Instant; 3],
         may_fetch: impl Fn(SiteKey) -> bool,
-        [is_fast, is_slow]: [&dyn Fn(SiteKey) -> bool; 2],
+        is_slow: impl Fn(SiteKey) -> bool,
     ) -> Call {
         let key = Key::from(addr);
-        let rest = self.rest(now, key);
+        let rest = self.slow.get(&key).filter(|slow| slow.rests_until > now);
         let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
         if row.called.is_none() && row.waiting.is_empty() {
             self.rows.remove(&key);
@@ -181,13 +224,16 @@ impl AddressQueues {
         let next = match rest {
             None => row.waiting.pop_of(&may_fetch),
             Some(slow) => {
-                row.is_strangers_turn = !row.is_strangers_turn;
-                let is_strangers_turn = row.is_strangers_turn;
-                let first = row
-                    .waiting
-                    .pop_of(|site| may_fetch(site) && if is_strangers_turn { !is_slow(site) } else { is_fast(site) });
-                let second = first.or_else(|| row.waiting.pop_of(|site| may_fetch(site) && !is_slow(site)));
-                second.or_else(|| if slow.is_wanted { None } else { row.waiting.pop_of(&may_fetch) })
+                row.rest_turns = row.rest_turns.wrapping_add(1);
+                let is_known = |site| slow.was_fast(site) == Some(true);
+                let is_stranger = |site| slow.was_fast(site).is_none() && !is_slow(site);
+                let mut pop =
+                    |is_one: &dyn Fn(SiteKey) -> bool| row.waiting.pop_of(|site| may_fetch(site) && is_one(site));
+                let next = match row.rest_turns.is_multiple_of(STRANGERS_TURNS) {
+                    true => pop(&is_stranger).or_else(|| pop(&is_known)),
+                    false => pop(&is_known).or_else(|| pop(&is_stranger)),
+                };
+                next.or_else(|| if slow.is_wanted() { None } else { pop(&|_| true) })
             }
         };
         let Some(id) = next else { return Call::Later };
@@ -232,8 +278,11 @@ impl AddressQueues {
 
 /// How many times as long as a slow turn the rest after it is.
 const REST_TURNS: u32 = 4;
-/// Addresses with slow turns that are remembered: a few hundred kilobytes.
+/// In a rest every so many turns one is of a site that was not there yet.
+const STRANGERS_TURNS: u8 = 4;
+/// Addresses with slow turns that are remembered, and sites that had turns there: ten megabytes at worst.
 const SLOW_MAX: usize = 4_096;
+const GUESTS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -253,18 +302,16 @@ mod tests {
     #[test]
     fn sites_have_turns_at_an_address() {
         let mut queues = AddressQueues::default();
-        assert!(queues.may_look(at(0), ADDR, 0, false));
+        assert!(queues.may_look(at(0), ADDR, (0, site(0)), false));
         assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
         assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
-        assert!(!queues.may_look(at(0), ADDR, 200_000, false), "who comes along goes behind");
+        assert!(!queues.may_look(at(0), ADDR, (200_000, site(9)), false), "who comes along goes behind");
         let mut order = Vec::new();
         for look in 1..6 {
-            let Call::Host(id) =
-                queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, [&|_| true, &|_| false])
-            else {
+            let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| false) else {
                 panic!("nobody")
             };
-            assert!(queues.may_look(at(0), ADDR, id, false));
+            assert!(queues.may_look(at(0), ADDR, (id, site(0)), false));
             queues.had_turn(id);
             order.push(id);
             if id == 100_000 {
@@ -279,35 +326,35 @@ mod tests {
         let mut queues = AddressQueues::default();
         assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
         assert_eq!(
-            queues.call(ADDR, [at(2), at(2), at(3)], |_| true, [&|_| true, &|_| false]),
+            queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false),
             Call::Nobody,
             "of a row that is gone"
         );
-        assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
-        assert_eq!(
-            queues.call(ADDR, [at(2), at(2), at(3)], |_| true, [&|_| true, &|_| false]),
-            Call::Later,
-            "it has not shown up"
-        );
+        assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| false), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Later, "it has not shown up");
         assert!(queues.wait(ADDR, site(0), 0, at(7)), "taken until then");
-        assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, [&|_| true, &|_| false]), Call::Nobody);
-        assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
+        assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
         // Its name must be looked up: another one has its turn, and it has its own after that.
         queues.is_late(0);
         assert_eq!(
-            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), [&|_| true, &|_| false]),
+            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), |_| false),
             Call::Host(2),
             "1 may not fetch"
         );
         queues.had_turn(2);
-        assert!(queues.may_look(at(0), ADDR, 0, false) && !queues.may_look(at(0), ADDR, 2, false));
+        assert!(
+            queues.may_look(at(0), ADDR, (0, site(0)), false) && !queues.may_look(at(0), ADDR, (2, site(2)), false)
+        );
         assert!(!queues.wait(ADDR, site(0), 0, at(20)), "the row has its instant");
-        assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, [&|_| true, &|_| false]), Call::Host(0));
+        assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, |_| false), Call::Host(0));
         queues.had_turn(0);
-        assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, [&|_| true, &|_| false]), Call::Host(1));
+        assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| false), Call::Host(1));
         queues.had_turn(1);
-        assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, [&|_| true, &|_| false]), Call::Nobody);
-        assert!(queues.may_look(at(0), ADDR, 5, false) && queues.rows.is_empty() && queues.called.is_empty());
+        assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::Nobody);
+        assert!(
+            queues.may_look(at(0), ADDR, (5, site(5)), false) && queues.rows.is_empty() && queues.called.is_empty()
+        );
     }
 
     /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.
@@ -317,10 +364,10 @@ mod tests {
         let (slow, fast) = (site(0), site(1));
         let call = |queues: &mut AddressQueues, now| {
             queues.rows.values_mut().for_each(|row| row.look_at = at(now));
-            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, [&|of| of == fast, &|of| of == slow])
+            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |of| of == slow)
         };
-        queues.slow_turn_ended(at(1_000), ADDR, Duration::from_millis(1_000));
-        assert!(queues.may_look(at(1_000), ADDR, 0, true), "nobody else is there");
+        queues.slow_turn_ended(at(1_000), ADDR, slow, Duration::from_millis(1_000));
+        assert!(queues.may_look(at(1_000), ADDR, (0, slow), true), "nobody else is there");
         queues.wait(ADDR, slow, 0, at(1_010));
         queues.wait(ADDR, fast, 1, at(1_010));
         assert!(queues.is_wanted_by_another(ADDR, slow));
@@ -328,9 +375,9 @@ mod tests {
         queues.had_turn(1);
         assert_eq!(call(&mut queues, 1_020), Call::Host(0), "it might be alone");
         queues.wait(ADDR, slow, 0, at(1_030));
-        queues.fast_turn_ended(ADDR);
+        queues.fast_turn_ended(at(1_020), ADDR, fast);
         assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
-        assert!(!queues.may_look(at(4_999), ADDR, 0, true));
+        assert!(!queues.may_look(at(4_999), ADDR, (0, slow), true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
 }

@@ -47,14 +47,23 @@ struct Place {
     site: SiteKey,
     since: Instant,
     is_slow: bool,
-    /// That it is slow was seen while it was in flight, and its site's record tells it already.
-    is_marked: bool,
+    /// That it is slow was seen while it was in flight: what its site's record was made then.
+    marked: Option<Record>,
     /// Of its site, when it began.
     before: Record,
     /// How long it was until the response had come, or would not.
     lasted: Option<Duration>,
     /// It was told to end.
     is_told: bool,
+}
+
+/// Another site waits for the address of a fetch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// As far as is known nobody was slow there, or this site was fast there.
+    AsKnown,
+    /// Others were slow there, and this site was not fast there since.
+    AsStranger,
 }
 
 impl FetchPlaces {
@@ -90,17 +99,18 @@ impl FetchPlaces {
     }
 
     /// Whether the fetches of `site` were fast lately.
-    pub fn is_fast(&self, site: SiteKey) -> bool {
+    #[cfg(test)]
+    fn is_fast(&self, site: SiteKey) -> bool {
         matches!(self.record(site), Record::Fast { .. })
     }
 
     /// How long a fetch of `site` that begins now may last, of `deadline` at most; another site may wait for its address.
-    pub fn deadline(&self, site: SiteKey, deadline: Duration, is_awaited: bool) -> Duration {
+    pub fn deadline(&self, site: SiteKey, deadline: Duration, awaited: Option<Awaited>) -> Duration {
         let is_crowded = self.doubtful * 2 > self.count_max;
         let is_hurried = match self.record(site) {
             Record::Slow { .. } => false,
-            Record::Unknown => is_crowded || is_awaited,
-            Record::Fast { .. } => is_crowded,
+            Record::Unknown => is_crowded || awaited.is_some(),
+            Record::Fast { .. } => is_crowded || awaited == Some(Awaited::AsStranger),
         };
         if is_hurried && self.is_way_fast() { deadline.min(HURRIED) } else { deadline }
     }
@@ -153,8 +163,7 @@ impl FetchPlaces {
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
         self.shares.took(site);
-        self.held
-            .insert(id, Place { site, since: now, is_slow, is_marked: false, before, lasted: None, is_told: false });
+        self.held.insert(id, Place { site, since: now, is_slow, marked: None, before, lasted: None, is_told: false });
         if !is_slow {
             self.begun.push_back((now, id));
         }
@@ -172,7 +181,8 @@ impl FetchPlaces {
     pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
         let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
         place.lasted = Some(now.since(place.since));
-        if std::mem::take(&mut place.is_marked) {
+        // Unless others of its site have ended since.
+        if place.marked.take().is_some_and(|marked| marked == self.records.of(place.site)) {
             self.records.set(place.site, place.before);
         }
     }
@@ -190,17 +200,19 @@ impl FetchPlaces {
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
         }
         let record = self.records.of(place.site);
-        match (is_fast, std::mem::take(&mut place.is_marked)) {
+        match (is_fast, place.marked.take()) {
             // It was the shard that was slow.
-            (true, true) => {
-                self.records.set(place.site, place.before.fast());
+            (true, Some(marked)) => {
+                let before = if marked == record { place.before } else { record };
+                self.records.set(place.site, before.fast());
                 self.slow -= 1;
+                self.told -= usize::from(std::mem::take(&mut place.is_told));
                 place.is_slow = false;
                 self.doubtful -= usize::from(!place.is_doubtful());
             }
-            (true, false) => self.records.set(place.site, record.fast()),
-            (false, true) => {}
-            (false, false) => self.records.set(place.site, record.slow()),
+            (true, None) => self.records.set(place.site, record.fast()),
+            (false, Some(_)) => {}
+            (false, None) => self.records.set(place.site, record.slow()),
         }
     }
 
@@ -213,7 +225,7 @@ impl FetchPlaces {
             self.doubtful += usize::from(!place.is_doubtful());
             self.slow += usize::from(!place.is_slow);
             place.is_slow = true;
-            place.is_marked = false;
+            place.marked = None;
             self.records.set(site, self.records.of(site).slow());
         }
         was_slow
@@ -237,9 +249,10 @@ impl FetchPlaces {
             self.begun.pop_front();
             if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_slow && place.lasted.is_none()) {
                 self.doubtful += usize::from(!place.is_doubtful());
-                (place.is_slow, place.is_marked) = (true, true);
+                let marked = self.records.of(place.site).slow();
+                (place.is_slow, place.marked) = (true, Some(marked));
                 self.slow += 1;
-                self.records.set(place.site, self.records.of(place.site).slow());
+                self.records.set(place.site, marked);
                 self.lasting.push_back((since, id));
             }
         }
@@ -303,7 +316,7 @@ mod tests {
                 let Some(number) = rows[0].pop_front().or_else(|| rows[slow].pop_front()) else { break };
                 id += 1;
                 let lasts = match number < drippers {
-                    true => places.deadline(site(number), DEADLINE, false),
+                    true => places.deadline(site(number), DEADLINE, None),
                     false => Duration::from_millis(100),
                 };
                 turns[tick / 600] += usize::from(number >= drippers);
@@ -342,7 +355,7 @@ mod tests {
                 id += 1;
                 let is_slow = number < sly && !places.is_slow(site(number));
                 let lasts =
-                    if is_slow { places.deadline(site(number), DEADLINE, false) } else { Duration::from_millis(100) };
+                    if is_slow { places.deadline(site(number), DEADLINE, None) } else { Duration::from_millis(100) };
                 turns += usize::from(number >= sly && tick >= 3_000);
                 places.took(now, id, site(number));
                 ends.push((now + lasts, id, number));
@@ -447,7 +460,7 @@ mod tests {
             places.gave_back(at(5_000), *id);
         });
         // They are slow, and have all their time now.
-        assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE, false)), (None, DEADLINE));
+        assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE, None)), (None, DEADLINE));
         assert!(!places.may_slow_take(0));
     }
 
@@ -473,18 +486,18 @@ mod tests {
         places.took(Instant::ZERO, 9, site(9));
         places.gave_back(Instant::ZERO, 9);
         (0..2).for_each(|id| places.took(Instant::ZERO, id, site(id as usize)));
-        assert_eq!(places.deadline(site(3), DEADLINE, false), DEADLINE);
+        assert_eq!(places.deadline(site(3), DEADLINE, None), DEADLINE);
         places.took(Instant::ZERO, 2, site(2));
-        assert_eq!([3, 9].map(|number| places.deadline(site(number), DEADLINE, false)), [HURRIED, HURRIED]);
+        assert_eq!([3, 9].map(|number| places.deadline(site(number), DEADLINE, None)), [HURRIED, HURRIED]);
         assert!(places.may_slow_take(0));
         places.look(end);
         assert!(!places.may_slow_take(0) && places.is_slow(site(0)), "one place is free, and three are slow");
-        assert_eq!(places.deadline(site(0), DEADLINE, false), DEADLINE, "it failed, and has all its time");
+        assert_eq!(places.deadline(site(0), DEADLINE, None), DEADLINE, "it failed, and has all its time");
         for id in 10..2_000 {
             places.took(Instant::ZERO, id, site(id as usize));
             places.gave_back(end, id);
         }
-        assert_eq!(places.deadline(site(3), DEADLINE, false), DEADLINE, "all are slow");
+        assert_eq!(places.deadline(site(3), DEADLINE, None), DEADLINE, "all are slow");
         (0..3).for_each(|id| {
             places.gave_back(end, id);
         });

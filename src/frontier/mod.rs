@@ -266,11 +266,9 @@ impl Frontier {
             self.ready.is_not_slow(site);
         }
         match (job.addr, slow) {
-            (Some(addr), Some(lasted)) => self.address_queues.slow_turn_ended(now, addr, lasted),
-            (Some(addr), None) if self.places.is_fast(site) => {
-                self.address_queues.fast_turn_ended(addr);
-            }
-            _ => {}
+            (Some(addr), Some(lasted)) => self.address_queues.slow_turn_ended(now, addr, site, lasted),
+            (Some(addr), None) => self.address_queues.fast_turn_ended(now, addr, site),
+            (None, _) => {}
         }
         self.ready.fetch_ended();
     }
@@ -414,15 +412,16 @@ impl Frontier {
     /// Calls the next of those that wait for `addr`, as the calendar has it for `noted`.
     fn call_to(&mut self, addr: IpAddr, now: Instant, noted: Instant) {
         let may_fetch = |site| self.places.may_take(site);
-        let is_fast = |site| self.places.is_fast(site);
         let is_slow = |site| self.places.is_slow(site);
-        if let Some(id) = self.address_queues.awaited(addr)
-            && !may_fetch(self.hosts[id].site)
-        {
-            self.address_queues.is_late(id);
+        if let Some(id) = self.address_queues.awaited(addr) {
+            // It may have become slow since it was called, and wait for a place.
+            let site = self.hosts[id].site;
+            if !may_fetch(site) || is_slow(site) && !self.address_queues.keeps_place(addr, id) {
+                self.address_queues.is_late(id);
+            }
         }
         let look_at = now + self.addr_pause();
-        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, [&is_fast, &is_slow]);
+        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, is_slow);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Addr(addr));
         }
@@ -444,7 +443,7 @@ impl Frontier {
     fn park(&mut self, id: HostId, addr: IpAddr, now: Instant, free_from: Option<Instant>) {
         self.hosts.set_state(id, State::Parked);
         if self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
-            self.address_queues.keep_place(now, addr, id);
+            self.address_queues.keep_place(now, addr, (id, self.hosts[id].site));
         }
         let look_at = free_from.unwrap_or(now + self.addr_pause());
         if self.address_queues.wait(addr, self.hosts[id].site, id, look_at) {

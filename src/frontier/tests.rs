@@ -2,6 +2,7 @@
 
 mod blame;
 mod bounds;
+mod crowd;
 mod names;
 mod redirects;
 

@@ -286,11 +286,11 @@ impl Frontier {
             let deadline = now + self.settings.deadline;
             return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
-        let is_awaited = self.address_queues.is_wanted_by_another(addr, host.site);
-        let lasts_max = self.places.deadline(host.site, self.settings.deadline, is_awaited);
+        let awaited = self.address_queues.awaited_by_another(addr, host.site);
+        let lasts_max = self.places.deadline(host.site, self.settings.deadline, awaited);
         let deadline = now + lasts_max;
         if self.settings.politeness.ip_delay > Duration::ZERO {
-            let may_look = self.address_queues.may_look(now, addr, id, self.places.is_slow(host.site));
+            let may_look = self.address_queues.may_look(now, addr, (id, host.site), self.places.is_slow(host.site));
             let claim = if may_look { self.ledger.claim(addr, now, deadline + HOLD_SLACK) } else { Err(None) };
             if let Err(free_from) = claim {
                 self.park(id, addr, now, free_from);
