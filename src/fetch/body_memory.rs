@@ -414,7 +414,7 @@ mod tests {
             let large = spawn(async move { second.grow(FREE + (1 << 20), || false).await });
             turn().await;
             assert!(!large.is_finished(), "a quarter is for small ones");
-            assert!(small.grow(FREE + (200 << 10), || false).await && !large.is_finished());
+            assert!(small.grow(FREE + (100 << 10), || false).await && !large.is_finished());
             drop(first);
             assert!(large.await.expect("a task"));
         });
