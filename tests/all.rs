@@ -15,4 +15,5 @@ mod rig;
 mod shards;
 mod sim;
 mod store_format;
+mod stored;
 mod tls;

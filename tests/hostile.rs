@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ringcrawl::config::Config;
+use ringcrawl::http::Limits;
 use ringcrawl::outcome::Failure;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
@@ -129,7 +130,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> s
     assert_eq!((&summary["queued"], &summary["in_flight"]), (&0.into(), &0.into()));
 
     let depth_max = usize::from(config.scope.depth_max);
-    let mut harvest = check::stored(&dir);
+    let mut harvest = check::stored(&dir, &Limits::from(&config.fetch));
     let wrongs = check::wrongs(&harvest, &truth, &model, depth_max);
     assert!(wrongs.is_empty(), "{} URLs are wrong:\n{}", wrongs.len(), wrongs.join("\n"));
     check::spoil(&mut harvest, &truth, &|what, spoiled| {
@@ -220,7 +221,10 @@ fn session_ids_make_one_page_where_they_are_ignored() {
         let name = |url: &String| {
             path(url).split_once(':').map(|(host, rest)| format!("{host}{}", &rest[rest.find('/').unwrap_or(0)..]))
         };
-        check::stored(&dir).keys().filter_map(name).partition(|url| url.contains("/list?sid="))
+        check::stored(&dir, &Limits::from(&Config::default().fetch))
+            .keys()
+            .filter_map(name)
+            .partition(|url| url.contains("/list?sid="))
     };
     let (lists, others) = crawled("");
     let (lists_by_key, others_by_key) = crawled("visited.session_ids = \"ignore\"");

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use ringcrawl::store::verify::{self, VerifyReport};
-use ringcrawl::store::{Capture, SegmentWriter, Settings};
+use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, head::Undone};
 use ringcrawl::time::UnixTime;
 use zstd::zstd_safe::{CCtx, CParameter};
 
@@ -20,7 +20,8 @@ use zstd::zstd_safe::{CCtx, CParameter};
 const LEVEL: i32 = 1;
 
 fn writer() -> SegmentWriter {
-    let settings = Settings { zstd_level: LEVEL, segment_bytes_max: u64::MAX, rng_seed: 1, ..Settings::default() };
+    let packing = Packing { zstd_level: LEVEL, ..Packing::default() };
+    let settings = Settings { packing, segment_bytes_max: u64::MAX, rng_seed: 1, ..Settings::default() };
     SegmentWriter::new(settings).expect("memory")
 }
 
@@ -36,12 +37,15 @@ fn fill(writer: &mut SegmentWriter, spare: Vec<u8>) -> Vec<u8> {
             request: b"GET / HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: bench/1.0 (+http://example.com/)\r\n\r\n",
             head_bytes: b"HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: text/html; charset=utf-8\r\n\r\n",
             body: &page.html,
-            decoded: None,
-            chunked: false,
+            undone: Undone::default(),
+            is_coded: false,
             truncated: None,
             metadata: &[("hopsFromSeed", "3"), ("fetchTimeMs", "211"), ("outlinks", "164")],
             status: 200,
             mime: input::CONTENT_TYPE,
+            content_encoding: "",
+            identified_type: None,
+            tls: None,
         };
         writer.append(&capture).expect("an open segment");
     }

@@ -3,9 +3,10 @@
 //! Decides: exit codes (0 fine, 1 problems, nothing found, or an output that cannot be written, 2 usage, a path that
 //! cannot be read, or a directory that is no crawl and has no segments). A reader that closes the pipe early, as `head`
 //! does, is no error.
-//! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`), reading (`crate::store`).
+//! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`, `export`), reading (`crate::store`).
 
 mod cat;
+mod export;
 mod ls;
 mod verify;
 
@@ -33,6 +34,8 @@ enum Command {
     Cat(cat::Cat),
     /// Check frames, records, digests and indexes.
     Verify(verify::Verify),
+    /// Write segments anew as warc.gz or warc.zst, each with its index.
+    Export(export::Export),
     /// Print the index of a segment, rebuilt from its records.
     Index {
         /// A segment.
@@ -47,6 +50,7 @@ pub fn run(arguments: Store) -> ExitCode {
         Command::Ls(ls) => ls::run(&ls, &mut out),
         Command::Cat(cat) => cat::run(&cat, &mut out),
         Command::Verify(verify) => verify::run(&verify, &mut out),
+        Command::Export(export) => export::run(&export, &mut out),
         Command::Index { file } => index(&file, &mut out),
     };
     match result.and_then(|code| out.flush().map(|()| code)) {

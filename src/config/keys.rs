@@ -451,9 +451,19 @@ tables! {
         /// A segment is closed when it is this long.
         /// Small enough to move and verify, large enough that there are few.
         segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
-        /// zstd level of the records.
+        /// In which form bodies are stored.
+        /// To store a page as received costs a fraction of the CPU time; what is decoded can be read without any decoder.
+        body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);
+        /// How records lie in their files.
+        /// Every tool reads warc.gz; warc.zst is smaller, and read by fewer.
+        format: StoreFormat = "warc.zst", Kind::Choice(StoreFormat::CHOICES);
+        /// What becomes of bodies in no content coding.
+        compress_uncoded: CompressUncoded = "level", Kind::Choice(CompressUncoded::CHOICES);
+        /// zstd level of what is compressed.
         /// Higher levels save disk but cost CPU time that the shard's fetches need.
         zstd_level: i32 = "1", Kind::Number(-7, 19);
+        /// The same of gzip.
+        gzip_level: i32 = "1", Kind::Number(1, 12);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -545,6 +555,27 @@ choices! {
         Here = "here",
         /// the proxy; politeness.ip_delay and fetch.private_addresses then apply only to addresses in URLs
         Proxy = "proxy",
+    }
+    /// `store.body`
+    StoredBody {
+        /// in the content coding that the server chose
+        AsReceived = "as-received",
+        /// as content, which is then compressed anew
+        Decoded = "decoded",
+    }
+    /// `store.format`
+    StoreFormat {
+        /// a zstd frame a record
+        WarcZst = "warc.zst",
+        /// a gzip member a record
+        WarcGz = "warc.gz",
+    }
+    /// `store.compress_uncoded`
+    CompressUncoded {
+        /// they are compressed, at store.zstd_level or store.gzip_level
+        Level = "level",
+        /// they are stored as they are
+        Raw = "raw",
     }
     /// `tls.certificates`
     Certificates {

@@ -36,9 +36,9 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    Agent, BadPorts, Certificates, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange, Families, Fetch,
-    Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames,
-    Robots, Scope, Sitemaps, Store, Tls, Visited,
+    Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange,
+    Families, Fetch, Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses,
+    Proxy, ProxyNames, Robots, Scope, Sitemaps, Store, StoreFormat, StoredBody, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::private;
 use crate::shard::FilesFound;
-use crate::store::segments::{INDEX_SUFFIX, OPEN, SEGMENT_SUFFIX, segment_number};
+use crate::store::segments::{INDEX_SUFFIX, OPEN, segment_number, segment_stem};
 
 /// A segment that was open.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,15 +45,15 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
             // An index half written: it is made again with its segment.
             fs::remove_file(&path).map_err(at(&path))?;
         } else if let Some(closed_name) = name.strip_suffix(OPEN)
-            && closed_name.ends_with(SEGMENT_SUFFIX)
+            && segment_stem(closed_name).is_some()
         {
             let (bytes, how) = close_segment(&path, closed_name).map_err(at(&path))?;
             found.segments.extend(number.map(|number| (number, bytes)));
             left.push(how);
-        } else if name.ends_with(&format!("{SEGMENT_SUFFIX}{DAMAGED}")) {
+        } else if name.strip_suffix(DAMAGED).is_some_and(|name| segment_stem(name).is_some()) {
             found.segments.extend(number.map(|number| (number, 0)));
         } else if let Some(number) = number
-            && name.ends_with(SEGMENT_SUFFIX)
+            && segment_stem(&name).is_some()
         {
             found.segments.insert(number, fs::metadata(&path).map_err(at(&path))?.len());
         }
@@ -87,7 +87,7 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     }
     file.set_len(recovery.valid_bytes)?;
     file.sync_all()?;
-    let index = path.with_file_name(name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX));
+    let index = path.with_file_name(format!("{}{INDEX_SUFFIX}", segment_stem(name).unwrap_or(name)));
     if recovery.records == 0 {
         fs::remove_file(path)?;
         return Ok((0, LeftOpen::Closed(name.to_owned(), cut_bytes)));

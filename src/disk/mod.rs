@@ -24,7 +24,7 @@ use crate::ring::{self, File, Signal};
 use crate::shard::{DiskEnd, DiskOp};
 use crate::spool::SpoolOp;
 use crate::store::SegmentOp;
-use crate::store::segments::{INDEX_SUFFIX, OPEN, SEGMENT_SUFFIX};
+use crate::store::segments::{INDEX_SUFFIX, OPEN, segment_stem};
 
 /// The queue and what came of it.
 #[derive(Debug, Default)]
@@ -291,7 +291,7 @@ async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) ->
     let open = path(&format!("{name}{OPEN}"));
     file.sync().await.map_err(at(&open))?;
     file.close();
-    let index_name = name.replace(SEGMENT_SUFFIX, INDEX_SUFFIX);
+    let index_name = format!("{}{INDEX_SUFFIX}", segment_stem(name).unwrap_or(name));
     let index_open = path(&format!("{index_name}{OPEN}"));
     let index_file = ring::File::create_new(&index_open).await.map_err(at(&index_open))?;
     let (result, _) = index_file.write_all_at(index, 0).await;

@@ -192,7 +192,8 @@ fn is_token(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }
 
-fn looks_like_html(body: &[u8]) -> bool {
+/// Whether the first bytes are those of HTML (section 7.1), whatever the header says.
+pub fn looks_like_html(body: &[u8]) -> bool {
     let head = body.get(..SNIFF_BYTES).unwrap_or(body);
     // A byte order mark says text of some kind; the sniffing table would stop at "text/plain". HTML with a mark and
     // without a type is common enough to look behind it.

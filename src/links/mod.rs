@@ -42,7 +42,7 @@ pub use document::Document;
 pub use header::{hear_robots_tag, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
-pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed};
+pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
 pub use scan::Reference;
 
 use crate::stage::{self, Stage};

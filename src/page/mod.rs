@@ -2,14 +2,15 @@
 //!
 //! Decides: what is kept of a response, which of its links go on, what is wrong with it, and what a record says of it.
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
-//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; what is stored is what the links were
-//! looked for in; a robots.txt is parsed once.
+//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; a robots.txt
+//! is parsed once.
 //! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
 //! followed (`shard`).
 
 mod blemishes;
 mod links;
+mod payload_type;
 mod reading;
 mod record;
 
@@ -17,7 +18,7 @@ pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, StoredBody};
 use crate::hops::Hops;
 use crate::http::{self, Decoded};
 use crate::links::Summary;
@@ -44,6 +45,8 @@ pub struct Page<'a> {
     summary: Option<Summary>,
     /// Whether it goes into a segment.
     is_stored: bool,
+    /// Whether its content codings are undone there.
+    is_stored_decoded: bool,
     fetched: Fetched,
 }
 
@@ -96,6 +99,7 @@ impl PageReader {
             decoded,
             summary: None,
             is_stored: true,
+            is_stored_decoded: self.config.store.body == StoredBody::Decoded,
         };
         self.find_links(&mut page, stats);
         page.is_stored = job.kind != JobKind::Page

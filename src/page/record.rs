@@ -1,13 +1,14 @@
 //! What a segment keeps of a response.
 //!
 //! Decides: the fields of the metadata record, named as Heritrix names them where it has them, so that tools know them;
-//! that the body is stored decoded where decoding worked.
+//! that the body is stored as it came, or by `store.body` decoded where decoding worked.
 //! Leaves to others: the bytes of records (`store`).
 
 use super::Page;
+use super::payload_type::identify;
 use crate::hops::Hops;
 use crate::http::Framing;
-use crate::store::Capture;
+use crate::store::{Capture, head::Undone};
 
 impl Page<'_> {
     /// Gives the capture to `take`, when there is one to be stored.
@@ -20,21 +21,27 @@ impl Page<'_> {
         let fields = self.fields();
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+        let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
         let is_coded = decoded.coding.is_some();
+        let is_undone = is_coded && self.is_stored_decoded;
         Some(take(&Capture {
             url: &job.url,
             time: transaction.started,
             ip: transaction.ip,
             request: &transaction.request_bytes,
             head_bytes: &response.head_bytes,
-            // Uncoded content has its limit, too, and what is stored is what the links were looked for in.
-            body: if is_coded { &response.body } else { &decoded.bytes },
-            decoded: is_coded.then_some(&*decoded.bytes),
-            chunked: response.framing == Framing::Chunked,
-            truncated: fetched.truncated,
+            // Uncoded content has its limit, too.
+            body: if is_coded && !is_undone { &response.body } else { &decoded.bytes },
+            undone: Undone { transfer: response.framing == Framing::Chunked, content: is_undone },
+            is_coded: is_coded && !is_undone,
+            // Content that is cut is no part of what is stored as it came.
+            truncated: if is_coded && !is_undone { response.truncated } else { fetched.truncated },
             metadata: &fields,
             status: response.status,
             mime: &mime,
+            content_encoding: &coding,
+            identified_type: identify(&decoded.bytes),
+            tls: transaction.tls.as_ref().map(|tls| (tls.version, tls.cipher)),
         }))
     }
 
@@ -56,15 +63,13 @@ impl Page<'_> {
                 fields.push(("outlinksDropped", found.dropped.to_string()));
             }
         }
-        if let Some(problem) = &decoded.problem {
-            fields.push(("contentCodingProblem", format!("{problem:?}")));
+        match (&decoded.problem, decoded.truncated) {
+            (Some(problem), _) => fields.push(("contentCodingProblem", format!("{problem:?}"))),
+            (None, Some(_)) => fields.push(("contentCodingProblem", "EndsEarly".to_owned())),
+            (None, None) => {}
         }
-        if let Some(tls) = &transaction.tls {
-            fields.push(("tlsVersion", tls.version.to_string()));
-            fields.push(("tlsCipher", tls.cipher.to_string()));
-            if let Some(error) = &tls.certificate_error {
-                fields.push(("certificateError", error.clone()));
-            }
+        if let Some(error) = transaction.tls.as_ref().and_then(|tls| tls.certificate_error.as_ref()) {
+            fields.push(("certificateError", error.clone()));
         }
         fields
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
-use crate::store::{CaptureWriter, Placed, SegmentWriter, Settings};
+use crate::store::{CaptureWriter, Packing, Placed, SegmentWriter, Settings};
 use crate::time::{Duration, Instant, UnixTime};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
@@ -182,7 +182,7 @@ fn who_reads_a_response_makes_no_difference() {
     ] {
         let job = job(kind, &format!("http://a.test{path}"));
         let transaction = transaction(format!("HTTP/1.1 {fields}\r\n\r\n{body}").as_bytes());
-        let (mut segment, mut writer) = (segment(), CaptureWriter::new(1).expect("a writer"));
+        let (mut segment, mut writer) = (segment(), CaptureWriter::new(Packing::default()).expect("a writer"));
         let reader = PageReader::new(Arc::default());
         let mut stats = Totals::default();
         let page = reader.read_short(&job, &transaction, &mut stats).expect("short");
@@ -204,7 +204,7 @@ fn who_reads_a_response_makes_no_difference() {
 fn records_of_a_closed_segment_have_no_place_in_the_next() {
     let job = job(JobKind::Page, "http://a.test/");
     let transaction = Box::new(transaction(b"HTTP/1.1 200 OK\r\n\r\nbody"));
-    let (mut segment, mut writer) = (segment(), CaptureWriter::new(1).expect("a writer"));
+    let (mut segment, mut writer) = (segment(), CaptureWriter::new(Packing::default()).expect("a writer"));
     let reader = PageReader::new(Arc::default());
     let names = segment.names().expect("open");
     let mut read = reader.reading(job.clone(), transaction, names).read(&mut writer);
@@ -220,7 +220,7 @@ fn records_of_a_closed_segment_have_no_place_in_the_next() {
 }
 
 fn segment() -> SegmentWriter {
-    let settings = Settings { zstd_level: 1, segment_bytes_max: 1 << 30, ..Settings::default() };
+    let settings = Settings { packing: Packing::default(), segment_bytes_max: 1 << 30, ..Settings::default() };
     let mut segment = SegmentWriter::new(settings).expect("a writer");
     segment.begin("a.warc.zst", UnixTime::from_micros(0)).expect("begins");
     segment

@@ -35,6 +35,7 @@ use crate::page::LongResponse;
 use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
 use crate::stage::{self, Stage};
+use crate::store::Packing;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 use reading::ReadingThread;
@@ -128,7 +129,7 @@ impl Pump {
         ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
-        let reading = ReadingThread::start(index, Arc::clone(&handle), config.store.zstd_level)?;
+        let reading = ReadingThread::start(index, Arc::clone(&handle), Packing::new(&config.store))?;
         let (fetched, answered) = Default::default();
         let (phase, orders) = (Phase::Run, Orders::default());
         let mut pump = Pump {

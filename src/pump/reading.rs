@@ -20,7 +20,7 @@ use crate::page::{LongResponse, PageRead};
 use crate::ring::{self, Thread};
 use crate::shard::Input;
 use crate::stage::{self, Stage};
-use crate::store::CaptureWriter;
+use crate::store::{CaptureWriter, Packing};
 
 /// The pump's side of it.
 pub struct ReadingThread {
@@ -38,9 +38,9 @@ struct Running {
 }
 
 impl ReadingThread {
-    /// Starts the thread of shard number `shard`, which compresses at `zstd_level`.
-    pub fn start(shard: u16, handle: Arc<ShardHandle>, zstd_level: i32) -> Result<ReadingThread, String> {
-        let mut writer = CaptureWriter::new(zstd_level).map_err(|error| error.to_string())?;
+    /// Starts the thread of shard number `shard`, which stores bodies by `packing`.
+    pub fn start(shard: u16, handle: Arc<ShardHandle>, packing: Packing) -> Result<ReadingThread, String> {
+        let mut writer = CaptureWriter::new(packing).map_err(|error| error.to_string())?;
         let (readings, given) = mpsc::channel::<Box<LongResponse>>();
         // One waits to be taken, and the next is read meanwhile: no more, as it is not counted what they hold.
         let (read, ends) = mpsc::sync_channel(1);

@@ -15,7 +15,7 @@ use crate::log::{Append, LogFile, read_ends, read_urls};
 use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
-use crate::store::CaptureWriter;
+use crate::store::{CaptureWriter, Packing};
 use crate::transaction::Transaction;
 use crate::url::UrlBatch;
 
@@ -102,7 +102,7 @@ impl Rig {
                 Effect::Hurry(_) | Effect::Ask(_) | Effect::Note(_) => {}
                 Effect::Read(reading) => {
                     self.readings += 1;
-                    let page = reading.read(&mut CaptureWriter::new(1).expect("a writer"));
+                    let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
                     self.shard.handle(now, Input::Read(Box::new(page)));
                 }
                 Effect::Send(message) if self.has_room => self.sent.push(message.bytes),

@@ -1,8 +1,9 @@
 //! The records of a capture.
 //!
 //! Decides: a capture becomes a `response` record, a `request` record when the request is known, and a `metadata`
-//! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The
-//! stored body is the decoded one where decoding worked, and the head is true about it (`head`).
+//! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The head is
+//! true about the stored body (`head`). What is in a content coding, and what is short, goes into its frame as it is: it
+//! would hardly become shorter, at twice the whole cost of a page.
 //! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
 //! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
 //! Why [`Names`]: records say which segment they are of, and a long page's are made while the segment grows.
@@ -14,10 +15,10 @@
 use std::net::IpAddr;
 
 use super::StoreError;
+use super::container::{Container, Packing};
 use super::digest::Sha256;
-use super::frame::FrameWriter;
 use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{IndexEntry, media_type};
+use super::index::{IndexEntry, coding_label, media_type};
 use super::record::{RecordId, RecordIds, write_field};
 use crate::outcome::Truncated;
 use crate::time::UnixTime;
@@ -36,12 +37,12 @@ pub struct Capture<'a> {
     pub request: &'a [u8],
     /// Status line and fields as received.
     pub head_bytes: &'a [u8],
-    /// The body after transfer decoding.
+    /// The body as it is to be stored.
     pub body: &'a [u8],
-    /// The body after content decoding, when it was coded and could be decoded.
-    pub decoded: Option<&'a [u8]>,
-    /// The chunked transfer coding was undone.
-    pub chunked: bool,
+    /// What was undone between the wire and `body`.
+    pub undone: Undone,
+    /// `body` is in a content coding, and was found to be.
+    pub is_coded: bool,
     /// The body is not all that the server had to say.
     pub truncated: Option<Truncated>,
     /// Fields of the metadata record, in order; none: no metadata record.
@@ -50,6 +51,12 @@ pub struct Capture<'a> {
     pub status: u16,
     /// The Content-Type field's value, for the index; empty when there is none.
     pub mime: &'a str,
+    /// The same of Content-Encoding.
+    pub content_encoding: &'a str,
+    /// What the content is by its first bytes.
+    pub identified_type: Option<&'a str>,
+    /// Version and cipher suite of TLS, as `TLSv1_3` and by its IANA name.
+    pub tls: Option<(&'a str, &'a str)>,
 }
 
 /// What the records of a capture are called.
@@ -82,7 +89,7 @@ pub(super) struct Written {
 
 /// Writes records.
 pub struct CaptureWriter {
-    frames: FrameWriter,
+    container: Container,
     /// The WARC head of the record being made.
     head: Vec<u8>,
     /// The HTTP head, or the whole block of records without a body.
@@ -92,10 +99,10 @@ pub struct CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// A writer with its compressor, of level −7 to 19.
-    pub fn new(zstd_level: i32) -> Result<CaptureWriter, StoreError> {
-        let frames = FrameWriter::new(zstd_level)?;
-        Ok(CaptureWriter { frames, head: Vec::new(), block: Vec::new(), label: Vec::new() })
+    /// A writer with its compressor.
+    pub fn new(packing: Packing) -> Result<CaptureWriter, StoreError> {
+        let container = Container::new(packing)?;
+        Ok(CaptureWriter { container, head: Vec::new(), block: Vec::new(), label: Vec::new() })
     }
 
     /// The records of a capture.
@@ -117,7 +124,7 @@ impl CaptureWriter {
         self.start_head("warcinfo", id, time);
         write_field(&mut self.head, "WARC-Filename", filename.as_bytes());
         write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-        self.put_record(&[], out).map(drop)
+        self.put_record(&[], true, out).map(drop)
     }
 
     /// Adds the frames of a capture to `out`, or leaves `out` as it was.
@@ -144,11 +151,8 @@ impl CaptureWriter {
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
         let ip = capture.ip.map(|ip| ip.to_canonical().to_string());
-        let stored = capture.decoded.unwrap_or(capture.body);
-
-        let undone = Undone { transfer: capture.chunked, content: capture.decoded.is_some() };
         self.block.clear();
-        write_stored_head(&mut self.block, capture.head_bytes, stored.len(), undone);
+        write_stored_head(&mut self.block, capture.head_bytes, capture.body.len(), capture.undone);
         let response_id = ids.next_id();
         self.start_capture_head("response", &response_id, warcinfo_id, capture);
         if let Some(ip) = &ip {
@@ -157,15 +161,24 @@ impl CaptureWriter {
         if let Some(truncated) = capture.truncated {
             write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
         }
+        let protocol: &[u8] = if capture.head_bytes.starts_with(b"HTTP/1.0") { b"http/1.0" } else { b"http/1.1" };
+        write_field(&mut self.head, "WARC-Protocol", protocol);
+        if let Some((version, cipher)) = capture.tls {
+            write_field(&mut self.head, "WARC-Protocol", tls_protocol(version).as_bytes());
+            write_field(&mut self.head, "WARC-Cipher-Suite", cipher.as_bytes());
+        }
+        if let Some(identified) = capture.identified_type {
+            write_field(&mut self.head, "WARC-Identified-Payload-Type", identified.as_bytes());
+        }
         write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
         let mut payload_digest = Sha256::default();
-        payload_digest.update(stored);
+        payload_digest.update(capture.body);
         self.label.clear();
         payload_digest.write_label(&mut self.label);
         write_field(&mut self.head, "WARC-Payload-Digest", &self.label);
         let digest = String::from_utf8_lossy(&self.label).into_owned();
         let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
-        let frame_bytes = self.put_record(stored, out)?;
+        let frame_bytes = self.put_record(capture.body, !capture.is_coded, out)?;
 
         if !capture.request.is_empty() {
             self.block.clear();
@@ -177,7 +190,7 @@ impl CaptureWriter {
                 write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
             }
             write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
-            self.put_record(&[], out)?;
+            self.put_record(&[], true, out)?;
         }
         if !capture.metadata.is_empty() {
             self.set_block(capture.metadata);
@@ -185,14 +198,16 @@ impl CaptureWriter {
             self.start_capture_head("metadata", &id, warcinfo_id, capture);
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
             write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-            self.put_record(&[], out)?;
+            self.put_record(&[], true, out)?;
         }
 
         let entry = IndexEntry {
             timestamp: capture.time.to_digits(),
             url: capture.url.as_str().to_owned(),
             mime: media_type(capture.mime),
+            mime_detected: capture.identified_type.unwrap_or_default().to_owned(),
             status: capture.status,
+            coding: if capture.undone.content { String::new() } else { coding_label(capture.content_encoding) },
             digest,
             frame_bytes,
             ..IndexEntry::default()
@@ -221,8 +236,9 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Date", time.to_iso().as_bytes());
     }
 
-    /// Compresses the record that `head` starts, with `block` and then `body` as its block; gives the frame's length.
-    fn put_record(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<u64, StoreError> {
+    /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`; gives the
+    /// frame's length.
+    fn put_record(&mut self, body: &[u8], pays: bool, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         if body.is_empty() {
             let mut digest = Sha256::default();
             digest.update(&self.block);
@@ -232,6 +248,16 @@ impl CaptureWriter {
         }
         write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
         self.head.extend_from_slice(b"\r\n");
-        self.frames.compress(&[&self.head, &self.block, body, b"\r\n\r\n"], out)
+        let parts = [&self.head, &self.block, body, b"\r\n\r\n"];
+        let is_short = self.head.len() + self.block.len() + body.len() <= SHORT_BYTES_MAX;
+        self.container.put(&parts, pays && !is_short, out)
     }
 }
+
+/// `tls/1.3` for `TLSv1_3`.
+fn tls_protocol(version: &str) -> String {
+    format!("tls/{}", version.trim_start_matches("TLSv").replace('_', "."))
+}
+
+/// Up to which length a record is short, in bytes: requests, metadata, redirects.
+pub(super) const SHORT_BYTES_MAX: usize = 2_048;

@@ -4,8 +4,7 @@
 //! for WARC Files" 1.0, section "Zstandard frames") and a window of at most 8 MiB, which every decoder has to take
 //! (same text, section "Window and dictionary limits").
 //! Why parts: a record's head and body lie in different buffers; joining them first would copy every page.
-//! Short records (requests, metadata, redirects) are compressed without entropy tables of their own: making the tables
-//! takes longer than all else, and spares some eighty bytes a record.
+//! What is short or compressed already becomes a raw frame (`raw_frame`).
 //!
 //! Invariants: `compress` adds one whole frame to `out`, or leaves `out` as it was.
 //! Limits: a context keeps its work space (about 1 MiB at level 1, 80 MiB at level 19) for its whole life.
@@ -21,23 +20,15 @@ const WINDOW_LOG_MAX: u32 = 23;
 const LEVEL_MIN: i32 = -7;
 const LEVEL_MAX: i32 = 19;
 
-/// The highest level for short records: from here down zstd leaves literals as they are.
-const SHORT_LEVEL_MAX: i32 = -1;
-/// Up to which length a record is short, in bytes.
-const SHORT_BYTES_MAX: u64 = 2_048;
-
 /// A compressor that is made once and used for every record of a shard.
 pub struct FrameWriter {
     context: CCtx<'static>,
-    /// For short records.
-    short: CCtx<'static>,
 }
 
 impl FrameWriter {
     /// A compressor at `level`, taken into −7 … 19.
     pub fn new(level: i32) -> Result<FrameWriter, StoreError> {
-        let level = level.clamp(LEVEL_MIN, LEVEL_MAX);
-        Ok(FrameWriter { context: context(level)?, short: context(level.min(SHORT_LEVEL_MAX))? })
+        Ok(FrameWriter { context: context(level.clamp(LEVEL_MIN, LEVEL_MAX))? })
     }
 
     /// Adds one frame with the concatenation of `parts` to `out`; gives its length in bytes.
@@ -54,7 +45,7 @@ impl FrameWriter {
 
     fn try_compress(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), StoreError> {
         let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let context = if total <= SHORT_BYTES_MAX { &mut self.short } else { &mut self.context };
+        let context = &mut self.context;
         context.reset(ResetDirective::SessionOnly).map_err(named)?;
         context.set_pledged_src_size(Some(total)).map_err(named)?;
         for part in parts {

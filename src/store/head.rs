@@ -1,8 +1,9 @@
 //! The HTTP head as it is stored: true about the stored body, and parseable by others.
 //!
-//! Decides: a body is stored without transfer coding, and without content coding when that could be undone; then
-//! the fields that speak of the body as it was sent are renamed `X-Crawl-…` (as Common Crawl does) and a true
-//! Content-Length is added. Nothing is renamed when nothing was undone. Line ends become CRLF; control bytes that
+//! Decides: a body is stored without transfer coding, and by `store.body` with or without its content coding; the
+//! fields that speak of another body than the stored one are renamed `X-Crawl-…` (as Common Crawl does) and a true
+//! Content-Length is added: where a coding was undone, and where the body was cut. Else nothing is renamed. Line ends
+//! become CRLF; control bytes that
 //! no parser agrees on (NUL, a CR inside a line) become spaces, and at the start of a line, where a space would make it
 //! a fold of the line before, `_`. A line of such bytes alone is no end of the head, and becomes `_` as well.
 //! Why: a reader that takes head and body at their word must get the page; and what the fields said when they came.
@@ -11,6 +12,8 @@
 //! byte for byte; the output is at most the input's length plus 64 bytes and 9 for each renamed field and 1 for
 //! each line.
 //! Leaves to others: limits on the head's size and count (`http`), what was decoded (`http`).
+
+use crate::http;
 
 /// What was undone between the wire and the stored body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,18 +25,25 @@ pub struct Undone {
 }
 
 /// Adds the head of a response to `out`: `head_bytes` made true for a stored body of `body_bytes` bytes.
+///
+/// A response that has no body by its status (RFC 9110 section 6.4.1) keeps a Content-Length that speaks of another one.
 pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize, undone: Undone) {
     let mut lines = head_bytes.split(|byte| *byte == b'\n').skip_while(|line| without_end(line).is_empty());
+    let mut may_have_body = true;
     if let Some(status_line) = lines.next() {
+        may_have_body = !matches!(http::status_of_head(status_line), Some(100..=199 | 204 | 304));
         write_line(out, without_end(status_line));
     }
+    let mut is_untrue = undone.transfer || undone.content;
     for line in lines.take_while(|line| !matches!(*line, b"" | b"\r")).map(without_end) {
-        if renamed(line, undone) {
+        let other_length = may_have_body && is_length_of_another(line, body_bytes);
+        is_untrue |= other_length;
+        if other_length || renamed(line, undone) {
             out.extend_from_slice(b"X-Crawl-");
         }
         write_line(out, line);
     }
-    if undone.transfer || undone.content {
+    if is_untrue {
         out.extend_from_slice(b"Content-Length: ");
         out.extend_from_slice(body_bytes.to_string().as_bytes());
         out.extend_from_slice(b"\r\n");
@@ -44,6 +54,15 @@ pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize
 /// Adds the head of a request to `out`, its line ends made CRLF.
 pub fn write_request_head(out: &mut Vec<u8>, request: &[u8]) {
     write_stored_head(out, request, 0, Undone::default());
+}
+
+/// Whether a line is a Content-Length, and of another body than one of `body_bytes` bytes.
+fn is_length_of_another(line: &[u8], body_bytes: usize) -> bool {
+    let Some((name, value)) = memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) else {
+        return false;
+    };
+    let value = std::str::from_utf8(value.get(1..).unwrap_or_default()).unwrap_or_default().trim();
+    name.trim_ascii_end().eq_ignore_ascii_case(b"content-length") && value.parse() != Ok(body_bytes)
 }
 
 /// A line without its end, to which CRs directly before the LF belong.
@@ -105,6 +124,18 @@ mod tests {
             stored(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", 9, false, true),
             "HTTP/1.1 200 OK\r\nX-Crawl-Content-Length: 3\r\nContent-Length: 9\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn a_body_that_was_cut_has_its_own_length() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\nA: b\r\n\r\n";
+        let cut = "HTTP/1.1 200 OK\r\nX-Crawl-Content-Length: 50\r\nA: b\r\nContent-Length: 9\r\n\r\n";
+        assert_eq!(
+            (stored(head, 9, false, false).as_str(), stored(head, 50, false, false).as_bytes()),
+            (cut, &head[..])
+        );
+        let of_another = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 50\r\n\r\n";
+        assert_eq!(stored(of_another, 0, false, false).as_bytes(), of_another);
     }
 
     #[test]

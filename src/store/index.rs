@@ -1,7 +1,8 @@
 //! The CDXJ index of a segment: one line a capture, sorted, so that a page is found by binary search.
 //!
 //! Decides: `SURT TIMESTAMP JSON` with the members url, mime, status, digest, length, offset and filename, all
-//! strings, as pywb and cdxj-indexer write them. Sorted by bytes (`LC_ALL=C sort`).
+//! strings, as pywb and cdxj-indexer write them; mime-detected, as Common Crawl writes it; and coding, where the stored
+//! payload is in a content coding. Sorted by bytes (`LC_ALL=C sort`).
 //! Invariants: a line holds no control byte and exactly one LF, at its end.
 //! Limits: the lines of one segment are held in memory until it closes; `SegmentWriter::is_full` bounds them.
 //! Leaves to others: reading whole segments (`read`); rebuilding an index after a crash (`recover`).
@@ -19,8 +20,12 @@ pub struct IndexEntry {
     pub url: String,
     /// Media type without parameters, lower-case; `unk` when there is none.
     pub mime: String,
+    /// What the payload is by its first bytes; empty when it is not known.
+    pub mime_detected: String,
     /// HTTP status; 0 when there is none.
     pub status: u16,
+    /// What Content-Encoding says of the stored payload, lower-case; empty when nothing.
+    pub coding: String,
     /// WARC-Payload-Digest.
     pub digest: String,
     /// Where the record's frame starts in the segment, in bytes.
@@ -46,7 +51,9 @@ impl IndexEntry {
             timestamp: timestamp.to_owned(),
             url: text("url")?,
             mime: text("mime").unwrap_or_else(|| "unk".to_owned()),
+            mime_detected: text("mime-detected").unwrap_or_default(),
             status: text("status").and_then(|status| status.parse().ok()).unwrap_or(0),
+            coding: text("coding").unwrap_or_default(),
             digest: text("digest").unwrap_or_default(),
             offset: text("offset")?.parse().ok()?,
             frame_bytes: text("length")?.parse().ok()?,
@@ -56,20 +63,43 @@ impl IndexEntry {
 
     /// Adds the line to `out`, with its LF.
     pub fn write(&self, key: &str, out: &mut Vec<u8>) {
-        let members: Map<String, Value> = [
-            ("url", self.url.clone()),
-            ("mime", self.mime.clone()),
-            ("status", if self.status == 0 { "-".to_owned() } else { self.status.to_string() }),
-            ("digest", self.digest.clone()),
-            ("length", self.frame_bytes.to_string()),
-            ("offset", self.offset.to_string()),
-            ("filename", self.filename.clone()),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), Value::String(value)))
-        .collect();
-        out.extend_from_slice(format!("{key} {} {}\n", self.timestamp, Value::Object(members)).as_bytes());
+        for text in [key, " ", &self.timestamp, " {\"url\":"] {
+            out.extend_from_slice(text.as_bytes());
+        }
+        write_string(&self.url, out);
+        let status = if self.status == 0 { "-" } else { &*self.status.to_string() };
+        write_member("mime", &self.mime, out);
+        for (name, value) in [("mime-detected", &self.mime_detected), ("coding", &self.coding)] {
+            if !value.is_empty() {
+                write_member(name, value, out);
+            }
+        }
+        write_member("status", status, out);
+        let (length, offset) = (self.frame_bytes.to_string(), self.offset.to_string());
+        let rest = [("digest", &self.digest), ("length", &length), ("offset", &offset), ("filename", &self.filename)];
+        rest.into_iter().for_each(|(name, value)| write_member(name, value, out));
+        out.extend_from_slice(b"}\n");
     }
+}
+
+fn write_member(name: &str, value: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write_string(value, out);
+}
+
+/// RFC 8259 section 7.
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            0..=0x1f | 0x7f => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
 }
 
 /// The lines of one segment, in the order of its records until they are sorted.
@@ -103,6 +133,15 @@ impl Index {
     }
 }
 
+/// What a Content-Encoding value says, lower-case: its codings in order; empty when it names none.
+pub fn coding_label(content_encoding: &str) -> String {
+    let tokens = content_encoding.split(',').map(|token| token.trim().to_ascii_lowercase());
+    let codings: Vec<String> = tokens.filter(|token| !matches!(token.as_str(), "" | "identity" | "none")).collect();
+    let label = codings.join(", ");
+    let is_printable = label.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    if label.len() > MIME_BYTES_MAX || !is_printable { "unk".to_owned() } else { label }
+}
+
 /// The media type of a Content-Type value: without parameters, lower-case, `unk` when there is none.
 pub fn media_type(content_type: &str) -> String {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -124,7 +163,9 @@ mod tests {
             timestamp: "19700101000000".to_owned(),
             url: url.as_str().to_owned(),
             mime: media_type("Text/HTML; charset=x"),
+            mime_detected: "text/html".to_owned(),
             status: 200,
+            coding: coding_label(" GZIP ,identity, br"),
             digest: "sha256:ABC".to_owned(),
             offset: 5,
             frame_bytes: 7,
@@ -136,7 +177,20 @@ mod tests {
         assert!(line.starts_with("com,example)/\"a\"?b=\\ 19700101000000 {\"url\":"), "{line}");
         let back = IndexEntry::parse(line.trim_end()).expect("a line");
         assert_eq!(back.url, url.as_str());
-        assert_eq!((back.mime.as_str(), back.status, back.offset, back.frame_bytes), ("text/html", 200, 5, 7));
+        assert_eq!(back, entry);
+        assert_eq!((back.mime.as_str(), back.coding.as_str()), ("text/html", "gzip, br"));
+    }
+
+    /// A line is what a JSON library writes of the same, but for its order.
+    #[test]
+    fn members_are_json() {
+        let odd: String = (0..=0x100).filter_map(char::from_u32).collect();
+        for text in ["", "plain", &odd] {
+            let mut out = Vec::new();
+            write_string(text, &mut out);
+            assert_eq!(serde_json::from_slice::<String>(&out).expect("JSON"), text);
+            assert!(out.iter().all(|byte| !byte.is_ascii_control()));
+        }
     }
 
     #[test]

@@ -12,12 +12,17 @@
 //! Why frames: a reader can start at any indexed offset, and a torn tail costs the last record alone. Any tool
 //! that knows zstd and WARC reads the files (IIPC "Zstandard Compression for WARC Files" 1.0).
 //!
+//! Bodies are stored as they came or without their content coding (`store.body`); what is compressed already is not
+//! compressed again.
+//!
 //! Invariants: one frame holds exactly one record; every frame names its content size and carries a checksum;
 //! the writing half opens no file, it fills a `Vec<u8>` that the hands write at the offset given with it.
 //! Leaves to others: writing, syncing and renaming files (`disk`), when to store what (`shard`).
 
+pub mod content;
 pub mod digest;
 pub mod examine;
+pub mod export;
 pub mod fault;
 pub mod folder;
 pub mod frame;
@@ -31,10 +36,14 @@ pub mod verify;
 pub mod warc;
 
 mod capture;
+mod container;
+mod gzip_member;
+mod raw_frame;
 mod record;
 mod segment;
 
 pub use capture::{Capture, CaptureWriter, Names, Records};
+pub use container::Packing;
 pub use record::RecordIds;
 pub use segment::{Pending, Placed, SegmentWriter, Settings};
 pub use segments::{SegmentOp, Segments};
@@ -45,6 +54,9 @@ pub enum StoreError {
     /// zstd refused, by its own name for the reason (in practice: out of memory).
     #[error("zstd: {0}")]
     Zstd(&'static str),
+    /// libdeflate found less room than it asked for.
+    #[error("gzip: no room")]
+    Gzip,
     /// A capture was appended before `begin` or after `finish`.
     #[error("no segment is open")]
     NotOpen,

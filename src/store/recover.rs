@@ -2,7 +2,8 @@
 //!
 //! Decides: the file is cut behind its last whole record, one whose frame decodes to its end with a right checksum
 //! and which ends in two CRLF. Damage before that (which a torn write does not make) is counted and kept: a cut
-//! there would lose acknowledged records. The index is made anew from the records.
+//! there would lose acknowledged records. The index is made anew from the records. What is found behind damage counts only
+//! if it names the segment's own warcinfo record, as nobody outside can: a page's body may itself hold a record in a frame.
 //! Invariants: `valid_bytes` is 0 or the end of a frame; what is cut holds no whole record.
 //! Leaves to others: cutting and renaming the file (`disk`).
 
@@ -10,7 +11,7 @@ use std::io::{self, Read, Seek};
 
 use super::examine::{Examined, examine};
 use super::fault::ReadError;
-use super::index::{Index, IndexEntry, media_type};
+use super::index::{Index, IndexEntry, coding_label, media_type};
 use super::read::{Record, SegmentReader, Trailer};
 use crate::url::Url;
 
@@ -32,6 +33,7 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
     let mut recovered = Recovered::default();
     let mut index = Index::default();
     let mut damaged = 0;
+    let mut warcinfo = None;
     let mut reader = match SegmentReader::new(input) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
@@ -45,6 +47,11 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
         match result {
             Ok(None) => break,
             Ok(Some((record, examined))) => {
+                if recovered.records == 0 && damaged == 0 {
+                    warcinfo = Some(record.head.id().to_owned());
+                } else if damaged > 0 && record.head.get("WARC-Warcinfo-ID") != warcinfo.as_deref() {
+                    continue;
+                }
                 let Some(end) = examined.end.offset.filter(|_| examined.end.trailer == Trailer::Exact) else {
                     continue;
                 };
@@ -72,11 +79,77 @@ pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
         mime: media_type(&examined.http.get("Content-Type").unwrap_or_default()),
+        mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
         status: examined.http.status(),
+        coding: coding_label(&examined.http.get("Content-Encoding").unwrap_or_default()),
         digest: record.head.get("WARC-Payload-Digest").unwrap_or_default().to_owned(),
         offset: record.offset,
         frame_bytes: end - record.offset,
         filename: filename.to_owned(),
     };
     Some((url, entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::config::StoreFormat;
+    use crate::store::head::Undone;
+    use crate::store::{Capture, Packing, SegmentWriter, Settings};
+    use crate::time::UnixTime;
+
+    fn segment(format: StoreFormat, rng_seed: u64, bodies: &[&[u8]]) -> Vec<u8> {
+        let packing = Packing { format, is_raw: true, ..Packing::default() };
+        let settings = Settings { packing, rng_seed, segment_bytes_max: 1 << 30, ..Settings::default() };
+        let mut writer = SegmentWriter::new(settings).expect("a writer");
+        writer.begin("own", UnixTime::from_micros(0)).expect("begins");
+        for (number, body) in bodies.iter().enumerate() {
+            let url = Url::parse(&format!("http://{rng_seed}.test/{number}")).expect("a URL");
+            let capture = Capture {
+                url: &url,
+                time: UnixTime::from_micros(1),
+                ip: None,
+                request: b"",
+                head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
+                body,
+                undone: Undone::default(),
+                is_coded: false,
+                truncated: None,
+                metadata: &[],
+                status: 200,
+                mime: "",
+                content_encoding: "",
+                identified_type: None,
+                tls: None,
+            };
+            writer.append(&capture).expect("appends");
+        }
+        writer.take_pending(Vec::new()).bytes
+    }
+
+    /// A page whose body is a segment: where its record was cut or damaged, no record of it is taken for one of ours.
+    #[test]
+    fn records_in_the_body_of_a_damaged_record_are_not_ours() {
+        for format in [StoreFormat::WarcZst, StoreFormat::WarcGz] {
+            let forged = segment(format, 666, &[b"forged"]);
+            let body = [&forged[..], &[b'x'; 10_000]].concat();
+            let before = segment(format, 1, &[b"first"]);
+            let own = segment(format, 1, &[b"first", &body, b"last"]);
+            let at = memchr::memmem::find(&own, &forged).expect("as it is");
+            let urls = |recovered: &Recovered| {
+                let index = String::from_utf8(recovered.index.clone()).expect("UTF-8");
+                index.lines().map(|line| IndexEntry::parse(line).expect("a line").url).collect::<Vec<String>>()
+            };
+            let cut = recover(Cursor::new(&own[..at + forged.len() + 100]), "own").expect("memory");
+            assert_eq!((cut.valid_bytes, cut.records), (before.len() as u64, 2), "{format:?}");
+            assert_eq!(urls(&cut), ["http://1.test/0"]);
+            let mut damaged = own.clone();
+            damaged[at + forged.len() + 100] ^= 1;
+            let kept = recover(Cursor::new(&damaged), "own").expect("memory");
+            assert_eq!((kept.valid_bytes, urls(&kept).len()), (own.len() as u64, 2), "{format:?}");
+            assert!(urls(&kept).contains(&"http://1.test/2".to_owned()));
+        }
+    }
 }

@@ -13,6 +13,7 @@
 
 use super::StoreError;
 use super::capture::{Capture, CaptureWriter, Names, Records, Written};
+use super::container::Packing;
 use super::index::{Index, IndexEntry};
 use super::record::{RecordId, RecordIds};
 use crate::config;
@@ -22,8 +23,8 @@ use crate::url::Url;
 /// What a writer needs to know of the crawl.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// zstd level, −7 to 19.
-    pub zstd_level: i32,
+    /// What becomes of bodies.
+    pub packing: Packing,
     /// A segment that reaches this many bytes is full.
     pub segment_bytes_max: u64,
     /// The User-Agent field of requests, for the warcinfo record; empty: left out.
@@ -38,7 +39,7 @@ impl Settings {
     /// The settings of a shard under `store`.
     pub fn new(store: &config::Store, agent: &config::Agent, user_agent: &str, rng_seed: u64) -> Settings {
         Settings {
-            zstd_level: store.zstd_level,
+            packing: Packing::new(store),
             segment_bytes_max: store.segment_bytes_max,
             user_agent: user_agent.to_owned(),
             operator: agent.email.clone(),
@@ -87,7 +88,7 @@ impl SegmentWriter {
     /// A writer with its compressor; no segment is open yet.
     pub fn new(settings: Settings) -> Result<SegmentWriter, StoreError> {
         Ok(SegmentWriter {
-            captures: CaptureWriter::new(settings.zstd_level)?,
+            captures: CaptureWriter::new(settings.packing)?,
             ids: RecordIds::new(settings.rng_seed),
             settings,
             warcinfo_id: None,
@@ -197,6 +198,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
+    use crate::store::head::Undone;
 
     fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {
         Capture {
@@ -206,17 +208,20 @@ mod tests {
             request: b"",
             head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
             body,
-            decoded: None,
-            chunked: false,
+            undone: Undone::default(),
+            is_coded: false,
             truncated: None,
             metadata: &[],
             status: 200,
             mime: "",
+            content_encoding: "",
+            identified_type: None,
+            tls: None,
         }
     }
 
     fn writer(segment_bytes_max: u64) -> SegmentWriter {
-        SegmentWriter::new(Settings { zstd_level: 1, segment_bytes_max, ..Settings::default() }).expect("a writer")
+        SegmentWriter::new(Settings { segment_bytes_max, ..Settings::default() }).expect("a writer")
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::container::suffix;
 use super::{Capture, Names, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
@@ -35,6 +36,8 @@ pub struct Segments {
     writer: SegmentWriter,
     ops: VecDeque<SegmentOp>,
     shard: u16,
+    /// What names end in.
+    suffix: &'static str,
     is_open: bool,
     /// When the oldest byte not yet handed out came.
     since: Option<Instant>,
@@ -48,6 +51,7 @@ impl Segments {
     /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
     pub fn new(settings: Settings, shard: u16, next_number: u32) -> Result<Segments, StoreError> {
         Ok(Segments {
+            suffix: suffix(settings.packing.format),
             writer: SegmentWriter::new(settings)?,
             ops: VecDeque::new(),
             shard,
@@ -82,7 +86,7 @@ impl Segments {
 
     fn open(&mut self, time: UnixTime) -> Result<(), StoreError> {
         if !self.is_open {
-            let name = segment_name(time, self.shard, self.next_number);
+            let name = segment_name(time, self.shard, self.next_number, self.suffix);
             self.next_number = self.next_number.saturating_add(1);
             self.writer.begin(&name, time)?;
             self.ops.push_back(SegmentOp::Begin(name));
@@ -163,8 +167,13 @@ impl std::fmt::Debug for Segments {
 }
 
 /// `rc-20261121084032-03-00017.warc.zst`: when, which shard, and a number that the shard uses once.
-fn segment_name(time: UnixTime, shard: u16, number: u32) -> String {
-    format!("rc-{}-{shard:02}-{number:05}{SEGMENT_SUFFIX}", time.to_digits())
+fn segment_name(time: UnixTime, shard: u16, number: u32, suffix: &str) -> String {
+    format!("rc-{}-{shard:02}-{number:05}{suffix}", time.to_digits())
+}
+
+/// A segment's name without what its format adds; `None`: it is none that we write.
+pub fn segment_stem(name: &str) -> Option<&str> {
+    SEGMENT_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
 }
 
 /// The number in a segment's or an index's name, open or closed.
@@ -179,8 +188,8 @@ const WRITE_AGE: Duration = Duration::from_secs(1);
 /// A larger buffer held one huge page; it is freed.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
-/// What the name of a segment ends in.
-pub const SEGMENT_SUFFIX: &str = ".warc.zst";
+/// What the names of segments end in.
+pub const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];
 /// What the name of its index ends in.
 pub const INDEX_SUFFIX: &str = ".cdxj";
 /// What is added to a name while the file is written.
@@ -192,7 +201,11 @@ mod tests {
 
     #[test]
     fn numbers_are_read_back_from_names() {
-        let name = segment_name(UnixTime::from_micros(0), 3, 17);
+        let name = segment_name(UnixTime::from_micros(0), 3, 17, ".warc.zst");
+        assert_eq!(
+            (segment_stem(&name), segment_stem("a.warc.gz"), segment_stem("a.warc")),
+            (name.strip_suffix(".warc.zst"), Some("a"), None)
+        );
         assert_eq!(name, "rc-19700101000000-03-00017.warc.zst");
         for name in [name.as_str(), "rc-19700101000000-03-00017.cdxj.open", "rc-1-200-17.warc.zst.open"] {
             assert_eq!(segment_number(name), Some(17), "{name}");

@@ -252,6 +252,7 @@ fn check_entry(
         ("url", expected.url == entry.url),
         ("timestamp", expected.timestamp == entry.timestamp),
         ("status", expected.status == entry.status),
+        ("coding", expected.coding == entry.coding || entry.coding.is_empty()),
         ("length", expected.frame_bytes == entry.frame_bytes),
         ("filename", expected.filename == entry.filename),
         ("digest", is_digest_equal || record.head.kind() == "revisit"),

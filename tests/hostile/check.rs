@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ringcrawl::http::{Headers, Limits, decode_content};
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
@@ -23,8 +24,9 @@ pub struct Capture {
 /// The responses for each URL, in the order of their making; robots.txt apart.
 pub type Harvest = BTreeMap<String, Vec<Capture>>;
 
-/// Reads a crawl's directory.
-pub fn stored(dir: &str) -> Harvest {
+/// Reads a crawl's directory. Of a payload in a content coding this is the content that a crawl with these `limits` made of
+/// it, and a mark says if that is not all.
+pub fn stored(dir: &str, limits: &Limits) -> Harvest {
     let mut harvest = Harvest::new();
     for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
         let index = index_path(&segment).expect("a closed segment");
@@ -36,9 +38,13 @@ pub fn stored(dir: &str) -> Harvest {
         for entry in entries.into_iter().filter(|entry| !entry.url.ends_with("/robots.txt")) {
             let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");
             let truncated = record.head.get("WARC-Truncated").map(str::to_owned);
-            let status = reader.read_http_head().expect("an HTTP head").status();
+            let head = reader.read_http_head().expect("an HTTP head");
+            let status = head.status();
             let mut body = Vec::new();
             assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            let decoded = decode_content(&Headers::of_head(&head.bytes), &body, limits);
+            let truncated = truncated.or(decoded.truncated.map(|why| why.as_str().to_owned()));
+            let body = decoded.bytes.into_owned();
             harvest.entry(entry.url).or_default().push(Capture { status, body, truncated });
         }
     }

@@ -134,8 +134,9 @@ fn what_was_stored_is_listed_printed_and_checked() {
     assert_eq!(web.model().answer_url(&url, &mut body).status, 200);
     let printed = run(&["store", "cat", &dir, &seed]).expect(0).out;
     assert!(printed.as_bytes() == body, "what is printed is what the web says");
-    let headed = run(&["store", "cat", &dir, &seed, "--headers"]).expect(0).out;
-    assert!(headed.starts_with("HTTP/1.1 200") && headed.ends_with(&printed));
+    let as_stored = run(&["store", "cat", &dir, &seed, "--as-stored"]).expect(0).out_bytes;
+    let headed = run(&["store", "cat", &dir, &seed, "--headers"]).expect(0).out_bytes;
+    assert!(headed.starts_with(b"HTTP/1.1 200") && headed.ends_with(&as_stored) && as_stored != body);
     run(&["store", "cat", &dir, "http://never.test/"]).expect(1).says(&["http://never.test/: not stored"]);
     run(&["store", "cat", &dir, "http://"]).expect(2).says(&["empty host"]);
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use ringcrawl::store::content::content;
 use ringcrawl::store::digest::Sha256;
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
@@ -45,6 +46,7 @@ pub fn stored_of(dir: &str, wanted: impl Fn(&str) -> bool) -> Harvest {
             assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
             assert_eq!(head.status(), entry.status, "{}", entry.url);
             assert_eq!(sha256(&body), entry.digest, "{}", entry.url);
+            let body = content(&head, &body, BODY_BYTES_MAX).bytes;
             harvest.entry(entry.url).or_default().push(Expected {
                 status: entry.status,
                 body_bytes: body.len() as u64,

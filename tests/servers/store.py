@@ -3,8 +3,10 @@
 Leaves to others: whether the store is well formed (tests/real/segments.py, `ringcrawl store verify`).
 """
 
+import gzip
 import hashlib
 import subprocess
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +18,9 @@ class Stored:
     url: str
     status: int
     fields: dict  # of the HTTP head, names in small letters
-    body_bytes: int
+    body_bytes: int  # of its content, without content coding
     sha256: str
+    protocol: str = ""  # the last WARC-Protocol
     metadata: dict = field(default_factory=dict)
 
 
@@ -30,6 +33,7 @@ def read(crawl: Path) -> list:
         for warc, block in records(run.stdout):
             if warc["warc-type"] == "response":
                 response = parse(warc["warc-target-uri"], block)
+                response.protocol = warc["warc-protocol"]
                 by_id[warc["warc-record-id"]] = response
                 found.append(response)
             elif warc["warc-type"] == "metadata":
@@ -54,7 +58,21 @@ def parse(url: str, block: bytes) -> Stored:
     """A response as it stands in its record."""
     head, _, body = block.partition(b"\r\n\r\n")
     status, _, rest = head.partition(b"\r\n")
-    return Stored(url, int(status.split(b" ")[1]), fields_of(rest), len(body), hashlib.sha256(body).hexdigest())
+    fields = fields_of(rest)
+    body = content(body, fields.get("content-encoding", "identity"))
+    return Stored(url, int(status.split(b" ")[1]), fields, len(body), hashlib.sha256(body).hexdigest())
+
+
+def content(body: bytes, coding: str) -> bytes:
+    """A body without its content coding (RFC 9110 section 8.4)."""
+    if coding == "identity" or not body:
+        return body
+    if coding in ("gzip", "x-gzip"):
+        return gzip.decompress(body)
+    if coding == "deflate":
+        return zlib.decompress(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS)
+    tool = {"br": "brotli", "zstd": "zstd"}[coding]
+    return subprocess.run([tool, "-dc"], input=body, check=True, capture_output=True, timeout=60).stdout
 
 
 def fields_of(lines: bytes) -> dict:

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use ringcrawl::lab::Rng;
 use ringcrawl::outcome::Truncated;
 use ringcrawl::store::head::{Undone, write_stored_head};
-use ringcrawl::store::{Capture, SegmentWriter, Settings};
+use ringcrawl::store::warc::HttpHead;
+use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
@@ -22,6 +23,7 @@ pub struct Sample {
     body: Vec<u8>,
     decoded: Option<Vec<u8>>,
     chunked: bool,
+    is_coded: bool,
     pub truncated: Option<Truncated>,
     pub metadata: Vec<(&'static str, String)>,
 }
@@ -77,6 +79,7 @@ impl Sample {
             decoded: has_decoded.then(|| body.repeat(2)),
             body,
             chunked: random.index(3) == 0,
+            is_coded: random.index(3) == 0,
             truncated: (random.index(9) == 0).then_some(Truncated::Length),
             metadata: vec![("via", "https://seed.test/\r\nWARC-Type: x".to_owned()), ("depth", number.to_string())],
         }
@@ -84,19 +87,23 @@ impl Sample {
 
     fn append(&self, writer: &mut SegmentWriter) -> u64 {
         let metadata = self.metadata.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<(&str, &str)>>();
+        let content_encoding = HttpHead { bytes: self.head.clone() }.get("Content-Encoding").unwrap_or_default();
         let capture = Capture {
             url: &self.url,
             time: self.time,
             ip: Some(self.ip),
             request: &self.request,
             head_bytes: &self.head,
-            body: &self.body,
-            decoded: self.decoded.as_deref(),
-            chunked: self.chunked,
+            body: self.stored_body(),
+            undone: self.undone(),
+            is_coded: self.is_coded,
             truncated: self.truncated,
             metadata: &metadata,
             status: 200,
             mime: "text/html; charset=utf-8",
+            content_encoding: &content_encoding,
+            identified_type: None,
+            tls: None,
         };
         let placed = writer.append(&capture).expect("appends");
         assert!(placed.frame_bytes < placed.capture_bytes);
@@ -109,9 +116,12 @@ impl Sample {
 
     pub fn stored_head(&self) -> Vec<u8> {
         let mut head = Vec::new();
-        let undone = Undone { transfer: self.chunked, content: self.decoded.is_some() };
-        write_stored_head(&mut head, &self.head, self.stored_body().len(), undone);
+        write_stored_head(&mut head, &self.head, self.stored_body().len(), self.undone());
         head
+    }
+
+    fn undone(&self) -> Undone {
+        Undone { transfer: self.chunked, content: self.decoded.is_some() }
     }
 }
 
@@ -126,7 +136,7 @@ pub struct Segment {
 /// A segment of `count` samples.
 pub fn segment(rng_seed: u64, count: usize) -> Segment {
     let settings = Settings {
-        zstd_level: 1,
+        packing: Packing { zstd_level: 1, ..Packing::default() },
         segment_bytes_max: u64::MAX,
         user_agent: "ringcrawl-test".to_owned(),
         operator: "ops@example.test".to_owned(),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks our .warc.zst segments with tools that others wrote (every record of ours carries a digest).
+"""Checks our .warc.zst and .warc.gz segments with tools that others wrote (every record of ours carries a digest).
 
 For each segment: FastWARC iterates it as it lies and verifies block and payload digests; every record's frame is
-decoded alone at its offset; `zstd -d` decodes it, and `warcio check` passes on the result with the same number of
-records; the .cdxj beside it is sorted by bytes, and each line's offset and length cut out exactly one frame that
+decoded alone at its offset; `warcio check` passes on a .warc.gz as it lies, and on what `zstd -d` makes of a
+.warc.zst, with the same number of records; Content-Length is that of the payload; the .cdxj beside it is sorted by bytes, and each line's offset and length cut out exactly one frame that
 holds the response of that URL. With the surt package, keys are compared too.
 
 Needs: pip install fastwarc warcio (surt is optional), and the zstd command. Exit code 0 when all is well.
@@ -49,8 +49,10 @@ def fastwarc_records(path, problems):
 
 def warcio_records(path, problems):
     with tempfile.TemporaryDirectory() as folder:
-        plain = os.path.join(folder, "plain.warc")
-        subprocess.run(["zstd", "-q", "-d", "-o", plain, path], check=True)
+        plain = path
+        if path.endswith(".zst"):
+            plain = os.path.join(folder, "plain.warc")
+            subprocess.run(["zstd", "-q", "-d", "-o", plain, path], check=True)
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             try:
@@ -65,17 +67,17 @@ def warcio_records(path, problems):
                 ids.append(record.rec_headers.get_header("WARC-Record-ID"))
                 payload = record.raw_stream.read()
                 if record.rec_type == "response":
-                    length = record.http_headers.get_header("X-Crawl-Content-Length")
-                    true_length = [v for n, v in record.http_headers.headers if n.lower() == "content-length"]
-                    if length is not None and true_length != [str(len(payload))]:
-                        problems.append(f"{ids[-1]}: Content-Length {true_length} of {len(payload)} bytes")
+                    lengths = [v for n, v in record.http_headers.headers if n.lower() == "content-length"]
+                    has_body = record.http_headers.get_statuscode() not in ("204", "304")
+                    if has_body and any(length != str(len(payload)) for length in lengths):
+                        problems.append(f"{ids[-1]}: Content-Length {lengths} of {len(payload)} bytes")
                 if record.digest_checker.passed is not True:
                     problems.append(f"{ids[-1]}: warcio: digest {record.digest_checker.problems}")
         return ids
 
 
 def check_index(path, problems):
-    index = path.removesuffix(".warc.zst") + ".cdxj"
+    index = path.removesuffix(".warc.zst").removesuffix(".warc.gz") + ".cdxj"
     if not os.path.exists(index):
         return 0
     with open(index, "rb") as stream:

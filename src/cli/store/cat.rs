@@ -1,9 +1,10 @@
 //! `store cat`: the payload of a page.
 //!
 //! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
-//! segments that have none. `--headers` prints the HTTP head first, `--record` the whole WARC record. An index that leads
+//! segments that have none. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
+//! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
-//! Limits: an index line of at most 256 KiB.
+//! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -12,11 +13,13 @@ use std::path::{Path, PathBuf};
 use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
+use crate::store::content::content;
 use crate::store::fault::ReadError;
-use crate::store::index::IndexEntry;
-use crate::store::read::{Record, SegmentReader};
+use crate::store::index::{IndexEntry, coding_label};
+use crate::store::read::{Record, SegmentReader, read_rest};
 use crate::store::source::Coding;
 use crate::store::verify::index_path;
+use crate::store::warc::HttpHead;
 use crate::url::{Url, surt};
 
 /// Arguments of `store cat`.
@@ -26,7 +29,10 @@ pub struct Cat {
     path: PathBuf,
     /// The page.
     url: String,
-    /// The HTTP head before the payload.
+    /// The payload as stored, in the content coding that its HTTP head names.
+    #[arg(long)]
+    as_stored: bool,
+    /// The HTTP head and the payload as stored.
     #[arg(long)]
     headers: bool,
     /// The whole record as stored.
@@ -106,6 +112,12 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
         let http = reader.read_http_head()?;
         if arguments.headers || arguments.record {
             out.write_all(&http.bytes)?;
+        } else if !arguments.as_stored && !coding_label(&http.get("Content-Encoding").unwrap_or_default()).is_empty() {
+            if record.block_bytes <= CONTENT_BYTES_MAX as u64 {
+                print_content(&mut reader, &http, url, out)?;
+                return Ok(None);
+            }
+            tell!("{}: too long to be decoded, as stored", url.as_str());
         }
     }
     let mut piece = [0; 16 << 10];
@@ -121,6 +133,26 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
     }
     reader.end_record()?;
     Ok(None)
+}
+
+/// Prints the rest of the block, a payload that `http` came with, without its content codings.
+fn print_content(
+    reader: &mut SegmentReader<File>,
+    http: &HttpHead,
+    url: &Url,
+    out: &mut impl Write,
+) -> Result<(), ReadError> {
+    let mut payload = Vec::new();
+    read_rest(reader, &mut payload, CONTENT_BYTES_MAX)?;
+    reader.end_record()?;
+    let content = content(http, &payload, CONTENT_BYTES_MAX);
+    out.write_all(&content.bytes)?;
+    match content.problem {
+        Some(problem) => tell!("{}: {problem}", url.as_str()),
+        None if content.truncated.is_some() => tell!("{}: the content ends early", url.as_str()),
+        None => {}
+    }
+    Ok(())
 }
 
 /// The latest line for `url` in a sorted index.
@@ -202,5 +234,7 @@ fn is_of(record: &Record, url: &Url) -> bool {
     Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
 }
 
+/// Bytes of a coded payload, and of its content.
+const CONTENT_BYTES_MAX: usize = 256 << 20;
 /// Length of the longest index line in bytes: the longest URL twice, escaped.
 const LINE_BYTES_MAX: u64 = 256 << 10;

@@ -32,7 +32,7 @@ use crate::names::{DnsAnswer, Family};
 use crate::politeness::Ledger;
 use crate::shard::{Effect, Input, Phase, Shard};
 use crate::stats::Totals;
-use crate::store::CaptureWriter;
+use crate::store::{CaptureWriter, Packing};
 use crate::time::{Duration, Instant};
 use events::Event;
 use interruption::Interruption;
@@ -225,7 +225,7 @@ impl Simulation {
             }
             Effect::Read(reading) => {
                 self.tally.read_beside += 1;
-                let mut writer = CaptureWriter::new(self.plan.config.store.zstd_level).expect("a compressor");
+                let mut writer = CaptureWriter::new(Packing::new(&self.plan.config.store)).expect("a compressor");
                 let page = Box::new(reading.read(&mut writer));
                 let took = millis(self.rng.below(500));
                 self.later(took, Event::Read(index, page));

@@ -53,7 +53,7 @@ fn wanted(rig: &mut Rig) -> Vec<LongResponse> {
 }
 
 fn read(rig: &mut Rig, reading: LongResponse) {
-    let page = Box::new(reading).read(&mut CaptureWriter::new(1).expect("a writer"));
+    let page = Box::new(reading).read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
     rig.shard.handle(LATER, Input::Read(Box::new(page)));
 }
 
@@ -129,7 +129,7 @@ fn sites_that_are_dear_to_read_leave_places_to_others() {
             rig.shard.handle(now, input);
         }
         if let Some(reading) = readings.pop_front() {
-            let page = reading.read(&mut CaptureWriter::new(1).expect("a writer"));
+            let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
             rig.shard.handle(now, Input::Read(Box::new(page)));
         }
     }

@@ -52,7 +52,7 @@ fn longest(bytes: &[u8], kind: JobKind) -> Longest {
     let now = Instant::ZERO + Duration::from_secs(2);
     let mut longest = Longest::default();
     longest.thread.announce();
-    let mut writer = CaptureWriter::new(1).expect("a writer");
+    let mut writer = CaptureWriter::new(Packing::default()).expect("a writer");
     let limits = match kind {
         JobKind::Robots => Limits::of_robots(&Config::default().fetch, &Config::default().robots),
         _ => Limits::from(&Config::default().fetch),

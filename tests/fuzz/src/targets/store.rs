@@ -4,11 +4,12 @@ use std::io::{Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};
 
 use ringcrawl::http::{Limits, Method, ResponseReader};
+use ringcrawl::store::head::Undone;
 use ringcrawl::store::index::{Index, IndexEntry};
 use ringcrawl::store::read::SegmentReader;
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, read_index, verify};
-use ringcrawl::store::{Capture, SegmentWriter, Settings};
+use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
@@ -52,7 +53,7 @@ fn round_trip(data: &[u8]) {
     let (head, body) = data.split_at(data.len() / 2);
     let url = Url::parse("http://example.com/").expect("a URL");
     let settings = Settings {
-        zstd_level: 1,
+        packing: Packing { zstd_level: 1, is_raw: data.len().is_multiple_of(3), ..Packing::default() },
         segment_bytes_max: 1 << 20,
         user_agent: "testcrawl/1.0".to_owned(),
         operator: String::new(),
@@ -65,6 +66,7 @@ fn round_trip(data: &[u8]) {
     // As the hands do it: only a head that could be read is stored.
     let mut http = ResponseReader::new(Method::Head, Limits::default());
     let Some(response) = http.feed(&head).ok().and_then(|_| http.into_response()) else { return };
+    let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
     let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
     let capture = Capture {
         url: &url,
@@ -73,12 +75,15 @@ fn round_trip(data: &[u8]) {
         request: text.as_bytes(),
         head_bytes: &response.head_bytes,
         body,
-        decoded: None,
-        chunked: data.len().is_multiple_of(2),
+        undone: Undone { transfer: data.len().is_multiple_of(2), content: false },
+        is_coded: data.len().is_multiple_of(5),
         truncated: None,
         metadata: &[("via", &text)],
         status: response.status,
         mime: &mime,
+        content_encoding: &coding,
+        identified_type: None,
+        tls: None,
     };
     writer.append(&capture).expect("appended");
     let file = writer.take_pending(Vec::new()).bytes;

@@ -1,0 +1,80 @@
+//! `store export`: segments written anew, for tools that read another container.
+//!
+//! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
+//! when it is whole. What is there already is never overwritten. Damaged records are omitted and told of: exit code 1.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{segments, with_path};
+use crate::cli::output::tell;
+use crate::cli::{DONE, FAILED};
+use crate::config::StoreFormat;
+use crate::private;
+use crate::store::Packing;
+use crate::store::export::export;
+use crate::store::segments::{INDEX_SUFFIX, OPEN};
+
+/// Arguments of `store export`.
+#[derive(clap::Args, Debug)]
+pub struct Export {
+    /// Crawl directories or WARC files.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// warc.gz or warc.zst.
+    #[arg(long, value_name = "FORMAT", value_parser = format_of)]
+    to: StoreFormat,
+    /// A directory; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+fn format_of(text: &str) -> Result<StoreFormat, String> {
+    [StoreFormat::WarcGz, StoreFormat::WarcZst]
+        .into_iter()
+        .find(|format| format.as_str() == text)
+        .ok_or_else(|| "expected warc.gz or warc.zst".to_owned())
+}
+
+/// Runs it.
+pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
+    private::create_dirs(&arguments.out).map_err(|error| with_path(&arguments.out, &error))?;
+    let (mut records, mut damaged) = (0, 0);
+    for path in segments(&arguments.paths)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name.strip_suffix(OPEN).unwrap_or(&name);
+        let stem = [".warc.zst", ".warc.gz", ".warc"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let (written, lost) = write(&path, stem, arguments)?;
+        records += written;
+        damaged += lost;
+        if lost > 0 {
+            tell!("{}: {lost} damaged places omitted", path.display());
+        }
+        writeln!(out, "{}", arguments.out.join(format!("{stem}.{}", arguments.to.as_str())).display())?;
+    }
+    tell!("{records} records exported, {damaged} damaged places omitted");
+    Ok(if damaged == 0 && records > 0 { DONE } else { FAILED })
+}
+
+/// Writes one file and its index; how many records, and how many damaged places.
+fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<(u64, u64)> {
+    let name = format!("{stem}.{}", arguments.to.as_str());
+    let (target, index) = (arguments.out.join(&name), arguments.out.join(format!("{stem}{INDEX_SUFFIX}")));
+    for taken in [&target, &index] {
+        if taken.exists() {
+            return Err(with_path(taken, &io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+    }
+    let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, is_raw: false };
+    let open = arguments.out.join(format!("{name}{OPEN}"));
+    let input = File::open(path).map_err(|error| with_path(path, &error))?;
+    let mut output = private::create(&open).map_err(|error| with_path(&open, &error))?;
+    let exported =
+        export(input, &mut output, &name, packing).map_err(|error| with_path(path, &io::Error::other(error)))?;
+    output.sync_all()?;
+    let mut lines = private::create(&index).map_err(|error| with_path(&index, &error))?;
+    lines.write_all(&exported.index).and_then(|()| lines.sync_all()).map_err(|error| with_path(&index, &error))?;
+    fs::rename(&open, &target).map_err(|error| with_path(&open, &error))?;
+    Ok((exported.records, exported.damaged))
+}

@@ -1,0 +1,111 @@
+//! What is stored is the same page in every form: as received or decoded, in frames or members, compressed or not.
+//!
+//! Decides: a crawl of each form is held against the truth, payload by payload; `store verify` finds nothing; the
+//! index says which payloads are coded; `store cat` prints the content, and with `--as-stored` what lies in the segment.
+//! Leaves to others: what other tools make of it (`tests/tools`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::rig::harvest::{Verdict, open_files, stored};
+use crate::rig::program::run;
+use crate::rig::web::{self, web};
+use ringcrawl::lab::TempFolder;
+use ringcrawl::store::index::IndexEntry;
+use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl::store::verify::index_path;
+use ringcrawl::url::Url;
+use ringcrawl::web::{ModelConfig, truth};
+
+/// One capture in an index: its line, and the bytes of its payload in the segment.
+struct Stored {
+    entry: IndexEntry,
+    payload: Vec<u8>,
+    has_coding_field: bool,
+}
+
+fn captures(dir: &str) -> Vec<Stored> {
+    let mut captures = Vec::new();
+    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
+        let text = std::fs::read_to_string(index_path(&segment).expect("closed")).expect("an index");
+        let mut reader = SegmentReader::open(&segment).expect("a segment");
+        for entry in text.lines().map(|line| IndexEntry::parse(line).expect("a line")) {
+            reader.record_at(entry.offset).expect("a good frame").expect("a record");
+            let has_coding_field = reader.read_http_head().expect("a head").get("Content-Encoding").is_some();
+            let mut payload = Vec::new();
+            assert!(read_rest(&mut reader, &mut payload, 64 << 20).expect("a payload"));
+            captures.push(Stored { entry, payload, has_coding_field });
+        }
+    }
+    captures
+}
+
+fn crawl(body: &str, format: &str, uncoded: &str) {
+    let folder = TempFolder::new("stored");
+    let (web, seed) = web(ModelConfig { sites: 40, pages: 400, addresses: 32, ..ModelConfig::default() });
+    let more =
+        format!("store.body = \"{body}\"\nstore.format = \"{format}\"\nstore.compress_uncoded = \"{uncoded}\"\n");
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, &more));
+    run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+    let truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    Verdict::of(&stored(&dir), &truth).expect_perfect();
+    assert_eq!(open_files(&dir), [""; 0]);
+    run(&["store", "verify", &dir]).expect(0);
+
+    let captures = captures(&dir);
+    assert!(captures.iter().all(|it| it.entry.filename.ends_with(&format!(".{format}"))));
+    assert!(
+        captures.iter().all(|it| it.has_coding_field != it.entry.coding.is_empty()),
+        "the index says what is coded"
+    );
+    let coded: Vec<&Stored> = captures.iter().filter(|it| !it.entry.coding.is_empty()).collect();
+    match body {
+        "as-received" => assert!(coded.len() * 4 > captures.len(), "{} of {}", coded.len(), captures.len()),
+        _ => assert_eq!(coded.len(), 0),
+    }
+    // What was compressed takes less than its payload, and what was not a head more.
+    let is_packed = |it: &&Stored| it.entry.frame_bytes < it.payload.len() as u64;
+    let long: Vec<&Stored> =
+        captures.iter().filter(|it| it.entry.coding.is_empty() && it.payload.len() > 4_096).collect();
+    assert_eq!(long.len() > 10, body == "decoded", "this web has its long pages coded");
+    assert!(long.iter().all(|it| is_packed(it) == (uncoded == "level")));
+    assert_eq!(coded.iter().filter(|it| is_packed(it)).count(), 0, "nothing is compressed twice");
+
+    let is_page = |it: &&&Stored| it.entry.status == 200 && !it.entry.url.ends_with("/robots.txt");
+    let page = coded.iter().find(is_page).or_else(|| long.iter().find(is_page)).expect("a page");
+    let cat = |more: &[&str]| run(&[&["store", "cat"], more, &[&dir, &page.entry.url]].concat()).expect(0).out_bytes;
+    let expected = &truth.fetched[&Url::parse(&page.entry.url).expect("a URL")];
+    assert_eq!(cat(&["--as-stored"]), page.payload);
+    assert_eq!(cat(&[]).len() as u64, expected.body_bytes);
+    let exported = folder.at("exported");
+    let to = if format == "warc.gz" { "warc.zst" } else { "warc.gz" };
+    let said = run(&["store", "export", "--to", to, "--out", &exported, &dir]).expect(0).says(&["0 damaged"]);
+    assert!(said.out.lines().all(|line| line.ends_with(&format!(".{to}"))), "{}", said.out);
+    run(&["store", "verify", &exported]).expect(0);
+    Verdict::of(&stored(&exported), &truth).expect_perfect();
+    let again = self::captures(&exported);
+    let facts =
+        |it: &Stored| (it.entry.url.clone(), it.entry.digest.clone(), it.entry.coding.clone(), it.payload.clone());
+    let sorted = |captures: &[Stored]| captures.iter().map(facts).collect::<BTreeSet<_>>();
+    assert!(again.len() == captures.len() && sorted(&again) == sorted(&captures));
+    assert!(run(&["store", "export", "--to", to, "--out", &exported, &dir]).code == 2, "nothing is overwritten");
+    assert!(cat(&["--headers"]).ends_with(&page.payload) && cat(&["--record"]).starts_with(b"WARC/1.1\r\n"));
+}
+
+#[test]
+fn as_received_in_frames() {
+    crawl("as-received", "warc.zst", "level");
+    crawl("as-received", "warc.zst", "raw");
+}
+
+#[test]
+fn as_received_in_members() {
+    crawl("as-received", "warc.gz", "level");
+    crawl("as-received", "warc.gz", "raw");
+}
+
+#[test]
+fn decoded() {
+    crawl("decoded", "warc.zst", "level");
+    crawl("decoded", "warc.gz", "raw");
+}
