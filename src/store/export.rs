@@ -134,7 +134,10 @@ impl Copy<'_> {
         let mut out = Vec::new();
         let frame_bytes = if pays {
             let mut block = http.bytes.clone();
-            self.pieces(reader, |piece| Ok(block.extend_from_slice(piece)))?;
+            self.pieces(reader, |piece| {
+                block.extend_from_slice(piece);
+                Ok(())
+            })?;
             self.container.put(&[&head, &block, END], true, &mut out)?
         } else {
             let mut raw = RawRecord::begin(self.packing.format, total, &mut out);
