@@ -11,6 +11,7 @@ Limits: a segment is read whole into memory, so this is for segments of megabyte
 Leaves to others: whether the right pages were stored (compare.py).
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -73,12 +74,13 @@ def read_segment(path: Path, problems: list) -> list:
     if ids != [fields.get("warc-record-id") for _, _, fields in frames]:
         problems.append(f"{name}: FastWARC reads {len(ids)} records, the frames hold {len(frames)}")
     for record in ArchiveIterator(
-        str(path), WarcRecordType.response, parse_http=True, auto_decode="all", fsspec_args=False
+        str(path), WarcRecordType.response, parse_http=True, auto_decode="none", fsspec_args=False
     ):
         url = record.headers.get("WARC-Target-URI")
         if not record.verify_payload_digest():
             problems.append(f"{name}: FastWARC finds a wrong or no payload digest: {url}")
-        digest = hashlib.sha256(record.reader.read()).hexdigest()
+        coding = (record.http_headers.get("Content-Encoding") or "identity").lower() if record.http_headers else "identity"
+        digest = hashlib.sha256(content(record.reader.read(), coding)).hexdigest()
         status = record.http_headers.status_code if record.http_headers else 0
         payload_digests[record.record_id] = record.headers.get("WARC-Payload-Digest")
         shard = path.parent.parent.name
@@ -87,6 +89,17 @@ def read_segment(path: Path, problems: list) -> list:
         problems.append(f"{name}: FastWARC reads {len(stored)} responses, the frames hold another number")
     check_index(path, frames, stored, payload_digests, problems)
     return stored
+
+
+def content(payload: bytes, coding: str) -> bytes:
+    """A payload without its content coding (RFC 9110 section 8.4); what is in another one stays as it is."""
+    if coding in ("gzip", "x-gzip"):
+        return gzip.decompress(payload) if payload else payload
+    if coding == "zstd":
+        return zstandard.ZstdDecompressor().decompressobj().decompress(payload)
+    if coding == "br":
+        return subprocess.run(["brotli", "-dc"], input=payload, check=True, capture_output=True, timeout=60).stdout
+    return payload
 
 
 def frame_spans(data: bytes):
