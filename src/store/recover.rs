@@ -49,7 +49,9 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
             Ok(Some((record, examined))) => {
                 if recovered.records == 0 && damaged == 0 {
                     warcinfo = Some(record.head.id().to_owned());
-                } else if damaged > 0 && record.head.get("WARC-Warcinfo-ID") != warcinfo.as_deref() {
+                } else if let Some(own) = warcinfo.as_deref().filter(|_| damaged > 0)
+                    && record.head.get("WARC-Warcinfo-ID") != Some(own)
+                {
                     continue;
                 }
                 let Some(end) = examined.end.offset.filter(|_| examined.end.trailer == Trailer::Exact) else {
