@@ -152,6 +152,11 @@ mod tests {
             let kept = recover(Cursor::new(&damaged), "own").expect("memory");
             assert_eq!((kept.valid_bytes, urls(&kept).len()), (own.len() as u64, 2), "{format:?}");
             assert!(urls(&kept).contains(&"http://1.test/2".to_owned()));
+            // The first record alone is lost.
+            let mut headless = before.clone();
+            headless[40] ^= 1;
+            let rest = recover(Cursor::new(&headless), "own").expect("memory");
+            assert_eq!((rest.valid_bytes, urls(&rest)), (before.len() as u64, vec!["http://1.test/0".to_owned()]));
         }
     }
 }
