@@ -5,7 +5,8 @@
 //! wait get room in the order of asking, in two rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
 //! that a page of usual size does not wait for them. When nobody of a row got any for [`PATIENCE`], but for what was cut, the
 //! fetches that hold the most are cut, until its first have room, an eighth of all at most: whoever holds much and sends little
-//! makes the others wait no longer than that. A response that has come whole keeps its memory until the brain is done with it, and is not cut any more.
+//! makes the others wait no longer than that. A response that has come whole keeps its memory until the brain is done with it,
+//! and is not cut any more.
 //! Invariants: what is held is within the bound, but for transfer codings that were undone to more than was asked for; what is
 //! held comes back when the hold is dropped.
 //! Limits: one shard's, on its thread.
@@ -445,6 +446,49 @@ mod tests {
             let since = ring::now();
             assert!(!over.grow(FREE + 60, || true).await, "its time is over");
             assert!(ring::now().since(since) < PATIENCE * 3 && !memory.shared.account.borrow().is_anybody_waiting());
+        });
+    }
+    #[test]
+    fn those_who_hold_a_little_each_are_cut_many_at_once() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(16 << 20);
+            // As handshakes with long chains do, of which nothing more comes.
+            let holders: Vec<_> = (0..157).map(|_| memory.hold()).collect();
+            assert!(holders.iter().all(|hold| hold.has(FREE + (104 << 10))));
+            let honest: Vec<_> = (0..100).map(|_| memory.hold()).collect();
+            let mut tasks = Vec::new();
+            for hold in honest {
+                tasks.push(spawn(async move {
+                    let has = hold.grow(FREE + (80 << 10), || false).await;
+                    hold.give_back();
+                    has
+                }));
+            }
+            turn().await;
+            {
+                let mut account = memory.shared.account.borrow_mut();
+                assert_eq!(account.rows[0].waiting.len(), 100);
+                account.rows[0].has_moved = false;
+                account.cut_where_nothing_moves();
+                let cut = account.held.iter().filter(|held| held.state == State::Cut).count();
+                assert!((15..=21).contains(&cut), "an eighth of all, and no more: {cut}");
+            }
+            let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == State::Cut;
+            let (cut, rest): (Vec<_>, Vec<_>) = holders.into_iter().partition(is_cut);
+            drop(cut);
+            // They ask again, and stand behind.
+            let again = spawn({
+                let hold = memory.hold();
+                async move { hold.grow(FREE + (120 << 10), || false).await }
+            });
+            for task in tasks {
+                assert!(task.await.expect("a task"));
+            }
+            let account = memory.shared.account.borrow();
+            assert!(account.held.iter().all(|held| held.state != State::Cut), "one round was enough for a hundred");
+            drop(account);
+            assert!(again.await.expect("a task"));
+            drop(rest);
         });
     }
 }
