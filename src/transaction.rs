@@ -47,6 +47,8 @@ pub struct Timings {
     pub first_byte: Duration,
     /// From the beginning to the last byte.
     pub total: Duration,
+    /// Of this, how long it was held up by our own want of memory.
+    pub waited: Duration,
 }
 
 /// What is known of a connection's TLS.

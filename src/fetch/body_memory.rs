@@ -3,7 +3,7 @@
 //! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait for anyone. What is beyond that is
 //! asked for before it is read: where there is no room the fetch stops reading, and the peer's window fills up. Those that
 //! wait get room in the order of asking, in two rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
-//! that a page of usual size does not wait for them. When nobody of a row got any for [`PATIENCE`], but for what was cut, the
+//! that a page of usual size does not wait for them. When no one in a row has been given memory for [`PATIENCE`], not counting what was cut, the
 //! fetches that hold the most are cut, until its first have room, an eighth of all at most: whoever holds much and sends little
 //! makes the others wait no longer than that. A response that has come whole keeps its memory until the brain is done with it,
 //! and is not cut any more.
@@ -114,6 +114,7 @@ impl BodyHold {
         let has = has_room && account.held[place].state != State::Cut;
         if has {
             account.add(place, more);
+            account.cut_bytes = account.cut_bytes.saturating_sub(more);
         }
         has
     }
@@ -198,13 +199,14 @@ impl BodyHold {
         let place = self.place();
         let mut account = self.shared.account.borrow_mut();
         let before = account.held[place].bytes;
-        account.held[place].state = State::Done;
         account.held[place].waker = None;
         if bytes > before {
             account.add(place, bytes - before);
         } else {
+            // While it is still known whether it was cut.
             account.give_back(place, before - bytes);
         }
+        account.held[place].state = State::Done;
     }
 
     /// Whether it holds nothing.
@@ -484,11 +486,34 @@ mod tests {
             for task in tasks {
                 assert!(task.await.expect("a task"));
             }
-            let account = memory.shared.account.borrow();
-            assert!(account.held.iter().all(|held| held.state != State::Cut), "one round was enough for a hundred");
-            drop(account);
+            let cut = memory.shared.account.borrow().held.iter().filter(|held| held.state == State::Cut).count();
+            assert_eq!(cut, 0, "one round was enough for a hundred");
             assert!(again.await.expect("a task"));
             drop(rest);
+        });
+    }
+    /// What comes back since it was cut shows nothing of how the others get on.
+    #[test]
+    fn a_cut_body_does_not_count_as_movement() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(1_000);
+            let [first, second, late] = [0, 1, 2].map(|_| memory.hold());
+            assert!(first.has(FREE + 500) && second.has(FREE + 400));
+            let waiting = spawn(async move { late.grow(FREE + 900, || false).await });
+            turn().await;
+            {
+                let mut account = memory.shared.account.borrow_mut();
+                account.rows[0].has_moved = false;
+                account.cut_where_nothing_moves();
+                assert!(account.held.iter().any(|held| held.state == State::Cut));
+            }
+            first.settle(0);
+            {
+                let account = memory.shared.account.borrow();
+                assert_eq!((account.cut_bytes, account.rows[0].has_moved), (500, false));
+            }
+            drop((first, second));
+            assert!(waiting.await.expect("a task"));
         });
     }
 }

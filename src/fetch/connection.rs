@@ -104,7 +104,7 @@ impl Connection {
                 Some(tls) => {
                     let _stage = stage::enter(Stage::Tls);
                     self.info = Some(client.describe(tls.inner(), &name).map_err(Broken::Tls)?);
-                    // Or a head that drips would hold it.
+                    // Otherwise a peer that drips its head would keep it.
                     memory.give_back();
                     return Ok(());
                 }

@@ -42,6 +42,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
     if job.deadline <= begun {
         return Err(Failure::Deadline);
     }
+    let _entered = hands.hurries.enter(job.id);
     let mut fetch = Fetch {
         hands,
         job,
@@ -156,7 +157,7 @@ impl Fetch<'_> {
         let start = ring::now();
         let dialed = dial::dial(self.hands, &call).await;
         let Line { socket, guard, ip, turn } = dialed.map_err(|failure| match failure {
-            // Who had less time than others has not run out of it: nobody listened.
+            // A shortened deadline that passes while connecting counts as a connect timeout.
             Failure::Deadline if self.is_hurried && proxy.is_none() => Failure::ConnectTimeout,
             Failure::Deadline => failure,
             _ if proxy.is_some() => Failure::ProxyUnreachable,
@@ -221,7 +222,7 @@ impl Fetch<'_> {
         let ended = match connection.ask(request) {
             Ok(()) => {
                 guard.set(self.deadline.min(asked + self.hands.fetch.first_byte_timeout));
-                self.hands.hurries.begin(self.job.id, &guard);
+                self.hands.hurries.begin(self.job.id, &guard, &self.hands.deadlines);
                 let broken = self.listen(&mut connection, &guard, &mut answer, asked).await;
                 if self.hands.hurries.end(self.job.id) {
                     (self.deadline, self.is_hurried) = (self.deadline.min(ring::now()), true);
@@ -332,11 +333,13 @@ impl Fetch<'_> {
 
     /// Waits for memory of `needed` bytes; `false` when there is none. A body has a `pace`, and its peer is not to blame for the
     /// time that this takes.
-    async fn wait_for_room(&self, needed: usize, guard: &Guard, pace: Option<&mut Pace>) -> bool {
+    async fn wait_for_room(&mut self, needed: usize, guard: &Guard, pace: Option<&mut Pace>) -> bool {
         if pace.is_some() {
             guard.set(self.deadline);
         }
+        let since = ring::now();
         let has_room = self.memory.grow(needed, || guard.is_expired()).await;
+        self.timings.waited += ring::now().since(since);
         if let Some(pace) = pace {
             let limits = &self.hands.fetch;
             *pace = Pace::new(limits.rate_min, limits.rate_grace);

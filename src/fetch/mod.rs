@@ -211,7 +211,12 @@ impl Hands {
 
     /// The same, with a hold on the memory of what comes: the caller keeps it until that is worked off.
     pub async fn exchange_within(self: &Rc<Self>, job: &FetchJob, hold: &BodyHold) -> Result<Transaction, Failure> {
-        exchange::run(self, job, hold).await
+        let result = exchange::run(self, job, hold).await;
+        if result.is_err() {
+            // Its end may be held back for long.
+            hold.settle(0);
+        }
+        result
     }
 
     /// Ends the exchange of `job` as if its deadline had passed, if it waits for its response.

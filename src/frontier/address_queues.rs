@@ -6,7 +6,7 @@
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
 //! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
-//! one host of an address that had such a place when the address was taken keeps it until it is called.
+//! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
 //! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast there,
 //! only such sites have a turn, and every [`STRANGERS_TURNS`]th one is of those that were not there yet and are not slow
 //! elsewhere: who drips has a fifth of an address's time, however many they are. What counts is how a site was at this
@@ -15,14 +15,15 @@
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
-//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there;
-//! each shard knows of its own turns.
+//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
+//! or some more; each shard knows of its own turns.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::fetch_places::Awaited;
 use super::site_turns::SiteTurns;
+use crate::by_number::ByNumber;
 use crate::outcome::HostId;
 use crate::politeness::Key;
 use crate::time::{Duration, Instant};
@@ -33,7 +34,7 @@ use crate::url::SiteKey;
 pub struct AddressQueues {
     rows: HashMap<Key, Row>,
     /// Hosts whose turn has come and who have not had it yet.
-    called: HashMap<HostId, Key>,
+    called: HashMap<HostId, Called>,
     /// Hosts of slow sites that keep a place while they wait for an address.
     keepers: HashMap<Key, HostId>,
     /// Addresses where a turn was slow.
@@ -45,30 +46,27 @@ pub struct AddressQueues {
 struct SlowTurn {
     /// The end of the rest.
     rests_until: Instant,
-    /// Sites that had a turn since then, or had the slow one: a part of their keys, and whether they were fast.
-    guests: VecDeque<(u32, bool)>,
+    /// Sites that had turns there, and whether they were fast: those that had one lately, and before them.
+    guests: [ByNumber<bool, SiteKey>; 2],
 }
 
 impl SlowTurn {
     /// Whether `site` was fast; `None`: it was not there.
     fn was_fast(&self, site: SiteKey) -> Option<bool> {
-        self.guests.iter().find(|(tag, _)| *tag == site.number() as u32).map(|(_, was_fast)| *was_fast)
+        self.guests.iter().find_map(|guests| guests.get(&site).copied())
     }
 
     fn note(&mut self, site: SiteKey, was_fast: bool) {
-        let tag = site.number() as u32;
-        match self.guests.iter_mut().find(|(known, _)| *known == tag) {
-            Some(guest) => guest.1 = was_fast,
-            None => self.guests.push_back((tag, was_fast)),
+        let [lately, before] = &mut self.guests;
+        if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
+            *before = std::mem::take(lately);
         }
-        if self.guests.len() > GUESTS_MAX {
-            self.guests.pop_front();
-        }
+        lately.insert(site, was_fast);
     }
 
     /// Whether any site was fast.
     fn is_wanted(&self) -> bool {
-        self.guests.iter().any(|(_, was_fast)| *was_fast)
+        self.guests.iter().flat_map(|guests| guests.values()).any(|was_fast| *was_fast)
     }
 }
 
@@ -80,8 +78,17 @@ struct Row {
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
     look_at: Instant,
-    /// Turns in rests.
-    rest_turns: u8,
+    /// Turns in rests since one was a stranger's.
+    known_turns: u8,
+}
+
+/// A host whose turn has come.
+#[derive(Clone, Copy, Debug)]
+struct Called {
+    /// To this address.
+    to: Key,
+    /// In a rest, since a stranger's turn had come.
+    is_stranger: bool,
 }
 
 /// What the calendar's instant for an address comes to.
@@ -99,8 +106,9 @@ impl AddressQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
     pub fn may_look(&self, now: Instant, addr: IpAddr, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
         let key = Key::from(addr);
-        let must_rest = self.must_rest(now, key, site, is_slow) && self.called.get(&id) != Some(&key);
-        !must_rest && (!self.rows.contains_key(&key) || self.called.get(&id) == Some(&key))
+        let is_called = self.called.get(&id).is_some_and(|called| called.to == key);
+        // Also one that was called before the rest began.
+        !self.must_rest(now, key, site, is_slow) && (is_called || !self.rows.contains_key(&key))
     }
 
     /// Keeps a place for a host of a slow site that waits for `addr`, unless another one does or slow sites rest there.
@@ -153,10 +161,15 @@ impl AddressQueues {
         }
         let key = Key::from(addr);
         if self.slow.len() < SLOW_MAX || self.slow.contains_key(&key) {
-            let new = || SlowTurn { rests_until: now, guests: VecDeque::new() };
+            let new = || SlowTurn { rests_until: now, guests: Default::default() };
             let slow = self.slow.entry(key).or_insert_with(new);
-            slow.rests_until = now + lasted * REST_TURNS;
+            // A long rest goes on after a short turn.
+            slow.rests_until = slow.rests_until.max(now + lasted * REST_TURNS);
             slow.note(site, false);
+            if slow.is_wanted() {
+                // Who keeps a place for it would keep it in vain.
+                self.keepers.remove(&key);
+            }
         }
     }
 
@@ -180,23 +193,26 @@ impl AddressQueues {
     /// taken. Whether `look_at` is to go into the calendar.
     pub fn wait(&mut self, addr: IpAddr, site: SiteKey, id: HostId, look_at: Instant) -> bool {
         let key = Key::from(addr);
-        let called_to = self.called.remove(&id);
-        if let Some(other) = called_to.filter(|called_to| *called_to != key) {
-            self.gives_place_back(other, id);
+        let called = self.called.remove(&id);
+        if let Some(other) = called.filter(|called| called.to != key) {
+            self.gives_place_back(other.to, id);
         }
-        let was_called = called_to == Some(key);
+        let called = called.filter(|called| called.to == key);
         let is_new = !self.rows.contains_key(&key);
-        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, rest_turns: 0 };
+        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, known_turns: 0 };
         let row = self.rows.entry(key).or_insert_with(row);
-        if !was_called {
+        let Some(Called { is_stranger, .. }) = called else {
             row.waiting.push(site, id);
             return is_new;
-        }
+        };
         row.waiting.give_back_turn(site, id);
         // Who looked its name up meanwhile is not the one that the row waits for.
         let is_awaited = row.called.take_if(|called| *called == id).is_some();
         if is_awaited {
             row.look_at = look_at;
+            if is_stranger {
+                row.known_turns = STRANGERS_TURNS - 1;
+            }
         }
         is_new || is_awaited
     }
@@ -221,24 +237,26 @@ impl AddressQueues {
         if row.called.is_some() {
             return Call::Later;
         }
+        let mut is_stranger = false;
         let next = match rest {
             None => row.waiting.pop_of(&may_fetch),
             Some(slow) => {
-                row.rest_turns = row.rest_turns.wrapping_add(1);
                 let is_known = |site| slow.was_fast(site) == Some(true);
-                let is_stranger = |site| slow.was_fast(site).is_none() && !is_slow(site);
+                let is_new = |site| slow.was_fast(site).is_none() && !is_slow(site);
                 let mut pop =
                     |is_one: &dyn Fn(SiteKey) -> bool| row.waiting.pop_of(|site| may_fetch(site) && is_one(site));
-                let next = match row.rest_turns.is_multiple_of(STRANGERS_TURNS) {
-                    true => pop(&is_stranger).or_else(|| pop(&is_known)),
-                    false => pop(&is_known).or_else(|| pop(&is_stranger)),
-                };
+                let due = if row.known_turns >= STRANGERS_TURNS - 1 { pop(&is_new) } else { None };
+                is_stranger = due.is_some();
+                let next = due.or_else(|| pop(&is_known)).or_else(|| pop(&is_new));
                 next.or_else(|| if slow.is_wanted() { None } else { pop(&|_| true) })
             }
         };
         let Some(id) = next else { return Call::Later };
+        if is_stranger {
+            row.known_turns = 0;
+        }
         row.called = Some(id);
-        self.called.insert(id, key);
+        self.called.insert(id, Called { to: key, is_stranger });
         Call::Host(id)
     }
 
@@ -249,7 +267,7 @@ impl AddressQueues {
 
     /// A host that may have been called cannot show up soon: others need not wait for it.
     pub fn is_late(&mut self, id: HostId) {
-        if let Some(row) = self.called.get(&id).and_then(|addr| self.rows.get_mut(addr)) {
+        if let Some(row) = self.called.get(&id).and_then(|called| self.rows.get_mut(&called.to)) {
             row.called.take_if(|called| *called == id);
         }
     }
@@ -257,16 +275,19 @@ impl AddressQueues {
     /// A host that was called must look its name up first: it keeps its turn, and no place.
     pub fn looks_up(&mut self, id: HostId) {
         self.is_late(id);
-        if let Some(key) = self.called.get(&id).copied() {
-            self.gives_place_back(key, id);
+        if let Some(called) = self.called.get(&id).copied() {
+            self.gives_place_back(called.to, id);
         }
     }
 
     /// A host that may have been called has had its turn, or does without.
     pub fn had_turn(&mut self, id: HostId) {
         self.is_late(id);
-        if let Some(key) = self.called.remove(&id) {
-            self.gives_place_back(key, id);
+        if let Some(called) = self.called.remove(&id) {
+            self.gives_place_back(called.to, id);
+            if let Some(row) = self.rows.get_mut(&called.to).filter(|_| !called.is_stranger) {
+                row.known_turns = row.known_turns.saturating_add(1);
+            }
         }
     }
 
@@ -280,9 +301,10 @@ impl AddressQueues {
 const REST_TURNS: u32 = 4;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
-/// Addresses with slow turns that are remembered, and sites that had turns there: ten megabytes at worst.
-const SLOW_MAX: usize = 4_096;
-const GUESTS_MAX: usize = 256;
+/// Addresses with slow turns that are remembered, and sites that had turns there, twice as many at most: nine megabytes at
+/// worst.
+const SLOW_MAX: usize = 2_048;
+const GUESTS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -379,5 +401,69 @@ mod tests {
         assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
         assert!(!queues.may_look(at(4_999), ADDR, (0, slow), true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
+    }
+    /// Two sites drip in turn, and one is fast: a short slow turn ends no long rest, and who was called before the rest began
+    /// rests as well.
+    #[test]
+    fn a_rest_is_for_all_and_as_long_as_the_longest_turn_asks_for() {
+        let mut queues = AddressQueues::default();
+        let (first, second, fast) = (site(0), site(1), site(2));
+        queues.wait(ADDR, second, 1, at(1_000));
+        assert_eq!(queues.call(ADDR, [at(1_000), at(1_000), at(1_010)], |_| true, |_| true), Call::Host(1));
+        queues.slow_turn_ended(at(60_000), ADDR, first, Duration::from_secs(60));
+        queues.fast_turn_ended(at(60_000), ADDR, fast);
+        queues.slow_turn_ended(at(62_000), ADDR, fast, Duration::from_secs(2));
+        queues.fast_turn_ended(at(62_100), ADDR, fast);
+        assert!(!queues.may_look(at(299_999), ADDR, (1, second), true) && queues.is_called(1));
+        assert!(queues.may_look(at(300_000), ADDR, (1, second), true));
+        // Nobody keeps a place for an address that rests.
+        queues.keep_place(at(300_000), ADDR, (7, site(7)));
+        assert_eq!(queues.places_kept(), 1);
+        queues.slow_turn_ended(at(360_000), ADDR, first, Duration::from_secs(60));
+        assert_eq!(queues.places_kept(), 0);
+    }
+
+    /// Of four turns in a rest one is a stranger's, however often the address was taken when its host looked.
+    #[test]
+    fn strangers_have_every_fourth_turn_of_a_rest() {
+        let mut queues = AddressQueues::default();
+        let known = site(1);
+        queues.slow_turn_ended(at(0), ADDR, site(0), Duration::from_secs(1_000));
+        queues.fast_turn_ended(at(0), ADDR, known);
+        for (site, id) in [(known, 1), (known, 2), (site(10), 10), (site(11), 11), (site(12), 12)] {
+            queues.wait(ADDR, site, id, at(0));
+        }
+        for looks in [1, 2, 3] {
+            let mut turns = String::new();
+            while turns.len() < 8 {
+                let mut served = None;
+                for look in 0..looks {
+                    queues.rows.values_mut().for_each(|row| row.look_at = at(1));
+                    let Call::Host(id) = queues.call(ADDR, [at(1); 3], |_| true, |_| false) else { panic!("nobody") };
+                    if look + 1 == looks {
+                        queues.had_turn(id);
+                        served = Some(id);
+                    }
+                    queues.wait(ADDR, if id < 10 { known } else { site(id) }, id, at(1));
+                }
+                turns.push(if served.is_some_and(|id| id < 10) { 'k' } else { 's' });
+            }
+            assert!(
+                turns.contains("kkks") && !turns.contains("kkkk") && !turns.contains("ss"),
+                "{turns}, {looks} looks"
+            );
+        }
+    }
+
+    #[test]
+    fn who_comes_often_is_known_however_many_come_once() {
+        let mut turn = SlowTurn { rests_until: at(0), guests: Default::default() };
+        for stranger in 0..10_000 {
+            turn.note(site(stranger), false);
+            if stranger % 90 == 0 {
+                turn.note(site(20_000), true);
+            }
+            assert!(turn.is_wanted() && turn.guests.iter().all(|guests| guests.len() <= GUESTS_MAX));
+        }
     }
 }

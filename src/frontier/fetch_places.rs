@@ -1,8 +1,10 @@
 //! Places for fetches, and who may have the next: of a site, and of all that are slow.
 //!
 //! Decides: a site may hold three times as many places as are free ([`SiteShares`]), and so may all slow sites together. A
-//! fetch is slow when it has lasted [`SLOW_AFTER`]; a site is slow from then on until some of its fetches were not. So
-//! thousands of sites that drip leave a quarter of the places to those that answer. Who they are is known only when they
+//! fetch is slow when it has lasted [`SLOW_AFTER`]; a site is slow from then on until some of its fetches were not. What a
+//! fetch in flight would make of its site's record counts at once, and is written when it ends: many may be in flight, and end
+//! in any order. So
+//! thousands of sites that drip leave a quarter of the places to those that answer. Which they are is known only when they
 //! have held a place for a while: therefore, where slow fetches and sites that are not known hold more than half of all
 //! places, a fetch of any other site than a slow one has [`HURRIED`] to come to its end instead of `fetch.deadline`. One that
 //! needs more fails, which makes its site slow, and is tried again with all its time. So does one that had begun before, when
@@ -13,6 +15,7 @@
 //! Leaves to others: what is remembered of a site ([`super::site_records`]).
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
 use super::site_records::{Record, SiteRecords};
 use super::{SHARE_PLACES, TIMES_FREE};
@@ -38,6 +41,8 @@ pub struct FetchPlaces {
     /// Those that are slow or of a site that is not known.
     doubtful: usize,
     records: SiteRecords,
+    /// How many fetches of a site are lasting.
+    lasting_of: ByNumber<u32, SiteKey>,
     /// How many of the last fetches were fast, of sites that were not slow before: in parts of [`FAST_WHOLE`].
     fast: u32,
 }
@@ -47,8 +52,8 @@ struct Place {
     site: SiteKey,
     since: Instant,
     is_slow: bool,
-    /// That it is slow was seen while it was in flight: what its site's record was made then.
-    marked: Option<Record>,
+    /// It has become slow and is still in flight.
+    is_lasting: bool,
     /// Of its site, when it began.
     before: Record,
     /// How long it was until the response had come, or would not.
@@ -57,13 +62,22 @@ struct Place {
     is_told: bool,
 }
 
-/// Another site waits for the address of a fetch.
+/// What is known of a site at an address for which another one waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Awaited {
     /// As far as is known nobody was slow there, or this site was fast there.
     AsKnown,
     /// Others were slow there, and this site was not fast there since.
     AsStranger,
+}
+
+/// How a fetch was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// It did not take long.
+    Fast,
+    /// It took so long.
+    Slow(Duration),
 }
 
 impl FetchPlaces {
@@ -79,6 +93,7 @@ impl FetchPlaces {
             told: 0,
             doubtful: 0,
             records: SiteRecords::new(),
+            lasting_of: ByNumber::default(),
             fast: FAST_AT_FIRST,
         }
     }
@@ -152,8 +167,11 @@ impl FetchPlaces {
         self.fast > FAST_WHOLE / FAST_PARTS
     }
 
+    /// What is remembered of `site`, as if those of its fetches that last had ended.
     fn record(&self, site: SiteKey) -> Record {
-        self.records.of(site)
+        let lasting = self.lasting_of.get(&site).copied().unwrap_or(0);
+        // The first may be forgiven; from the second on nothing changes.
+        (0..lasting.min(2)).fold(self.records.of(site), |record, _| record.slow())
     }
 
     /// Job `id` of `site` takes a place.
@@ -163,7 +181,8 @@ impl FetchPlaces {
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
         self.shares.took(site);
-        self.held.insert(id, Place { site, since: now, is_slow, marked: None, before, lasted: None, is_told: false });
+        self.held
+            .insert(id, Place { site, since: now, is_slow, is_lasting: false, before, lasted: None, is_told: false });
         if !is_slow {
             self.begun.push_back((now, id));
         }
@@ -177,14 +196,27 @@ impl FetchPlaces {
         self.held.insert(id, place);
     }
 
-    /// Job `id` found nobody who listens. That says nothing of a site whose pages come from elsewhere: a link may name any port.
+    /// Job `id` found nobody who listens, or we had no memory for what it brought. That says nothing of a site whose pages
+    /// come from elsewhere: a link may name any port.
     pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
-        let Some(place) = self.held.get_mut(&id).filter(|place| place.lasted.is_none()) else { return };
-        place.lasted = Some(now.since(place.since));
-        // Unless others of its site have ended since.
-        if place.marked.take().is_some_and(|marked| marked == self.records.of(place.site)) {
-            self.records.set(place.site, place.before);
+        let Some(mut place) = self.held.remove(&id) else { return };
+        place.lasted.get_or_insert(now.since(place.since));
+        self.lasts_no_more(&mut place);
+        self.held.insert(id, place);
+    }
+
+    /// Whether it had become slow.
+    fn lasts_no_more(&mut self, place: &mut Place) -> bool {
+        if std::mem::take(&mut place.is_lasting)
+            && let Entry::Occupied(mut count) = self.lasting_of.entry(place.site)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+            return true;
         }
+        false
     }
 
     /// The response has come, or will not.
@@ -199,21 +231,15 @@ impl FetchPlaces {
             self.fast -= self.fast >> FAST_SHIFT;
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
         }
-        let record = self.records.of(place.site);
-        match (is_fast, place.marked.take()) {
-            // It was the shard that was slow.
-            (true, Some(marked)) => {
-                let before = if marked == record { place.before } else { record };
-                self.records.set(place.site, before.fast());
-                self.slow -= 1;
-                self.told -= usize::from(std::mem::take(&mut place.is_told));
-                place.is_slow = false;
-                self.doubtful -= usize::from(!place.is_doubtful());
-            }
-            (true, None) => self.records.set(place.site, record.fast()),
-            (false, Some(_)) => {}
-            (false, None) => self.records.set(place.site, record.slow()),
+        // Then it was the shard that was slow.
+        if self.lasts_no_more(place) && is_fast {
+            self.slow -= 1;
+            self.told -= usize::from(std::mem::take(&mut place.is_told));
+            place.is_slow = false;
+            self.doubtful -= usize::from(!place.is_doubtful());
         }
+        let record = self.records.of(place.site);
+        self.records.set(place.site, if is_fast { record.fast() } else { record.slow() });
     }
 
     /// What job `id` brought waits to be read, behind many others if the row `is_long`: then its place is as good as a slow
@@ -225,22 +251,21 @@ impl FetchPlaces {
             self.doubtful += usize::from(!place.is_doubtful());
             self.slow += usize::from(!place.is_slow);
             place.is_slow = true;
-            place.marked = None;
             self.records.set(site, self.records.of(site).slow());
         }
         was_slow
     }
 
-    /// Job `id` came to its end and gives its place back, unless it did when its end was held back; how long it was until
-    /// then, if that was slow.
-    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Duration> {
+    /// Job `id` came to its end and gives its place back; `None`: it did when its end was held back.
+    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Turn> {
         let mut place = self.held.remove(&id)?;
         self.conclude(now, &mut place, None);
         self.slow -= usize::from(place.is_slow);
         self.told -= usize::from(place.is_told);
         self.doubtful -= usize::from(place.is_doubtful());
         self.shares.gave_back(place.site);
-        place.lasted.filter(|lasted| *lasted >= SLOW_AFTER)
+        let slow = place.lasted.filter(|lasted| *lasted >= SLOW_AFTER);
+        Some(slow.map_or(Turn::Fast, Turn::Slow))
     }
 
     /// Looks which fetches have become slow.
@@ -249,10 +274,9 @@ impl FetchPlaces {
             self.begun.pop_front();
             if let Some(place) = self.held.get_mut(&id).filter(|place| !place.is_slow && place.lasted.is_none()) {
                 self.doubtful += usize::from(!place.is_doubtful());
-                let marked = self.records.of(place.site).slow();
-                (place.is_slow, place.marked) = (true, Some(marked));
+                (place.is_slow, place.is_lasting) = (true, true);
                 self.slow += 1;
-                self.records.set(place.site, marked);
+                *self.lasting_of.entry(place.site).or_default() += 1;
                 self.lasting.push_back((since, id));
             }
         }
@@ -420,13 +444,17 @@ mod tests {
         assert!(places.is_slow(site(1)) && places.slow == 1);
         places.came(end, 1, Some(Duration::from_millis(100)));
         assert_eq!((places.is_fast(site(1)), places.slow, places.doubtful), (true, 0, 1));
-        assert_eq!(places.gave_back(end, 1), None);
+        assert_eq!([0; 2].map(|_| places.gave_back(end, 1)), [Some(Turn::Fast), None]);
         places.took(Instant::ZERO, 2, site(1));
         places.look(end);
         assert!(places.is_slow(site(1)));
         places.came_to_nobody(end, 2);
         assert!(places.is_fast(site(1)));
-        assert_eq!(places.gave_back(end, 2), Some(Duration::from_secs(10)), "its turn was slow all the same");
+        assert_eq!(
+            places.gave_back(end, 2),
+            Some(Turn::Slow(Duration::from_secs(10))),
+            "its turn was slow all the same"
+        );
         assert_eq!((places.slow, places.doubtful), (0, 0));
         // One slow fetch among many is forgiven, two are not.
         for id in 10..30 {
@@ -438,6 +466,39 @@ mod tests {
             places.look(end);
             places.gave_back(end, id);
             assert_eq!(places.is_slow(site(1)), is_slow);
+        }
+    }
+
+    /// One drips, and another finds nobody: whichever ends first, what is remembered is that one was slow.
+    #[test]
+    fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        for before in [0, 1, 30] {
+            for is_first in [false, true] {
+                let mut places = FetchPlaces::new(4);
+                for id in 10..10 + before {
+                    places.took(at(0), id, site(1));
+                    places.gave_back(at(0), id);
+                }
+                let once = places.records.of(site(1)).slow();
+                let (drips, nobody) = if is_first { (1, 2) } else { (2, 1) };
+                (1..3).for_each(|id| places.took(at(0), id, site(1)));
+                places.look(at(2));
+                assert!(places.is_slow(site(1)));
+                places.came_to_nobody(at(10), nobody);
+                places.gave_back(at(10), nobody);
+                places.gave_back(at(60), drips);
+                assert_eq!((places.records.of(site(1)), places.lasting_of.len()), (once, 0));
+                // And fast ones meanwhile count.
+                places.took(at(60), 3, site(1));
+                places.look(at(62));
+                let honest = places.records.of(site(1));
+                places.took(at(62), 4, site(1));
+                places.gave_back(at(62), 4);
+                places.came_to_nobody(at(70), 3);
+                places.gave_back(at(70), 3);
+                assert_eq!(places.record(site(1)), honest.fast());
+            }
         }
     }
 

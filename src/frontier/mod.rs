@@ -60,7 +60,7 @@ use crate::url::{SiteKey, Url};
 use address_queues::{AddressQueues, Call};
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
-use fetch_places::FetchPlaces;
+use fetch_places::{FetchPlaces, Turn};
 use host::State;
 use host_table::HostTable;
 use lookup_queue::LookupQueue;
@@ -214,13 +214,10 @@ impl Frontier {
     }
 
     fn next_ready(&mut self) -> Option<HostId> {
-        if let Some(id) = self.ready.pop_keeper(|site| self.places.may_take(site)) {
-            return Some(id);
-        }
         let may_slow_take = self.may_slow_take();
-        // Sites may have become slow since they stand in their row.
-        let may_take = |site| self.places.may_take(site) && (may_slow_take || !self.places.is_slow(site));
-        self.ready.pop_of(may_take, may_slow_take)
+        let Frontier { ready, places, .. } = self;
+        let may_take = |site| places.may_take(site);
+        ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, |site| places.is_slow(site), may_slow_take))
     }
 
     /// Whether a slow site may have a place: some are kept.
@@ -233,7 +230,7 @@ impl Frontier {
         self.places.came(now, job, measured);
     }
 
-    /// Nobody listened where a job was to fetch from; its end may wait for us.
+    /// Nobody listened where a job was to fetch from, or we had no memory for it; its end may wait for us.
     pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
         self.places.came_to_nobody(now, job);
     }
@@ -260,14 +257,15 @@ impl Frontier {
 
     /// A fetch of a host ended.
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
-        let slow = self.places.gave_back(now, job.id);
+        // It may have when its end was held back.
+        let Some(turn) = self.places.gave_back(now, job.id) else { return };
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        match (job.addr, slow) {
-            (Some(addr), Some(lasted)) => self.address_queues.slow_turn_ended(now, addr, site, lasted),
-            (Some(addr), None) => self.address_queues.fast_turn_ended(now, addr, site),
+        match (job.addr, turn) {
+            (Some(addr), Turn::Slow(lasted)) => self.address_queues.slow_turn_ended(now, addr, site, lasted),
+            (Some(addr), Turn::Fast) => self.address_queues.fast_turn_ended(now, addr, site),
             (None, _) => {}
         }
         self.ready.fetch_ended();
@@ -276,8 +274,9 @@ impl Frontier {
     /// Whether a host that was called to an address has had its turn there, or does without.
     fn had_turn_at_address(&mut self, id: HostId, job: &Option<FetchJob>) {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
-            // A long row of URLs that robots.txt forbids.
-            (State::Ready, None) => {}
+            // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
+            (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
+            (State::Ready, None) => self.address_queues.looks_up(id),
             (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.address_queues.looks_up(id),
             _ => self.address_queues.had_turn(id),
         }

@@ -26,6 +26,8 @@ pub struct ReadyHosts {
     /// The next turn is of `others`.
     is_others_turn: bool,
     turns: u64,
+    /// The next turn was given to one that was looked for.
+    is_preferred: bool,
     /// Nobody in the row could have a turn when last looked, and nothing has changed since.
     is_held_up: bool,
 }
@@ -61,6 +63,9 @@ impl ReadyHosts {
 
     /// Takes the next host that kept a place, of those whose site may fetch.
     pub fn pop_keeper(&mut self, may_fetch: impl Fn(SiteKey) -> bool) -> Option<HostId> {
+        if self.is_preferred {
+            return None;
+        }
         let next = self.keepers.iter().position(|(site, _)| may_fetch(*site))?;
         self.keepers.remove(next).map(|(_, id)| id)
     }
@@ -77,11 +82,22 @@ impl ReadyHosts {
     }
 
     /// Takes the next host of those whose site may fetch, and of slow sites if these may.
-    pub fn pop_of(&mut self, may_fetch: impl Fn(SiteKey) -> bool, may_slow_fetch: bool) -> Option<HostId> {
+    pub fn pop_of(
+        &mut self,
+        may_fetch: impl Fn(SiteKey) -> bool,
+        is_slow: impl Fn(SiteKey) -> bool,
+        may_slow_fetch: bool,
+    ) -> Option<HostId> {
+        self.is_preferred = false;
+        // Sites may have become slow since they stand in their row.
+        for row in [&mut self.answered, &mut self.others] {
+            row.hand_over(&is_slow, &mut self.slow);
+        }
+        let may_fetch = |site| may_fetch(site) && (may_slow_fetch || !is_slow(site));
         self.turns += 1;
         if may_slow_fetch
             && self.turns.is_multiple_of(SLOW_TURNS)
-            && let Some(id) = self.slow.pop_of(&may_fetch)
+            && let Some(id) = self.slow.pop_of(may_fetch)
         {
             return Some(id);
         }
@@ -89,8 +105,8 @@ impl ReadyHosts {
             true => (&mut self.others, &mut self.answered),
             false => (&mut self.answered, &mut self.others),
         };
-        let next = first.pop_of(&may_fetch).or_else(|| second.pop_of(&may_fetch));
-        let next = next.or_else(|| if may_slow_fetch { self.slow.pop_of(&may_fetch) } else { None });
+        let next = first.pop_of(may_fetch).or_else(|| second.pop_of(may_fetch));
+        let next = next.or_else(|| if may_slow_fetch { self.slow.pop_of(may_fetch) } else { None });
         self.is_others_turn = !self.is_others_turn;
         self.is_held_up = next.is_none();
         next
@@ -103,6 +119,7 @@ impl ReadyHosts {
         if !is_answered && !self.is_others_turn && self.slow.prefer(count, &is_better) {
             self.turns = SLOW_TURNS - 1;
         }
+        self.is_preferred = true;
     }
 }
 
@@ -122,7 +139,7 @@ mod tests {
         let mut ready = ReadyHosts::default();
         (0..10).for_each(|id| ready.push_answered(site(0), id, false));
         (10..14).for_each(|id| ready.push(site(id), id, false));
-        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [0, 10, 1, 11, 2, 12, 3, 13, 4, 5, 6, 7, 8, 9]);
     }
 
@@ -131,11 +148,11 @@ mod tests {
         let mut ready = ReadyHosts::default();
         ready.push(site(0), 0, false);
         assert!(ready.is_ready());
-        assert_eq!((ready.pop_of(|_| false, true), ready.is_ready()), (None, false));
+        assert_eq!((ready.pop_of(|_| false, |_| false, true), ready.is_ready()), (None, false));
         ready.fetch_ended();
-        assert!(ready.is_ready() && ready.pop_of(|_| false, true).is_none());
+        assert!(ready.is_ready() && ready.pop_of(|_| false, |_| false, true).is_none());
         ready.push(site(1), 1, false);
-        assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), true)), (true, Some(1)));
+        assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), |_| false, true)), (true, Some(1)));
     }
 
     #[test]
@@ -143,15 +160,15 @@ mod tests {
         let mut ready = ReadyHosts::default();
         (0..6).for_each(|id| ready.push(site(id), id, false));
         (10..14).for_each(|id| ready.push(site(id), id, true));
-        assert_eq!(ready.pop_of(|_| true, false), Some(0));
-        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, true)).collect();
+        assert_eq!(ready.pop_of(|_| true, |_| false, false), Some(0));
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [1, 2, 10, 3, 4, 5, 11, 12, 13]);
         ready.push(site(20), 20, true);
-        assert_eq!((ready.pop_of(|_| true, false), ready.is_ready()), (None, false));
+        assert_eq!((ready.pop_of(|_| true, |_| false, false), ready.is_ready()), (None, false));
         ready.fetch_ended();
-        assert_eq!(ready.pop_of(|_| true, true), Some(20));
+        assert_eq!(ready.pop_of(|_| true, |_| false, true), Some(20));
         (30..33).for_each(|id| ready.push(site(30), id, true));
         ready.is_not_slow(site(30));
-        assert_eq!([(); 4].map(|()| ready.pop_of(|_| true, false)), [Some(30), Some(31), Some(32), None]);
+        assert_eq!([(); 4].map(|()| ready.pop_of(|_| true, |_| false, false)), [Some(30), Some(31), Some(32), None]);
     }
 }

@@ -58,6 +58,14 @@ impl SiteTurns {
         hosts.into_iter().for_each(|id| self.push(site, id));
     }
 
+    /// Gives the sites at the front that `are_theirs` to another row, with all their hosts.
+    pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteTurns) {
+        while let Some(site) = self.sites.front().copied().filter(|site| are_theirs(*site)) {
+            self.sites.pop_front();
+            self.hosts.remove(&site).into_iter().flatten().for_each(|id| to.push(site, id));
+        }
+    }
+
     /// Gives a host that was taken its turn back.
     pub fn give_back_turn(&mut self, site: SiteKey, id: HostId) {
         self.push_front(site, id);

@@ -171,9 +171,10 @@ impl Shard {
     /// A fetch ended.
     pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
         let (job, began) = self.in_flight.end(id);
-        let total = result.as_ref().ok().map(|transaction| transaction.timings.total);
+        let timings = result.as_ref().ok().map(|transaction| transaction.timings);
+        let total = timings.map(|timings| timings.total.saturating_sub(timings.waited));
         match result {
-            Err(Failure::ConnectTimeout) => self.frontier.came_to_nobody(now, id),
+            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.came_to_nobody(now, id),
             _ => self.frontier.came(now, id, total.filter(|total| !total.is_zero())),
         }
         self.probed(&job, None);

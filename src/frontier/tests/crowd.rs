@@ -54,7 +54,11 @@ impl Crowd {
                 let (_, job, reply) = self.flying.swap_remove(at);
                 if job.kind != JobKind::Resolve {
                     match reply.outcome {
-                        Outcome::Failed(Failure::ConnectTimeout) => self.frontier.came_to_nobody(self.now, job.id),
+                        Outcome::Failed(Failure::ConnectTimeout) => {
+                            self.frontier.came_to_nobody(self.now, job.id);
+                            // And counts when it is known that the network is there.
+                            self.frontier.is_held_back(self.now, &job);
+                        }
                         _ => self.frontier.came(self.now, job.id, None),
                     }
                 }
