@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::config::{Config, Cookies};
+use crate::config::{Config, Cookies, RepeatedBodies};
 use crate::grouped::grouped;
 
 /// The division of one shard's memory.
@@ -37,6 +37,7 @@ struct Limits {
     sessions: u64,
     chains: u64,
     cookie_bytes: u64,
+    originals_bytes: u64,
 }
 
 /// A budget that holds no crawl, in words.
@@ -90,6 +91,10 @@ impl MemoryBudget {
         let bodies = (in_flight * body_wire_bytes).saturating_sub(bodies_least);
         let tls_bytes = tls.sessions_max as u64 * SESSION_BYTES + tls.chains_max as u64 * CHAIN_BYTES;
         let cookies = if config.http.cookies == Cookies::Site { config.http.cookie_ram_bytes_max as u64 } else { 0 };
+        let originals = match config.store.duplicates {
+            RepeatedBodies::Revisit => config.store.duplicates_bytes_max as u64,
+            RepeatedBodies::Store => 0,
+        };
         let mut parts = [
             (connections, 4),
             (bodies, 3),
@@ -99,10 +104,11 @@ impl MemoryBudget {
             (each(config.robots.ram_bytes_max, 1), 1),
             (tls_bytes, 1),
             (cookies, 1),
+            (originals, 1),
         ]
         .map(|(wanted, weight)| Part { wanted, weight, bytes: 0 });
         share(elastic, &mut parts);
-        let [connections, bodies, urls, hosts, waiting, rules, tls_part, cookies] = &parts;
+        let [connections, bodies, urls, hosts, waiting, rules, tls_part, cookies, originals] = &parts;
         Ok(MemoryBudget {
             shards,
             shard_bytes,
@@ -119,6 +125,7 @@ impl MemoryBudget {
                 sessions: tls_part.of(tls.sessions_max as u64),
                 chains: tls_part.of(tls.chains_max as u64),
                 cookie_bytes: cookies.of(config.http.cookie_ram_bytes_max as u64),
+                originals_bytes: originals.of(config.store.duplicates_bytes_max as u64),
             },
         })
     }
@@ -126,7 +133,7 @@ impl MemoryBudget {
     /// Lowers the limits of `config` to what the memory holds; those that were lowered, as keys with their new values.
     pub fn limit(&self, config: &mut Config) -> Vec<String> {
         let Limits { fetches, idle_connections, body_wire_bytes, body_bytes, urls, hosts, .. } = self.limits;
-        let Limits { waiting_bytes, rules_bytes, sessions, chains, cookie_bytes, .. } = self.limits;
+        let Limits { waiting_bytes, rules_bytes, sessions, chains, cookie_bytes, originals_bytes, .. } = self.limits;
         let mut lowered = Vec::new();
         let mut lower = |key: &str, limit: &mut usize, to: u64| {
             let to = usize::try_from(to).unwrap_or(usize::MAX);
@@ -135,7 +142,7 @@ impl MemoryBudget {
                 lowered.push(setting(key, to as u64));
             }
         };
-        let Config { fetch, tls, http, .. } = config;
+        let Config { fetch, tls, http, store, .. } = config;
         lower("fetch.in_flight_max", &mut fetch.in_flight_max, fetches);
         lower("fetch.idle_connections_max", &mut fetch.idle_connections_max, idle_connections);
         lower("fetch.body_wire_bytes_max", &mut fetch.body_wire_bytes_max, body_wire_bytes);
@@ -144,6 +151,9 @@ impl MemoryBudget {
         lower("tls.chains_max", &mut tls.chains_max, chains);
         if http.cookies == Cookies::Site {
             lower("http.cookie_ram_bytes_max", &mut http.cookie_ram_bytes_max, cookie_bytes.max(1));
+        }
+        if store.duplicates == RepeatedBodies::Revisit {
+            lower("store.duplicates_bytes_max", &mut store.duplicates_bytes_max, originals_bytes);
         }
         let mut lower = |key: &str, limit: &mut u64, a_shard: u64| {
             let to = a_shard.saturating_mul(self.shards);
@@ -221,11 +231,11 @@ fn needed_bytes(least: u64) -> u64 {
     least + least / RESERVE_PARTS + ELASTIC_BYTES_MIN
 }
 
-/// What bodies have at least: who asks for more than all at once would ask for ever, and so three quarters hold the longest
-/// handshake, or the longest head with a body.
+/// What bodies have at least: who asks for more than all at once would ask for ever, and so half of it, which is all that slow
+/// sites have, holds the longest handshake, or the longest head with a body.
 fn bodies_least(config: &Config, body_wire_bytes: u64) -> u64 {
     let one = HANDSHAKE_BYTES.max(3 * config.fetch.header_bytes_max as u64 + body_wire_bytes);
-    (BODIES_MIN * body_wire_bytes).max(one / 3 * 4)
+    (BODIES_MIN * body_wire_bytes).max(one * 2)
 }
 
 /// What a shard needs whatever it crawls.
@@ -239,6 +249,8 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let links = 4 * config.links.page_link_bytes_max as u64 + config.links.page_links_max as u64 * LINK_BYTES;
     let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
     let queries = config.dns.in_flight_max as u64 * QUERY_BYTES;
+    let store = &config.store;
+    let earlier = if store.dedupe_against.is_empty() { 0 } else { store.dedupe_bytes_max / shards };
     BASE_BYTES
         + LEDGER_BYTES / shards
         + rings
@@ -248,6 +260,7 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
         + links
         + compressors
         + queries
+        + earlier
         + DISK_BYTES
         + HELD_BYTES
 }
@@ -348,6 +361,7 @@ mod tests {
             + config.robots.ram_bytes_max / shards
             + config.tls.sessions_max as u64 * SESSION_BYTES
             + config.tls.chains_max as u64 * CHAIN_BYTES
+            + config.store.duplicates_bytes_max as u64
     }
 
     #[test]
@@ -398,7 +412,7 @@ mod tests {
             (config.fetch.in_flight_max, config.fetch.body_wire_bytes_max) = (64, 1 << 10);
         };
         let (_, budget) = limited(512 << 20, 1, small).unwrap();
-        assert!(budget.bodies_bytes() / 4 * 3 >= HANDSHAKE_BYTES, "a handshake has room once");
+        assert!(budget.bodies_bytes() / 2 >= HANDSHAKE_BYTES, "a handshake has room once");
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct FetchJob {
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
     pub is_hurried: bool,
+    /// Fetches of its site were slow lately.
+    pub is_of_slow_site: bool,
     /// How long the host is left alone after this request at least.
     pub rest: Duration,
 }

@@ -181,6 +181,8 @@ counters! {
         bytes_stored,
         /// Records written to segments.
         records,
+        /// Bodies among them that were stored before, so that a revisit record refers to them.
+        revisits,
         /// Responses whose content coding was undone.
         coded,
         /// Links found in pages, whether they are followed or not.

@@ -124,6 +124,15 @@ impl UnixTime {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
     }
 
+    /// The time that [`UnixTime::to_digits`] writes; `None`: there is no such date.
+    pub fn from_digits(digits: &str) -> Option<UnixTime> {
+        if digits.len() != 14 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let part = |range: std::ops::Range<usize>| digits.get(range)?.parse::<u64>().ok();
+        UnixTime::from_civil(part(0..4)?, part(4..6)?, part(6..8)?, part(8..10)?, part(10..12)?, part(12..14)?)
+    }
+
     /// `20261121084032`: the 14 digits of a CDXJ line.
     pub fn to_digits(self) -> String {
         let (year, month, day, hour, minute, second, _) = self.civil();

@@ -109,3 +109,48 @@ fn decoded() {
     crawl("decoded", "warc.zst", "level");
     crawl("decoded", "warc.gz", "raw");
 }
+
+/// A second crawl of the same web, against the index of the first.
+#[test]
+fn what_did_not_change_is_a_revisit() {
+    let folder = TempFolder::new("revisits");
+    let (web, seed) = web(ModelConfig { sites: 40, pages: 400, addresses: 32, ..ModelConfig::default() });
+    let (first, second) = (folder.at("first"), folder.at("second"));
+    let crawl = |dir: &str, more: &str| {
+        let config = web::config(&folder, &web, more);
+        run(&["crawl", &seed, "--dir", dir, "-c", &config, "--json", "-"]).expect(0)
+    };
+    crawl(&first, "");
+    let against = format!("store.dedupe_against = [\"{first}\"]\n");
+    let ended = crawl(&second, &against).says(&["captures of earlier crawls"]);
+    run(&["store", "verify", &second]).expect(0);
+    let [before, after] = [&first, &second].map(|dir| captures(dir));
+    let long = |it: &&Stored| it.payload.len() >= 1_024;
+    assert!(before.iter().filter(long).count() > 300 && before.len() == after.len());
+    assert_eq!(after.iter().filter(long).count(), 0, "every long payload is the first crawl's");
+    let revisits = after.iter().filter(|it| it.entry.is_revisit()).count();
+    assert_eq!(ended.json()["revisits"], revisits);
+    let bytes = |captures: &[Stored]| captures.iter().map(|it| it.entry.frame_bytes).sum::<u64>();
+    // This web has many pages of less than a kilobyte, which are stored again.
+    assert!(bytes(&after) * 2 <= bytes(&before), "{} of {}", bytes(&after), bytes(&before));
+
+    // A page comes back from where both are, and else is told of.
+    let revisit = after.iter().find(|it| it.entry.is_revisit() && !it.entry.coding.is_empty()).expect("a coded page");
+    let url = revisit.entry.url.as_str();
+    let original = before.iter().find(|it| it.entry.url == url).expect("it was stored");
+    run(&["store", "cat", &second, url]).expect(1).says(&["its body is that of", "which is not in"]);
+    let both = folder.path().to_str().expect("UTF-8").to_owned();
+    assert_eq!(run(&["store", "cat", "--as-stored", &both, url]).expect(0).out_bytes, original.payload);
+    let content = run(&["store", "cat", &first, url]).expect(0).out_bytes;
+    assert_eq!(run(&["store", "cat", &both, url]).expect(0).out_bytes, content);
+    assert!(content != original.payload);
+
+    // The order of files makes no difference, and neither does an index by itself.
+    let index = find_segments(Path::new(&first)).expect("segments").iter().filter_map(|it| index_path(it)).next();
+    let one = index.expect("an index").display().to_string();
+    let third = folder.at("third");
+    let ended = crawl(&third, &format!("store.dedupe_against = [\"{one}\"]\nstore.duplicates = \"store\"\n"));
+    assert_eq!(ended.json()["revisits"], 0, "it is switched off");
+    let mistake = web::config(&folder, &web, "store.dedupe_against = [\"/nowhere.cdxj\"]\n");
+    run(&["crawl", &seed, "--dir", &folder.at("fourth"), "-c", &mistake]).expect(2).says(&["store.dedupe_against"]);
+}

@@ -68,6 +68,7 @@ fn measure(which: &str, hosts: u64) {
         budget: Arc::new(PageBudget::new(0)),
         config: Arc::new(config),
         user_agent: "bench/1".to_owned(),
+        earlier: std::sync::Arc::default(),
         ledger: Arc::new(Ledger::new(16)),
         name_servers: 1,
         crawl: 1,

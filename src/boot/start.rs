@@ -26,6 +26,7 @@ use crate::ring;
 use crate::route::Partition;
 use crate::shard::{FilesFound, Phase, Scope, Setup};
 use crate::stats::Totals;
+use crate::store::earlier_crawls::EarlierCrawls;
 use crate::time::{Duration, UnixTime};
 use crate::url::Url;
 
@@ -138,8 +139,15 @@ impl Crawl {
         let memory = checks::size(&config, crawl_dir.manifest().shards)?;
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let lowered = memory.limit(&mut config);
-        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed)?;
+        let store = &config.store;
+        let earlier = EarlierCrawls::read(&store.dedupe_against, store.dedupe_bytes_max, crawl_dir.manifest().rng_seed)
+            .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        let captures = earlier.len();
+        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier))?;
         crawl.control.note(memory.to_string());
+        if captures > 0 {
+            crawl.control.note(format!("store.dedupe_against: {captures} captures of earlier crawls"));
+        }
         if !lowered.is_empty() {
             crawl.control.note(format!("memory: lowered to fit: {}", lowered.join(", ")));
         }
@@ -154,6 +162,7 @@ impl Crawl {
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
         retry_failed: bool,
+        earlier: Arc<EarlierCrawls>,
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
@@ -182,6 +191,7 @@ impl Crawl {
                 config: Arc::clone(&config),
                 user_agent: user_agent.clone(),
                 ledger: Arc::clone(&ledger),
+                earlier: Arc::clone(&earlier),
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread, as are the files that are there.
                 name_servers: 0,

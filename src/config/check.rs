@@ -94,6 +94,10 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
+    for path in config.store.dedupe_against.iter().filter(|path| !path.exists()) {
+        let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");
+        clashes.push(Clash { keys: ["store.dedupe_against"; 2], messages: [message.clone(), message] });
+    }
     let credentials = kept::credentials();
     let errors = config.clone().secret_errors(credentials.as_deref());
     for error in errors.into_iter().filter(|error| credentials.is_some() || !error.is_credential) {

@@ -104,7 +104,7 @@ impl Config {
     /// This configuration as a crawl's directory keeps it: without the texts of secrets, and with absolute paths.
     pub fn kept(&self) -> Config {
         let mut kept = self.masked();
-        for file in &mut kept.tls.ca_files {
+        for file in kept.tls.ca_files.iter_mut().chain(&mut kept.store.dedupe_against) {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }

@@ -464,6 +464,15 @@ tables! {
         zstd_level: i32 = "1", Kind::Number(-7, 19);
         /// The same of gzip.
         gzip_level: i32 = "1", Kind::Number(1, 12);
+        /// What becomes of a body that is stored already, byte for byte as this one came; of bodies of a kilobyte or more.
+        duplicates: RepeatedBodies = "revisit", Kind::Choice(RepeatedBodies::CHOICES);
+        /// Bytes of what is remembered of bodies that were stored, per shard: about 240 for each. The oldest is forgotten.
+        duplicates_bytes_max: usize = "16MiB", size("64KiB", "64GiB");
+        /// Indexes of earlier crawls: CDXJ files, or folders with segments. What did not change since is a revisit of theirs.
+        /// Replay needs their segments, too. Name all of them: a revisit record has no body that another could refer to.
+        dedupe_against: Vec<PathBuf> = "[]", Kind::Files;
+        /// Bytes of memory for these, all shards together: 48 for each capture while they are read.
+        dedupe_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -576,6 +585,13 @@ choices! {
         Level = "level",
         /// they are stored as they are
         Raw = "raw",
+    }
+    /// `store.duplicates`
+    RepeatedBodies {
+        /// a revisit record refers to the first one
+        Revisit = "revisit",
+        /// it is stored again
+        Store = "store",
     }
     /// `tls.certificates`
     Certificates {

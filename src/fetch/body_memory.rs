@@ -2,10 +2,13 @@
 //!
 //! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait for anyone. What is beyond that is
 //! asked for before it is read: where there is no room the fetch stops reading, and the peer's window fills up. Those that
-//! wait get room in the order of asking, in two rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
-//! that a page of usual size does not wait for them. When no one in a row has been given memory for [`PATIENCE`], not counting what was cut, the
-//! fetches that hold the most are cut, until its first have room, an eighth of all at most: whoever holds much and sends little
-//! makes the others wait no longer than that. A response that has come whole keeps its memory until the brain is done with it,
+//! wait get room in the order of asking, in three rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
+//! that a page of usual size does not wait for them; fetches of sites that are known to be slow get half of all together.
+//! When no one in a row has been given memory for [`PATIENCE`], not counting what was cut, the fetches that hold the most are
+//! cut, until its first have room, an eighth of all at most. Movement alone helps nobody, as a stranger can close one of a
+//! hundred now and then: where the first of the small ones has waited so long, such small ones are cut as have held memory for
+//! [`SLOW_AFTER`]. Whoever holds much and sends little makes the others wait no longer than that, once, and is of a slow site
+//! from then on. A slow site's row cuts none but its own. A response that has come whole keeps its memory until the brain is done with it,
 //! and is not cut any more.
 //! Invariants: what is held is within the bound, but for transfer codings that were undone to more than was asked for; what is
 //! held comes back when the hold is dropped.
@@ -20,7 +23,7 @@ use std::task::{Poll, Waker};
 
 use crate::memory_budget::BODY_BYTES_FREE;
 use crate::ring;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 
 /// The bound, and who holds how much.
 #[derive(Clone)]
@@ -39,7 +42,9 @@ struct Account {
     held: Vec<Held>,
     free: Vec<usize>,
     /// Of those that ask for little, and for much.
-    rows: [Row; 2],
+    rows: [Row; 3],
+    /// What those of slow sites hold.
+    slow_bytes: u64,
     /// What came back because it was cut, and nobody got yet.
     cut_bytes: u64,
 }
@@ -48,8 +53,8 @@ struct Account {
 struct Row {
     /// The most that all may hold for one of this row to get more.
     bytes_max: u64,
-    /// For how much more; longest waiting first.
-    waiting: VecDeque<(usize, u64)>,
+    /// For how much more, and since when; longest waiting first.
+    waiting: VecDeque<(usize, u64, Instant)>,
     /// Whether anybody got room, or gave some back, since the last look.
     has_moved: bool,
 }
@@ -58,6 +63,10 @@ struct Row {
 #[derive(Default)]
 struct Held {
     bytes: u64,
+    /// Since when it holds any.
+    since: Instant,
+    /// Its site is slow.
+    is_slow: bool,
     state: State,
     waker: Option<Waker>,
 }
@@ -75,6 +84,7 @@ enum State {
 /// A fetch's memory; comes back when dropped.
 pub struct BodyHold {
     shared: Rc<Shared>,
+    is_slow: bool,
     /// Its place in the account, once it has one.
     place: Cell<Option<usize>>,
 }
@@ -83,14 +93,14 @@ impl BodyMemory {
     /// Room for `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> BodyMemory {
         let row = |bytes_max| Row { bytes_max, waiting: VecDeque::new(), has_moved: false };
-        let rows = [row(bytes_max), row(bytes_max - bytes_max / 4)];
-        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows, cut_bytes: 0 };
+        let rows = [row(bytes_max), row(bytes_max - bytes_max / 4), row(bytes_max - bytes_max / 4)];
+        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows, slow_bytes: 0, cut_bytes: 0 };
         BodyMemory { shared: Rc::new(Shared { account: RefCell::new(account), is_watched: Cell::new(false) }) }
     }
 
-    /// A fetch's hold, of nothing yet.
-    pub fn hold(&self) -> BodyHold {
-        BodyHold { shared: Rc::clone(&self.shared), place: Cell::new(None) }
+    /// A fetch's hold, of nothing yet; `is_slow`: its site is.
+    pub fn hold(&self, is_slow: bool) -> BodyHold {
+        BodyHold { shared: Rc::clone(&self.shared), is_slow, place: Cell::new(None) }
     }
 
     /// Bytes held now, without what is free.
@@ -109,8 +119,8 @@ impl BodyHold {
         let place = self.place();
         let mut account = self.shared.account.borrow_mut();
         let more = wanted.saturating_sub(account.held[place].bytes);
-        let row = &account.rows[Account::row_of(wanted)];
-        let has_room = more == 0 || row.waiting.is_empty() && account.bytes + more <= row.bytes_max;
+        let row = self.row_of(wanted);
+        let has_room = more == 0 || account.rows[row].waiting.is_empty() && account.missing(row, more) == 0;
         let has = has_room && account.held[place].state != State::Cut;
         if has {
             account.add(place, more);
@@ -127,7 +137,7 @@ impl BodyHold {
             return true;
         }
         let place = self.place();
-        let row = Account::row_of(wanted);
+        let row = self.row_of(wanted);
         let mut waits = false;
         poll_fn(|context| {
             let mut account = self.shared.account.borrow_mut();
@@ -137,12 +147,12 @@ impl BodyHold {
                 return Poll::Ready(false);
             }
             let more = wanted.saturating_sub(account.held[place].bytes);
-            if wanted > account.rows[row].bytes_max {
+            if wanted > account.bytes_max(row) {
                 // It never had room.
                 return Poll::Ready(false);
             }
-            let is_next = account.rows[row].waiting.front().is_none_or(|(first, _)| *first == place);
-            if more == 0 || is_next && account.bytes + more <= account.rows[row].bytes_max {
+            let is_next = account.rows[row].waiting.front().is_none_or(|(first, ..)| *first == place);
+            if more == 0 || is_next && account.missing(row, more) == 0 {
                 account.add(place, more);
                 let is_of_cut = waits && account.cut_bytes >= more;
                 account.cut_bytes = account.cut_bytes.saturating_sub(more);
@@ -152,7 +162,7 @@ impl BodyHold {
                 return Poll::Ready(true);
             }
             if !std::mem::replace(&mut waits, true) {
-                account.rows[row].waiting.push_back((place, more));
+                account.rows[row].waiting.push_back((place, more, ring::now()));
             }
             account.held[place].waker = Some(context.waker().clone());
             drop(account);
@@ -214,6 +224,14 @@ impl BodyHold {
         self.place.get().is_none()
     }
 
+    fn row_of(&self, wanted: u64) -> usize {
+        match (self.is_slow, wanted <= SMALL_BYTES) {
+            (true, _) => SLOW,
+            (false, true) => SMALL,
+            (false, false) => LARGE,
+        }
+    }
+
     fn place(&self) -> usize {
         if let Some(place) = self.place.get() {
             return place;
@@ -223,6 +241,7 @@ impl BodyHold {
             account.held.push(Held::default());
             account.held.len() - 1
         });
+        account.held[place].is_slow = self.is_slow;
         self.place.set(Some(place));
         place
     }
@@ -243,58 +262,81 @@ impl Drop for BodyHold {
 
 impl Account {
     fn add(&mut self, place: usize, bytes: u64) {
-        self.held[place].bytes += bytes;
+        let held = &mut self.held[place];
+        if held.bytes == 0 {
+            held.since = ring::now();
+        }
+        held.bytes += bytes;
         self.bytes += bytes;
+        self.slow_bytes += if held.is_slow { bytes } else { 0 };
+    }
+
+    /// The most that one of a row may ask for.
+    fn bytes_max(&self, row: usize) -> u64 {
+        let bytes_max = self.rows[row].bytes_max;
+        if row == SLOW { bytes_max.min(self.rows[0].bytes_max / 2) } else { bytes_max }
+    }
+
+    /// How much others hold too much for one of a row to have `more`.
+    fn missing(&self, row: usize, more: u64) -> u64 {
+        let missing = (self.bytes + more).saturating_sub(self.rows[row].bytes_max);
+        let of_slow = if row == SLOW { (self.slow_bytes + more).saturating_sub(self.bytes_max(SLOW)) } else { 0 };
+        missing.max(of_slow)
     }
 
     fn give_back(&mut self, place: usize, bytes: u64) {
         self.held[place].bytes -= bytes;
         self.bytes -= bytes;
+        self.slow_bytes -= if self.held[place].is_slow { bytes } else { 0 };
         if bytes == 0 {
             return;
         }
         if self.held[place].state == State::Cut {
             self.cut_bytes += bytes;
         } else {
-            let held = self.bytes;
-            for row in &mut self.rows {
-                row.has_moved |= row.waiting.front().is_none_or(|(_, more)| held + more <= row.bytes_max);
+            for row in 0..self.rows.len() {
+                let first = self.rows[row].waiting.front().map(|(_, more, _)| *more);
+                self.rows[row].has_moved |= first.is_none_or(|more| self.missing(row, more) == 0);
             }
         }
         self.wake_next();
     }
 
-    fn row_of(wanted: u64) -> usize {
-        usize::from(wanted > SMALL_BYTES)
-    }
-
     fn forget_waiting(&mut self, row: usize, place: usize) {
-        self.rows[row].waiting.retain(|(waits, _)| *waits != place);
+        self.rows[row].waiting.retain(|(waits, ..)| *waits != place);
     }
 
     fn wake_next(&mut self) {
         for row in &self.rows {
-            if let Some((place, _)) = row.waiting.front() {
+            if let Some((place, ..)) = row.waiting.front() {
                 self.held[*place].waker.take().into_iter().for_each(Waker::wake);
             }
         }
     }
 
-    /// Nobody of a row got room for a while: those that hold the most end here, until there is room for its first.
-    fn cut_where_nothing_moves(&mut self) {
+    /// Nobody of a row got room for a while, or its first did not: fetches end here, until there is room for some.
+    fn cut_where_nothing_moves(&mut self, now: Instant) {
         for row in 0..self.rows.len() {
-            let Row { bytes_max, waiting, has_moved } = &mut self.rows[row];
-            let bytes_max = *bytes_max;
-            let (Some((_, first)), false) = (waiting.front().copied(), std::mem::take(has_moved)) else { continue };
-            let several = waiting.iter().map(|(_, more)| more).sum::<u64>().min(bytes_max / CUT_PARTS);
-            let wanted = first.max(several);
+            let Row { waiting, has_moved, .. } = &mut self.rows[row];
+            let has_moved = std::mem::take(has_moved);
+            let Some((_, first, since)) = waiting.front().copied() else { continue };
+            if has_moved && (row != SMALL || now.since(since) < PATIENCE) {
+                continue;
+            }
+            let several = waiting.iter().map(|(_, more, _)| more).sum::<u64>().min(self.rows[0].bytes_max / CUT_PARTS);
             self.cut_bytes = 0;
+            let is_of_row = |held: &Held| row != SLOW || held.is_slow;
             // What is cut comes back, and so does what is whole: that it takes long is not the peers' fault.
-            let back: u64 = self.held.iter().filter(|held| held.state != State::Receiving).map(|held| held.bytes).sum();
-            let mut missing = (self.bytes + wanted).saturating_sub(bytes_max + back);
+            let back = self.held.iter().filter(|held| held.state != State::Receiving && is_of_row(held));
+            let mut missing = self.missing(row, first.max(several)).saturating_sub(back.map(|held| held.bytes).sum());
             while missing > 0 {
-                let reading = self.held.iter_mut().filter(|held| held.state == State::Receiving && held.bytes > 0);
-                let Some(largest) = reading.max_by_key(|held| held.bytes) else { break };
+                let may_end = |held: &Held| {
+                    let is_slow = held.is_slow || now.since(held.since) >= SLOW_AFTER;
+                    let is_in_the_way = !has_moved || is_slow && held.bytes <= SMALL_BYTES;
+                    held.state == State::Receiving && held.bytes > 0 && is_in_the_way && is_of_row(held)
+                };
+                let ending = self.held.iter_mut().filter(|held| may_end(held));
+                let Some(largest) = ending.max_by_key(|held| (held.is_slow, held.bytes)) else { break };
                 largest.state = State::Cut;
                 missing = missing.saturating_sub(largest.bytes);
                 largest.waker.take().into_iter().for_each(Waker::wake);
@@ -308,7 +350,7 @@ impl Account {
 
     /// Those who wait may be over.
     fn wake_all(&mut self) {
-        for (place, _) in self.rows.iter().flat_map(|row| &row.waiting) {
+        for (place, ..) in self.rows.iter().flat_map(|row| &row.waiting) {
             self.held[*place].waker.take().into_iter().for_each(Waker::wake);
         }
     }
@@ -333,13 +375,19 @@ async fn watch(shared: Weak<Shared>) {
             shared.is_watched.set(false);
             return;
         }
-        account.cut_where_nothing_moves();
+        account.cut_where_nothing_moves(ring::now());
         account.wake_all();
     }
 }
 
 /// How long all may wait before one is cut.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Who has held memory for so long holds it for long.
+const SLOW_AFTER: Duration = Duration::from_secs(2);
+/// The rows: of small ones, large ones, and fetches of slow sites.
+const SMALL: usize = 0;
+const LARGE: usize = 1;
+const SLOW: usize = 2;
 /// Of what all may hold, so much is cut at once at most, if the first needs no more.
 const CUT_PARTS: u64 = 8;
 /// Who asks for more stands in the second row: pages that are long as they come, and handshakes of more than 12 KiB.
@@ -356,7 +404,7 @@ mod tests {
     fn what_is_free_is_not_asked_for_and_what_is_held_comes_back() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(100);
-            let (first, second) = (memory.hold(), memory.hold());
+            let (first, second) = (memory.hold(false), memory.hold(false));
             assert!(first.grow(FREE, || false).await && memory.bytes() == 0 && first.place.get().is_none());
             assert!(first.grow(FREE + 60, || false).await && second.grow(FREE + 40, || false).await);
             assert!(first.grow(FREE + 10, || false).await, "it holds more");
@@ -376,7 +424,7 @@ mod tests {
     fn who_waits_goes_on_when_another_ends() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(100);
-            let first = memory.hold();
+            let first = memory.hold(false);
             assert!(first.grow(FREE + 90, || false).await);
             first.settle(FREE + 90);
             let order = Rc::new(RefCell::new(Vec::new()));
@@ -384,7 +432,7 @@ mod tests {
                 .into_iter()
                 .enumerate()
                 .map(|(number, bytes)| {
-                    let (hold, order) = (memory.hold(), Rc::clone(&order));
+                    let (hold, order) = (memory.hold(false), Rc::clone(&order));
                     spawn(async move {
                         assert!(hold.grow(FREE + bytes, || false).await);
                         order.borrow_mut().push(number);
@@ -412,7 +460,7 @@ mod tests {
     fn a_small_body_does_not_wait_for_large_ones() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(4 << 20);
-            let [first, second, small] = [0, 1, 2].map(|_| memory.hold());
+            let [first, second, small] = [0, 1, 2].map(|_| memory.hold(false));
             assert!(first.grow(FREE + (3 << 20), || false).await);
             let large = spawn(async move { second.grow(FREE + (1 << 20), || false).await });
             turn().await;
@@ -427,14 +475,14 @@ mod tests {
     fn where_nothing_moves_the_largest_is_cut() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(100);
-            let holds: Vec<_> = [30, 50, 20].map(|bytes| (memory.hold(), bytes)).into();
+            let holds: Vec<_> = [30, 50, 20].map(|bytes| (memory.hold(false), bytes)).into();
             let mut tasks = Vec::new();
             for (hold, bytes) in holds {
                 assert!(hold.grow(FREE + bytes, || false).await);
                 // It reads, and nothing comes.
                 tasks.push(spawn(async move { hold.unless_cut(std::future::pending::<()>()).await }));
             }
-            let late = memory.hold();
+            let late = memory.hold(false);
             assert!(late.grow(FREE + 40, || false).await);
             assert_eq!(memory.bytes(), 30 + 20 + 40);
             let cut = tasks.remove(1);
@@ -444,7 +492,7 @@ mod tests {
             assert!(!late.grow(FREE + 80, || false).await);
             drop(late);
             assert_eq!(memory.bytes(), 50);
-            let over = memory.hold();
+            let over = memory.hold(false);
             let since = ring::now();
             assert!(!over.grow(FREE + 60, || true).await, "its time is over");
             assert!(ring::now().since(since) < PATIENCE * 3 && !memory.shared.account.borrow().is_anybody_waiting());
@@ -455,9 +503,9 @@ mod tests {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(16 << 20);
             // As handshakes with long chains do, of which nothing more comes.
-            let holders: Vec<_> = (0..157).map(|_| memory.hold()).collect();
+            let holders: Vec<_> = (0..157).map(|_| memory.hold(false)).collect();
             assert!(holders.iter().all(|hold| hold.has(FREE + (104 << 10))));
-            let honest: Vec<_> = (0..100).map(|_| memory.hold()).collect();
+            let honest: Vec<_> = (0..100).map(|_| memory.hold(false)).collect();
             let mut tasks = Vec::new();
             for hold in honest {
                 tasks.push(spawn(async move {
@@ -471,7 +519,7 @@ mod tests {
                 let mut account = memory.shared.account.borrow_mut();
                 assert_eq!(account.rows[0].waiting.len(), 100);
                 account.rows[0].has_moved = false;
-                account.cut_where_nothing_moves();
+                account.cut_where_nothing_moves(ring::now());
                 let cut = account.held.iter().filter(|held| held.state == State::Cut).count();
                 assert!((15..=21).contains(&cut), "an eighth of all, and no more: {cut}");
             }
@@ -480,7 +528,7 @@ mod tests {
             drop(cut);
             // They ask again, and stand behind.
             let again = spawn({
-                let hold = memory.hold();
+                let hold = memory.hold(false);
                 async move { hold.grow(FREE + (120 << 10), || false).await }
             });
             for task in tasks {
@@ -497,14 +545,14 @@ mod tests {
     fn a_cut_body_does_not_count_as_movement() {
         Runtime::new(8).expect("io_uring").block_on(async {
             let memory = BodyMemory::new(1_000);
-            let [first, second, late] = [0, 1, 2].map(|_| memory.hold());
+            let [first, second, late] = [0, 1, 2].map(|_| memory.hold(false));
             assert!(first.has(FREE + 500) && second.has(FREE + 400));
             let waiting = spawn(async move { late.grow(FREE + 900, || false).await });
             turn().await;
             {
                 let mut account = memory.shared.account.borrow_mut();
                 account.rows[0].has_moved = false;
-                account.cut_where_nothing_moves();
+                account.cut_where_nothing_moves(ring::now());
                 assert!(account.held.iter().any(|held| held.state == State::Cut));
             }
             first.settle(0);
@@ -514,6 +562,59 @@ mod tests {
             }
             drop((first, second));
             assert!(waiting.await.expect("a task"));
+        });
+    }
+    /// A stranger holds the quarter of the small ones, drips, and closes one now and then, so that something moves.
+    #[test]
+    fn who_closes_one_now_and_then_holds_nobody_up() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(16 << 20);
+            let holders: Vec<_> = (0..157).map(|_| memory.hold(false)).collect();
+            assert!(holders.iter().all(|hold| hold.has(FREE + (104 << 10))));
+            let late = memory.hold(false);
+            let waiting = spawn(async move { late.grow(FREE + (110 << 10), || false).await });
+            turn().await;
+            let cut = |now: Instant| {
+                let mut account = memory.shared.account.borrow_mut();
+                account.rows[SMALL].has_moved = true;
+                account.cut_where_nothing_moves(now);
+                account.held.iter().filter(|held| held.state == State::Cut).count()
+            };
+            let begun = ring::now();
+            assert_eq!(cut(begun), 0, "it has just come");
+            assert_eq!(cut(begun + PATIENCE), 0, "the others have had no more than a second");
+            assert_eq!(cut(begun + SLOW_AFTER), 1);
+            drop(holders);
+            assert!(waiting.await.expect("a task"));
+        });
+    }
+
+    #[test]
+    fn slow_sites_have_half_of_all_and_cut_none_but_their_own() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let memory = BodyMemory::new(16 << 20);
+            let slow: Vec<_> = (0..16).map(|_| memory.hold(true)).collect();
+            let has = slow.iter().filter(|hold| hold.has(FREE + (1 << 20))).count();
+            assert_eq!(has, 8);
+            let honest = memory.hold(false);
+            assert!(honest.has(FREE + (4 << 20)));
+            let waiting = {
+                let hold = memory.hold(true);
+                spawn(async move { hold.grow(FREE + (1 << 20), || false).await })
+            };
+            turn().await;
+            {
+                let mut account = memory.shared.account.borrow_mut();
+                account.rows[SLOW].has_moved = false;
+                account.cut_where_nothing_moves(ring::now());
+                let cut: Vec<bool> =
+                    account.held.iter().filter(|held| held.state == State::Cut).map(|held| held.is_slow).collect();
+                assert_eq!(cut, [true]);
+            }
+            drop(slow);
+            assert!(waiting.await.expect("a task"));
+            let account = memory.shared.account.borrow();
+            assert_eq!((account.bytes, account.slow_bytes), (4 << 20, 0));
         });
     }
 }

@@ -206,7 +206,7 @@ impl Hands {
     /// Fetches the job's URL from the job's address, by the job's deadline. Not to be dropped before its
     /// end: let the deadline do that.
     pub async fn exchange(self: &Rc<Self>, job: &FetchJob) -> Result<Transaction, Failure> {
-        self.exchange_within(job, &self.bodies.hold()).await
+        self.exchange_within(job, &self.hold(job)).await
     }
 
     /// The same, with a hold on the memory of what comes: the caller keeps it until that is worked off.
@@ -229,9 +229,9 @@ impl Hands {
         self.deadlines.end_all();
     }
 
-    /// A hold on the memory of a body, for one exchange.
-    pub fn hold(&self) -> BodyHold {
-        self.bodies.hold()
+    /// A hold on the memory of a body, for the exchange of `job`.
+    pub fn hold(&self, job: &FetchJob) -> BodyHold {
+        self.bodies.hold(job.is_of_slow_site)
     }
 
     /// What has been counted since the start.

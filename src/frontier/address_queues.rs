@@ -46,27 +46,32 @@ pub struct AddressQueues {
 struct SlowTurn {
     /// The end of the rest.
     rests_until: Instant,
-    /// Sites that had turns there, and whether they were fast: those that had one lately, and before them.
-    guests: [ByNumber<bool, SiteKey>; 2],
+    /// Sites that had turns there, and how many were fast since one was slow: those that had one lately, and before them.
+    guests: [ByNumber<u8, SiteKey>; 2],
 }
 
 impl SlowTurn {
     /// Whether `site` was fast; `None`: it was not there.
     fn was_fast(&self, site: SiteKey) -> Option<bool> {
+        self.fast_turns(site).map(|turns| turns > 0)
+    }
+
+    fn fast_turns(&self, site: SiteKey) -> Option<u8> {
         self.guests.iter().find_map(|guests| guests.get(&site).copied())
     }
 
     fn note(&mut self, site: SiteKey, was_fast: bool) {
+        let turns = if was_fast { self.fast_turns(site).unwrap_or(0).saturating_add(1) } else { 0 };
         let [lately, before] = &mut self.guests;
         if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
             *before = std::mem::take(lately);
         }
-        lately.insert(site, was_fast);
+        lately.insert(site, turns);
     }
 
     /// Whether any site was fast.
     fn is_wanted(&self) -> bool {
-        self.guests.iter().flat_map(|guests| guests.values()).any(|was_fast| *was_fast)
+        self.guests.iter().flat_map(|guests| guests.values()).any(|turns| *turns > 0)
     }
 }
 
@@ -137,7 +142,7 @@ impl AddressQueues {
     /// Whether another site than `site` waits for `addr`, and what is known of `site` there.
     pub fn awaited_by_another(&self, addr: IpAddr, site: SiteKey) -> Option<Awaited> {
         let slow = self.slow.get(&Key::from(addr));
-        let is_known = slow.is_none_or(|slow| slow.was_fast(site) == Some(true));
+        let is_known = slow.is_none_or(|slow| slow.fast_turns(site).is_some_and(|turns| turns >= KNOWN_TURNS));
         let awaited = if is_known { Awaited::AsKnown } else { Awaited::AsStranger };
         self.is_wanted_by_another(addr, site).then_some(awaited)
     }
@@ -163,8 +168,8 @@ impl AddressQueues {
         if self.slow.len() < SLOW_MAX || self.slow.contains_key(&key) {
             let new = || SlowTurn { rests_until: now, guests: Default::default() };
             let slow = self.slow.entry(key).or_insert_with(new);
-            // A long rest goes on after a short turn.
-            slow.rests_until = slow.rests_until.max(now + lasted * REST_TURNS);
+            // Several sites may be slow one after another, each when it is known as fast: rests add up.
+            slow.rests_until = (slow.rests_until.max(now) + lasted * REST_TURNS).min(now + REST_MAX);
             slow.note(site, false);
             if slow.is_wanted() {
                 // Who keeps a place for it would keep it in vain.
@@ -299,6 +304,10 @@ impl AddressQueues {
 
 /// How many times as long as a slow turn the rest after it is.
 const REST_TURNS: u32 = 4;
+/// Nobody rests longer at once.
+const REST_MAX: Duration = Duration::from_secs(3_600);
+/// After so many fast turns at an address where others were slow, a site has all its time there while others wait.
+const KNOWN_TURNS: u8 = 16;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
 /// Addresses with slow turns that are remembered, and sites that had turns there, twice as many at most: nine megabytes at
@@ -402,10 +411,10 @@ mod tests {
         assert!(!queues.may_look(at(4_999), ADDR, (0, slow), true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
-    /// Two sites drip in turn, and one is fast: a short slow turn ends no long rest, and who was called before the rest began
-    /// rests as well.
+    /// Two sites drip in turn, and one is fast: a short slow turn ends no long rest but makes it longer, and who was called
+    /// before the rest began rests as well.
     #[test]
-    fn a_rest_is_for_all_and_as_long_as_the_longest_turn_asks_for() {
+    fn a_rest_is_for_all_and_as_long_as_all_slow_turns_ask_for() {
         let mut queues = AddressQueues::default();
         let (first, second, fast) = (site(0), site(1), site(2));
         queues.wait(ADDR, second, 1, at(1_000));
@@ -414,10 +423,10 @@ mod tests {
         queues.fast_turn_ended(at(60_000), ADDR, fast);
         queues.slow_turn_ended(at(62_000), ADDR, fast, Duration::from_secs(2));
         queues.fast_turn_ended(at(62_100), ADDR, fast);
-        assert!(!queues.may_look(at(299_999), ADDR, (1, second), true) && queues.is_called(1));
-        assert!(queues.may_look(at(300_000), ADDR, (1, second), true));
+        assert!(!queues.may_look(at(307_999), ADDR, (1, second), true) && queues.is_called(1));
+        assert!(queues.may_look(at(308_000), ADDR, (1, second), true));
         // Nobody keeps a place for an address that rests.
-        queues.keep_place(at(300_000), ADDR, (7, site(7)));
+        queues.keep_place(at(308_000), ADDR, (7, site(7)));
         assert_eq!(queues.places_kept(), 1);
         queues.slow_turn_ended(at(360_000), ADDR, first, Duration::from_secs(60));
         assert_eq!(queues.places_kept(), 0);
@@ -463,6 +472,7 @@ mod tests {
             if stranger % 90 == 0 {
                 turn.note(site(20_000), true);
             }
+            assert_eq!(turn.fast_turns(site(20_000)), Some((stranger / 90 + 1).min(255) as u8));
             assert!(turn.is_wanted() && turn.guests.iter().all(|guests| guests.len() <= GUESTS_MAX));
         }
     }

@@ -67,7 +67,7 @@ struct Place {
 pub enum Awaited {
     /// As far as is known nobody was slow there, or this site was fast there.
     AsKnown,
-    /// Others were slow there, and this site was not fast there since.
+    /// Others were slow there, and this site was not fast there often since.
     AsStranger,
 }
 

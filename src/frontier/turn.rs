@@ -312,6 +312,7 @@ impl Frontier {
     ) -> FetchJob {
         self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
+        let is_of_slow_site = self.places.is_slow(self.hosts[id].site);
         if kind != JobKind::Resolve {
             self.places.took(now, self.next_job, self.hosts[id].site);
         }
@@ -331,6 +332,7 @@ impl Frontier {
             began: now,
             deadline,
             is_hurried: false,
+            is_of_slow_site,
             rest,
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
-use crate::store::{CaptureWriter, Packing, Placed, SegmentWriter, Settings};
+use crate::store::{CaptureWriter, Originals, Packing, Placed, SegmentWriter, Settings};
 use crate::time::{Duration, Instant, UnixTime};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
@@ -22,6 +22,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         began: Instant::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
+        is_of_slow_site: false,
         rest: Duration::ZERO,
     }
 }
@@ -186,14 +187,33 @@ fn who_reads_a_response_makes_no_difference() {
         let reader = PageReader::new(Arc::default());
         let mut stats = Totals::default();
         let page = reader.read_short(&job, &transaction, &mut stats).expect("short");
-        let here = page.store(|capture| segment.append(capture)).expect("stored").expect("appended");
-        let names = segment.names().expect("open");
-        let mut read = reader.reading(job.clone(), Box::new(transaction.clone()), names).read(&mut writer);
-        let records = read.records.take().expect("stored").expect("written");
-        let there = segment.append_records(&job.url, records).expect("of this segment");
-        let sizes = |placed: Placed| (placed.payload, placed.frame_bytes.abs_diff(here.frame_bytes) < 20);
-        assert_eq!(sizes(there), sizes(here), "{fields}");
+        let append_here = |segment: &mut SegmentWriter| {
+            page.store(|capture| segment.append(capture)).expect("stored").expect("appended")
+        };
+        let here = append_here(&mut segment);
+        let mut append_there = |segment: &mut SegmentWriter| {
+            let names = segment.names().expect("open");
+            let mut read = reader.reading(job.clone(), Box::new(transaction.clone()), names).read(&mut writer);
+            let records = read.records.take().expect("stored").expect("written");
+            (segment.append_records(&job.url, records).expect("written").expect("of this segment"), read)
+        };
+        let (there, read) = append_there(&mut segment);
+        let sizes = |placed: Placed, like: Placed| {
+            (placed.payload, placed.is_revisit, placed.frame_bytes.abs_diff(like.frame_bytes) < 20)
+        };
+        assert_eq!(sizes(there, here), sizes(here, here), "{fields}");
         assert_eq!(there.offset, here.offset + here.capture_bytes);
+        // And where a body is not stored again.
+        let originals = Originals::new(&Config::default().store, 1, Arc::default());
+        let mut segment = segment.knowing(originals);
+        assert_eq!(
+            [append_here(&mut segment), append_here(&mut segment)].map(|placed| placed.is_revisit),
+            [false, true]
+        );
+        let (revisit_there, _) = append_there(&mut segment);
+        let revisit_here = append_here(&mut segment);
+        assert_eq!(sizes(revisit_there, revisit_here), sizes(revisit_here, revisit_here), "{fields}");
+        assert_eq!(revisit_here.offset, revisit_there.offset + revisit_there.capture_bytes);
         assert_eq!((read.is_page, &read.stats), (page.is_page(), &stats));
         assert_eq!(read.fetched, page.into_fetched());
     }
@@ -212,11 +232,11 @@ fn records_of_a_closed_segment_have_no_place_in_the_next() {
     assert!(segment.names().is_err());
     segment.begin("next.warc.zst", UnixTime::from_micros(1)).expect("begins");
     let records = read.records.take().expect("stored").expect("written");
-    assert_eq!(segment.append_records(&job.url, records.clone()), None, "of another segment");
+    assert_eq!(segment.append_records(&job.url, records.clone()), Ok(None), "of another segment");
     let mut again = read.again(segment.names().expect("open")).read(&mut writer);
     let anew = again.records.take().expect("stored").expect("written");
     assert_ne!(anew, records);
-    assert!(segment.append_records(&job.url, anew).is_some());
+    assert!(segment.append_records(&job.url, anew).is_ok_and(|placed| placed.is_some()));
 }
 
 fn segment() -> SegmentWriter {

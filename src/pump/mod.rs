@@ -286,7 +286,7 @@ impl Pump {
                     let hands = Rc::clone(&self.hands);
                     self.task(&self.fetched, async move {
                         fault_injection::at("fetch");
-                        let hold = hands.hold();
+                        let hold = hands.hold(&job);
                         let result = hands.exchange_within(&job, &hold).await.map(Box::new);
                         (Input::Fetched { job: job.id, result }, hold)
                     });
@@ -325,7 +325,7 @@ impl Pump {
     /// Gives a long response to the reading thread, with what it holds of the memory.
     fn read_beside(&mut self, reading: Box<LongResponse>) {
         let at = self.taken_in.iter().position(|(job, _)| *job == reading.job().id);
-        let hold = at.map_or_else(|| self.hands.hold(), |at| self.taken_in.swap_remove(at).1);
+        let hold = at.map_or_else(|| self.hands.hold(reading.job()), |at| self.taken_in.swap_remove(at).1);
         self.reading.begin(reading, hold);
     }
 

@@ -244,9 +244,10 @@ impl Shard {
             None => {}
             Some(Err(error)) => return self.fail(error.to_string()),
             Some(Ok(records)) => match self.segments.append_records(now, &page.job().url, records) {
-                Some(placed) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
+                Err(error) => return self.fail(error.to_string()),
+                Ok(Some(placed)) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
                 // Its segment was closed meanwhile.
-                None => match self.segments.names(page.started()) {
+                Ok(None) => match self.segments.names(page.started()) {
                     Ok(names) => return self.effects.push_back(Effect::Read(page.again(names))),
                     Err(error) => return self.fail(error.to_string()),
                 },
@@ -302,7 +303,8 @@ impl Shard {
         self.commits.note(now);
         self.stats.bytes_stored += placed.capture_bytes;
         self.stats.records += RECORDS_PER_CAPTURE;
-        let is_duplicate = has_body && self.recent_bodies.is_again(placed.payload);
+        self.stats.revisits += u64::from(placed.is_revisit);
+        let is_duplicate = has_body && (self.recent_bodies.is_again(placed.payload) || placed.is_revisit);
         self.stats.duplicates += u64::from(is_duplicate);
         let segment = self.segments.number();
         Stored { place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }), is_duplicate }

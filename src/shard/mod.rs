@@ -51,7 +51,8 @@ use crate::site_shares::SiteShares;
 use crate::spool::{Block, Spool};
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
-use crate::store::{Segments, Settings, StoreError};
+use crate::store::earlier_crawls::EarlierCrawls;
+use crate::store::{Originals, Segments, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::{Sites, Url};
 use crate::visited::Table;
@@ -138,6 +139,8 @@ pub struct Setup {
     pub ledger: Arc<Ledger>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
+    /// What earlier crawls have stored; one for all shards.
+    pub earlier: Arc<EarlierCrawls>,
     /// Name servers that can be asked.
     pub name_servers: usize,
     /// The crawl's number in the heads of its logs.
@@ -168,7 +171,8 @@ pub struct FilesFound {
 impl Shard {
     /// A shard that first asks for the logs of an earlier run.
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
-        let Setup { index, partition, scope, rng_seed, config, ledger, budget, files, .. } = setup;
+        let Setup { index, partition, scope, rng_seed, config, ledger, budget, files, earlier, .. } = setup;
+        let originals = Originals::new(&config.store, rng_seed, earlier);
         let shards = partition.shards;
         let segment_seed = rng_seed ^ u64::from(index) << 48;
         let settings = Settings::new(&config.store, &config.agent, &setup.user_agent, segment_seed);
@@ -197,7 +201,7 @@ impl Shard {
             is_disk_full: false,
             budget,
             budget_look: None,
-            segments: Segments::new(settings, index, files.next_segment)?,
+            segments: Segments::new(settings, index, files.next_segment, originals)?,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
             recent_bodies: Recent::default(),

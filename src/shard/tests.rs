@@ -69,6 +69,7 @@ impl Rig {
             budget: Arc::new(PageBudget::new(config.crawl.pages_max)),
             config: Arc::new(config),
             user_agent: "shard/1".to_owned(),
+            earlier: Arc::default(),
             ledger: Arc::new(Ledger::new(16)),
             name_servers: 1,
             crawl: 1,

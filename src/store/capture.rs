@@ -4,6 +4,8 @@
 //! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The head is
 //! true about the stored body (`head`). What is in a content coding, and what is short, goes into its frame as it is: it
 //! would hardly become shorter, at twice the whole cost of a page.
+//! A payload that is stored already is not stored again: its `revisit` record has the head of this response and says where the
+//! payload is (WARC 1.1 section 6.7.2).
 //! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
 //! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
 //! Why [`Names`]: records say which segment they are of, and a long page's are made while the segment grows.
@@ -18,7 +20,8 @@ use super::StoreError;
 use super::container::{Container, Packing};
 use super::digest::Sha256;
 use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{IndexEntry, coding_label, media_type};
+use super::index::{IndexEntry, REVISIT, coding_label, media_type};
+use super::originals::{Original, Originals, PAYLOAD_BYTES_MIN};
 use super::record::{RecordId, RecordIds, write_field};
 use crate::outcome::Truncated;
 use crate::time::UnixTime;
@@ -76,6 +79,15 @@ pub struct Records {
     /// Whole frames.
     pub(super) bytes: Vec<u8>,
     pub(super) response: Written,
+    /// What takes the place of the response's frame where its payload is stored already; `None` for short ones.
+    pub(super) revisit: Option<RevisitParts>,
+}
+
+/// The head of a revisit record without what it refers to, and its block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RevisitParts {
+    head: Vec<u8>,
+    block: Vec<u8>,
 }
 
 /// What is known of a response's record besides its place.
@@ -85,6 +97,10 @@ pub(super) struct Written {
     pub(super) entry: IndexEntry,
     /// What tells the stored body from others: a hash of its digest.
     pub(super) payload: u64,
+    /// Its length.
+    pub(super) payload_bytes: usize,
+    /// When its request was sent.
+    pub(super) time: UnixTime,
 }
 
 /// Writes records.
@@ -108,8 +124,38 @@ impl CaptureWriter {
     /// The records of a capture.
     pub fn records(&mut self, capture: &Capture<'_>, mut names: Names) -> Result<Records, StoreError> {
         let mut bytes = Vec::new();
-        let response = self.write(capture, &names.warcinfo, &mut names.ids, &mut bytes)?;
-        Ok(Records { warcinfo: names.warcinfo, bytes, response })
+        let mut own = names.ids.clone();
+        let response = self.write(capture, &names.warcinfo, &mut names.ids, None, &mut bytes)?;
+        // Whether it is needed is known to who knows what else was stored.
+        let revisit = (capture.body.len() >= PAYLOAD_BYTES_MIN).then(|| {
+            self.set_response_block(capture);
+            self.start_response("revisit", &own.next_id(), &names.warcinfo, capture);
+            write_field(&mut self.head, "WARC-Payload-Digest", response.entry.digest.as_bytes());
+            RevisitParts { head: self.head.clone(), block: self.block.clone() }
+        });
+        Ok(Records { warcinfo: names.warcinfo, bytes, response, revisit })
+    }
+
+    /// Puts a revisit record of `original` in the place of the response in `records`; adds them to `out`.
+    pub(super) fn write_revisit(
+        &mut self,
+        records: Records,
+        original: &Original,
+        out: &mut Vec<u8>,
+    ) -> Result<Written, StoreError> {
+        let Records { bytes, mut response, revisit, .. } = records;
+        let start = out.len();
+        if let Some(RevisitParts { head, block }) = revisit {
+            (self.head, self.block) = (head, block);
+            let request = usize::try_from(response.entry.frame_bytes).unwrap_or(usize::MAX);
+            response.entry.frame_bytes = self.put_revisit(original, out)?;
+            response.entry.mime = REVISIT.to_owned();
+            out.extend_from_slice(bytes.get(request..).unwrap_or_default());
+        } else {
+            out.extend_from_slice(&bytes);
+        }
+        debug_assert!(out.len() > start);
+        Ok(response)
     }
 
     /// Adds a record with `fields` as its block to `out`.
@@ -133,10 +179,11 @@ impl CaptureWriter {
         capture: &Capture<'_>,
         warcinfo: &RecordId,
         ids: &mut RecordIds,
+        originals: Option<&Originals>,
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
         let before = out.len();
-        let written = self.try_write(capture, warcinfo, ids, out);
+        let written = self.try_write(capture, warcinfo, ids, originals, out);
         if written.is_err() {
             out.truncate(before);
         }
@@ -148,37 +195,29 @@ impl CaptureWriter {
         capture: &Capture<'_>,
         warcinfo_id: &RecordId,
         ids: &mut RecordIds,
+        originals: Option<&Originals>,
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
-        let ip = capture.ip.map(|ip| ip.to_canonical().to_string());
-        self.block.clear();
-        write_stored_head(&mut self.block, capture.head_bytes, capture.body.len(), capture.undone);
-        let response_id = ids.next_id();
-        self.start_capture_head("response", &response_id, warcinfo_id, capture);
-        if let Some(ip) = &ip {
-            write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
-        }
-        if let Some(truncated) = capture.truncated {
-            write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
-        }
-        let protocol: &[u8] = if capture.head_bytes.starts_with(b"HTTP/1.0") { b"http/1.0" } else { b"http/1.1" };
-        write_field(&mut self.head, "WARC-Protocol", protocol);
-        if let Some((version, cipher)) = capture.tls {
-            write_field(&mut self.head, "WARC-Protocol", tls_protocol(version).as_bytes());
-            write_field(&mut self.head, "WARC-Cipher-Suite", cipher.as_bytes());
-        }
-        if let Some(identified) = capture.identified_type {
-            write_field(&mut self.head, "WARC-Identified-Payload-Type", identified.as_bytes());
-        }
-        write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
         let mut payload_digest = Sha256::default();
         payload_digest.update(capture.body);
         self.label.clear();
         payload_digest.write_label(&mut self.label);
-        write_field(&mut self.head, "WARC-Payload-Digest", &self.label);
         let digest = String::from_utf8_lossy(&self.label).into_owned();
         let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
-        let frame_bytes = self.put_record(capture.body, !capture.is_coded, out)?;
+        let original = originals.and_then(|originals| originals.of(capture.url, &self.label, capture.body.len()));
+        let response_id = ids.next_id();
+        self.set_response_block(capture);
+        self.start_response(
+            if original.is_some() { "revisit" } else { "response" },
+            &response_id,
+            warcinfo_id,
+            capture,
+        );
+        write_field(&mut self.head, "WARC-Payload-Digest", digest.as_bytes());
+        let frame_bytes = match &original {
+            Some(original) => self.put_revisit(original, out)?,
+            None => self.put_record(capture.body, !capture.is_coded, out)?,
+        };
 
         if !capture.request.is_empty() {
             self.block.clear();
@@ -186,9 +225,7 @@ impl CaptureWriter {
             let id = ids.next_id();
             self.start_capture_head("request", &id, warcinfo_id, capture);
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
-            if let Some(ip) = &ip {
-                write_field(&mut self.head, "WARC-IP-Address", ip.as_bytes());
-            }
+            self.put_ip(capture);
             write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
             self.put_record(&[], true, out)?;
         }
@@ -204,7 +241,7 @@ impl CaptureWriter {
         let entry = IndexEntry {
             timestamp: capture.time.to_digits(),
             url: capture.url.as_str().to_owned(),
-            mime: media_type(capture.mime),
+            mime: if original.is_some() { REVISIT.to_owned() } else { media_type(capture.mime) },
             mime_detected: capture.identified_type.unwrap_or_default().to_owned(),
             status: capture.status,
             coding: if capture.undone.content { String::new() } else { coding_label(capture.content_encoding) },
@@ -212,7 +249,45 @@ impl CaptureWriter {
             frame_bytes,
             ..IndexEntry::default()
         };
-        Ok(Written { entry, payload })
+        Ok(Written { entry, payload, payload_bytes: capture.body.len(), time: capture.time })
+    }
+
+    fn set_response_block(&mut self, capture: &Capture<'_>) {
+        self.block.clear();
+        write_stored_head(&mut self.block, capture.head_bytes, capture.body.len(), capture.undone);
+    }
+
+    /// All fields but those of digests, lengths and references.
+    fn start_response(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {
+        self.start_capture_head(kind, id, warcinfo_id, capture);
+        self.put_ip(capture);
+        if let Some(truncated) = capture.truncated {
+            write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
+        }
+        let protocol: &[u8] = if capture.head_bytes.starts_with(b"HTTP/1.0") { b"http/1.0" } else { b"http/1.1" };
+        write_field(&mut self.head, "WARC-Protocol", protocol);
+        if let Some((version, cipher)) = capture.tls {
+            write_field(&mut self.head, "WARC-Protocol", tls_protocol(version).as_bytes());
+            write_field(&mut self.head, "WARC-Cipher-Suite", cipher.as_bytes());
+        }
+        if let Some(identified) = capture.identified_type {
+            write_field(&mut self.head, "WARC-Identified-Payload-Type", identified.as_bytes());
+        }
+        write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
+    }
+
+    fn put_ip(&mut self, capture: &Capture<'_>) {
+        if let Some(ip) = capture.ip {
+            write_field(&mut self.head, "WARC-IP-Address", ip.to_canonical().to_string().as_bytes());
+        }
+    }
+
+    /// Adds the revisit record whose head and block are there.
+    fn put_revisit(&mut self, original: &Original, out: &mut Vec<u8>) -> Result<u64, StoreError> {
+        write_field(&mut self.head, "WARC-Profile", IDENTICAL_PAYLOAD);
+        write_field(&mut self.head, "WARC-Refers-To-Target-URI", original.url.as_bytes());
+        write_field(&mut self.head, "WARC-Refers-To-Date", original.time.to_iso().as_bytes());
+        self.put_record(&[], true, out)
     }
 
     fn set_block(&mut self, fields: &[(&str, &str)]) {
@@ -259,5 +334,7 @@ fn tls_protocol(version: &str) -> String {
     format!("tls/{}", version.trim_start_matches("TLSv").replace('_', "."))
 }
 
+/// WARC 1.1 section 6.7.2.
+const IDENTICAL_PAYLOAD: &[u8] = b"http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// Up to which length a record is short, in bytes: requests, metadata, redirects.
 pub(super) const SHORT_BYTES_MAX: usize = 2_048;

@@ -61,6 +61,11 @@ impl IndexEntry {
         })
     }
 
+    /// Whether the record refers to another one that has its payload.
+    pub fn is_revisit(&self) -> bool {
+        self.mime == REVISIT
+    }
+
     /// Adds the line to `out`, with its LF.
     pub fn write(&self, key: &str, out: &mut Vec<u8>) {
         for text in [key, " ", &self.timestamp, " {\"url\":"] {
@@ -149,6 +154,8 @@ pub fn media_type(content_type: &str) -> String {
     if essence.is_empty() || essence.len() > MIME_BYTES_MAX || !is_printable { "unk".to_owned() } else { essence }
 }
 
+/// What stands for the media type of a revisit record, as in every CDX: its payload is elsewhere.
+pub const REVISIT: &str = "warc/revisit";
 /// Bytes of the longest media type that is kept: two names of 127 (RFC 6838 section 4.2) and a slash.
 const MIME_BYTES_MAX: usize = 255;
 

@@ -21,6 +21,7 @@
 
 pub mod content;
 pub mod digest;
+pub mod earlier_crawls;
 pub mod examine;
 pub mod export;
 pub mod fault;
@@ -38,12 +39,14 @@ pub mod warc;
 mod capture;
 mod container;
 mod gzip_member;
+mod originals;
 mod raw_frame;
 mod record;
 mod segment;
 
 pub use capture::{Capture, CaptureWriter, Names, Records};
 pub use container::Packing;
+pub use originals::Originals;
 pub use record::RecordIds;
 pub use segment::{Pending, Placed, SegmentWriter, Settings};
 pub use segments::{SegmentOp, Segments};

@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek};
 
 use super::examine::{Examined, examine};
 use super::fault::ReadError;
-use super::index::{Index, IndexEntry, coding_label, media_type};
+use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type};
 use super::read::{Record, SegmentReader, Trailer};
 use crate::url::Url;
 
@@ -74,13 +74,17 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
 
 /// The index line of a record that is a capture with a frame of its own.
 pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<(Url, IndexEntry)> {
-    let is_capture = matches!(record.head.kind().as_str(), "response" | "revisit");
+    let kind = record.head.kind();
+    let is_capture = matches!(kind.as_str(), "response" | "revisit");
     let end = examined.end.offset.filter(|_| is_capture && record.offset_in_frame == 0)?;
     let url = Url::parse(record.head.target_uri()).ok()?;
     let entry = IndexEntry {
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
-        mime: media_type(&examined.http.get("Content-Type").unwrap_or_default()),
+        mime: match kind.as_str() {
+            "revisit" => REVISIT.to_owned(),
+            _ => media_type(&examined.http.get("Content-Type").unwrap_or_default()),
+        },
         mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
         status: examined.http.status(),
         coding: coding_label(&examined.http.get("Content-Encoding").unwrap_or_default()),

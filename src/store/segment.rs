@@ -15,6 +15,7 @@ use super::StoreError;
 use super::capture::{Capture, CaptureWriter, Names, Records, Written};
 use super::container::Packing;
 use super::index::{Index, IndexEntry};
+use super::originals::Originals;
 use super::record::{RecordId, RecordIds};
 use crate::config;
 use crate::time::UnixTime;
@@ -59,6 +60,8 @@ pub struct Placed {
     pub capture_bytes: u64,
     /// What tells the stored body from others: a hash of its digest.
     pub payload: u64,
+    /// Its body was stored before, and is referred to.
+    pub is_revisit: bool,
 }
 
 /// Bytes for the hands to write.
@@ -75,6 +78,8 @@ pub struct SegmentWriter {
     settings: Settings,
     captures: CaptureWriter,
     ids: RecordIds,
+    /// What was stored before; `None`: whatever comes is stored.
+    originals: Option<Originals>,
     /// Identifier of the open segment's warcinfo record; `None`: no segment is open.
     warcinfo_id: Option<RecordId>,
     name: String,
@@ -90,6 +95,7 @@ impl SegmentWriter {
         Ok(SegmentWriter {
             captures: CaptureWriter::new(settings.packing)?,
             ids: RecordIds::new(settings.rng_seed),
+            originals: None,
             settings,
             warcinfo_id: None,
             name: String::new(),
@@ -97,6 +103,11 @@ impl SegmentWriter {
             buffer: Vec::new(),
             index: Index::default(),
         })
+    }
+
+    /// The same writer, which stores no payload again that is among `originals`, its own captures included.
+    pub fn knowing(self, originals: Option<Originals>) -> SegmentWriter {
+        SegmentWriter { originals, ..self }
     }
 
     /// Opens the segment whose final file name (without directory and `.open`) is `name`; what an earlier segment
@@ -129,7 +140,8 @@ impl SegmentWriter {
     pub fn append(&mut self, capture: &Capture<'_>) -> Result<Placed, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
         let offset = self.segment_bytes();
-        let written = self.captures.write(capture, &warcinfo, &mut self.ids, &mut self.buffer)?;
+        let originals = self.originals.as_ref();
+        let written = self.captures.write(capture, &warcinfo, &mut self.ids, originals, &mut self.buffer)?;
         Ok(self.place(capture.url, offset, written))
     }
 
@@ -140,13 +152,21 @@ impl SegmentWriter {
     }
 
     /// Adds records that were written elsewhere; `None` when they name another segment than this. `url` is what was fetched.
-    pub fn append_records(&mut self, url: &Url, records: Records) -> Option<Placed> {
+    pub fn append_records(&mut self, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
         if self.warcinfo_id != Some(records.warcinfo) {
-            return None;
+            return Ok(None);
         }
         let offset = self.segment_bytes();
-        self.buffer.extend_from_slice(&records.bytes);
-        Some(self.place(url, offset, records.response))
+        let Written { entry, payload_bytes, .. } = &records.response;
+        let original = self.originals.as_ref().and_then(|known| known.of(url, entry.digest.as_bytes(), *payload_bytes));
+        let written = match original {
+            Some(original) => self.captures.write_revisit(records, &original, &mut self.buffer)?,
+            None => {
+                self.buffer.extend_from_slice(&records.bytes);
+                records.response
+            }
+        };
+        Ok(Some(self.place(url, offset, written)))
     }
 
     /// Bytes that the open segment has so far, handed out or not.
@@ -185,8 +205,12 @@ impl SegmentWriter {
     fn place(&mut self, url: &Url, offset: u64, written: Written) -> Placed {
         let entry = IndexEntry { offset, filename: self.name.clone(), ..written.entry };
         self.index.add(url, &entry);
+        let is_revisit = entry.is_revisit();
+        if let Some(originals) = self.originals.as_mut().filter(|_| !is_revisit) {
+            originals.note(url, written.time, entry.digest.as_bytes(), written.payload_bytes);
+        }
         let capture_bytes = self.segment_bytes() - offset;
-        Placed { offset, frame_bytes: entry.frame_bytes, capture_bytes, payload: written.payload }
+        Placed { offset, frame_bytes: entry.frame_bytes, capture_bytes, payload: written.payload, is_revisit }
     }
 }
 

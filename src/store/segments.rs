@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::container::suffix;
-use super::{Capture, Names, Placed, Records, SegmentWriter, Settings, StoreError};
+use super::{Capture, Names, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
 
@@ -49,10 +49,15 @@ pub struct Segments {
 
 impl Segments {
     /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
-    pub fn new(settings: Settings, shard: u16, next_number: u32) -> Result<Segments, StoreError> {
+    pub fn new(
+        settings: Settings,
+        shard: u16,
+        next_number: u32,
+        originals: Option<Originals>,
+    ) -> Result<Segments, StoreError> {
         Ok(Segments {
             suffix: suffix(settings.packing.format),
-            writer: SegmentWriter::new(settings)?,
+            writer: SegmentWriter::new(settings)?.knowing(originals),
             ops: VecDeque::new(),
             shard,
             is_open: false,
@@ -78,10 +83,12 @@ impl Segments {
 
     /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment was closed since:
     /// then they need other names.
-    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Option<Placed> {
+    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
         let placed = self.writer.append_records(url, records)?;
-        self.appended(now);
-        Some(placed)
+        if placed.is_some() {
+            self.appended(now);
+        }
+        Ok(placed)
     }
 
     fn open(&mut self, time: UnixTime) -> Result<(), StoreError> {

@@ -28,6 +28,8 @@ pub type Harvest = BTreeMap<String, Vec<Capture>>;
 /// it, and a mark says if that is not all.
 pub fn stored(dir: &str, limits: &Limits) -> Harvest {
     let mut harvest = Harvest::new();
+    // Of a revisit the payload was stored before, by the same shard.
+    let mut payloads = BTreeMap::new();
     for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
         let index = index_path(&segment).expect("a closed segment");
         let text = std::fs::read_to_string(&index).expect("its index");
@@ -42,6 +44,11 @@ pub fn stored(dir: &str, limits: &Limits) -> Harvest {
             let status = head.status();
             let mut body = Vec::new();
             assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            if entry.is_revisit() {
+                body.clone_from(payloads.get(&entry.digest).expect("it was stored before"));
+            } else {
+                payloads.insert(entry.digest, body.clone());
+            }
             let decoded = decode_content(&Headers::of_head(&head.bytes), &body, limits);
             let truncated = truncated.or(decoded.truncated.map(|why| why.as_str().to_owned()));
             let body = decoded.bytes.into_owned();

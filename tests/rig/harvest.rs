@@ -1,7 +1,7 @@
 //! What a crawl stored, read from its directory, and held against the truth.
 //!
 //! Decides: the indexes say what there is, the segments what it is: each payload is decoded and digested anew, so a
-//! right index over wrong bytes is found. robots.txt is stored too, and is no page: left out here.
+//! right index over wrong bytes is found. Of a revisit the payload is that of the capture which it names. robots.txt is stored too, and is no page: left out here.
 //! Leaves to others: frames, index order and record fields (`store verify`).
 
 use std::collections::{BTreeMap, HashSet};
@@ -30,24 +30,42 @@ pub fn stored(dir: &str) -> Harvest {
 #[track_caller]
 pub fn stored_of(dir: &str, wanted: impl Fn(&str) -> bool) -> Harvest {
     let mut harvest = Harvest::new();
-    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
-        let index = index_path(&segment).expect("a closed segment");
-        let text = std::fs::read_to_string(&index).unwrap_or_else(|error| panic!("{}: {error}", index.display()));
-        let mut reader = SegmentReader::open(&segment).expect("a segment");
-        for line in text.lines() {
-            let entry = IndexEntry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"));
-            if !wanted(&entry.url) {
-                continue;
-            }
+    let segments = find_segments(Path::new(dir)).expect("a crawl's directory");
+    let entries: Vec<(usize, IndexEntry)> = segments
+        .iter()
+        .enumerate()
+        .flat_map(|(place, segment)| entries(segment).map(move |entry| (place, entry)))
+        .collect();
+    let originals: BTreeMap<(&str, &str), &(usize, IndexEntry)> = entries
+        .iter()
+        .filter(|(_, entry)| !entry.is_revisit())
+        .map(|original| ((original.1.url.as_str(), original.1.digest.as_str()), original))
+        .collect();
+    for (place, segment) in segments.iter().enumerate() {
+        let mut reader = SegmentReader::open(segment).expect("a segment");
+        for (_, entry) in entries.iter().filter(|(of, entry)| *of == place && wanted(&entry.url)) {
             let record = reader.record_at(entry.offset).expect("a good frame").expect("a record");
-            assert_eq!((record.head.target_uri(), record.head.kind().as_str()), (entry.url.as_str(), "response"));
+            let kind = if entry.is_revisit() { "revisit" } else { "response" };
+            assert_eq!((record.head.target_uri(), record.head.kind().as_str()), (entry.url.as_str(), kind));
             let head = reader.read_http_head().expect("an HTTP head");
             let mut body = Vec::new();
-            assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            if entry.is_revisit() {
+                assert_eq!(reader.read_block(&mut [0; 1]).expect("a block"), 0, "{} has no payload", entry.url);
+                let target = record.head.get("WARC-Refers-To-Target-URI").expect("a target");
+                let date = record.head.get("WARC-Refers-To-Date").expect("a date").to_owned();
+                let original = originals.get(&(target, entry.digest.as_str())).expect("it is stored");
+                let mut reader = SegmentReader::open(&segments[original.0]).expect("a segment");
+                let record = reader.record_at(original.1.offset).expect("a good frame").expect("a record");
+                assert_eq!(record.head.get("WARC-Date"), Some(date.as_str()));
+                reader.read_http_head().expect("an HTTP head");
+                assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            } else {
+                assert!(read_rest(&mut reader, &mut body, BODY_BYTES_MAX).expect("a body"), "{}", entry.url);
+            }
             assert_eq!(head.status(), entry.status, "{}", entry.url);
             assert_eq!(sha256(&body), entry.digest, "{}", entry.url);
             let body = content(&head, &body, BODY_BYTES_MAX).bytes;
-            harvest.entry(entry.url).or_default().push(Expected {
+            harvest.entry(entry.url.clone()).or_default().push(Expected {
                 status: entry.status,
                 body_bytes: body.len() as u64,
                 body_digest: xxhash_rust::xxh3::xxh3_64(&body),
@@ -55,6 +73,15 @@ pub fn stored_of(dir: &str, wanted: impl Fn(&str) -> bool) -> Harvest {
         }
     }
     harvest
+}
+
+/// The lines of a segment's index.
+fn entries(segment: &Path) -> impl Iterator<Item = IndexEntry> {
+    let index = index_path(segment).expect("a closed segment");
+    let text = std::fs::read_to_string(&index).unwrap_or_else(|error| panic!("{}: {error}", index.display()));
+    let lines: Vec<IndexEntry> =
+        text.lines().map(|line| IndexEntry::parse(line).unwrap_or_else(|| panic!("no index line: {line}"))).collect();
+    lines.into_iter()
 }
 
 /// A harvest held against the truth: numbers of URLs, and the first of each kind.
@@ -120,7 +147,7 @@ pub fn times(dir: &str) -> BTreeMap<String, Vec<UnixTime>> {
         let mut reader = SegmentReader::open(&segment).expect("a segment");
         while let Some(record) = reader.next_record().expect("a record") {
             let url = record.head.target_uri().to_owned();
-            if record.head.kind() == "response" && !url.ends_with("/robots.txt") {
+            if matches!(record.head.kind().as_str(), "response" | "revisit") && !url.ends_with("/robots.txt") {
                 let date = record.head.get("WARC-Date").unwrap_or_default();
                 times.entry(url).or_default().push(parse_date(date).unwrap_or_else(|| panic!("no date: {date}")));
             }

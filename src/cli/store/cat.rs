@@ -1,7 +1,8 @@
 //! `store cat`: the payload of a page.
 //!
 //! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
-//! segments that have none. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
+//! segments that have none. Of a revisit the payload is that of the capture that it refers to, which must be in the same
+//! place. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
 //! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
 //! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
@@ -58,27 +59,20 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
             return Ok(MISTAKE);
         }
     };
-    let mut latest: Option<Capture> = None;
-    for segment in segments(std::slice::from_ref(&arguments.path))? {
-        let found = match index_path(&segment).filter(|index| index.is_file()).map(File::open) {
-            Some(Ok(index)) => search_index(index, &segment, &url),
-            _ => search_segment(&segment, &url),
-        };
-        let found = found.map_err(|error| with_path(&segment, &error))?;
-        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
-        if let Some(found) = found.filter(is_later) {
-            latest = Some(found);
-        }
-    }
-    let Some(found) = latest else {
+    let Some(found) = search(&arguments.path, &url, None)? else {
         tell!("{url}: not stored", url = url.as_str());
         return Ok(FAILED);
     };
     match print(&found, &url, arguments, out) {
-        Ok(None) => Ok(DONE),
-        Ok(Some(instead)) => {
+        Ok(Printed::Whole) => Ok(DONE),
+        Ok(Printed::Nothing(instead)) => {
             let (segment, offset, url) = (found.segment.display(), found.offset, url.as_str());
             tell!("{segment}: offset {offset}: the index has {url} here, and {instead}; see store verify");
+            Ok(FAILED)
+        }
+        Ok(Printed::NoOriginal(original, time)) => {
+            let path = arguments.path.display();
+            tell!("{}: its body is that of {original} at {time}, which is not in {path}", url.as_str());
             Ok(FAILED)
         }
         Err(ReadError::Io(error)) => Err(error),
@@ -89,17 +83,51 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
     }
 }
 
-/// Prints the record; what there is instead, if it is not one of `url`.
-fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> Result<Option<String>, ReadError> {
+/// What came of a capture.
+enum Printed {
+    /// It was printed.
+    Whole,
+    /// It is not where the index has it, but this is.
+    Nothing(String),
+    /// It has no body of its own, and what it refers to is not there: the URL and the time of that.
+    NoOriginal(String, String),
+}
+
+/// The latest capture of `url` in the segments under `path`; with `at` the one of that time that has a payload.
+fn search(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
+    let mut latest: Option<Capture> = None;
+    for segment in segments(&[path.to_owned()])? {
+        let found = match index_path(&segment).filter(|index| index.is_file()).map(File::open) {
+            Some(Ok(index)) => search_index(index, &segment, url, at),
+            _ => search_segment(&segment, url, at),
+        };
+        let found = found.map_err(|error| with_path(&segment, &error))?;
+        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
+        if let Some(found) = found.filter(is_later) {
+            latest = Some(found);
+        }
+    }
+    Ok(latest)
+}
+
+/// The record of a capture, and its reader.
+fn open(found: &Capture) -> Result<(SegmentReader<File>, Option<Record>), ReadError> {
     let mut reader = SegmentReader::open(&found.segment)?;
     let mut record = reader.record_at(found.offset)?;
     for _ in 0..found.skip {
         record = reader.next_record()?;
     }
-    let Some(record) = record else { return Ok(Some("the segment ends before that".to_owned())) };
-    if !(is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url)) {
+    Ok((reader, record))
+}
+
+/// Prints the record.
+fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> Result<Printed, ReadError> {
+    let (mut reader, record) = open(found)?;
+    let Some(mut record) = record else { return Ok(Printed::Nothing("the segment ends before that".to_owned())) };
+    let is_revisit = record.head.kind() == "revisit";
+    if !(is_capture_of(&record, url) || is_revisit && is_of(&record, url)) {
         let (kind, target) = (record.head.kind(), record.head.target_uri());
-        return Ok(Some(format!("there is a {} of {}", column(&kind), column(target))));
+        return Ok(Printed::Nothing(format!("there is a {} of {}", column(&kind), column(target))));
     }
     if arguments.record {
         write!(out, "{}\r\n", record.head.version())?;
@@ -110,12 +138,20 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
     }
     if record.head.is_http() {
         let http = reader.read_http_head()?;
+        if is_revisit && !arguments.record {
+            let Some((original, its_reader)) = original_of(&record, &arguments.path)? else {
+                let field = |name| column(record.head.get(name).unwrap_or("-"));
+                return Ok(Printed::NoOriginal(field("WARC-Refers-To-Target-URI"), field("WARC-Refers-To-Date")));
+            };
+            (record, reader) = (original, its_reader);
+            reader.read_http_head()?;
+        }
         if arguments.headers || arguments.record {
             out.write_all(&http.bytes)?;
         } else if !arguments.as_stored && !coding_label(&http.get("Content-Encoding").unwrap_or_default()).is_empty() {
             if record.block_bytes <= CONTENT_BYTES_MAX as u64 {
                 print_content(&mut reader, &http, url, out)?;
-                return Ok(None);
+                return Ok(Printed::Whole);
             }
             tell!("{}: too long to be decoded, as stored", url.as_str());
         }
@@ -132,7 +168,18 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
         out.write_all(b"\r\n\r\n")?;
     }
     reader.end_record()?;
-    Ok(None)
+    Ok(Printed::Whole)
+}
+
+/// The record whose payload is that of `revisit`.
+fn original_of(revisit: &Record, path: &Path) -> Result<Option<(Record, SegmentReader<File>)>, ReadError> {
+    let target = revisit.head.get("WARC-Refers-To-Target-URI").unwrap_or_default();
+    let (Ok(url), Some(date)) = (Url::parse(target), revisit.head.get("WARC-Refers-To-Date")) else { return Ok(None) };
+    let at: String = date.chars().filter(char::is_ascii_digit).take(14).collect();
+    let Some(found) = search(path, &url, Some(&at))? else { return Ok(None) };
+    let (reader, record) = open(&found)?;
+    let digest = |record: &Record| record.head.get("WARC-Payload-Digest").map(str::to_owned);
+    Ok(record.filter(|original| digest(original) == digest(revisit)).map(|original| (original, reader)))
 }
 
 /// Prints the rest of the block, a payload that `http` came with, without its content codings.
@@ -155,8 +202,8 @@ fn print_content(
     Ok(())
 }
 
-/// The latest line for `url` in a sorted index.
-fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Capture>> {
+/// The latest line for `url` in a sorted index, or the one of the time `at`.
+fn search_index(index: File, segment: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
     let start = format!("{} ", surt(url));
     let mut low = 0;
     let mut high = index.metadata()?.len();
@@ -182,7 +229,10 @@ fn search_index(index: File, segment: &Path, url: &Url) -> io::Result<Option<Cap
         if line.is_empty() || (is_past && text.split(' ').next() > start.split(' ').next()) {
             return Ok(found);
         }
-        if let Some(entry) = IndexEntry::parse(text.trim_end()).filter(|entry| entry.url == url.as_str()) {
+        let is_wanted = |entry: &IndexEntry| {
+            entry.url == url.as_str() && at.is_none_or(|at| entry.timestamp == at && !entry.is_revisit())
+        };
+        if let Some(entry) = IndexEntry::parse(text.trim_end()).filter(is_wanted) {
             found = Some(Capture {
                 timestamp: entry.timestamp,
                 segment: segment.to_owned(),
@@ -199,8 +249,8 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The latest capture of `url` in a segment without an index.
-fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Capture>> {
+/// The latest capture of `url` in a segment without an index, or the one of the time `at`.
+fn search_segment(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
     let mut reader = match SegmentReader::open(path) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
@@ -216,7 +266,11 @@ fn search_segment(path: &Path, url: &Url) -> io::Result<Option<Capture>> {
                 frame = record.offset;
                 let timestamp = record.head.timestamp();
                 let is_later = found.as_ref().is_none_or(|found| found.timestamp <= timestamp);
-                if is_capture_of(&record, url) && is_later {
+                let is_wanted = match at {
+                    None => is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url),
+                    Some(at) => timestamp == at && is_capture_of(&record, url),
+                };
+                if is_wanted && is_later {
                     found = Some(Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip });
                 }
             }

@@ -1,5 +1,7 @@
 //! Many fetches at once, as a shard has them: who holds places and addresses for how long.
 
+use std::collections::HashMap;
+
 use super::*;
 
 /// What a fetch comes to, after how long, and the URLs that are found then.
@@ -240,4 +242,28 @@ fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
     let shared = crowd.done.iter().filter(|(_, url, _)| url.contains("shared"));
     let last = shared.map(|(at, ..)| *at).max().expect("some");
     assert!(was_called && crowd.now.since(last) < Duration::from_secs(5), "{:?}", crowd.now.since(last));
+}
+
+/// Five sites of the victim's address are fast five times, and then drip: one after another, again and again.
+#[test]
+fn sites_that_are_fast_now_and_then_leave_an_address_to_others() {
+    let pages = |attackers: usize| {
+        let mut crowd = Crowd::new(1_024);
+        crowd.offer("http://www.victim.test/0");
+        (0..attackers).for_each(|n| crowd.offer(&format!("http://w{n}.att{n}.test/0")));
+        let mut turns = HashMap::<String, usize>::new();
+        let mut answer = |job: &FetchJob| match job.kind {
+            JobKind::Resolve => resolved([192, 0, 2, 1]),
+            _ if job.url.host().contains("victim") => chain(job, 50),
+            _ => {
+                let turns = turns.entry(job.url.host().to_owned()).or_default();
+                *turns += 1;
+                chain(job, if turns.is_multiple_of(6) { 59_000 } else { 50 })
+            }
+        };
+        crowd.run(1_200_000, &mut answer);
+        crowd.pages("victim")
+    };
+    let [alone, beside] = [0, 5].map(pages);
+    assert!(beside * 2 >= alone, "{beside} of {alone}");
 }

@@ -222,7 +222,7 @@ impl Simulation {
                     Ok(examined) if examined.payload_digest_holds == Some(false) => {
                         complaints.push(format!("{} is not what its digest says", record.head.target_uri()));
                     }
-                    Ok(examined) if record.head.kind() == "response" && examined.http.status() == 200 => {
+                    Ok(examined) if is_capture(&record.head.kind()) && examined.http.status() == 200 => {
                         *stored.entry(record.head.target_uri().to_owned()).or_default() += 1;
                     }
                     Ok(_) => {}
@@ -232,6 +232,11 @@ impl Simulation {
         }
         stored
     }
+}
+
+/// A revisit refers to a body that is stored.
+fn is_capture(kind: &str) -> bool {
+    matches!(kind, "response" | "revisit")
 }
 
 /// The time until a commit begins, that of the one before it and its own, in which a segment may be closed twice; for a run that

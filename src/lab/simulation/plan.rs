@@ -60,6 +60,7 @@ impl Run {
                 rng_seed: plan.rng_seed,
                 config: Arc::clone(&plan.config),
                 user_agent: "simulated/1.0".to_owned(),
+                earlier: Arc::default(),
                 ledger: Arc::clone(&ledger),
                 budget: Arc::clone(&budget),
                 name_servers,
