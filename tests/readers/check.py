@@ -1,17 +1,16 @@
 """Reads all stores of a run with everybody's tools, and compares: with each other, with the index, with the served files.
 
-    check.py RUN_DIR CRAWLER NODE_MODULES_PARENT       exit code 1 when a check fails
+    check.py RUN_DIR CRAWLER NODE_MODULES_PARENT JOBS       exit code 1 when a check fails
 
 Decides what "at home in everybody's tools" means, one line a check. Segments in gzip members are read as they lie. Those
 in zstd frames are read as they lie by FastWARC, and by the others after `store export --to warc.gz`, which must hold the
 same records; which tools read zstd is tried, and told. frames.py is the measure, and is itself measured: by the files that
 the servers served, and by the other stores, which hold the same web in other forms.
 
-Limits: as many commands at once as there are CPUs to be had; breaks.py shows that the checks can fail.
+Limits: JOBS commands run at once, and each holds what a tool said of a store in memory; breaks.py shows that the checks can fail.
 """
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -31,13 +30,13 @@ from compare import Report
 EXPORT_SECONDS = 300
 
 
-def main(run: Path, crawler: str, modules: Path) -> int:
+def main(run: Path, crawler: str, modules: Path, jobs: int) -> int:
     """Runs every check; returns the number of those that failed."""
     facts = json.loads((run / "run.json").read_text())
     report = Report()
     stores = sorted((run / "stores").iterdir())
     exported = {store.name: export(report, crawler, store, run / "exports" / store.name) for store in stores if "zst" in store.name}
-    readings = read_all(stores, exported, modules)
+    readings = read_all(stores, exported, modules, jobs)
     truths = {}
     for store in stores:
         paths = segments_of(store)
@@ -73,7 +72,7 @@ def export(report: Report, crawler: str, store: Path, out: Path) -> list:
     return paths
 
 
-def read_all(stores: list, exported: dict, modules: Path) -> dict:
+def read_all(stores: list, exported: dict, modules: Path, jobs: int) -> dict:
     """{(store, tool): reading}, with the measure first; "frames of the export" is the measure of an export."""
     wanted = {}
     for store in stores:
@@ -85,7 +84,7 @@ def read_all(stores: list, exported: dict, modules: Path) -> dict:
             wanted[store.name, tool] = (tool, gzipped)
         if store.name in exported:
             wanted[store.name, "frames of the export"] = ("frames", gzipped)
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         begun = {key: pool.submit(tools.read, tool, paths, modules) for key, (tool, paths) in wanted.items()}
         return {key: reading.result() for key, reading in begun.items()}
 
@@ -176,8 +175,9 @@ def check_served(report: Report, facts: dict, truth: list) -> None:
         if path and path.is_dir():
             path /= "index.html"
         data = path.read_bytes() if path and path.is_file() else None
-        if data is not None and url.startswith(facts["hub"] + "x-gzip/"):
-            data = content(data, "x-gzip")
+        folder = parts.path.split("/")[1]
+        if data is not None and url.startswith(facts["hub"]) and folder in facts["precoded"]:
+            data = content(data, folder)
         compared += 1
         if data is None or sha256(data).hexdigest() != payload:
             differences.append(f"{url}: not what {path} holds")
@@ -196,8 +196,7 @@ def check_pages(report: Report, facts: dict, stores: list) -> None:
     told = ", ".join(f"{count:,} {name}" for name, count in codings.most_common())
     print(f"      {stores[0].name}: codings: {told}; types: {dict(types)}")
     few = [f"{facts['pages']:,} were asked for"] if pages < facts["pages"] else []
-    wanted = {"gzip", "x-gzip"} | ({"br"} if facts["brotli"] and facts["pages"] > 1000 else set())
-    few += [f"no response in the coding {coding}" for coding in wanted - set(codings)]
+    few += [f"no response in the coding {coding}" for coding in facts["codings"] if coding not in codings]
     report.check(f"{pages:,} pages of HTML", few)
 
 
@@ -210,4 +209,4 @@ def tell_seconds(readings: dict) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))))
+    sys.exit(bool(main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))

@@ -3,8 +3,8 @@
     corpus.py RUN_DIR CACHE_DIR PAGES
 
 Decides: which packages are served, so that a crawl finds at least PAGES pages of HTML; in which content coding each
-host answers (gzip, brotli where nginx has it, none); and three kinds of answers that readers of archives get wrong: a
-gzip download that is in no content coding, pages in the coding `x-gzip`, and an empty body.
+host answers (gzip, brotli where nginx has it, none); and kinds of answers that readers of archives get wrong: a gzip
+download that is in no content coding, pages in the codings `x-gzip` and `zstd`, and an empty body.
 
 Writes: `nginx.conf`, `unbound.conf`, `ca.pem`, `crawl.toml`, `seeds`, and `run.json`, the facts that the checks go by.
 Invariants: a package's files are served unchanged, so that a payload can be compared with the file it came from. The
@@ -28,6 +28,7 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real"))
 import servers
 import sites
+import zstandard
 
 PARTS = {".css", ".js", ".svg", ".png", ".gif", ".jpg", ".ico", ".woff", ".woff2"}
 BROTLI_MODULE = "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so"
@@ -36,6 +37,8 @@ GZIP = ["gzip on", "gzip_comp_level 1", "gzip_min_length 200", f"gzip_types {TYP
 BROTLI = ["brotli on", "brotli_comp_level 1", "brotli_min_length 200", f"brotli_types {TYPES}"]
 PLAIN: list = []
 HUB = "hub.test"
+# Pages of the hub that lie there compressed, each coding in a folder of its name.
+CODED = {"x-gzip": lambda data: gzip.compress(data, mtime=0), "zstd": zstandard.ZstdCompressor().compress}
 
 
 @dataclass
@@ -93,7 +96,8 @@ def main(run: Path, cache: Path, pages: int) -> None:
         "pages": pages,
         "ports": ports,
         "names": names,
-        "brotli": with_brotli,
+        "precoded": list(CODED),
+        "codings": ["gzip", *CODED] + (["br"] if with_brotli and any(docs.coding is BROTLI for docs in chosen) else []),
         "hub": origin + "/",
         "roots": roots | {origin: str(hub)},
         "download": {"url": origin + "/download/documentation.tar.gz", "file": str(download)},
@@ -122,10 +126,11 @@ def hub_files(hub: Path, cache: Path, chosen: list, url_of) -> Path:
     first = chosen[0]
     source = cache / first.package / first.root
     some = sorted(source.glob("*.html"))[:8]
-    for folder in ("download", "x-gzip"):
+    for folder in ("download", *CODED):
         (hub / folder).mkdir(parents=True)
-    for page in some:  # stored under the names of the pages that they decode to
-        (hub / "x-gzip" / page.name).write_bytes(gzip.compress(page.read_bytes(), mtime=0))
+    for coding, compress in CODED.items():
+        for page in some:
+            (hub / coding / page.name).write_bytes(compress(page.read_bytes()))
     (hub / "empty.html").write_bytes(b"")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -134,7 +139,7 @@ def hub_files(hub: Path, cache: Path, chosen: list, url_of) -> Path:
     download = hub / "download" / "documentation.tar.gz"
     download.write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
     links = [("a download", "/download/documentation.tar.gz"), ("nothing", "/empty.html")]
-    links += [(f"x-gzip: {page.name}", f"/x-gzip/{page.name}") for page in some]
+    links += [(f"{coding}: {page.name}", f"/{coding}/{page.name}") for coding in CODED for page in some]
     for docs in chosen:
         parts = [url_of(docs, path) for path in parts_of(cache / docs.package / docs.root)]
         (hub / f"parts-{docs.name}.html").write_text(sites.page(f"Parts of {docs.name}", [(p, p) for p in parts]))
@@ -144,14 +149,14 @@ def hub_files(hub: Path, cache: Path, chosen: list, url_of) -> Path:
 
 
 def coded_pages(cache: Path, chosen: list, origin: str, url_of) -> dict:
-    """{URL: title} of a page in x-gzip, and of the start pages that come in brotli."""
-    root = cache / chosen[0].package / chosen[0].root
-    pages = {f"{origin}/x-gzip/about.html": root / "about.html"}
+    """{coding: [URL, title]} of a page in each of the less usual codings."""
+    first = cache / chosen[0].package / chosen[0].root / "about.html"
+    pages = {coding: (f"{origin}/{coding}/about.html", first) for coding in CODED}
     for docs in chosen:
         if docs.coding is BROTLI and docs.start == "/":
-            pages[url_of(docs, "/")] = cache / docs.package / docs.root / "index.html"
-    titles = {url: re.search(r"<title>(.*?)</title>", path.read_text(), re.DOTALL) for url, path in pages.items()}
-    return {url: unescape(" ".join(found[1].split())) for url, found in titles.items() if found}
+            pages["br"] = (url_of(docs, "/"), cache / docs.package / docs.root / "index.html")
+    titles = {c: (url, re.search(r"<title>(.*?)</title>", path.read_text(), re.DOTALL)) for c, (url, path) in pages.items()}
+    return {coding: [url, unescape(" ".join(found[1].split()))] for coding, (url, found) in titles.items() if found}
 
 
 def parts_of(root: Path) -> list:
@@ -168,10 +173,10 @@ def nginx(run: Path, cache: Path, ports: dict, chosen: list, with_brotli: bool) 
         lines = servers.listen(ports, (docs.scheme,)) + [f"server_name {docs.name}", *coding]
         lines.append(f"root {cache / docs.package / docs.root}")
         blocks.append(servers.server(lines, []))
-    coded = "location /x-gzip/ { default_type text/html; add_header Content-Encoding x-gzip; }"
-    download = "location /download/ { types { application/gzip gz; } }"
+    own = ["location /download/ { types { application/gzip gz; } }"]
+    own += [f"location /{coding}/ {{ default_type text/html; add_header Content-Encoding {coding}; }}" for coding in CODED]
     lines = servers.listen(ports, ("http",)) + [f"server_name {HUB}", f"root {run / 'hub'}"]
-    blocks.append(servers.server(lines, [coded, download]))
+    blocks.append(servers.server(lines, own))
     user = "user root;" if os.geteuid() == 0 else ""  # else workers could not read a folder made by mktemp
     text = servers.NGINX % {"user": user, "run": run, "default": servers.default(ports), "servers": "\n".join(blocks)}
     return (f"load_module {BROTLI_MODULE};\n" if with_brotli else "") + text
