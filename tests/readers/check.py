@@ -1,11 +1,11 @@
 """Reads all stores of a run with everybody's tools, and compares: with each other, with the index, with the served files.
 
-    check.py RUN_DIR CRAWLER NODE_MODULES_PARENT JOBS       exit code 1 when a check fails
+    check.py RUN_DIR CRAWLER MODULES_PARENT JOBS       exit code 1 when a check fails
 
 Decides what "at home in everybody's tools" means, one line a check. Segments in gzip members are read as they lie. Those
-in zstd frames are read as they lie by FastWARC, and by the others after `store export --to warc.gz`, which must hold the
-same records; which tools read zstd is tried, and told. frames.py is the measure, and is itself measured: by the files that
-the servers served, and by the other stores, which hold the same web in other forms.
+in zstd frames are read as they lie by FastWARC, and by the others after `store export --to warc.gz`, which must hold
+the same records; which tools read zstd is tried, and told. frames.py is the measure, and is itself measured: by the files
+that the servers served, and by the other stores, which hold the same web in other forms.
 
 Limits: JOBS commands run at once, and each holds what a tool said of a store in memory; breaks.py shows that the checks can fail.
 """
@@ -35,7 +35,8 @@ def main(run: Path, crawler: str, modules: Path, jobs: int) -> int:
     facts = json.loads((run / "run.json").read_text())
     report = Report()
     stores = sorted((run / "stores").iterdir())
-    exported = {store.name: export(report, crawler, store, run / "exports" / store.name) for store in stores if "zst" in store.name}
+    framed = [store for store in stores if "zst" in store.name]
+    exported = {store.name: export(report, crawler, store, run / "exports" / store.name) for store in framed}
     readings = read_all(stores, exported, modules, jobs)
     truths = {}
     for store in stores:
@@ -106,7 +107,8 @@ def check_store(report: Report, name: str, paths: list, exported: list | None, r
         differences = tools.compare_listing(tool, truth, reading)
         if tools.types_of(reading.lines) != tools.types_of(truth):
             differences.append(f"records by type: {dict(tools.types_of(reading.lines))}")
-        report.check(f"{name}: {tool}{'' if tool == 'FastWARC' else where} reads the same {len(reading.lines):,} records", differences)
+        place = "" if tool == "FastWARC" else where
+        report.check(f"{name}: {tool}{place} reads the same {len(reading.lines):,} records", differences)
         for coding, count in reading.explained.items():
             print(f"      explained: {count:,} payloads in {coding} as they lie: {tools.NOT_DECODED[tool, coding]}")
     checked = readings[name, "warcio check"]

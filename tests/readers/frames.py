@@ -1,4 +1,4 @@
-"""Reads segments after the specifications alone: gzip members (RFC 1952) or zstd frames (RFC 8878), and one WARC record in each.
+"""Reads segments after the specifications alone: gzip members (RFC 1952) or zstd frames (RFC 8878), a record in each.
 
     frames.py SEGMENT… >LISTING        exit code 1 when anything is wrong; what it is goes to standard error
 
@@ -6,9 +6,9 @@ Decides what the other readers are compared with. Each record's length, digests 
 but zlib, zstandard and hashlib: a member holds one record, `Content-Length` is true in the record's head and in that
 of HTTP, every digest is that of its bytes, and the CDXJ beside the segment names each response once, at its place.
 
-Writes a listing, a line a record, which read_warcio.py, read_fastwarc.py and read_warciojs.mjs write as well: type, record
-ID, URL, status, and SHA-256 of the payload without content coding; then, here alone, SHA-256 of the payload as it lies,
-and its coding. The payload of a record that is not HTTP is its block.
+Writes a listing, a line a record, which read_warcio.py, read_fastwarc.py and read_warciojs.mjs write as well: type,
+record ID, URL, status, and SHA-256 of the payload without content coding; then, here alone, SHA-256 of the payload as it
+lies, and its coding. The payload of a record that is not HTTP is its block.
 Limits: a segment is read whole into memory.
 """
 

@@ -2,21 +2,25 @@
 
     replay.py RUN_DIR PICTURES_DIR        exit code 1 when a check fails
 
-Decides what "it replays" means. The servers of the crawl are gone, and the browser resolves no name: a page in the replay has
-its style sheets applied and its images decoded, and asks nobody but pywb. A gzip download comes byte for byte, to a browser
-and to a program. Stores in gzip members are replayed as they were written, those in zstd frames from their exports, all by
-their own indexes: pywb is given no index of its own, and copies nothing.
+Decides what "it replays" means. The servers of the crawl are gone, and the browser resolves no name: a page in the replay
+has its style sheets applied and its images decoded, and asks nobody but pywb. A gzip download comes byte for byte, to a
+browser and to a program, and URLs that are written in odd ways are found. Stores in gzip members are replayed as they were
+written, those in zstd frames from their exports, all by their own indexes: pywb makes none, and copies nothing. A store
+whose index lacks styles and images must fail, and so must a page that asks elsewhere.
 
 Writes `pywb/config.yaml`, as a user would, and a picture of each page.
 Limits: pywb listens on a loopback port found free; PAGE_SECONDS for each page.
 """
 
+import base64
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -64,15 +68,18 @@ def main(run: Path, pictures: Path) -> int:
     port = servers.free_port()
     folder = run / "pywb"
     folder.mkdir()
-    collections = configuration(run)
-    (folder / "config.yaml").write_text("".join(["collections:\n", *collections.values()]))
+    places = places_of(run)
+    lines = [line for name, folders in places.items() for line in configuration(name, folders, folders)]
+    whole = places["warc.gz-decoded"]
+    lines += configuration("bare", [bare_index(whole, folder / "bare")], whole)
+    (folder / "config.yaml").write_text("collections:\n" + "".join(lines))
     with open(folder / "pywb.log", "wb") as log:
         command = [str(Path(sys.executable).parent / "wayback"), "-b", "127.0.0.1", "-p", str(port), "-d", str(folder)]
         server = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         wait_for(port)
         with sync_playwright() as playwright:
-            look_around(report, playwright, facts, f"http://127.0.0.1:{port}", list(collections), pictures)
+            look_around(report, playwright, facts, f"http://127.0.0.1:{port}", places, pictures)
     finally:
         server.send_signal(signal.SIGTERM)
         try:
@@ -83,17 +90,34 @@ def main(run: Path, pictures: Path) -> int:
     return report.failed
 
 
-def configuration(run: Path) -> dict:
-    """{collection: its lines in config.yaml}: segments where they lie, each shard's folder with its own indexes."""
-    collections = {}
+def places_of(run: Path) -> dict:
+    """{collection: folders of segments and their indexes}."""
+    places = {}
     for store in sorted((run / "stores").iterdir()):
         export = run / "exports" / store.name
-        folders = [export] if export.is_dir() else sorted(store.glob("shard-*/segments"))
-        lines = [f"  {store.name}:\n    index_group:\n"]
-        lines += [f"      part-{number}: {folder}\n" for number, folder in enumerate(folders)]
-        lines += ["    archive_paths:\n", *[f"      - {folder}/\n" for folder in folders]]
-        collections[store.name] = "".join(lines)
-    return collections
+        places[store.name] = [export] if export.is_dir() else sorted(store.glob("shard-*/segments"))
+    return places
+
+
+def configuration(name: str, indexes: list, archives: list) -> list:
+    """A collection's lines in config.yaml: segments where they lie, and folders of their own indexes."""
+    lines = [f"  {name}:\n    index_group:\n"]
+    lines += [f"      part-{number}: {folder}\n" for number, folder in enumerate(indexes)]
+    return lines + ["    archive_paths:\n"] + [f"      - {folder}/\n" for folder in archives]
+
+
+def index_entries(folders: list) -> list:
+    """[(line, members)] of all indexes of a collection."""
+    lines = [line for folder in folders for path in sorted(folder.glob("*.cdxj")) for line in path.read_text().splitlines()]
+    return [(line, json.loads(line.split(" ", 2)[2])) for line in lines]
+
+
+def bare_index(folders: list, into: Path) -> Path:
+    """An index without styles and images."""
+    into.mkdir()
+    kept = [line for line, entry in index_entries(folders) if not entry["mime"].startswith(("image/", "text/css"))]
+    (into / "bare.cdxj").write_text("".join(line + "\n" for line in sorted(kept)))
+    return into
 
 
 def wait_for(port: int) -> None:
@@ -109,18 +133,24 @@ def wait_for(port: int) -> None:
             time.sleep(0.2)
 
 
-def look_around(report: Report, playwright, facts: dict, origin: str, collections: list, pictures: Path) -> None:
+def look_around(report: Report, playwright, facts: dict, origin: str, places: dict, pictures: Path) -> None:
     """Every collection, in one browser that knows no name and no address but that of pywb."""
     browser = playwright.chromium.launch(
         executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
         args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
     )
     try:
-        for collection in collections:
+        for collection, folders in places.items():
             for url in facts["shown"]:
-                show(report, browser, origin, collection, url, pictures)
+                name, differences = show(browser, origin, collection, url, pictures)
+                report.check(name, differences)
             read(report, browser, facts, origin, collection)
+            find(report, facts, origin, collection, folders)
             fetch(report, browser, facts, origin, collection)
+        _, noticed = show(browser, origin, "bare", facts["shown"][0], pictures, facts["hub"])
+        words = ("has no width", "style sheets with", "asked http://hub.test")
+        missed = [f"nothing is said of: {word}" for word in words if not any(word in line for line in noticed)]
+        report.check("a page without styles and images that asks elsewhere: noticed", missed)
     finally:
         browser.close()
 
@@ -135,8 +165,8 @@ def opened(page, url: str):
     return frame
 
 
-def show(report: Report, browser, origin: str, collection: str, url: str, pictures: Path) -> None:
-    """One page, in pywb's frame as a user sees it."""
+def show(browser, origin: str, collection: str, url: str, pictures: Path, elsewhere: str = "") -> tuple:
+    """(name, differences) of one page, in pywb's frame as a user sees it. `elsewhere` is asked on top of it."""
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     asked: list = []
     page.on("request", lambda request: asked.append(request.url))
@@ -144,6 +174,8 @@ def show(report: Report, browser, origin: str, collection: str, url: str, pictur
     seen = {"rules": [], "restyled": 0, "images": []}
     try:
         seen = opened(page, f"{origin}/{collection}/{url}").evaluate(LOOK)
+        if elsewhere:
+            page.evaluate("(url) => fetch(url, { mode: 'no-cors' }).catch(() => null)", elsewhere)
         page.screenshot(path=str(pictures / f"{collection}-{urlsplit(url).hostname}.png"))
     except Error as error:
         differences.append(str(error)[:300])
@@ -157,7 +189,7 @@ def show(report: Report, browser, origin: str, collection: str, url: str, pictur
         differences.append(f"style sheets with {seen['rules']} rules change the look of {seen['restyled']} elements")
     name = f"{collection}: {urlsplit(url).hostname}{urlsplit(url).path} in pywb: {len(seen['images'])} images"
     name += f", {len(seen['rules'])} style sheets on {seen['restyled']} elements, {len(asked)} requests, none elsewhere"
-    report.check(name, differences)
+    return name, differences
 
 
 def read(report: Report, browser, facts: dict, origin: str, collection: str) -> None:
@@ -180,6 +212,25 @@ def read(report: Report, browser, facts: dict, origin: str, collection: str) -> 
             differences += wrong
     report.check(f"{collection}: pages that came in {', '.join(readable)} are readable in pywb", differences)
     print(*explained, sep="\n", end="\n" if explained else "")
+
+
+def find(report: Report, facts: dict, origin: str, collection: str, folders: list) -> None:
+    """URLs written in odd ways: pywb, which makes keys of its own, finds for each what was stored for it."""
+    differences = []
+    odd = [entry for _, entry in index_entries(folders) if "/odd/" in entry["url"]]
+    for entry in odd:
+        request = urllib.request.Request(f"{origin}/{collection}/id_/{entry['url']}")
+        try:
+            with urllib.request.urlopen(request, timeout=PAGE_SECONDS) as answer:
+                status, body = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        digest = "sha256:" + base64.b32encode(hashlib.sha256(body).digest()).decode()
+        if (str(status), digest) != (entry["status"], entry["digest"]):
+            differences.append(f"{entry['url']}: status {status}, stored was {entry['status']}: {body[:60]!r}")
+    if len(odd) < facts["odd"]:
+        differences.append(f"{facts['odd']} were linked")
+    report.check(f"{collection}: {len(odd)} odd URLs found in pywb", differences)
 
 
 def fetch(report: Report, browser, facts: dict, origin: str, collection: str) -> None:
