@@ -4,9 +4,9 @@
 
 Decides what "it replays" means. The servers of the crawl are gone, and the browser resolves no name: a page in the replay
 has its style sheets applied and its images decoded, and asks nobody but pywb. A gzip download comes byte for byte, to a
-browser and to a program, and URLs that are written in odd ways are found. Stores in gzip members are replayed as they were
-written, those in zstd frames from their exports, all by their own indexes: pywb makes none, and copies nothing. A store
-whose index lacks styles and images must fail, and so must a page that asks elsewhere.
+browser and to a program, and URLs that are written in odd ways are found. Stores in gzip members are replayed as they
+were written, those in zstd frames from their exports, all by their own indexes: pywb makes none, and copies nothing. A
+store whose index lacks styles and images must fail, and so must a page that asks elsewhere.
 
 Writes `pywb/config.yaml`, as a user would, and a picture of each page.
 Limits: pywb listens on a loopback port found free; PAGE_SECONDS for each page.
@@ -108,7 +108,8 @@ def configuration(name: str, indexes: list, archives: list) -> list:
 
 def index_entries(folders: list) -> list:
     """[(line, members)] of all indexes of a collection."""
-    lines = [line for folder in folders for path in sorted(folder.glob("*.cdxj")) for line in path.read_text().splitlines()]
+    indexes = [path for folder in folders for path in sorted(folder.glob("*.cdxj"))]
+    lines = [line for path in indexes for line in path.read_text().splitlines()]
     return [(line, json.loads(line.split(" ", 2)[2])) for line in lines]
 
 
