@@ -1,0 +1,218 @@
+"""Reads all stores of a run with everybody's tools, and compares: with each other, with the index, with the served files.
+
+    check.py RUN_DIR CRAWLER MODULES_PARENT JOBS       exit code 1 when a check fails
+
+Decides what "at home in everybody's tools" means, one line a check. Segments in gzip members are read as they lie. Those
+in zstd frames are read as they lie by FastWARC, and by the others after `store export --to warc.gz`, which must hold
+the same records; which tools read zstd is tried, and told. frames.py is the measure, and is itself measured: by the files
+that the servers served, and by the other stores, which hold the same web in other forms.
+
+Limits: JOBS commands run at once; what all tools say of all stores is held in memory, 2 GB for 50,000 pages. breaks.py
+shows that the checks can fail.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import breaks
+import tools
+from frames import content, index_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real"))
+from compare import Report
+
+EXPORT_SECONDS = 300
+SEGMENT_BYTES_MIN = 200_000  # of the one that is broken: it must hold a few pages
+
+
+def main(run: Path, crawler: str, modules: Path, jobs: int) -> int:
+    """Runs every check; returns the number of those that failed."""
+    facts = json.loads((run / "run.json").read_text())
+    report = Report()
+    stores = sorted((run / "stores").iterdir())
+    framed = [store for store in stores if "zst" in store.name]
+    exported = {store.name: export(report, crawler, store, run / "exports" / store.name) for store in framed}
+    readings = read_all(stores, exported, modules, jobs)
+    truths = {}
+    for store in stores:
+        paths = segments_of(store)
+        size = sum(path.stat().st_size for path in paths)
+        index = sum(index_of(path).stat().st_size for path in paths if index_of(path).exists())
+        truths[store.name] = check_store(report, store.name, paths, exported.get(store.name), readings)
+        print(f"      {store.name}: {len(paths)} segments, {size:,} bytes, indexes {index:,} bytes")
+    tell_zstd(report, run, stores, modules)
+    check_same(report, truths)
+    check_served(report, facts, next(iter(truths.values())))
+    check_pages(report, facts, stores)
+    gzipped = next(store for store in stores if store.name == "warc.gz-as-received")
+    by_size = sorted(segments_of(gzipped), key=lambda path: path.stat().st_size)
+    large = [path for path in by_size if path.stat().st_size > SEGMENT_BYTES_MIN] or by_size[-1:]
+    breaks.check(report, large[0], run / "broken", modules)
+    tell_seconds(readings)
+    print(f"{report.passed} checks passed, {report.failed} failed")
+    return report.failed
+
+
+def segments_of(folder: Path) -> list:
+    """All segments below a folder."""
+    return sorted(path for path in folder.rglob("*.warc.*") if path.suffix in (".gz", ".zst"))
+
+
+def export(report: Report, crawler: str, store: Path, out: Path) -> list:
+    """Writes a store anew in gzip members; returns its segments."""
+    command = [crawler, "store", "export", "--to", "warc.gz", "--out", str(out), str(store)]
+    started = time.monotonic()
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=EXPORT_SECONDS)
+    wrong = [f"exit code {ran.returncode}: {ran.stderr[:300]}"] if ran.returncode else []
+    paths = segments_of(out)
+    size = sum(path.stat().st_size for path in paths)
+    report.check(f"{store.name}: exported to warc.gz: {size:,} bytes, {time.monotonic() - started:.0f} s", wrong)
+    return paths
+
+
+def read_all(stores: list, exported: dict, modules: Path, jobs: int) -> dict:
+    """{(store, tool): reading}, with the measure first; "frames of the export" is the measure of an export."""
+    wanted = {}
+    for store in stores:
+        paths = segments_of(store)
+        gzipped = exported.get(store.name, paths)
+        wanted[store.name, "frames"] = ("frames", paths)
+        wanted[store.name, "FastWARC"] = ("FastWARC", paths)
+        for tool in ("warcio.js", "warcio", "warcio check", "cdxj-indexer"):
+            wanted[store.name, tool] = (tool, gzipped)
+        if store.name in exported:
+            wanted[store.name, "frames of the export"] = ("frames", gzipped)
+    with ThreadPoolExecutor(jobs) as pool:
+        begun = {key: pool.submit(tools.read, tool, paths, modules) for key, (tool, paths) in wanted.items()}
+        return {key: reading.result() for key, reading in begun.items()}
+
+
+def check_store(report: Report, name: str, paths: list, exported: list | None, readings: dict) -> list:
+    """All tools on one store; returns the listing that they were compared with."""
+    measure = readings[name, "frames"]
+    truth = measure.lines
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(tools.types_of(truth).items()))
+    report.check(f"{name}: a record a frame, lengths, digests, index true: {counts}", tools.failed(measure))
+    if exported is not None:
+        again = readings[name, "frames of the export"]
+        differences = tools.failed(again)
+        differences += [f"only {side}: {line}" for side, line in two_sides(truth, again.lines, "here", "in the export")]
+        report.check(f"{name}: the export holds the same {len(again.lines):,} records", differences)
+    where = " (export)" if exported is not None else ""
+    for tool in tools.LISTING:
+        reading = readings[name, tool]
+        differences = tools.compare_listing(tool, truth, reading)
+        if tools.types_of(reading.lines) != tools.types_of(truth):
+            differences.append(f"records by type: {dict(tools.types_of(reading.lines))}")
+        place = "" if tool == "FastWARC" else where
+        report.check(f"{name}: {tool}{place} reads the same {len(reading.lines):,} records", differences)
+        for coding, count in reading.explained.items():
+            print(f"      explained: {count:,} payloads in {coding} as they lie: {tools.NOT_DECODED[tool, coding]}")
+    checked = readings[name, "warcio check"]
+    passed = sum(line.strip() == "digest pass" for line in checked.lines)
+    report.check(f"{name}: warcio check{where}: {passed:,} digests right", tools.compare_check(truth, checked))
+    indexed = readings[name, "cdxj-indexer"]
+    indexes = [index_of(path) for path in (exported if exported is not None else paths)]
+    differences = tools.compare_index(indexes, indexed)
+    report.check(f"{name}: cdxj-indexer{where} writes the same {len(indexed.lines):,} lines", differences)
+    return truth
+
+
+def two_sides(left: list, right: list, only_left: str, only_right: str) -> list:
+    """[(side, what only that side has)]."""
+    ours, theirs = Counter(left), Counter(right)
+    sides = [(only_left, line) for line in (ours - theirs).elements()]
+    return sides + [(only_right, line) for line in (theirs - ours).elements()]
+
+
+def tell_zstd(report: Report, run: Path, stores: list, modules: Path) -> None:
+    """Which tools read .warc.zst as it lies. FastWARC must; of the others it is told."""
+    path = max((p for store in stores if "zst" in store.name for p in segments_of(store)), key=lambda p: p.stat().st_size)
+    truth = tools.read("frames", [path], modules).lines
+    told, fails = [], []
+    for tool in (*tools.LISTING, "warcio check", "cdxj-indexer"):
+        reading = tools.read(tool, [path], modules)
+        if tool in tools.LISTING:
+            differences = tools.compare_listing(tool, truth, reading)
+        elif tool == "warcio check":
+            differences = tools.compare_check(truth, reading)
+        else:
+            differences = tools.compare_index([index_of(path)], reading)
+        told.append(f"{tool} {'no' if differences else 'yes'}")
+        if tool == "FastWARC":
+            fails = differences
+        elif differences:
+            said = reading.said or f"{len(reading.lines)} lines for {len(truth)} records"
+            print(f"      {tool} on .warc.zst: {said.encode('ascii', 'replace').decode()[-110:]}")
+    report.check(f"read as they lie in .warc.zst: {', '.join(told)}", fails)
+
+
+def check_same(report: Report, truths: dict) -> None:
+    """All stores have the same responses, whatever their form: URL, status, decoded payload."""
+
+    def responses(lines: list) -> Counter:
+        return Counter(tuple(line.split("\t")[2:5]) for line in lines if line.startswith("response\t"))
+
+    sets = {name: responses(lines) for name, lines in truths.items()}
+    first, *others = sets
+    differences = []
+    for other in others:
+        differences += two_sides(list(sets[first].elements()), list(sets[other].elements()), first, other)
+    report.check(f"{len(sets)} stores hold the same {sum(sets[first].values()):,} responses", differences)
+
+
+def check_served(report: Report, facts: dict, truth: list) -> None:
+    """A payload of status 200 is the file that the server had."""
+    compared, differences = 0, []
+    for line in truth:
+        kind, _, url, status, payload = line.split("\t")[:5]
+        if kind != "response" or status != "200":
+            continue
+        parts = urlsplit(url)
+        root = facts["roots"].get(f"{parts.scheme}://{parts.netloc}")
+        path = Path(root + unquote(parts.path)) if root else None
+        if path and path.is_dir():
+            path /= "index.html"
+        data = path.read_bytes() if path and path.is_file() else None
+        folder = parts.path.split("/")[1]
+        if data is not None and url.startswith(facts["hub"]) and folder in facts["precoded"]:
+            data = content(data, folder)
+        compared += 1
+        if data is None or sha256(data).hexdigest() != payload:
+            differences.append(f"{url}: not what {path} holds")
+    report.check(f"{compared:,} payloads are the files that were served", differences)
+
+
+def check_pages(report: Report, facts: dict, stores: list) -> None:
+    """The corpus is as large as it was asked to be."""
+    pages, codings, types = 0, Counter(), Counter()
+    for path in segments_of(stores[0]):
+        for line in index_of(path).read_text().splitlines():
+            entry = json.loads(line.split(" ", 2)[2])
+            pages += entry["status"] == "200" and entry["mime"] == "text/html"
+            codings[entry.get("coding", "none")] += 1
+            types[entry["mime"].split("/")[0]] += 1
+    told = ", ".join(f"{count:,} {name}" for name, count in codings.most_common())
+    print(f"      {stores[0].name}: codings: {told}; types: {dict(types)}")
+    few = [f"{facts['pages']:,} were asked for"] if pages < facts["pages"] else []
+    few += [f"no response in the coding {coding}" for coding in facts["codings"] if coding not in codings]
+    report.check(f"{pages:,} pages of HTML", few)
+
+
+def tell_seconds(readings: dict) -> None:
+    """Seconds of each tool, all stores together."""
+    seconds: Counter = Counter()
+    for (_, tool), reading in readings.items():
+        seconds[tool] += reading.seconds
+    print("      seconds: " + ", ".join(f"{tool} {spent:.0f}" for tool, spent in seconds.most_common()))
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))))
