@@ -110,6 +110,7 @@ impl Fetch<'_> {
         let proxy = hands.proxy.as_ref().filter(|proxy| proxy.takes_whole(&job.url));
         let to_proxy = proxy.and_then(|proxy| proxy.authorization());
         let fields = [
+            ("Accept-Encoding", Some(hands.codings.as_bytes())),
             ("Authorization", login.map(String::as_bytes)),
             ("Proxy-Authorization", to_proxy.map(str::as_bytes)),
             ("Cookie", cookies.as_deref()),

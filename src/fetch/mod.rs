@@ -37,7 +37,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses};
+use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses, StoredBody};
 use crate::http;
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob};
@@ -76,6 +76,8 @@ pub struct Hands {
     buffers: BufferPool,
     bodies: BodyMemory,
     deadlines: Deadlines,
+    /// Content codings that servers may choose from.
+    codings: &'static str,
     hurries: hurries::Hurries,
     own_addresses: own_addresses::OwnAddressesSeen,
     turns: dial::Turns,
@@ -162,6 +164,11 @@ impl Hands {
             pool,
             buffers,
             deadlines: Deadlines::new(),
+            codings: match config.store.body {
+                // Archives are replayed by tools that do not know zstd (RFC 8878) as a content coding.
+                StoredBody::AsReceived => "br, gzip",
+                StoredBody::Decoded => "zstd, br, gzip",
+            },
             hurries: hurries::Hurries::default(),
             own_addresses: own_addresses::OwnAddressesSeen::default(),
             turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),

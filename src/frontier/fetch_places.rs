@@ -294,7 +294,7 @@ impl Place {
 }
 
 /// A fetch that lasts as long is slow: most pages come within a few tenths of a second.
-const SLOW_AFTER: Duration = Duration::from_secs(2);
+pub(super) const SLOW_AFTER: Duration = Duration::from_secs(2);
 /// How long a new fetch has while slow ones hold most places.
 const HURRIED: Duration = Duration::from_secs(5);
 const FAST_WHOLE: u32 = 1 << 24;

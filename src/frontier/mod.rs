@@ -60,7 +60,7 @@ use crate::url::{SiteKey, Url};
 use address_queues::{AddressQueues, Call};
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
-use fetch_places::{FetchPlaces, Turn};
+use fetch_places::{FetchPlaces, SLOW_AFTER, Turn};
 use host::State;
 use host_table::HostTable;
 use lookup_queue::LookupQueue;
@@ -228,6 +228,11 @@ impl Frontier {
     /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
     pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
         self.places.came(now, job, measured);
+    }
+
+    /// What a job fetched was cut, as it held memory that others waited for: it would have lasted longer.
+    pub fn was_cut(&mut self, now: Instant, job: u64, lasted: Duration) {
+        self.places.came(now, job, Some(lasted.max(SLOW_AFTER)));
     }
 
     /// Nobody listened where a job was to fetch from, or we had no memory for it; its end may wait for us.
