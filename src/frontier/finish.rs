@@ -9,10 +9,9 @@ use super::backlog::QueuedUrl;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
-use crate::politeness::ledger::HOLD_SLACK;
 use crate::politeness::{Try, backoff, is_overload};
 use crate::robots::RobotsResult;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::url::Url;
 
 /// What became of a job's URL.
@@ -31,9 +30,6 @@ impl Frontier {
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
         let id = job.host;
         assert_eq!(self.hosts[id].state(), State::Busy, "a job came back that was not under way");
-        if let (Some(addr), true) = (job.addr, self.settings.politeness.ip_delay > Duration::ZERO) {
-            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.settings.politeness.ip_delay);
-        }
         if job.kind != JobKind::Resolve {
             self.fetch_ended(now, job);
         }

@@ -52,7 +52,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
-use crate::politeness::rest_asked;
+use crate::politeness::{HOLD_SLACK, rest_asked};
 use crate::robots::Work;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
@@ -255,7 +255,7 @@ impl Frontier {
         self.places.next_late()
     }
 
-    /// A job failed, which is held back: its host stays busy until it counts, and its place is another's.
+    /// A job failed, which is held back: its host stays busy until it counts, and its place and its address are another's.
     pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
         self.fetch_ended(now, job);
     }
@@ -264,6 +264,9 @@ impl Frontier {
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
         // It may have when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
+        if let (Some(addr), true) = (job.addr, self.settings.politeness.ip_delay > Duration::ZERO) {
+            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.settings.politeness.ip_delay);
+        }
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);

@@ -170,7 +170,7 @@ impl CaptureWriter {
         self.start_head("warcinfo", id, time);
         write_field(&mut self.head, "WARC-Filename", filename.as_bytes());
         write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-        self.put_record(&[], true, out).map(drop)
+        self.put_record(&[], Pays::WhenLong, out).map(drop)
     }
 
     /// Adds the frames of a capture to `out`, or leaves `out` as it was.
@@ -216,8 +216,11 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Payload-Digest", digest.as_bytes());
         let frame_bytes = match &original {
             Some(original) => self.put_revisit(original, out)?,
-            None => self.put_record(capture.body, !capture.is_coded, out)?,
+            None if capture.is_coded => self.put_record(capture.body, Pays::Never, out)?,
+            None => self.put_record(capture.body, Pays::WhenLong, out)?,
         };
+        // A page that costs so little else may cost a few microseconds for half of its bytes.
+        let pays = if original.is_some() { Pays::Always } else { Pays::WhenLong };
 
         if !capture.request.is_empty() {
             self.block.clear();
@@ -227,7 +230,7 @@ impl CaptureWriter {
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
             self.put_ip(capture);
             write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
-            self.put_record(&[], true, out)?;
+            self.put_record(&[], pays, out)?;
         }
         if !capture.metadata.is_empty() {
             self.set_block(capture.metadata);
@@ -235,7 +238,7 @@ impl CaptureWriter {
             self.start_capture_head("metadata", &id, warcinfo_id, capture);
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
             write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-            self.put_record(&[], true, out)?;
+            self.put_record(&[], pays, out)?;
         }
 
         let entry = IndexEntry {
@@ -287,7 +290,7 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Profile", IDENTICAL_PAYLOAD);
         write_field(&mut self.head, "WARC-Refers-To-Target-URI", original.url.as_bytes());
         write_field(&mut self.head, "WARC-Refers-To-Date", original.time.to_iso().as_bytes());
-        self.put_record(&[], true, out)
+        self.put_record(&[], Pays::Always, out)
     }
 
     fn set_block(&mut self, fields: &[(&str, &str)]) {
@@ -313,7 +316,7 @@ impl CaptureWriter {
 
     /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`; gives the
     /// frame's length.
-    fn put_record(&mut self, body: &[u8], pays: bool, out: &mut Vec<u8>) -> Result<u64, StoreError> {
+    fn put_record(&mut self, body: &[u8], pays: Pays, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         if body.is_empty() {
             let mut digest = Sha256::default();
             digest.update(&self.block);
@@ -325,8 +328,18 @@ impl CaptureWriter {
         self.head.extend_from_slice(b"\r\n");
         let parts = [&self.head, &self.block, body, b"\r\n\r\n"];
         let is_short = self.head.len() + self.block.len() + body.len() <= SHORT_BYTES_MAX;
-        self.container.put(&parts, pays && !is_short, out)
+        self.container.put(&parts, pays == Pays::Always || pays == Pays::WhenLong && !is_short, out)
     }
+}
+
+/// Whether to compress a record pays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pays {
+    /// It is compressed already.
+    Never,
+    /// Unless it is short.
+    WhenLong,
+    Always,
 }
 
 /// `tls/1.3` for `TLSv1_3`.

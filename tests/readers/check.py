@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real"))
 from compare import Report
 
 EXPORT_SECONDS = 300
+AGAIN_BYTES_MAX = 0.2  # of a crawl in which nothing changed
 SEGMENT_BYTES_MIN = 200_000  # of the one that is broken: it must hold a few pages
 
 
@@ -39,7 +40,8 @@ def main(run: Path, crawler: str, modules: Path, jobs: int) -> int:
     stores = sorted((run / "stores").iterdir())
     framed = [store for store in stores if "zst" in store.name]
     exported = {store.name: export(report, crawler, store, run / "exports" / store.name) for store in framed}
-    readings = read_all(stores, exported, modules, jobs)
+    again = run / "again"
+    readings = read_all([*stores, again], exported, modules, jobs)
     truths = {}
     for store in stores:
         paths = segments_of(store)
@@ -51,6 +53,9 @@ def main(run: Path, crawler: str, modules: Path, jobs: int) -> int:
     check_same(report, truths)
     check_served(report, facts, next(iter(truths.values())))
     check_pages(report, facts, stores)
+    lines = check_store(report, again.name, segments_of(again), None, readings)
+    first = "warc.gz-as-received"
+    check_again(report, truths[first], lines, size_of(run / "stores" / first), size_of(again))
     gzipped = next(store for store in stores if store.name == "warc.gz-as-received")
     by_size = sorted(segments_of(gzipped), key=lambda path: path.stat().st_size)
     large = [path for path in by_size if path.stat().st_size > SEGMENT_BYTES_MIN] or by_size[-1:]
@@ -158,7 +163,7 @@ def check_same(report: Report, truths: dict) -> None:
     """All stores have the same responses, whatever their form: URL, status, decoded payload."""
 
     def responses(lines: list) -> Counter:
-        return Counter(tuple(line.split("\t")[2:5]) for line in lines if line.startswith("response\t"))
+        return Counter(tuple(columns) for columns in captures(lines))
 
     sets = {name: responses(lines) for name, lines in truths.items()}
     first, *others = sets
@@ -168,12 +173,41 @@ def check_same(report: Report, truths: dict) -> None:
     report.check(f"{len(sets)} stores hold the same {sum(sets[first].values()):,} responses", differences)
 
 
+def size_of(store: Path) -> int:
+    """Bytes of all segments."""
+    return sum(path.stat().st_size for path in segments_of(store))
+
+
+def check_again(report: Report, first: list, again: list, first_bytes: int, bytes_now: int) -> None:
+    """A crawl against the index of the first holds no payload of a kilobyte or more, and each comes to what it was."""
+    stored = {line.split("\t")[5] for line in first if line.startswith("response\t")}
+    rows = [line.split("\t") for line in again]
+    revisits = [row for row in rows if row[0] == "revisit"]
+    differences = [f"{row[2]} refers to nothing" for row in revisits if row[5] not in stored]
+    decoded = Counter(tuple(row) for row in captures(first))
+    known = [line for line in first if line.startswith("response\t")]
+    now = captures([*known, *again])[len(known) :]
+    differences += [f"{side}: {row}" for side, row in two_sides(list(decoded.elements()), [tuple(row) for row in now], "first", "again")]
+    share = bytes_now / first_bytes
+    if share > AGAIN_BYTES_MAX:
+        differences.append(f"{share:.3f} of the bytes")
+    told = f"{len(revisits):,} revisits, {sum(row[0] == 'response' for row in rows):,} responses"
+    report.check(f"again, against the first crawl: {told}, {bytes_now:,} of {first_bytes:,} bytes ({share:.3f})", differences)
+
+
+def captures(lines: list) -> list:
+    """[URL, status, decoded payload] of each response, and of each revisit with the payload that it refers to."""
+    rows = [line.split("\t") for line in lines]
+    decoded = {row[5]: row[4] for row in rows if row[0] == "response"}
+    found = [row[2:5] for row in rows if row[0] == "response"]
+    return found + [[*row[2:4], decoded.get(row[5], "nowhere")] for row in rows if row[0] == "revisit"]
+
+
 def check_served(report: Report, facts: dict, truth: list) -> None:
     """A payload of status 200 is the file that the server had."""
     compared, differences = 0, []
-    for line in truth:
-        kind, _, url, status, payload = line.split("\t")[:5]
-        if kind != "response" or status != "200":
+    for url, status, payload in captures(truth):
+        if status != "200":
             continue
         parts = urlsplit(url)
         root = facts["roots"].get(f"{parts.scheme}://{parts.netloc}")
@@ -196,7 +230,8 @@ def check_pages(report: Report, facts: dict, stores: list) -> None:
     for path in segments_of(stores[0]):
         for line in index_of(path).read_text().splitlines():
             entry = json.loads(line.split(" ", 2)[2])
-            pages += entry["status"] == "200" and entry["mime"] == "text/html"
+            # Of a revisit the index has no media type but what its bytes were found to be.
+            pages += entry["status"] == "200" and "text/html" in (entry["mime"], entry.get("mime-detected"))
             codings[entry.get("coding", "none")] += 1
             types[entry["mime"].split("/")[0]] += 1
     told = ", ".join(f"{count:,} {name}" for name, count in codings.most_common())

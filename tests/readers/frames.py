@@ -8,7 +8,8 @@ of HTTP, every digest is that of its bytes, and the CDXJ beside the segment name
 
 Writes a listing, a line a record, which read_warcio.py, read_fastwarc.py and read_warciojs.mjs write as well: type,
 record ID, URL, status, and SHA-256 of the payload without content coding; then, here alone, SHA-256 of the payload as it
-lies, and its coding. The payload of a record that is not HTTP is its block.
+lies, and its coding. The payload of a record that is not HTTP is its block. A revisit has none of its own; as it lies it is
+what its digest says, which must be the payload of a response in one of the segments.
 Limits: a segment is read whole into memory.
 """
 
@@ -25,7 +26,8 @@ import zstandard
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real"))
 import segments
 
-HTTP_TYPES = ("response", "request")
+HTTP_TYPES = ("response", "request", "revisit")
+CAPTURES = ("response", "revisit")
 NO_BODY = ("204", "304")  # their Content-Length, if any, is that of another response (RFC 9110 section 8.6)
 
 
@@ -97,25 +99,34 @@ def read_record(text: bytes) -> dict:
         http_fields = fields_of(http)
         if not mark:
             raise Wrong("the head of HTTP has no end")
-        if kind == "response":
+        if kind in CAPTURES:
             status = http.split(b" ", 2)[1].decode()
             coding = http_fields.get("content-encoding", "").lower()
             said = http_fields.get("content-length")
-            if said is not None and status not in NO_BODY and said != str(len(payload)):
+            if kind == "response" and said is not None and status not in NO_BODY and said != str(len(payload)):
                 raise Wrong(f"HTTP's Content-Length is {said}, the payload has {len(payload)} bytes")
             if "transfer-encoding" in http_fields:
                 raise Wrong("Transfer-Encoding is named, and was undone")
     digests = [("warc-block-digest", block), ("warc-payload-digest", payload)]
+    as_it_lies = sha256(payload)
+    if kind == "revisit":
+        del digests[1]
+        if payload or not fields["warc-profile"].endswith("/identical-payload-digest"):
+            raise Wrong("a revisit of another kind, or with a payload")
+        if not fields["warc-refers-to-target-uri"] or not fields["warc-refers-to-date"]:
+            raise Wrong("a revisit of nothing")
+        label = fields["warc-payload-digest"].partition(":")[2]
+        as_it_lies = base64.b32decode(label + "=" * (-len(label) % 8)).hex()
     found = [name for name, _ in digests if name in fields]
     if not found or kind == "response" and "warc-payload-digest" not in found:
         raise Wrong(f"a {kind} without the digest that it must have")
     for name, data in digests:
         if name in fields and not is_digest(fields[name], data):
             raise Wrong(f"{name} is not that of its {len(data)} bytes")
-    decoded = content(payload, coding)
+    decoded = content(payload, coding) if payload else payload
     return {
         "line": [kind, fields["warc-record-id"], fields.get("warc-target-uri", ""), status, sha256(decoded)]
-        + [sha256(payload), coding or "-"],
+        + [as_it_lies, coding or "-"],
         "index": {
             "url": fields.get("warc-target-uri", ""),
             "status": status,
@@ -142,7 +153,7 @@ def read_segment(path: Path, problems: list) -> list:
                 problems.append(f"{path.name} at {offset}: {type(error).__name__} {error}")
                 continue
             lines.append(record["line"])
-            if record["line"][0] == "response":
+            if record["line"][0] in CAPTURES:
                 wanted[offset, length] = record["index"]
     except (Wrong, segments.Malformed, zlib.error, zstandard.ZstdError) as error:
         problems.append(f"{path.name}: {error}")
@@ -156,7 +167,7 @@ def index_of(path: Path) -> Path:
 
 
 def check_index(path: Path, wanted: dict, problems: list) -> None:
-    """Sorted by bytes, and one true line for each response."""
+    """Sorted by bytes, and one true line for each capture."""
     index = index_of(path)
     lines = index.read_bytes().splitlines() if index.exists() else []
     if lines != sorted(lines):

@@ -24,7 +24,7 @@ def records(path: str):
 def listed(record) -> None:
     """A line of the listing."""
     head = record.headers
-    status = record.http_headers.status_code if head.get("WARC-Type") == "response" else ""
+    status = record.http_headers.status_code if head.get("WARC-Type") in ("response", "revisit") else ""
     payload = hashlib.sha256(record.reader.read()).hexdigest()
     print(head.get("WARC-Type"), record.record_id, head.get("WARC-Target-URI") or "", status, payload, sep="\t")
 
@@ -37,6 +37,10 @@ for path in sys.argv[1:]:
             print(f"{path}: block digest of {record.record_id}", file=sys.stderr)
             wrong += 1
         record.parse_http()
+        if record.headers.get("WARC-Type") == "revisit":  # its payload, and so its digest, is that of another record
+            refused.add(record.record_id)
+            listed(record)
+            continue
         if record.headers.get("WARC-Payload-Digest") and not record.verify_payload_digest(consume=False):
             print(f"{path}: payload digest of {record.record_id}", file=sys.stderr)
             wrong += 1

@@ -14,7 +14,7 @@ for path in sys.argv[1:]:
     with open(path, "rb") as stream:
         for record in ArchiveIterator(stream):
             head, http = record.rec_headers, record.http_headers
-            status = http.get_statuscode() if record.rec_type == "response" else ""
+            status = http.get_statuscode() if record.rec_type in ("response", "revisit") else ""
             payload = hashlib.sha256()
             source = record.content_stream()
             while data := source.read(1 << 20):

@@ -12,7 +12,7 @@ const { WARCParser } = createRequire(modules + "/")("warcio");
 
 for (const path of paths) {
   for await (const record of new WARCParser(createReadStream(path), { keepHeadersCase: false })) {
-    const status = record.warcType === "response" ? record.httpHeaders.statusCode : "";
+    const status = ["response", "revisit"].includes(record.warcType) ? record.httpHeaders.statusCode : "";
     const payload = createHash("sha256").update((await record.readFully(true)) ?? "").digest("hex");
     const id = record.warcHeader("WARC-Record-ID");
     console.log([record.warcType, id, record.warcTargetURI ?? "", status, payload].join("\t"));

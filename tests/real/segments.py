@@ -27,6 +27,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 FRAME_MAGIC = 0xFD2FB528  # RFC 8878 section 3.1.1
 SKIPPABLE_MAGIC = 0x184D2A50  # to ..5F, section 3.1.2
 BLOCK_BYTES_MAX = 128 * 1024
+CAPTURES = ("response", "revisit")
 
 
 class Malformed(Exception):
@@ -35,7 +36,7 @@ class Malformed(Exception):
 
 @dataclass
 class Stored:
-    """One response record."""
+    """One response record, or a revisit with the payload that it refers to."""
 
     url: str
     status: int
@@ -55,8 +56,9 @@ def segments_of(crawl: Path) -> list:
     return found
 
 
-def read_segment(path: Path, problems: list) -> list:
-    """The responses of a segment; what is wrong with it goes to `problems`, at most one of a kind."""
+def read_segment(path: Path, problems: list, contents: dict) -> list:
+    """The captures of a segment; what is wrong with it goes to `problems`, at most one of a kind. `contents` has the digest of
+    the content of each payload so far: a revisit comes after what it refers to, in the same shard."""
     data = path.read_bytes()
     name = path.name
     frames = []
@@ -74,18 +76,29 @@ def read_segment(path: Path, problems: list) -> list:
     if ids != [fields.get("warc-record-id") for _, _, fields in frames]:
         problems.append(f"{name}: FastWARC reads {len(ids)} records, the frames hold {len(frames)}")
     for record in ArchiveIterator(
-        str(path), WarcRecordType.response, parse_http=True, auto_decode="none", fsspec_args=False
+        str(path),
+        WarcRecordType.response | WarcRecordType.revisit,
+        parse_http=True,
+        auto_decode="none",
+        fsspec_args=False,
     ):
         url = record.headers.get("WARC-Target-URI")
-        if not record.verify_payload_digest():
-            problems.append(f"{name}: FastWARC finds a wrong or no payload digest: {url}")
-        coding = (record.http_headers.get("Content-Encoding") or "identity").lower() if record.http_headers else "identity"
-        digest = hashlib.sha256(content(record.reader.read(), coding)).hexdigest()
+        label = record.headers.get("WARC-Payload-Digest")
+        if record.headers.get("WARC-Type") == "revisit":
+            digest = contents.get(label, "nowhere")
+            if digest == "nowhere" or record.reader.read():
+                problems.append(f"{name}: a revisit of nothing, or with a payload: {url}")
+        else:
+            if not record.verify_payload_digest():
+                problems.append(f"{name}: FastWARC finds a wrong or no payload digest: {url}")
+            coding = (record.http_headers.get("Content-Encoding") or "identity") if record.http_headers else "identity"
+            digest = hashlib.sha256(content(record.reader.read(), coding.lower())).hexdigest()
+            contents[label] = digest
         status = record.http_headers.status_code if record.http_headers else 0
-        payload_digests[record.record_id] = record.headers.get("WARC-Payload-Digest")
+        payload_digests[record.record_id] = label
         shard = path.parent.parent.name
         stored.append(Stored(url, status, digest, name, shard))
-    if len(stored) != sum(fields.get("warc-type") == "response" for _, _, fields in frames):
+    if len(stored) != sum(fields.get("warc-type") in CAPTURES for _, _, fields in frames):
         problems.append(f"{name}: FastWARC reads {len(stored)} responses, the frames hold another number")
     check_index(path, frames, stored, payload_digests, problems)
     return stored
@@ -194,7 +207,7 @@ def check_index(path: Path, frames: list, stored: list, payload_digests: dict, p
             what
             for what, is_right in {
                 "points at no record": bool(fields),
-                "points at a record that is no response": fields.get("warc-type") == "response",
+                "points at a record that is no capture": fields.get("warc-type") in CAPTURES,
                 "url": fields.get("warc-target-uri") == entry["url"],
                 "status": (entry["url"], int(entry["status"])) in statuses,
                 "timestamp": "".join(c for c in fields.get("warc-date", "") if c.isdigit())[:14] == stamp,
@@ -233,13 +246,14 @@ def read_store(crawl: Path) -> tuple:
     """(responses, segments, problems) of a crawl's directory."""
     problems: list = []
     stored: list = []
+    contents: dict = {}
     try:
         segments = segments_of(crawl)
     except Malformed as error:
         return [], [], [str(error)]
     for path in segments:
         try:
-            stored += read_segment(path, problems)
+            stored += read_segment(path, problems, contents)
         except (OSError, ValueError, KeyError) as error:
             problems.append(f"{path.name}: {type(error).__name__}: {error}")
         foreign_tools(path, problems)

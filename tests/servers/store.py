@@ -25,14 +25,18 @@ class Stored:
 
 
 def read(crawl: Path) -> list:
-    """Every response in the store."""
-    found = []
+    """Every response in the store, and every revisit with the content that it refers to."""
+    found, contents = [], {}
     for segment in sorted(crawl.rglob("*.warc.zst")):
         run = subprocess.run(["zstd", "-dcq", str(segment)], check=True, capture_output=True, timeout=120)
         by_id = {}
         for warc, block in records(run.stdout):
-            if warc["warc-type"] == "response":
+            if warc["warc-type"] in ("response", "revisit"):
                 response = parse(warc["warc-target-uri"], block)
+                label = warc["warc-payload-digest"]
+                if warc["warc-type"] == "response":
+                    contents[label] = (response.body_bytes, response.sha256)
+                response.body_bytes, response.sha256 = contents[label]
                 response.protocol = warc["warc-protocol"]
                 by_id[warc["warc-record-id"]] = response
                 found.append(response)

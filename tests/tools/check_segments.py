@@ -66,7 +66,7 @@ def warcio_records(path, problems):
             for record in WarcioIterator(stream, check_digests=True):
                 ids.append(record.rec_headers.get_header("WARC-Record-ID"))
                 payload = record.raw_stream.read()
-                if record.rec_type == "response":
+                if record.rec_type == "response":  # a revisit has the length of another record
                     lengths = [v for n, v in record.http_headers.headers if n.lower() == "content-length"]
                     has_body = record.http_headers.get_statuscode() not in ("204", "304")
                     if has_body and any(length != str(len(payload)) for length in lengths):

@@ -9,10 +9,12 @@ struct Reply {
     outcome: Outcome,
     millis: u64,
     links: Vec<String>,
+    /// The failure is known, and counts a moment later.
+    is_held_back: bool,
 }
 
 fn reply(outcome: Outcome, millis: u64) -> Reply {
-    Reply { outcome, millis, links: vec![] }
+    Reply { outcome, millis, links: vec![], is_held_back: false }
 }
 
 struct Crowd {
@@ -46,20 +48,25 @@ impl Crowd {
     }
 
     fn fetches(&self) -> usize {
-        self.flying.iter().filter(|f| f.1.kind != JobKind::Resolve).count()
+        self.flying.iter().filter(|f| f.1.kind != JobKind::Resolve && !f.2.is_held_back).count()
     }
 
     fn run(&mut self, millis: u64, answer: &mut dyn FnMut(&FetchJob) -> Reply) {
         let end = self.now + Duration::from_millis(millis);
         loop {
             while let Some(at) = self.flying.iter().position(|f| f.0 <= self.now) {
-                let (_, job, reply) = self.flying.swap_remove(at);
-                if job.kind != JobKind::Resolve {
+                let (_, job, mut reply) = self.flying.swap_remove(at);
+                if reply.is_held_back {
+                    reply.is_held_back = false;
+                } else if job.kind != JobKind::Resolve {
                     match reply.outcome {
                         Outcome::Failed(Failure::ConnectTimeout) => {
                             self.frontier.came_to_nobody(self.now, job.id);
                             // And counts when it is known that the network is there.
                             self.frontier.is_held_back(self.now, &job);
+                            reply.is_held_back = true;
+                            self.flying.push((self.now + Duration::from_secs(3), job, reply));
+                            continue;
                         }
                         _ => self.frontier.came(self.now, job.id, None),
                     }
@@ -133,7 +140,7 @@ fn next_page(job: &FetchJob) -> Vec<String> {
 
 fn chain(job: &FetchJob, millis: u64) -> Reply {
     let outcome = status(if job.kind == JobKind::Robots { 404 } else { 200 });
-    Reply { outcome, millis, links: next_page(job) }
+    Reply { links: next_page(job), ..reply(outcome, millis) }
 }
 
 /// Sites that are fast elsewhere point names at the victim's address, and link to a port there where nobody answers.
