@@ -154,3 +154,71 @@ fn what_did_not_change_is_a_revisit() {
     let mistake = web::config(&folder, &web, "store.dedupe_against = [\"/nowhere.cdxj\"]\n");
     run(&["crawl", &seed, "--dir", &folder.at("fourth"), "-c", &mistake]).expect(2).says(&["store.dedupe_against"]);
 }
+
+/// `store ls` with an option reads by the index; without one it reads all: both list the same.
+#[test]
+fn captures_are_listed_by_url_host_time_status_and_type() {
+    let folder = TempFolder::new("listed");
+    let (web, seed) = web(ModelConfig { sites: 20, pages: 200, addresses: 32, ..ModelConfig::default() });
+    let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, ""));
+    run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+    let ls = |more: &[&str]| -> BTreeSet<String> {
+        let said = run(&[&["store", "ls"], more, &[&dir]].concat()).expect(0);
+        said.out.lines().map(str::to_owned).collect()
+    };
+    let all = ls(&[]);
+    let with = |is_meant: &dyn Fn(&[&str]) -> bool| -> BTreeSet<String> {
+        all.iter().filter(|line| is_meant(&line.split('\t').collect::<Vec<&str>>())).cloned().collect()
+    };
+    let first = all.iter().find(|line| line.contains("\t200\ttext/html\t")).expect("a page");
+    let url = Url::parse(first.rsplit('\t').next().expect("a URL")).expect("a URL");
+    let of_host = with(&|columns| Url::parse(columns[4]).expect("a URL").host() == url.host());
+    assert!(of_host.len() > 1 && of_host.len() < all.len());
+    assert_eq!(ls(&["--host", url.host()]), of_host);
+    let prefix = format!("http://{}", url.host());
+    assert_eq!(ls(&["--prefix", &prefix]), with(&|columns| columns[4].starts_with(&prefix)));
+    assert_eq!(ls(&["--status", "4xx"]), with(&|columns| columns[1].starts_with('4')));
+    assert_eq!(ls(&["--type", "text/html"]), with(&|columns| columns[2] == "text/html"));
+    assert_eq!(ls(&["--since", "2020", "--until", "2100-01"]), all);
+    assert!(ls(&["--until", "2020"]).is_empty());
+    let both = ["--host", url.host(), "--status", "200"];
+    assert_eq!(ls(&both), with(&|columns| columns[1] == "200" && of_host.contains(&columns.join("\t"))));
+    // Without its index a segment is read from end to end, and the list is the same.
+    for segment in find_segments(Path::new(&dir)).expect("segments") {
+        std::fs::remove_file(index_path(&segment).expect("closed")).expect("removes");
+    }
+    assert_eq!(ls(&both), with(&|columns| columns[1] == "200" && of_host.contains(&columns.join("\t"))));
+    run(&["store", "ls", "--status", "teapot", &dir]).expect(2).says(&["--status", "4xx"]);
+}
+
+/// A host that does not exist, and a page that robots.txt forbids: each has a record that says why there is no response.
+#[test]
+fn urls_without_a_response_have_a_record() {
+    let folder = TempFolder::new("failures");
+    let (web, seed) = web(ModelConfig { sites: 5, pages: 40, addresses: 8, ..ModelConfig::default() });
+    for (value, is_recorded) in [("record", true), ("leave-out", false)] {
+        let (dir, config) = (folder.at(value), web::config(&folder, &web, &format!("store.failures = \"{value}\"\n")));
+        let lost = "http://www.nowhere.invalid/page";
+        let ended = run(&["crawl", &seed, lost, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
+        run(&["store", "verify", &dir]).expect(0);
+        let summary = ended.json();
+        let count = |value: &serde_json::Value| value.as_u64().expect("a number");
+        let failures = summary["failures"].as_object().expect("an object").values().map(count).sum::<u64>();
+        let failures = failures + count(&summary["robots_denied"]);
+        let mut found = Vec::new();
+        for segment in find_segments(Path::new(&dir)).expect("segments") {
+            let mut reader = SegmentReader::open(&segment).expect("a segment");
+            while let Some(record) = reader.next_record().expect("a record") {
+                let mut block = Vec::new();
+                read_rest(&mut reader, &mut block, 64 << 20).expect("a block");
+                if record.head.kind() == "metadata" && block.starts_with(b"outcome: failed\r\n") {
+                    found.push((record.head.target_uri().to_owned(), String::from_utf8(block).expect("UTF-8")));
+                }
+            }
+        }
+        assert_eq!(found.len() as u64, if is_recorded { failures } else { 0 }, "{found:?}");
+        let of_lost = found.iter().find(|(url, _)| url == lost).map(|(_, block)| block.as_str());
+        assert_eq!(of_lost.is_some(), is_recorded);
+        assert!(of_lost.is_none_or(|block| block.contains("cause: dns-not-found\r\ntries: ")), "{of_lost:?}");
+    }
+}

@@ -7,6 +7,7 @@
 
 mod cat;
 mod export;
+mod filter;
 mod ls;
 mod verify;
 

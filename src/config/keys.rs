@@ -473,6 +473,8 @@ tables! {
         dedupe_against: Vec<PathBuf> = "[]", Kind::Files;
         /// Bytes of memory for these, all shards together: 48 for each capture while they are read.
         dedupe_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
+        /// What becomes of a URL that has no response in the end.
+        failures: StoredFailures = "record", Kind::Choice(StoredFailures::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -585,6 +587,13 @@ choices! {
         Level = "level",
         /// they are stored as they are
         Raw = "raw",
+    }
+    /// `store.failures`
+    StoredFailures {
+        /// a metadata record says why, after how many tries
+        Record = "record",
+        /// the crawl's own log alone has it
+        LeaveOut = "leave-out",
     }
     /// `store.duplicates`
     RepeatedBodies {

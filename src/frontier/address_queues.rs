@@ -46,7 +46,8 @@ pub struct AddressQueues {
 struct SlowTurn {
     /// The end of the rest.
     rests_until: Instant,
-    /// Sites that had turns there, and how many were fast since one was slow: those that had one lately, and before them.
+    /// Sites that had turns there, and how many were fast, less [`KNOWN_TURNS`] for each that was not: those that had one lately,
+    /// and before them.
     guests: [ByNumber<u8, SiteKey>; 2],
 }
 
@@ -61,7 +62,9 @@ impl SlowTurn {
     }
 
     fn note(&mut self, site: SiteKey, was_fast: bool) {
-        let turns = if was_fast { self.fast_turns(site).unwrap_or(0).saturating_add(1) } else { 0 };
+        let before = self.fast_turns(site).unwrap_or(0);
+        // Whoever was fast for long, and is slow once, does not rest as those do that drip.
+        let turns = if was_fast { before.saturating_add(1) } else { before.saturating_sub(KNOWN_TURNS) };
         let [lately, before] = &mut self.guests;
         if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
             *before = std::mem::take(lately);
@@ -430,6 +433,17 @@ mod tests {
         assert_eq!(queues.places_kept(), 1);
         queues.slow_turn_ended(at(360_000), ADDR, first, Duration::from_secs(60));
         assert_eq!(queues.places_kept(), 0);
+    }
+
+    #[test]
+    fn one_slow_turn_among_many_is_forgiven() {
+        let mut turn = SlowTurn { rests_until: at(0), guests: Default::default() };
+        (0..40).for_each(|_| turn.note(site(1), true));
+        let after = [0; 3].map(|_| {
+            turn.note(site(1), false);
+            turn.fast_turns(site(1))
+        });
+        assert_eq!((after, turn.was_fast(site(1))), ([Some(24), Some(8), Some(0)], Some(false)));
     }
 
     /// Of four turns in a rest one is a stranger's, however often the address was taken when its host looked.

@@ -11,14 +11,16 @@ use std::rc::Rc;
 use super::{Effect, Phase, Shard};
 use crate::by_number::{ByNumber, Numbers};
 use crate::frontier::{self, Rest, Settled};
+use crate::hops::Hops;
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::page::{Page, PageRead};
 use crate::stage::{self, Stage};
-use crate::store::Placed;
+use crate::store::{FailureNote, Placed};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
+use crate::url::Url;
 
 /// Jobs in flight, by their number, with the instant at which they began.
 #[derive(Debug, Default)]
@@ -267,7 +269,8 @@ impl Shard {
     fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
         let _stage = stage::enter(Stage::Frontier);
         let job = self.frontier.next_job(now, &mut self.spool);
-        for Settled { number, tries, failure, .. } in self.frontier.take_settled() {
+        for Settled { url, number, tries, failure } in self.frontier.take_settled() {
+            self.record_failure(now, &url, failure, (tries, None));
             let (kind, seconds) = (EndKind::Failed(failure), self.seconds(now));
             self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None });
         }
@@ -311,6 +314,25 @@ impl Shard {
         Stored { place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }), is_duplicate }
     }
 
+    /// A URL has no response in the end, after so many tries, so far from a seed.
+    fn record_failure(&mut self, now: Instant, url: &Url, failure: Failure, (tries, depth): (u8, Option<u16>)) {
+        if !self.records_failures || self.phase >= Phase::Abort {
+            return;
+        }
+        let _stage = stage::enter(Stage::Store);
+        let time = UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000);
+        let hops = depth.map(|bits| Hops::from_bits(bits).links());
+        let note = FailureNote { url, time, cause: failure.as_str(), tries, hops };
+        match self.segments.append_failure(now, &note) {
+            Ok(bytes) => {
+                self.commits.note(now);
+                self.stats.bytes_stored += bytes;
+                self.stats.records += 1;
+            }
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
     /// The links of a response, and its end.
     fn is_read(&mut self, now: Instant, job: &FetchJob, fetched: Fetched, record: Stored) {
         {
@@ -342,7 +364,11 @@ impl Shard {
         match end {
             frontier::End::Over => {
                 let kind = match outcome {
-                    Outcome::Failed(failure) => EndKind::Failed(*failure),
+                    Outcome::Failed(failure) => {
+                        let tries = job.attempt.saturating_add(1);
+                        self.record_failure(now, &job.url, *failure, (tries, Some(job.depth)));
+                        EndKind::Failed(*failure)
+                    }
                     Outcome::Fetched(fetched) => EndKind::Fetched(fetched.status),
                     outcome => panic!("a page ended as {outcome:?}"),
                 };

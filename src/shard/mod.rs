@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
-use crate::config::Config;
+use crate::config::{Config, StoredFailures};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
@@ -94,6 +94,8 @@ pub struct Shard {
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
     segments: Segments,
+    /// Whether URLs without a response have a record.
+    records_failures: bool,
     lanes: Lanes,
     spool: Spool,
     log: Log,
@@ -202,6 +204,7 @@ impl Shard {
             budget,
             budget_look: None,
             segments: Segments::new(settings, index, files.next_segment, originals)?,
+            records_failures: config.store.failures == StoredFailures::Record,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
             recent_bodies: Recent::default(),

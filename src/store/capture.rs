@@ -62,6 +62,21 @@ pub struct Capture<'a> {
     pub tls: Option<(&'a str, &'a str)>,
 }
 
+/// A URL that has no response in the end.
+#[derive(Clone, Copy, Debug)]
+pub struct FailureNote<'a> {
+    /// What was asked for, or was not to be.
+    pub url: &'a Url,
+    /// When that was certain.
+    pub time: UnixTime,
+    /// Why, as summaries name it.
+    pub cause: &'a str,
+    /// Requests that were tried.
+    pub tries: u8,
+    /// Links from a seed, where that is known.
+    pub hops: Option<u16>,
+}
+
 /// What the records of a capture are called.
 #[derive(Clone, Debug)]
 pub struct Names {
@@ -169,6 +184,30 @@ impl CaptureWriter {
         self.set_block(fields);
         self.start_head("warcinfo", id, time);
         write_field(&mut self.head, "WARC-Filename", filename.as_bytes());
+        write_field(&mut self.head, "Content-Type", b"application/warc-fields");
+        self.put_record(&[], Pays::WhenLong, out).map(drop)
+    }
+
+    /// Adds a metadata record of a URL that has no response.
+    pub(super) fn write_failure(
+        &mut self,
+        failure: &FailureNote<'_>,
+        (id, warcinfo): (&RecordId, &RecordId),
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let FailureNote { url, time, cause, tries, hops } = failure;
+        let (tries, hops) = (tries.to_string(), hops.map(|hops| hops.to_string()));
+        let fields = [
+            ("outcome", Some("failed")),
+            ("cause", Some(*cause)),
+            ("tries", Some(&*tries)),
+            ("hopsFromSeed", hops.as_deref()),
+        ];
+        let fields: Vec<(&str, &str)> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        self.set_block(&fields);
+        self.start_head("metadata", id, *time);
+        write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo.as_bytes());
+        write_field(&mut self.head, "WARC-Target-URI", url.as_str().as_bytes());
         write_field(&mut self.head, "Content-Type", b"application/warc-fields");
         self.put_record(&[], Pays::WhenLong, out).map(drop)
     }

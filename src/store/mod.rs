@@ -44,7 +44,7 @@ mod raw_frame;
 mod record;
 mod segment;
 
-pub use capture::{Capture, CaptureWriter, Names, Records};
+pub use capture::{Capture, CaptureWriter, FailureNote, Names, Records};
 pub use container::Packing;
 pub use originals::Originals;
 pub use record::RecordIds;

@@ -12,7 +12,7 @@
 //! page (`http`).
 
 use super::StoreError;
-use super::capture::{Capture, CaptureWriter, Names, Records, Written};
+use super::capture::{Capture, CaptureWriter, FailureNote, Names, Records, Written};
 use super::container::Packing;
 use super::index::{Index, IndexEntry};
 use super::originals::Originals;
@@ -143,6 +143,15 @@ impl SegmentWriter {
         let originals = self.originals.as_ref();
         let written = self.captures.write(capture, &warcinfo, &mut self.ids, originals, &mut self.buffer)?;
         Ok(self.place(capture.url, offset, written))
+    }
+
+    /// Adds the record of a URL that has no response; gives its bytes.
+    pub fn append_failure(&mut self, failure: &FailureNote<'_>) -> Result<u64, StoreError> {
+        let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
+        let before = self.segment_bytes();
+        let id = self.ids.next_id();
+        self.captures.write_failure(failure, (&id, &warcinfo), &mut self.buffer)?;
+        Ok(self.segment_bytes() - before)
     }
 
     /// Names for the records of a capture that is written elsewhere, for the segment that is open.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::container::suffix;
-use super::{Capture, Names, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
+use super::{Capture, FailureNote, Names, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
 
@@ -73,6 +73,14 @@ impl Segments {
         let placed = self.writer.append(capture)?;
         self.appended(now);
         Ok(placed)
+    }
+
+    /// Stores that a URL has no response; gives the bytes of that.
+    pub fn append_failure(&mut self, now: Instant, failure: &FailureNote<'_>) -> Result<u64, StoreError> {
+        self.open(failure.time)?;
+        let bytes = self.writer.append_failure(failure)?;
+        self.appended(now);
+        Ok(bytes)
     }
 
     /// Names for the records of a capture that is written elsewhere, and stored by [`Segments::append_records`].

@@ -41,7 +41,8 @@ def read(crawl: Path) -> list:
                 by_id[warc["warc-record-id"]] = response
                 found.append(response)
             elif warc["warc-type"] == "metadata":
-                by_id[warc["warc-concurrent-to"]].metadata = fields_of(block)
+                if "warc-concurrent-to" in warc:  # or it is of a URL without a response
+                    by_id[warc["warc-concurrent-to"]].metadata = fields_of(block)
     return found
 
 
