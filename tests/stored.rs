@@ -134,6 +134,13 @@ fn what_did_not_change_is_a_revisit() {
     // This web has many pages of less than a kilobyte, which are stored again.
     assert!(bytes(&after) * 2 <= bytes(&before), "{} of {}", bytes(&after), bytes(&before));
 
+    // Revisits are exported as they are.
+    let exported = folder.at("exported");
+    run(&["store", "export", "--to", "warc.gz", "--out", &exported, &second]).expect(0);
+    run(&["store", "verify", &exported]).expect(0);
+    assert_eq!(self::captures(&exported).iter().filter(|it| it.entry.is_revisit()).count(), revisits);
+    std::fs::remove_dir_all(&exported).expect("removes");
+
     // A page comes back from where both are, and else is told of.
     let revisit = after.iter().find(|it| it.entry.is_revisit() && !it.entry.coding.is_empty()).expect("a coded page");
     let url = revisit.entry.url.as_str();

@@ -209,7 +209,7 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo.as_bytes());
         write_field(&mut self.head, "WARC-Target-URI", url.as_str().as_bytes());
         write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-        self.put_record(&[], Pays::WhenLong, out).map(drop)
+        self.put_record(&[], Pays::Always, out).map(drop)
     }
 
     /// Adds the frames of a capture to `out`, or leaves `out` as it was.

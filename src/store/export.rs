@@ -13,11 +13,11 @@ use super::StoreError;
 use super::capture::SHORT_BYTES_MAX;
 use super::container::{Container, Packing, RawRecord};
 use super::fault::ReadError;
-use super::index::{Index, IndexEntry, coding_label, media_type};
+use super::index::{Index, coding_label};
 use super::read::{Record, SegmentReader};
 use super::record::write_field;
+use super::recover::entry_at;
 use super::warc::HttpHead;
-use crate::url::Url;
 
 /// What was written of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -160,21 +160,7 @@ impl Copy<'_> {
         // Its checksum, where there is one, was compared.
         reader.end_record().map_err(of_reading)?;
         output.write_all(&out)?;
-        if matches!(record.head.kind().as_str(), "response" | "revisit")
-            && let Ok(url) = Url::parse(record.head.target_uri())
-        {
-            let entry = IndexEntry {
-                timestamp: record.head.timestamp(),
-                url: record.head.target_uri().to_owned(),
-                mime: media_type(&http.get("Content-Type").unwrap_or_default()),
-                mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
-                status: http.status(),
-                coding,
-                digest: record.head.get("WARC-Payload-Digest").unwrap_or_default().to_owned(),
-                offset: self.offset,
-                frame_bytes,
-                filename: self.filename.to_owned(),
-            };
+        if let Some((url, entry)) = entry_at(record, &http, (self.offset, frame_bytes), self.filename) {
             self.index.add(&url, &entry);
         }
         self.offset += frame_bytes;

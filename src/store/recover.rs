@@ -13,6 +13,7 @@ use super::examine::{Examined, examine};
 use super::fault::ReadError;
 use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type};
 use super::read::{Record, SegmentReader, Trailer};
+use super::warc::HttpHead;
 use crate::url::Url;
 
 /// What can be kept of a segment.
@@ -74,23 +75,33 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
 
 /// The index line of a record that is a capture with a frame of its own.
 pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<(Url, IndexEntry)> {
-    let kind = record.head.kind();
-    let is_capture = matches!(kind.as_str(), "response" | "revisit");
-    let end = examined.end.offset.filter(|_| is_capture && record.offset_in_frame == 0)?;
+    let end = examined.end.offset.filter(|_| record.offset_in_frame == 0)?;
+    entry_at(record, &examined.http, (record.offset, end - record.offset), filename)
+}
+
+/// The index line of a record that is a capture, whose frame has this offset and length.
+pub fn entry_at(
+    record: &Record,
+    http: &HttpHead,
+    (offset, frame_bytes): (u64, u64),
+    filename: &str,
+) -> Option<(Url, IndexEntry)> {
+    let mime = match record.head.kind().as_str() {
+        "response" => media_type(&http.get("Content-Type").unwrap_or_default()),
+        "revisit" => REVISIT.to_owned(),
+        _ => return None,
+    };
     let url = Url::parse(record.head.target_uri()).ok()?;
     let entry = IndexEntry {
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
-        mime: match kind.as_str() {
-            "revisit" => REVISIT.to_owned(),
-            _ => media_type(&examined.http.get("Content-Type").unwrap_or_default()),
-        },
+        mime,
         mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
-        status: examined.http.status(),
-        coding: coding_label(&examined.http.get("Content-Encoding").unwrap_or_default()),
+        status: http.status(),
+        coding: coding_label(&http.get("Content-Encoding").unwrap_or_default()),
         digest: record.head.get("WARC-Payload-Digest").unwrap_or_default().to_owned(),
-        offset: record.offset,
-        frame_bytes: end - record.offset,
+        offset,
+        frame_bytes,
         filename: filename.to_owned(),
     };
     Some((url, entry))

@@ -103,10 +103,13 @@ def types_of(lines: list) -> Counter:
 
 
 def compare_check(truth: list, reading: Reading) -> list:
-    """`warcio check`: every record has a digest, and it is right."""
+    """`warcio check`: every record has a digest, and it is right, but for those that it does not check."""
     said = Counter(line.strip() for line in reading.lines if line.startswith("    "))
     differences = failed(reading)
-    if said != Counter({"digest pass": len(truth)}):
+    # Of a revisit the digest is that of another record's payload.
+    revisits = types_of(truth)["revisit"]
+    unchecked = "digest present but not checked (revisit)"
+    if said != Counter({"digest pass": len(truth) - revisits}) + Counter({unchecked: revisits}):
         differences.append(f"of {len(truth)} records warcio check says {dict(said.most_common(5))}")
     return differences
 
