@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::config::{Config, Cookies, RepeatedBodies};
+use crate::config::{CompressUncoded, Config, Cookies, RepeatedBodies};
 use crate::grouped::grouped;
 
 /// The division of one shard's memory.
@@ -250,6 +250,7 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
     let queries = config.dns.in_flight_max as u64 * QUERY_BYTES;
     let store = &config.store;
+    let dictionary = if store.compress_uncoded == CompressUncoded::Dictionary { DICTIONARY_BYTES } else { 0 };
     let earlier = if store.dedupe_against.is_empty() { 0 } else { store.dedupe_bytes_max / shards };
     BASE_BYTES
         + LEDGER_BYTES / shards
@@ -259,6 +260,7 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
         + page
         + links
         + compressors
+        + dictionary
         + queries
         + earlier
         + DISK_BYTES
@@ -323,6 +325,8 @@ const DISK_BYTES: u64 = 32 << 20;
 const HELD_BYTES: u64 = crate::shard::HELD_FREE_BYTES_MAX as u64;
 /// Of the open segment, and of what is read beside the shard.
 const COMPRESSORS: u64 = 2;
+/// Records that a dictionary is trained from, tables of the training, and those of two dictionaries.
+const DICTIONARY_BYTES: u64 = 16 << 20;
 /// As `fetch` has it.
 const BLOCKS_MAX: u64 = 256;
 const BLOCK_BYTES: u64 = 32 << 10;

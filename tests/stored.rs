@@ -68,7 +68,7 @@ fn crawl(body: &str, format: &str, uncoded: &str) {
     let long: Vec<&Stored> =
         captures.iter().filter(|it| it.entry.coding.is_empty() && it.payload.len() > 4_096).collect();
     assert_eq!(long.len() > 10, body == "decoded", "this web has its long pages coded");
-    assert!(long.iter().all(|it| is_packed(it) == (uncoded == "level")));
+    assert!(long.iter().all(|it| is_packed(it) == (uncoded != "raw")));
     assert_eq!(coded.iter().filter(|it| is_packed(it)).count(), 0, "nothing is compressed twice");
 
     let is_page = |it: &&&Stored| it.entry.status == 200 && !it.entry.url.ends_with("/robots.txt");
@@ -102,6 +102,109 @@ fn as_received_in_frames() {
 fn as_received_in_members() {
     crawl("as-received", "warc.gz", "level");
     crawl("as-received", "warc.gz", "raw");
+}
+
+/// The shard learns from its first pages, and all segments but the first begin with what it learned.
+#[test]
+fn with_a_dictionary() {
+    let folder = TempFolder::new("dictionary");
+    let (web, seed) = web(ModelConfig { sites: 40, pages: 800, addresses: 32, ..ModelConfig::default() });
+    let truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
+    let bytes = ["level", "dictionary"].map(|value| {
+        let more = format!("store.body = \"decoded\"\nstore.compress_uncoded = \"{value}\"\ncrawl.shards = 1\n");
+        let (dir, config) = (folder.at(value), web::config(&folder, &web, &more));
+        run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+        Verdict::of(&stored(&dir), &truth).expect_perfect();
+        run(&["store", "verify", &dir]).expect(0);
+        let segments = find_segments(Path::new(&dir)).expect("segments");
+        let begins =
+            |path: &std::path::PathBuf| std::fs::read(path).expect("a file").starts_with(&[0x5d, 0x2a, 0x4d, 0x18]);
+        let has_dictionary: Vec<bool> = segments.iter().map(begins).collect();
+        let expected: &[bool] = if value == "dictionary" { &[false, true] } else { &[false] };
+        assert_eq!(has_dictionary, expected);
+        // All captures but the first segment's need it; each is found by its place.
+        for page in captures(&dir).iter().filter(|it| it.entry.status == 200).step_by(50) {
+            let printed = run(&["store", "cat", "--as-stored", &dir, &page.entry.url]).expect(0).out_bytes;
+            assert!(printed == page.payload, "{}", page.entry.url);
+        }
+        let exported = folder.at(&format!("{value}-exported"));
+        run(&["store", "export", "--to", "warc.gz", "--out", &exported, &dir]).expect(0);
+        Verdict::of(&stored(&exported), &truth).expect_perfect();
+        captures(&dir).iter().map(|it| it.entry.frame_bytes).sum::<u64>()
+    });
+    let [level, dictionary] = bytes;
+    assert!(dictionary * 10 < level * 9, "{dictionary} of {level}");
+    let mistake = "store.format = \"warc.gz\"\nstore.compress_uncoded = \"dictionary\"\n";
+    let config = web::config(&folder, &web, mistake);
+    run(&["crawl", &seed, "--dir", &folder.at("none"), "-c", &config])
+        .expect(2)
+        .says(&["a gzip member has no dictionary"]);
+}
+
+/// Kinds of the records in a crawl's segments.
+fn kinds(dir: &str) -> Vec<String> {
+    let mut kinds = Vec::new();
+    for segment in find_segments(Path::new(dir)).expect("segments") {
+        let mut reader = SegmentReader::open(&segment).expect("a segment");
+        while let Some(record) = reader.next_record().expect("a record") {
+            let is_name = record.head.target_uri().starts_with("dns:");
+            kinds.push(format!("{}{}", record.head.kind(), if is_name { " dns" } else { "" }));
+        }
+    }
+    kinds.sort();
+    kinds
+}
+
+#[test]
+fn records_are_those_that_are_chosen() {
+    let folder = TempFolder::new("kinds");
+    let (web, seed) = web(ModelConfig { sites: 10, pages: 60, addresses: 8, ..ModelConfig::default() });
+    for (name, chosen, expected) in [
+        ("none", "", ["response", "warcinfo"].as_slice()),
+        ("dns", "dns", &["resource dns", "response", "warcinfo"]),
+        ("all", "dns,metadata,request", &["metadata", "request", "resource dns", "response", "warcinfo"]),
+    ] {
+        let more = format!("store.records = \"{chosen}\"\nstore.duplicates = \"store\"\n");
+        let (dir, config) = (folder.at(name), web::config(&folder, &web, &more));
+        let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
+        run(&["store", "verify", &dir]).expect(0);
+        let mut found = kinds(&dir);
+        let files = found.iter().filter(|kind| kind.starts_with("warcinfo")).count();
+        assert_eq!(ended.json()["records"], found.len() - files, "{name}");
+        found.dedup();
+        assert_eq!(found, expected, "{name}");
+    }
+    let config = web::config(&folder, &web, "store.records = \"response\"\n");
+    run(&["crawl", &seed, "--dir", &folder.at("mistake"), "-c", &config]).expect(2).says(&["store.records", "no kind"]);
+}
+
+/// Each digest is checked: it holds, and does not when a byte of the payload is another.
+#[test]
+fn digests_of_every_algorithm() {
+    let folder = TempFolder::new("digests");
+    let (web, seed) = web(ModelConfig { sites: 5, pages: 30, addresses: 8, ..ModelConfig::default() });
+    for (name, label) in [("sha-1", "sha1:"), ("sha-256", "sha256:"), ("xxh3-128", "xxh3-128:"), ("blake3", "blake3:")]
+    {
+        let more = format!("store.digest = \"{name}\"\nstore.compress_uncoded = \"raw\"\nstore.format = \"warc.gz\"\n");
+        let (dir, config) = (folder.at(name), web::config(&folder, &web, &more));
+        run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+        run(&["store", "verify", &dir]).expect(0);
+        let captures = captures(&dir);
+        assert!(captures.iter().all(|it| it.entry.digest.starts_with(label)), "{name}");
+        // A plain file has no other checksum.
+        let mut plain = Vec::new();
+        for segment in find_segments(Path::new(&dir)).expect("segments") {
+            let input = std::fs::File::open(segment).expect("a file");
+            std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(input), &mut plain).expect("members");
+        }
+        let page = captures.iter().find(|it| it.payload.len() > 100).expect("a page");
+        let at = memchr::memmem::find(&plain, &page.payload).expect("as it is");
+        plain[at + 50] ^= 1;
+        let file = folder.at(&format!("{name}.warc"));
+        std::fs::write(&file, plain).expect("writes");
+        let said = run(&["store", "verify", &file]).expect(1);
+        assert!(said.out.contains("WARC-Payload-Digest does not hold"), "{}", said.out);
+    }
 }
 
 #[test]
@@ -203,8 +306,8 @@ fn captures_are_listed_by_url_host_time_status_and_type() {
 fn urls_without_a_response_have_a_record() {
     let folder = TempFolder::new("failures");
     let (web, seed) = web(ModelConfig { sites: 5, pages: 40, addresses: 8, ..ModelConfig::default() });
-    for (value, is_recorded) in [("record", true), ("leave-out", false)] {
-        let (dir, config) = (folder.at(value), web::config(&folder, &web, &format!("store.failures = \"{value}\"\n")));
+    for (value, is_recorded) in [("failure", true), ("dns", false)] {
+        let (dir, config) = (folder.at(value), web::config(&folder, &web, &format!("store.records = \"{value}\"\n")));
         let lost = "http://www.nowhere.invalid/page";
         let ended = run(&["crawl", &seed, lost, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
         run(&["store", "verify", &dir]).expect(0);

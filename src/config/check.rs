@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::kept;
-use super::keys::Config;
+use super::keys::{CompressUncoded, Config, StoreFormat};
 use super::unit::{format_bytes, format_duration};
 use crate::time::Duration;
 
@@ -82,6 +82,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             (key, format_bytes(bytes as u64)),
             url_bytes.saturating_add(URL_OVERHEAD_BYTES) <= room,
         );
+    }
+    let store = &config.store;
+    if store.compress_uncoded == CompressUncoded::Dictionary && store.format == StoreFormat::WarcGz {
+        let message = "a gzip member has no dictionary: expected store.format = \"warc.zst\", or \"level\"".to_owned();
+        clashes.push(Clash { keys: ["store.compress_uncoded", "store.format"], messages: [message.clone(), message] });
     }
     clashes
 }

@@ -128,12 +128,25 @@ impl Config {
         changes.map(|(key, before, now)| Change { key, before, now }).collect()
     }
 
+    /// What readers of the crawl's records should know: keys with another value than the default, as `KEY = VALUE`, of
+    /// [`TOLD`]. What the crawl is run with and where, is nobody's business.
+    pub fn told(&self) -> Vec<String> {
+        let changes = self.masked().changes_since(&Config::default()).into_iter();
+        let told = changes.filter(|change| {
+            TOLD.iter().any(|table| change.key.starts_with(table)) && change.key != "store.dedupe_against"
+        });
+        told.map(|Change { key, now, .. }| format!("{key} = {now}")).collect()
+    }
+
     /// Every secret with its key and the name below it.
     fn secrets_mut(&mut self) -> impl Iterator<Item = (&'static str, Option<String>, &mut Secret)> {
         let logins = self.http.auth.iter_mut().map(|(origin, login)| ("http.auth", Some(origin.clone()), login));
         logins.chain(std::iter::once(("proxy.url", None, &mut self.proxy.url)))
     }
 }
+
+/// Tables that say what was asked for and what was kept.
+const TOLD: [&str; 7] = ["scope.", "politeness.", "robots.", "fetch.", "links.", "visited.", "store."];
 
 /// Where systemd puts the credentials of a service.
 pub(super) fn credentials() -> Option<PathBuf> {
@@ -147,6 +160,15 @@ fn path(key: &str, name: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_tell_what_was_chosen_and_not_with_what() {
+        let text = "store.digest = \"sha-1\"\nstore.dedupe_against = [\"/home/me\"]\nproxy.url = \"http://10.0.0.1:1\"\n\
+                    robots.ttl = \"24h\"\npoliteness.host_delay = \"2s\"\n";
+        let config = Config::parse(text, "test").expect("right");
+        assert_eq!(config.told(), ["politeness.host_delay = \"2s\"", "store.digest = \"sha-1\""]);
+        assert!(Config::default().told().is_empty());
+    }
 
     #[test]
     fn only_the_texts_of_secrets_are_left_out() {

@@ -14,6 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::kind::{Kind, size, time};
+use super::record_kinds::RecordKinds;
 use super::secret::Secret;
 use super::text::TextForm;
 use super::value::{Field, SyncInterval, Value, choices};
@@ -473,8 +474,13 @@ tables! {
         dedupe_against: Vec<PathBuf> = "[]", Kind::Files;
         /// Bytes of memory for these, all shards together: 48 for each capture while they are read.
         dedupe_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
-        /// What becomes of a URL that has no response in the end.
-        failures: StoredFailures = "record", Kind::Choice(StoredFailures::CHOICES);
+        /// Which records there are besides those of responses, separated by commas: request, metadata (of responses),
+        /// failure (metadata of a URL that has no response in the end: why, after how many tries), and dns (which addresses a
+        /// host had). "" is none of them.
+        records: RecordKinds = "request,metadata,failure,dns", Kind::Text(TextForm::RecordKinds);
+        /// By which digests records name what they hold.
+        /// Tools check SHA-256 and SHA-1. XXH3 costs least, and whoever wants to can make two bodies of one digest.
+        digest: DigestAlgorithm = "sha-256", Kind::Choice(DigestAlgorithm::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -585,15 +591,21 @@ choices! {
     CompressUncoded {
         /// they are compressed, at store.zstd_level or store.gzip_level
         Level = "level",
+        /// the same, with a dictionary in each segment that the shard learns from its own records; for warc.zst
+        Dictionary = "dictionary",
         /// they are stored as they are
         Raw = "raw",
     }
-    /// `store.failures`
-    StoredFailures {
-        /// a metadata record says why, after how many tries
-        Record = "record",
-        /// the crawl's own log alone has it
-        LeaveOut = "leave-out",
+    /// `store.digest`
+    DigestAlgorithm {
+        /// in base32
+        Sha256 = "sha-256",
+        /// in base32
+        Sha1 = "sha-1",
+        /// of 128 bits, in hex
+        Xxh3 = "xxh3-128",
+        /// in hex
+        Blake3 = "blake3",
     }
     /// `store.duplicates`
     RepeatedBodies {

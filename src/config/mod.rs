@@ -21,6 +21,7 @@ mod login;
 mod nearest;
 mod parse;
 mod proxy;
+mod record_kinds;
 mod secret;
 #[cfg(test)]
 mod tests;
@@ -36,15 +37,16 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, Dns, Documents, Exchange,
-    Families, Fetch, Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness, PrivateAddresses,
-    Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Sitemaps, Store, StoreFormat, StoredBody, StoredFailures, Tls,
+    Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, DigestAlgorithm, Dns,
+    Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness,
+    PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Sitemaps, Store, StoreFormat, StoredBody, Tls,
     Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
 pub(crate) use nearest::nearest;
 pub use proxy::{ProxyAddress, ProxyScheme};
+pub use record_kinds::RecordKinds;
 pub use secret::Secret;
 pub use text::read_cpus;
 pub use value::SyncInterval;

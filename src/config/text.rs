@@ -1,4 +1,5 @@
-//! The forms of text values: product token, web address, mail address, list of CPUs, range of ports, media types.
+//! The forms of text values: product token, web address, mail address, list of CPUs, range of ports, media types, kinds of
+//! records.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
 //! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
@@ -6,6 +7,8 @@
 //! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
+
+use super::record_kinds::RecordKinds;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +25,8 @@ pub(super) enum TextForm {
     Ports,
     /// `text/*,application/pdf`.
     MediaTypes,
+    /// `request,metadata`.
+    RecordKinds,
 }
 
 /// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
@@ -36,6 +41,9 @@ impl TextForm {
             TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
+            TextForm::RecordKinds => {
+                "some of request, metadata, failure and dns, such as \"metadata,failure\", or \"\""
+            }
             TextForm::Cpus => "CPU numbers and ascending ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
     }
@@ -49,6 +57,7 @@ impl TextForm {
             TextForm::Cpus => read_cpus(text).map(|_| ()),
             TextForm::Ports => read_ports(text).map(|_| ()),
             TextForm::MediaTypes => check_media_types(text),
+            TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
         }
     }
 }

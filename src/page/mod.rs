@@ -18,7 +18,7 @@ pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
-use crate::config::{Config, StoredBody};
+use crate::config::{Config, RecordKinds, StoredBody};
 use crate::hops::Hops;
 use crate::http::{self, Decoded};
 use crate::links::Summary;
@@ -27,7 +27,7 @@ use crate::robots::Rules;
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::transaction::Transaction;
-use crate::url::{Repeats, Url, UrlBatch};
+use crate::url::{Repeats, UrlBatch};
 
 /// Reads responses, by the configuration.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub struct Page<'a> {
     is_stored: bool,
     /// Whether its content codings are undone there.
     is_stored_decoded: bool,
+    /// Which records there are besides.
+    kinds: RecordKinds,
     fetched: Fetched,
 }
 
@@ -88,7 +90,7 @@ impl PageReader {
                 status: response.status,
                 addr: transaction.ip,
                 truncated: response.truncated.or(decoded.truncated),
-                redirect: redirect(job, response),
+                redirect: http::redirect_target(&job.url, response.status, response.headers.get("location")),
                 retry_after: http::retry_after(&response.headers, transaction.started),
                 wire_bytes: response.wire_bytes,
                 body_bytes: decoded.bytes.len() as u64,
@@ -100,6 +102,7 @@ impl PageReader {
             summary: None,
             is_stored: true,
             is_stored_decoded: self.config.store.body == StoredBody::Decoded,
+            kinds: self.config.store.records,
         };
         self.find_links(&mut page, stats);
         page.is_stored = job.kind != JobKind::Page
@@ -190,14 +193,6 @@ impl Page<'_> {
 }
 
 /// Where a 3xx points to (RFC 9110 section 10.2.2). Bytes beyond ASCII are taken as UTF-8, as browsers do.
-fn redirect(job: &FetchJob, response: &http::Response) -> Option<Url> {
-    if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    let location = response.headers.get("location")?;
-    job.url.join(String::from_utf8_lossy(location).trim()).ok()
-}
-
 /// Bytes of links that any page may have, however short it is: some 600 of usual length.
 const LINK_BYTES_FREE: usize = 64 << 10;
 

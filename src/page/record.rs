@@ -16,9 +16,9 @@ impl Page<'_> {
         if !self.is_stored {
             return None;
         }
-        let Page { job, transaction, decoded, fetched, .. } = self;
+        let Page { job, transaction, decoded, fetched, kinds, .. } = self;
         let response = &transaction.response;
-        let fields = self.fields();
+        let fields = if kinds.metadata { self.fields() } else { Vec::new() };
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
         let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
@@ -28,7 +28,7 @@ impl Page<'_> {
             url: &job.url,
             time: transaction.started,
             ip: transaction.ip,
-            request: &transaction.request_bytes,
+            request: if kinds.request { &transaction.request_bytes } else { b"" },
             head_bytes: &response.head_bytes,
             // Uncoded content has its limit, too.
             body: if is_coded && !is_undone { &response.body } else { &decoded.bytes },
@@ -41,6 +41,8 @@ impl Page<'_> {
             mime: &mime,
             content_encoding: &coding,
             identified_type: identify(&decoded.bytes),
+            charset: self.summary.as_ref().map(|found| found.encoding.name()),
+            redirect: fetched.redirect.as_ref(),
             tls: transaction.tls.as_ref().map(|tls| (tls.version, tls.cipher)),
         }))
     }

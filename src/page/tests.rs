@@ -6,6 +6,7 @@ use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
 use crate::store::{CaptureWriter, Originals, Packing, Placed, SegmentWriter, Settings};
 use crate::time::{Duration, Instant, UnixTime};
+use crate::url::Url;
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {

@@ -17,7 +17,7 @@ use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::page::{Page, PageRead};
 use crate::stage::{self, Stage};
-use crate::store::{FailureNote, Placed};
+use crate::store::{self, Addresses, Note, Placed};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
 use crate::url::Url;
@@ -38,6 +38,11 @@ impl InFlight {
         let before = self.jobs.insert(job.id, (Rc::clone(&job), now));
         assert!(before.is_none(), "job {} began twice", job.id);
         job
+    }
+
+    fn job(&self, id: u64) -> Rc<FetchJob> {
+        let Some((job, _)) = self.jobs.get(&id) else { panic!("job {id} was answered and is not in flight") };
+        Rc::clone(job)
     }
 
     fn end(&mut self, id: u64) -> (Rc<FetchJob>, Instant) {
@@ -166,6 +171,10 @@ impl Shard {
         let _stage = stage::enter(Stage::Dns);
         self.stats.dns_answers += u64::from(answer.is_answer());
         if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
+            if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.record_kinds.dns) {
+                let job = self.in_flight.job(lookup);
+                self.record(now, &Note::Addresses(Addresses { host: job.url.host(), addrs, ttl: *ttl }));
+            }
             self.looked_up(now, lookup, outcome);
         }
     }
@@ -306,7 +315,7 @@ impl Shard {
     fn stored(&mut self, now: Instant, placed: Placed, has_body: bool) -> Stored {
         self.commits.note(now);
         self.stats.bytes_stored += placed.capture_bytes;
-        self.stats.records += RECORDS_PER_CAPTURE;
+        self.stats.records += u64::from(placed.records);
         self.stats.revisits += u64::from(placed.is_revisit);
         let is_duplicate = has_body && (self.recent_bodies.is_again(placed.payload) || placed.is_revisit);
         self.stats.duplicates += u64::from(is_duplicate);
@@ -316,14 +325,20 @@ impl Shard {
 
     /// A URL has no response in the end, after so many tries, so far from a seed.
     fn record_failure(&mut self, now: Instant, url: &Url, failure: Failure, (tries, depth): (u8, Option<u16>)) {
-        if !self.records_failures || self.phase >= Phase::Abort {
+        if !self.record_kinds.failure {
+            return;
+        }
+        let hops = depth.map(|bits| Hops::from_bits(bits).links());
+        self.record(now, &Note::Failure(store::Failure { url, cause: failure.as_str(), tries, hops }));
+    }
+
+    fn record(&mut self, now: Instant, note: &Note<'_>) {
+        if self.phase >= Phase::Abort {
             return;
         }
         let _stage = stage::enter(Stage::Store);
         let time = UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000);
-        let hops = depth.map(|bits| Hops::from_bits(bits).links());
-        let note = FailureNote { url, time, cause: failure.as_str(), tries, hops };
-        match self.segments.append_failure(now, &note) {
+        match self.segments.append_note(now, time, note) {
             Ok(bytes) => {
                 self.commits.note(now);
                 self.stats.bytes_stored += bytes;
@@ -393,8 +408,6 @@ struct Stored {
 const READINGS_LONG: usize = 16;
 /// Readings begun at once: one is read, and the next is ready.
 const READINGS_MAX: usize = 2;
-/// Response, request and metadata.
-const RECORDS_PER_CAPTURE: u64 = 3;
 /// Lookups started before the sockets get their turn.
 const LOOKUPS_PER_FETCH: usize = 64;
 /// How long a shard that found no page's place left waits before it looks again.

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
-use crate::config::{Config, StoredFailures};
+use crate::config::{Config, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Frontier, Ledger};
@@ -94,8 +94,8 @@ pub struct Shard {
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
     segments: Segments,
-    /// Whether URLs without a response have a record.
-    records_failures: bool,
+    /// Which records there are besides those of responses.
+    record_kinds: RecordKinds,
     lanes: Lanes,
     spool: Spool,
     log: Log,
@@ -177,7 +177,7 @@ impl Shard {
         let originals = Originals::new(&config.store, rng_seed, earlier);
         let shards = partition.shards;
         let segment_seed = rng_seed ^ u64::from(index) << 48;
-        let settings = Settings::new(&config.store, &config.agent, &setup.user_agent, segment_seed);
+        let settings = Settings::new(&config, &setup.user_agent, segment_seed);
         let owner = Owner { crawl: setup.crawl, shard: index };
         let sync_interval = config.journal.sync_interval.0;
         let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
@@ -204,7 +204,7 @@ impl Shard {
             budget,
             budget_look: None,
             segments: Segments::new(settings, index, files.next_segment, originals)?,
-            records_failures: config.store.failures == StoredFailures::Record,
+            record_kinds: config.store.records,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             reader: PageReader::new(config),
             recent_bodies: Recent::default(),

@@ -15,14 +15,17 @@
 //! Leaves to others: which segment, and where in it (`segment`).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::StoreError;
 use super::container::{Container, Packing};
-use super::digest::Sha256;
+use super::dictionary::{Dictionary, Samples};
+use super::digest::Digest;
 use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{IndexEntry, REVISIT, coding_label, media_type};
+use super::index::{IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::originals::{Original, Originals, PAYLOAD_BYTES_MIN};
 use super::record::{RecordId, RecordIds, write_field};
+use crate::config::DigestAlgorithm;
 use crate::outcome::Truncated;
 use crate::time::UnixTime;
 use crate::url::Url;
@@ -58,23 +61,12 @@ pub struct Capture<'a> {
     pub content_encoding: &'a str,
     /// What the content is by its first bytes.
     pub identified_type: Option<&'a str>,
+    /// In which charset the content was read.
+    pub charset: Option<&'a str>,
+    /// Where it leads.
+    pub redirect: Option<&'a Url>,
     /// Version and cipher suite of TLS, as `TLSv1_3` and by its IANA name.
     pub tls: Option<(&'a str, &'a str)>,
-}
-
-/// A URL that has no response in the end.
-#[derive(Clone, Copy, Debug)]
-pub struct FailureNote<'a> {
-    /// What was asked for, or was not to be.
-    pub url: &'a Url,
-    /// When that was certain.
-    pub time: UnixTime,
-    /// Why, as summaries name it.
-    pub cause: &'a str,
-    /// Requests that were tried.
-    pub tries: u8,
-    /// Links from a seed, where that is known.
-    pub hops: Option<u16>,
 }
 
 /// What the records of a capture are called.
@@ -84,6 +76,8 @@ pub struct Names {
     pub(super) warcinfo: RecordId,
     /// Their own.
     pub(super) ids: RecordIds,
+    /// That of their segment.
+    pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
 /// The records of a capture, written but for their place.
@@ -116,28 +110,56 @@ pub(super) struct Written {
     pub(super) payload_bytes: usize,
     /// When its request was sent.
     pub(super) time: UnixTime,
+    /// Records of the capture.
+    pub(super) records: u8,
 }
 
 /// Writes records.
 pub struct CaptureWriter {
     container: Container,
     /// The WARC head of the record being made.
-    head: Vec<u8>,
+    pub(super) head: Vec<u8>,
     /// The HTTP head, or the whole block of records without a body.
-    block: Vec<u8>,
+    pub(super) block: Vec<u8>,
     /// Digest labels being made.
     label: Vec<u8>,
+    digest: DigestAlgorithm,
+    /// What the frames being made need to be read.
+    dictionary: Option<Arc<Dictionary>>,
+    /// Records that the next dictionary is trained from.
+    samples: Option<Samples>,
 }
 
 impl CaptureWriter {
     /// A writer with its compressor.
     pub fn new(packing: Packing) -> Result<CaptureWriter, StoreError> {
         let container = Container::new(packing)?;
-        Ok(CaptureWriter { container, head: Vec::new(), block: Vec::new(), label: Vec::new() })
+        let [head, block, label] = [const { Vec::new() }; 3];
+        Ok(CaptureWriter { container, head, block, label, digest: packing.digest, dictionary: None, samples: None })
+    }
+
+    /// The same, which collects samples for dictionaries.
+    pub(super) fn sampling(self) -> CaptureWriter {
+        CaptureWriter { samples: Some(Samples::default()), ..self }
+    }
+
+    /// What was collected.
+    pub(super) fn samples(&mut self) -> Option<&mut Samples> {
+        self.samples.as_mut()
+    }
+
+    /// Frames from now on are those of a segment that begins with `dictionary`.
+    pub(super) fn use_dictionary(&mut self, dictionary: &Option<Arc<Dictionary>>) -> Result<(), StoreError> {
+        if self.dictionary.as_ref().map(Arc::as_ptr) != dictionary.as_ref().map(Arc::as_ptr) {
+            self.container.use_dictionary(dictionary.as_deref())?;
+            self.dictionary.clone_from(dictionary);
+        }
+        Ok(())
     }
 
     /// The records of a capture.
     pub fn records(&mut self, capture: &Capture<'_>, mut names: Names) -> Result<Records, StoreError> {
+        self.use_dictionary(&names.dictionary)?;
         let mut bytes = Vec::new();
         let mut own = names.ids.clone();
         let response = self.write(capture, &names.warcinfo, &mut names.ids, None, &mut bytes)?;
@@ -186,30 +208,6 @@ impl CaptureWriter {
         self.put_record(&[], Pays::WhenLong, out).map(drop)
     }
 
-    /// Adds a metadata record of a URL that has no response.
-    pub(super) fn write_failure(
-        &mut self,
-        failure: &FailureNote<'_>,
-        (id, warcinfo): (&RecordId, &RecordId),
-        out: &mut Vec<u8>,
-    ) -> Result<(), StoreError> {
-        let FailureNote { url, time, cause, tries, hops } = failure;
-        let (tries, hops) = (tries.to_string(), hops.map(|hops| hops.to_string()));
-        let fields = [
-            ("outcome", Some("failed")),
-            ("cause", Some(*cause)),
-            ("tries", Some(&*tries)),
-            ("hopsFromSeed", hops.as_deref()),
-        ];
-        let fields: Vec<(&str, &str)> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        self.set_block(&fields);
-        self.start_head("metadata", id, *time);
-        write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo.as_bytes());
-        write_field(&mut self.head, "WARC-Target-URI", url.as_str().as_bytes());
-        write_field(&mut self.head, "Content-Type", b"application/warc-fields");
-        self.put_record(&[], Pays::Always, out).map(drop)
-    }
-
     /// Adds the frames of a capture to `out`, or leaves `out` as it was.
     pub(super) fn write(
         &mut self,
@@ -235,7 +233,7 @@ impl CaptureWriter {
         originals: Option<&Originals>,
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
-        let mut payload_digest = Sha256::default();
+        let mut payload_digest = Digest::new(self.digest);
         payload_digest.update(capture.body);
         self.label.clear();
         payload_digest.write_label(&mut self.label);
@@ -284,12 +282,17 @@ impl CaptureWriter {
             mime: if original.is_some() { REVISIT.to_owned() } else { media_type(capture.mime) },
             mime_detected: capture.identified_type.unwrap_or_default().to_owned(),
             status: capture.status,
+            charset: capture.charset.unwrap_or_default().to_owned(),
+            redirect: capture.redirect.map(redirect_label).unwrap_or_default(),
+            truncated: capture.truncated.map(Truncated::as_str).unwrap_or_default().to_owned(),
+            record_id: record_label(&String::from_utf8_lossy(response_id.as_bytes())),
             coding: if capture.undone.content { String::new() } else { coding_label(capture.content_encoding) },
             digest,
             frame_bytes,
             ..IndexEntry::default()
         };
-        Ok(Written { entry, payload, payload_bytes: capture.body.len(), time: capture.time })
+        let records = 1 + u8::from(!capture.request.is_empty()) + u8::from(!capture.metadata.is_empty());
+        Ok(Written { entry, payload, payload_bytes: capture.body.len(), time: capture.time, records })
     }
 
     fn set_response_block(&mut self, capture: &Capture<'_>) {
@@ -313,6 +316,9 @@ impl CaptureWriter {
         if let Some(identified) = capture.identified_type {
             write_field(&mut self.head, "WARC-Identified-Payload-Type", identified.as_bytes());
         }
+        if let Some(charset) = capture.charset {
+            write_field(&mut self.head, CHARSET, charset.as_bytes());
+        }
         write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
     }
 
@@ -330,7 +336,7 @@ impl CaptureWriter {
         self.put_record(&[], Pays::Always, out)
     }
 
-    fn set_block(&mut self, fields: &[(&str, &str)]) {
+    pub(super) fn set_block(&mut self, fields: &[(&str, &str)]) {
         self.block.clear();
         for (name, value) in fields {
             write_field(&mut self.block, name, value.as_bytes());
@@ -343,7 +349,7 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Target-URI", capture.url.as_str().as_bytes());
     }
 
-    fn start_head(&mut self, kind: &str, id: &RecordId, time: UnixTime) {
+    pub(super) fn start_head(&mut self, kind: &str, id: &RecordId, time: UnixTime) {
         self.head.clear();
         self.head.extend_from_slice(b"WARC/1.1\r\n");
         write_field(&mut self.head, "WARC-Type", kind.as_bytes());
@@ -353,9 +359,9 @@ impl CaptureWriter {
 
     /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`; gives the
     /// frame's length.
-    fn put_record(&mut self, body: &[u8], pays: Pays, out: &mut Vec<u8>) -> Result<u64, StoreError> {
+    pub(super) fn put_record(&mut self, body: &[u8], pays: Pays, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         if body.is_empty() {
-            let mut digest = Sha256::default();
+            let mut digest = Digest::new(self.digest);
             digest.update(&self.block);
             self.label.clear();
             digest.write_label(&mut self.label);
@@ -364,14 +370,18 @@ impl CaptureWriter {
         write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
         self.head.extend_from_slice(b"\r\n");
         let parts = [&self.head, &self.block, body, b"\r\n\r\n"];
-        let is_short = self.head.len() + self.block.len() + body.len() <= SHORT_BYTES_MAX;
+        if let Some(samples) = self.samples.as_mut().filter(|_| pays != Pays::Never) {
+            samples.add(&parts);
+        }
+        // With a dictionary they become a third.
+        let is_short = self.dictionary.is_none() && self.head.len() + self.block.len() + body.len() <= SHORT_BYTES_MAX;
         self.container.put(&parts, pays == Pays::Always || pays == Pays::WhenLong && !is_short, out)
     }
 }
 
 /// Whether to compress a record pays.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pays {
+pub(super) enum Pays {
     /// It is compressed already.
     Never,
     /// Unless it is short.
@@ -384,6 +394,8 @@ fn tls_protocol(version: &str) -> String {
     format!("tls/{}", version.trim_start_matches("TLSv").replace('_', "."))
 }
 
+/// The field with the charset in which the content was read. WARC has none for it.
+pub(super) const CHARSET: &str = "X-Crawl-Charset";
 /// WARC 1.1 section 6.7.2.
 const IDENTICAL_PAYLOAD: &[u8] = b"http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// Up to which length a record is short, in bytes: requests, metadata, redirects.

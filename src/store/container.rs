@@ -5,12 +5,13 @@
 //! Invariants: `put` adds one whole frame or member, or leaves `out` as it was.
 
 use super::StoreError;
+use super::dictionary::Dictionary;
 use super::frame::FrameWriter;
 use super::gzip_member::{MemberWriter, StoredMember, write_stored_member};
 use super::raw_frame::{RawFrame, write_raw_frame};
-use crate::config::{self, CompressUncoded, StoreFormat};
+use crate::config::{self, CompressUncoded, DigestAlgorithm, StoreFormat};
 
-/// How records are packed.
+/// How records are packed, and named by digests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Packing {
     /// Frames or members.
@@ -21,6 +22,10 @@ pub struct Packing {
     pub gzip_level: i32,
     /// Nothing is compressed.
     pub is_raw: bool,
+    /// Records share a dictionary.
+    pub has_dictionary: bool,
+    /// Of payloads and blocks.
+    pub digest: DigestAlgorithm,
 }
 
 impl Packing {
@@ -31,6 +36,8 @@ impl Packing {
             zstd_level: store.zstd_level,
             gzip_level: store.gzip_level,
             is_raw: store.compress_uncoded == CompressUncoded::Raw,
+            has_dictionary: store.compress_uncoded == CompressUncoded::Dictionary,
+            digest: store.digest,
         }
     }
 }
@@ -52,6 +59,14 @@ impl Container {
             (StoreFormat::WarcGz, true) => Container::Gzip(None),
             (StoreFormat::WarcGz, false) => Container::Gzip(Some(MemberWriter::new(packing.gzip_level))),
         })
+    }
+
+    /// Records from now on share `dictionary`, or none; members have none.
+    pub fn use_dictionary(&mut self, dictionary: Option<&Dictionary>) -> Result<(), StoreError> {
+        match self {
+            Container::Zstd(Some(frames)) => frames.use_dictionary(dictionary),
+            _ => Ok(()),
+        }
     }
 
     /// Adds one record, the concatenation of `parts`, to `out`, compressed if that `pays`; gives its length there in bytes.

@@ -1,38 +1,99 @@
 //! Digests as WARC fields carry them: `sha256:BASE32`.
 //!
-//! Decides: we write SHA-256 in base32 (RFC 4648 section 6); we check what others write: SHA-1, SHA-256, SHA-384
-//! and SHA-512 in base32, hex or base64 (WARC 1.1 section 5.8 leaves algorithm and encoding open).
+//! Decides: we write what `store.digest` names: SHA-256 and SHA-1 in base32 (RFC 4648 section 6), as WARC tools do;
+//! XXH3 of 128 bits and BLAKE3 in hex, as their own tools do. We check these, SHA-384 and SHA-512 in base32, hex or
+//! base64 (WARC 1.1 section 5.8 leaves algorithm and encoding open).
 //! Invariants: the padding that base32 of 32 bytes has ("====") is written, as warcio and FastWARC compare the
 //! padded form.
-//! Limits: other algorithms (MD5, CRC-32) give `None`: not checked, which is not wrong.
+//! Limits: other algorithms (MD5, CRC-32) give `None`: not checked, which is not wrong. XXH3 finds damage and chance, and
+//! keeps nobody from making two payloads of one digest.
 
-use aws_lc_rs::digest::{self, Algorithm, Context};
+use aws_lc_rs::digest::{self, Context};
+use xxhash_rust::xxh3::Xxh3;
 
-/// SHA-256 under way.
-pub struct Sha256(Context);
+use crate::config::DigestAlgorithm;
 
-impl Default for Sha256 {
-    fn default() -> Sha256 {
-        Sha256(Context::new(&digest::SHA256))
+/// A digest under way.
+pub struct Digest {
+    algorithm: DigestAlgorithm,
+    hasher: Hasher,
+}
+
+impl Digest {
+    /// Of no bytes yet.
+    pub fn new(algorithm: DigestAlgorithm) -> Digest {
+        Digest { algorithm, hasher: Hasher::new(algorithm) }
+    }
+
+    /// Takes more bytes in.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// Adds its label to `out`, such as `sha256:BASE32`.
+    pub fn write_label(self, out: &mut Vec<u8>) {
+        let (name, is_hex) = match self.algorithm {
+            DigestAlgorithm::Sha256 => ("sha256:", false),
+            DigestAlgorithm::Sha1 => ("sha1:", false),
+            DigestAlgorithm::Xxh3 => ("xxh3-128:", true),
+            DigestAlgorithm::Blake3 => ("blake3:", true),
+        };
+        out.extend_from_slice(name.as_bytes());
+        self.hasher.finish(|bytes| if is_hex { write_hex(bytes, out) } else { write_base32(bytes, out) });
     }
 }
 
-impl Sha256 {
-    /// Takes more bytes in.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
+/// What takes bytes in.
+enum Hasher {
+    Library(Context),
+    Xxh3(Box<Xxh3>),
+    Blake3(Box<blake3::Hasher>),
+}
+
+impl Hasher {
+    fn new(algorithm: DigestAlgorithm) -> Hasher {
+        match algorithm {
+            DigestAlgorithm::Sha256 => Hasher::Library(Context::new(&digest::SHA256)),
+            DigestAlgorithm::Sha1 => Hasher::Library(Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY)),
+            DigestAlgorithm::Xxh3 => Hasher::Xxh3(Box::default()),
+            DigestAlgorithm::Blake3 => Hasher::Blake3(Box::default()),
+        }
     }
 
-    /// Adds `sha256:BASE32` to `out`.
-    pub fn write_label(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"sha256:");
-        write_base32(self.0.finish().as_ref(), out);
+    /// By the name in a label, in any letter case, with or without hyphens; with the bytes of its digest.
+    fn named(name: &str) -> Option<(Hasher, usize)> {
+        Some(match name.trim().to_ascii_lowercase().replace('-', "").as_str() {
+            "sha1" => (Hasher::new(DigestAlgorithm::Sha1), 20),
+            "sha256" => (Hasher::new(DigestAlgorithm::Sha256), 32),
+            "sha384" => (Hasher::Library(Context::new(&digest::SHA384)), 48),
+            "sha512" => (Hasher::Library(Context::new(&digest::SHA512)), 64),
+            "xxh3128" => (Hasher::new(DigestAlgorithm::Xxh3), 16),
+            "blake3" => (Hasher::new(DigestAlgorithm::Blake3), 32),
+            _ => return None,
+        })
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Hasher::Library(context) => context.update(bytes),
+            Hasher::Xxh3(hasher) => hasher.update(bytes),
+            Hasher::Blake3(hasher) => drop(hasher.update(bytes)),
+        }
+    }
+
+    fn finish<T>(self, take: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Hasher::Library(context) => take(context.finish().as_ref()),
+            // The canonical form: the high half first.
+            Hasher::Xxh3(hasher) => take(&hasher.digest128().to_be_bytes()),
+            Hasher::Blake3(hasher) => take(hasher.finalize().as_bytes()),
+        }
     }
 }
 
 /// A digest that a record claims, being compared with what the record holds.
 pub struct Claim {
-    context: Context,
+    hasher: Hasher,
     expected: Vec<u8>,
 }
 
@@ -40,25 +101,18 @@ impl Claim {
     /// Reads `ALGORITHM:VALUE`; `None` when the algorithm is unknown. A value that no digest of it can be never holds.
     pub fn parse(label: &str) -> Option<Claim> {
         let (name, value) = label.trim().split_once(':')?;
-        let algorithm: &'static Algorithm = match name.trim().to_ascii_lowercase().replace('-', "").as_str() {
-            "sha1" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
-            "sha256" => &digest::SHA256,
-            "sha384" => &digest::SHA384,
-            "sha512" => &digest::SHA512,
-            _ => return None,
-        };
-        let expected = decode(value.trim(), algorithm.output_len()).unwrap_or_default();
-        Some(Claim { context: Context::new(algorithm), expected })
+        let (hasher, digest_bytes) = Hasher::named(name)?;
+        Some(Claim { hasher, expected: decode(value.trim(), digest_bytes).unwrap_or_default() })
     }
 
     /// Takes more bytes in.
     pub fn update(&mut self, bytes: &[u8]) {
-        self.context.update(bytes);
+        self.hasher.update(bytes);
     }
 
     /// Whether the bytes taken in have the digest that was claimed.
     pub fn holds(self) -> bool {
-        self.context.finish().as_ref() == self.expected.as_slice()
+        self.hasher.finish(|found| found == self.expected.as_slice())
     }
 }
 
@@ -117,9 +171,35 @@ fn write_base32(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        out.extend([byte >> 4, byte & 0xf].map(|digit| if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn label_of(algorithm: DigestAlgorithm, bytes: &[u8]) -> String {
+        let (mut digest, mut label) = (Digest::new(algorithm), Vec::new());
+        digest.update(bytes);
+        digest.write_label(&mut label);
+        String::from_utf8(label).expect("ASCII")
+    }
+
+    /// Of nothing, as sha1sum, sha256sum, xxhsum and b3sum give them.
+    #[test]
+    fn digests_of_nothing() {
+        for (algorithm, label) in [
+            (DigestAlgorithm::Sha1, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"),
+            (DigestAlgorithm::Sha256, "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ===="),
+            (DigestAlgorithm::Xxh3, "xxh3-128:99aa06d3014798d86001c324468d497f"),
+            (DigestAlgorithm::Blake3, "blake3:af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"),
+        ] {
+            assert_eq!(label_of(algorithm, b""), label);
+        }
+    }
 
     #[test]
     fn base32_of_rfc4648_section_10() {
@@ -140,15 +220,13 @@ mod tests {
 
     #[test]
     fn what_is_written_holds_and_nothing_else_does() {
-        let mut sha256 = Sha256::default();
-        sha256.update(b"page");
-        let mut label = Vec::new();
-        sha256.write_label(&mut label);
-        let label = String::from_utf8(label).expect("ASCII");
-        for (bytes, holds) in [(&b"page"[..], true), (b"pagf", false), (b"", false)] {
-            let mut claim = Claim::parse(&label).expect("a claim");
-            claim.update(bytes);
-            assert_eq!(claim.holds(), holds);
+        let all = [DigestAlgorithm::Sha1, DigestAlgorithm::Sha256, DigestAlgorithm::Xxh3, DigestAlgorithm::Blake3];
+        for label in all.map(|algorithm| label_of(algorithm, b"page")) {
+            for (bytes, holds) in [(&b"page"[..], true), (b"pagf", false), (b"", false)] {
+                let mut claim = Claim::parse(&label).expect("a claim");
+                claim.update(bytes);
+                assert_eq!(claim.holds(), holds, "{label}");
+            }
         }
     }
 

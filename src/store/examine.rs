@@ -29,6 +29,13 @@ pub struct Examined {
     pub end: RecordEnd,
 }
 
+/// The next record and what it is, without its digests; `None`: the file ends here.
+pub fn next_examined<R: Read + Seek>(reader: &mut SegmentReader<R>) -> Result<Option<(Record, Examined)>, ReadError> {
+    let Some(record) = reader.next_record()? else { return Ok(None) };
+    let examined = examine(reader, &record, false)?;
+    Ok(Some((record, examined)))
+}
+
 /// Reads the rest of `record`, which `reader` has just given. Without `digests` nothing is hashed.
 pub fn examine<R: Read + Seek>(
     reader: &mut SegmentReader<R>,

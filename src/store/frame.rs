@@ -13,6 +13,7 @@
 use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys::ZSTD_EndDirective};
 
 use super::StoreError;
+use super::dictionary::Dictionary;
 
 /// log2 of the largest window that decoders must support, in bytes.
 const WINDOW_LOG_MAX: u32 = 23;
@@ -29,6 +30,13 @@ impl FrameWriter {
     /// A compressor at `level`, taken into −7 … 19.
     pub fn new(level: i32) -> Result<FrameWriter, StoreError> {
         Ok(FrameWriter { context: context(level.clamp(LEVEL_MIN, LEVEL_MAX))? })
+    }
+
+    /// Frames from now on need `dictionary` to be read, or none.
+    pub fn use_dictionary(&mut self, dictionary: Option<&Dictionary>) -> Result<(), StoreError> {
+        self.context.reset(ResetDirective::SessionOnly).map_err(named)?;
+        let bytes = dictionary.map_or(&[][..], Dictionary::bytes);
+        self.context.load_dictionary(bytes).map(drop).map_err(named)
     }
 
     /// Adds one frame with the concatenation of `parts` to `out`; gives its length in bytes.

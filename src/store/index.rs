@@ -1,8 +1,9 @@
 //! The CDXJ index of a segment: one line a capture, sorted, so that a page is found by binary search.
 //!
 //! Decides: `SURT TIMESTAMP JSON` with the members url, mime, status, digest, length, offset and filename, all
-//! strings, as pywb and cdxj-indexer write them; mime-detected, as Common Crawl writes it; and coding, where the stored
-//! payload is in a content coding. Sorted by bytes (`LC_ALL=C sort`).
+//! strings, as pywb and cdxj-indexer write them; mime-detected, charset, redirect and truncated, where there is something to
+//! say, as Common Crawl writes them; coding, where the stored payload is in a content coding; and record-id. Sorted by bytes
+//! (`LC_ALL=C sort`).
 //! Invariants: a line holds no control byte and exactly one LF, at its end.
 //! Limits: the lines of one segment are held in memory until it closes; `SegmentWriter::is_full` bounds them.
 //! Leaves to others: reading whole segments (`read`); rebuilding an index after a crash (`recover`).
@@ -22,6 +23,14 @@ pub struct IndexEntry {
     pub mime: String,
     /// What the payload is by its first bytes; empty when it is not known.
     pub mime_detected: String,
+    /// In which charset it was read; empty when it was not.
+    pub charset: String,
+    /// Where it leads; empty when nowhere.
+    pub redirect: String,
+    /// WARC-Truncated; empty when it was not cut.
+    pub truncated: String,
+    /// WARC-Record-ID without its brackets.
+    pub record_id: String,
     /// HTTP status; 0 when there is none.
     pub status: u16,
     /// What Content-Encoding says of the stored payload, lower-case; empty when nothing.
@@ -52,6 +61,10 @@ impl IndexEntry {
             url: text("url")?,
             mime: text("mime").unwrap_or_else(|| "unk".to_owned()),
             mime_detected: text("mime-detected").unwrap_or_default(),
+            charset: text("charset").unwrap_or_default(),
+            redirect: text("redirect").unwrap_or_default(),
+            truncated: text("truncated").unwrap_or_default(),
+            record_id: text("record-id").unwrap_or_default(),
             status: text("status").and_then(|status| status.parse().ok()).unwrap_or(0),
             coding: text("coding").unwrap_or_default(),
             digest: text("digest").unwrap_or_default(),
@@ -74,7 +87,14 @@ impl IndexEntry {
         write_string(&self.url, out);
         let status = if self.status == 0 { "-" } else { &*self.status.to_string() };
         write_member("mime", &self.mime, out);
-        for (name, value) in [("mime-detected", &self.mime_detected), ("coding", &self.coding)] {
+        for (name, value) in [
+            ("mime-detected", &self.mime_detected),
+            ("charset", &self.charset),
+            ("coding", &self.coding),
+            ("redirect", &self.redirect),
+            ("truncated", &self.truncated),
+            ("record-id", &self.record_id),
+        ] {
             if !value.is_empty() {
                 write_member(name, value, out);
             }
@@ -154,10 +174,22 @@ pub fn media_type(content_type: &str) -> String {
     if essence.is_empty() || essence.len() > MIME_BYTES_MAX || !is_printable { "unk".to_owned() } else { essence }
 }
 
+/// A redirect's target; empty when it is too long for a line.
+pub fn redirect_label(target: &Url) -> String {
+    if target.as_str().len() > REDIRECT_BYTES_MAX { String::new() } else { target.as_str().to_owned() }
+}
+
+/// A record's identifier without its brackets.
+pub fn record_label(id: &str) -> String {
+    id.trim_start_matches('<').trim_end_matches('>').to_owned()
+}
+
 /// What stands for the media type of a revisit record, as in every CDX: its payload is elsewhere.
 pub const REVISIT: &str = "warc/revisit";
 /// Bytes of the longest media type that is kept: two names of 127 (RFC 6838 section 4.2) and a slash.
 const MIME_BYTES_MAX: usize = 255;
+/// Bytes of the longest target that is kept.
+const REDIRECT_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
@@ -171,6 +203,10 @@ mod tests {
             url: url.as_str().to_owned(),
             mime: media_type("Text/HTML; charset=x"),
             mime_detected: "text/html".to_owned(),
+            charset: "windows-1252".to_owned(),
+            redirect: redirect_label(&url),
+            truncated: "length".to_owned(),
+            record_id: record_label("<urn:uuid:1>"),
             status: 200,
             coding: coding_label(" GZIP ,identity, br"),
             digest: "sha256:ABC".to_owned(),

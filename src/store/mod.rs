@@ -7,7 +7,9 @@
 //! | part of a file | bytes |
 //! |---|---|
 //! | frame 0 | `warcinfo` record |
-//! | per capture, one frame each | `response`, `request` if it was kept, `metadata` if there is any |
+//! | per capture, one frame each | `response` or `revisit`, `request` if it was kept, `metadata` if there is any |
+//! | per failure | `metadata` |
+//! | per answer of a name server | `resource` |
 //!
 //! Why frames: a reader can start at any indexed offset, and a torn tail costs the last record alone. Any tool
 //! that knows zstd and WARC reads the files (IIPC "Zstandard Compression for WARC Files" 1.0).
@@ -38,14 +40,19 @@ pub mod warc;
 
 mod capture;
 mod container;
+mod dictionary;
 mod gzip_member;
+mod notes;
 mod originals;
 mod raw_frame;
 mod record;
+#[cfg(test)]
+mod sample;
 mod segment;
 
-pub use capture::{Capture, CaptureWriter, FailureNote, Names, Records};
+pub use capture::{Capture, CaptureWriter, Names, Records};
 pub use container::Packing;
+pub use notes::{Addresses, Failure, Note};
 pub use originals::Originals;
 pub use record::RecordIds;
 pub use segment::{Pending, Placed, SegmentWriter, Settings};

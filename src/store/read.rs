@@ -13,6 +13,7 @@ use std::path::Path;
 
 use super::fault::{ReadError, SegmentFault};
 use super::folder::Folder;
+use super::segments::{OPEN, warc_stem};
 use super::source::{Coding, FrameTraits, Source};
 use super::warc::{HEAD_BYTES_MAX, HttpHead, RecordHead};
 
@@ -277,8 +278,7 @@ pub fn read_rest<R: Read + Seek>(
 
 /// Whether a file name is one of a WARC file, being written or not.
 pub fn is_segment_name(name: &str) -> bool {
-    let name = name.strip_suffix(".open").unwrap_or(name);
-    [".warc", ".warc.gz", ".warc.zst"].iter().any(|suffix| name.ends_with(suffix))
+    warc_stem(name.strip_suffix(OPEN).unwrap_or(name)).is_some()
 }
 
 /// All WARC files under `path`, sorted by name; `path` itself when it is a file.

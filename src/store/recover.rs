@@ -9,11 +9,13 @@
 
 use std::io::{self, Read, Seek};
 
-use super::examine::{Examined, examine};
+use super::capture::CHARSET;
+use super::examine::{Examined, next_examined};
 use super::fault::ReadError;
-use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type};
+use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::read::{Record, SegmentReader, Trailer};
 use super::warc::HttpHead;
+use crate::http::redirect_target;
 use crate::url::Url;
 
 /// What can be kept of a segment.
@@ -41,11 +43,7 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
         Err(ReadError::Damaged { .. }) => return Ok(Recovered { damaged: 1, ..recovered }),
     };
     loop {
-        let result = reader.next_record().and_then(|record| match record {
-            None => Ok(None),
-            Some(record) => examine(&mut reader, &record, false).map(|examined| Some((record, examined))),
-        });
-        match result {
+        match next_examined(&mut reader) {
             Ok(None) => break,
             Ok(Some((record, examined))) => {
                 if recovered.records == 0 && damaged == 0 {
@@ -92,11 +90,17 @@ pub fn entry_at(
         _ => return None,
     };
     let url = Url::parse(record.head.target_uri()).ok()?;
+    let location = http.get("Location");
+    let redirect = redirect_target(&url, http.status(), location.as_deref().map(str::as_bytes));
     let entry = IndexEntry {
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
         mime,
         mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
+        charset: record.head.get(CHARSET).unwrap_or_default().to_owned(),
+        redirect: redirect.as_ref().map(redirect_label).unwrap_or_default(),
+        truncated: record.head.get("WARC-Truncated").unwrap_or_default().to_owned(),
+        record_id: record_label(record.head.id()),
         status: http.status(),
         coding: coding_label(&http.get("Content-Encoding").unwrap_or_default()),
         digest: record.head.get("WARC-Payload-Digest").unwrap_or_default().to_owned(),
@@ -113,8 +117,8 @@ mod tests {
 
     use super::*;
     use crate::config::StoreFormat;
-    use crate::store::head::Undone;
-    use crate::store::{Capture, Packing, SegmentWriter, Settings};
+    use crate::store::sample::capture;
+    use crate::store::{Packing, SegmentWriter, Settings};
     use crate::time::UnixTime;
 
     fn segment(format: StoreFormat, rng_seed: u64, bodies: &[&[u8]]) -> Vec<u8> {
@@ -124,24 +128,7 @@ mod tests {
         writer.begin("own", UnixTime::from_micros(0)).expect("begins");
         for (number, body) in bodies.iter().enumerate() {
             let url = Url::parse(&format!("http://{rng_seed}.test/{number}")).expect("a URL");
-            let capture = Capture {
-                url: &url,
-                time: UnixTime::from_micros(1),
-                ip: None,
-                request: b"",
-                head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
-                body,
-                undone: Undone::default(),
-                is_coded: false,
-                truncated: None,
-                metadata: &[],
-                status: 200,
-                mime: "",
-                content_encoding: "",
-                identified_type: None,
-                tls: None,
-            };
-            writer.append(&capture).expect("appends");
+            writer.append(&capture(&url, body)).expect("appends");
         }
         writer.take_pending(Vec::new()).bytes
     }

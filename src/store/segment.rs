@@ -11,13 +11,17 @@
 //! Leaves to others: what the records of a capture are (`capture`); files and their names, flushing (`shard`); limits on a
 //! page (`http`).
 
+use std::sync::Arc;
+
 use super::StoreError;
-use super::capture::{Capture, CaptureWriter, FailureNote, Names, Records, Written};
+use super::capture::{Capture, CaptureWriter, Names, Records, Written};
 use super::container::Packing;
+use super::dictionary::Dictionary;
 use super::index::{Index, IndexEntry};
+use super::notes::Note;
 use super::originals::Originals;
 use super::record::{RecordId, RecordIds};
-use crate::config;
+use crate::config::Config;
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -32,18 +36,21 @@ pub struct Settings {
     pub user_agent: String,
     /// Whom site owners write to, for the warcinfo record; empty: left out.
     pub operator: String,
+    /// What was configured otherwise than by default, as `KEY = VALUE`, for the warcinfo record.
+    pub configured: Vec<String>,
     /// Seed of the record identifiers: the crawl's, mixed with the shard's number.
     pub rng_seed: u64,
 }
 
 impl Settings {
-    /// The settings of a shard under `store`.
-    pub fn new(store: &config::Store, agent: &config::Agent, user_agent: &str, rng_seed: u64) -> Settings {
+    /// The settings of a shard under `config`.
+    pub fn new(config: &Config, user_agent: &str, rng_seed: u64) -> Settings {
         Settings {
-            packing: Packing::new(store),
-            segment_bytes_max: store.segment_bytes_max,
+            packing: Packing::new(&config.store),
+            segment_bytes_max: config.store.segment_bytes_max,
             user_agent: user_agent.to_owned(),
-            operator: agent.email.clone(),
+            operator: config.agent.email.clone(),
+            configured: config.told(),
             rng_seed,
         }
     }
@@ -62,6 +69,8 @@ pub struct Placed {
     pub payload: u64,
     /// Its body was stored before, and is referred to.
     pub is_revisit: bool,
+    /// Records of the capture.
+    pub records: u8,
 }
 
 /// Bytes for the hands to write.
@@ -80,6 +89,10 @@ pub struct SegmentWriter {
     ids: RecordIds,
     /// What was stored before; `None`: whatever comes is stored.
     originals: Option<Originals>,
+    /// With which the open segment begins.
+    dictionary: Option<Arc<Dictionary>>,
+    /// Whether one was trained, or would not have paid.
+    has_trained: bool,
     /// Identifier of the open segment's warcinfo record; `None`: no segment is open.
     warcinfo_id: Option<RecordId>,
     name: String,
@@ -92,8 +105,11 @@ pub struct SegmentWriter {
 impl SegmentWriter {
     /// A writer with its compressor; no segment is open yet.
     pub fn new(settings: Settings) -> Result<SegmentWriter, StoreError> {
+        let captures = CaptureWriter::new(settings.packing)?;
         Ok(SegmentWriter {
-            captures: CaptureWriter::new(settings.packing)?,
+            captures: if settings.packing.has_dictionary { captures.sampling() } else { captures },
+            dictionary: None,
+            has_trained: false,
             ids: RecordIds::new(settings.rng_seed),
             originals: None,
             settings,
@@ -121,12 +137,18 @@ impl SegmentWriter {
         self.buffer.clear();
         self.index.clear();
 
+        self.renew_dictionary();
+        self.captures.use_dictionary(&self.dictionary)?;
+        if let Some(dictionary) = &self.dictionary {
+            dictionary.write_frame(&mut self.buffer);
+        }
         let mut fields = vec![
             ("software", concat!("ringcrawl/", env!("CARGO_PKG_VERSION"))),
             ("format", "WARC File Format 1.1"),
             ("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
             ("robots", "obey"),
         ];
+        fields.extend(self.settings.configured.iter().map(|key| ("config", key.as_str())));
         let of_crawl = [("operator", &self.settings.operator), ("http-header-user-agent", &self.settings.user_agent)];
         fields
             .extend(of_crawl.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, &**value)));
@@ -134,6 +156,17 @@ impl SegmentWriter {
         self.captures.write_info((&id, time), name, &fields, &mut self.buffer)?;
         self.warcinfo_id = Some(id);
         Ok(())
+    }
+
+    /// Trains a dictionary from what the segment before held, if that was enough.
+    fn renew_dictionary(&mut self) {
+        let level = self.settings.packing.zstd_level;
+        let Some(samples) = self.captures.samples().filter(|samples| samples.are_enough()) else { return };
+        if let Some(dictionary) = samples.train(level, self.dictionary.as_deref()) {
+            self.dictionary = Some(Arc::new(dictionary));
+        }
+        samples.clear();
+        self.has_trained = true;
     }
 
     /// Adds the records of a capture.
@@ -145,19 +178,19 @@ impl SegmentWriter {
         Ok(self.place(capture.url, offset, written))
     }
 
-    /// Adds the record of a URL that has no response; gives its bytes.
-    pub fn append_failure(&mut self, failure: &FailureNote<'_>) -> Result<u64, StoreError> {
+    /// Adds the record of what was known at `time`; gives its bytes.
+    pub fn append_note(&mut self, time: UnixTime, note: &Note<'_>) -> Result<u64, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
         let before = self.segment_bytes();
         let id = self.ids.next_id();
-        self.captures.write_failure(failure, (&id, &warcinfo), &mut self.buffer)?;
+        self.captures.write_note(note, time, (&id, &warcinfo), &mut self.buffer)?;
         Ok(self.segment_bytes() - before)
     }
 
     /// Names for the records of a capture that is written elsewhere, for the segment that is open.
     pub fn names(&mut self) -> Result<Names, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
-        Ok(Names { warcinfo, ids: self.ids.branch() })
+        Ok(Names { warcinfo, ids: self.ids.branch(), dictionary: self.dictionary.clone() })
     }
 
     /// Adds records that were written elsewhere; `None` when they name another segment than this. `url` is what was fetched.
@@ -197,9 +230,11 @@ impl SegmentWriter {
         Pending { offset, bytes }
     }
 
-    /// Whether the segment should be closed now.
-    pub fn is_full(&self) -> bool {
-        self.segment_bytes() >= self.settings.segment_bytes_max || self.index.memory_bytes() >= INDEX_BYTES_MAX
+    /// Whether the segment should be closed now. The first one of a run is short where the next can have a dictionary.
+    pub fn is_full(&mut self) -> bool {
+        let has_learned = !self.has_trained && self.captures.samples().is_some_and(|samples| samples.are_enough());
+        let is_long = self.segment_bytes() >= self.settings.segment_bytes_max;
+        is_long || has_learned || self.index.memory_bytes() >= INDEX_BYTES_MAX
     }
 
     /// Closes the segment and gives the bytes of its index; pending bytes stay to be taken.
@@ -219,7 +254,14 @@ impl SegmentWriter {
             originals.note(url, written.time, entry.digest.as_bytes(), written.payload_bytes);
         }
         let capture_bytes = self.segment_bytes() - offset;
-        Placed { offset, frame_bytes: entry.frame_bytes, capture_bytes, payload: written.payload, is_revisit }
+        Placed {
+            offset,
+            frame_bytes: entry.frame_bytes,
+            capture_bytes,
+            payload: written.payload,
+            is_revisit,
+            records: written.records,
+        }
     }
 }
 
@@ -228,30 +270,8 @@ const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
-    use crate::store::head::Undone;
-
-    fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {
-        Capture {
-            url,
-            time: UnixTime::from_micros(1),
-            ip: Some(IpAddr::from([127, 0, 0, 1])),
-            request: b"",
-            head_bytes: b"HTTP/1.1 200 OK\r\n\r\n",
-            body,
-            undone: Undone::default(),
-            is_coded: false,
-            truncated: None,
-            metadata: &[],
-            status: 200,
-            mime: "",
-            content_encoding: "",
-            identified_type: None,
-            tls: None,
-        }
-    }
+    use crate::store::sample::capture;
 
     fn writer(segment_bytes_max: u64) -> SegmentWriter {
         SegmentWriter::new(Settings { segment_bytes_max, ..Settings::default() }).expect("a writer")

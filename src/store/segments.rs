@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::container::suffix;
-use super::{Capture, FailureNote, Names, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
+use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
 
@@ -75,10 +75,10 @@ impl Segments {
         Ok(placed)
     }
 
-    /// Stores that a URL has no response; gives the bytes of that.
-    pub fn append_failure(&mut self, now: Instant, failure: &FailureNote<'_>) -> Result<u64, StoreError> {
-        self.open(failure.time)?;
-        let bytes = self.writer.append_failure(failure)?;
+    /// Stores what was known at `time`; gives the bytes of that.
+    pub fn append_note(&mut self, now: Instant, time: UnixTime, note: &Note<'_>) -> Result<u64, StoreError> {
+        self.open(time)?;
+        let bytes = self.writer.append_note(time, note)?;
         self.appended(now);
         Ok(bytes)
     }
@@ -189,6 +189,11 @@ fn segment_name(time: UnixTime, shard: u16, number: u32, suffix: &str) -> String
 /// A segment's name without what its format adds; `None`: it is none that we write.
 pub fn segment_stem(name: &str) -> Option<&str> {
     SEGMENT_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
+}
+
+/// The same of any WARC file.
+pub fn warc_stem(name: &str) -> Option<&str> {
+    segment_stem(name).or_else(|| name.strip_suffix(".warc"))
 }
 
 /// The number in a segment's or an index's name, open or closed.

@@ -20,6 +20,7 @@ use super::folder::is_of_crawl;
 use super::index::IndexEntry;
 use super::read::{Record, SegmentReader, Trailer};
 use super::recover::entry_of;
+use super::segments::{INDEX_SUFFIX, warc_stem};
 use super::source::Coding;
 
 /// What a check found.
@@ -114,8 +115,7 @@ fn open_index(index: &Path, segment: &Path) -> Result<Option<File>, String> {
 /// The index that belongs to a segment: `X.cdxj` beside `X.warc.zst` or `X.warc.gz`.
 pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
     let name = segment.file_name()?.to_str()?;
-    let stem = [".warc.zst", ".warc.gz", ".warc"].iter().find_map(|suffix| name.strip_suffix(suffix))?;
-    Some(segment.with_file_name(format!("{stem}.cdxj")))
+    Some(segment.with_file_name(format!("{}{INDEX_SUFFIX}", warc_stem(name)?)))
 }
 
 /// Lines of an index by the offset that they point to.
@@ -246,13 +246,19 @@ fn check_entry(
         report.add(at, id, "index: no line for this capture");
         return;
     };
+    // Indexes of others do not have every member.
+    let is_same = |expected: &str, said: &str| said.is_empty() || said == expected;
     // pywb and cdxj-indexer leave the algorithm's name out.
     let is_digest_equal = expected.digest == entry.digest || expected.digest.ends_with(&format!(":{}", entry.digest));
     for (name, is_equal) in [
         ("url", expected.url == entry.url),
         ("timestamp", expected.timestamp == entry.timestamp),
         ("status", expected.status == entry.status),
-        ("coding", expected.coding == entry.coding || entry.coding.is_empty()),
+        ("coding", is_same(&expected.coding, &entry.coding)),
+        ("charset", is_same(&expected.charset, &entry.charset)),
+        ("redirect", is_same(&expected.redirect, &entry.redirect)),
+        ("truncated", is_same(&expected.truncated, &entry.truncated)),
+        ("record-id", is_same(&expected.record_id, &entry.record_id)),
         ("length", expected.frame_bytes == entry.frame_bytes),
         ("filename", expected.filename == entry.filename),
         ("digest", is_digest_equal || record.head.kind() == "revisit"),

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from urllib.parse import urljoin
 
 import zstandard
 
@@ -133,8 +134,18 @@ def read_record(text: bytes) -> dict:
             "digest": fields.get("warc-payload-digest", ""),
             "stamp": "".join(c for c in fields["warc-date"] if c.isdigit())[:14],
             "coding": coding,
+            "charset": fields.get("x-crawl-charset", ""),
+            "truncated": fields.get("warc-truncated", ""),
+            "record-id": fields["warc-record-id"].strip("<>"),
+            "redirect": redirect_of(fields.get("warc-target-uri", ""), status, http_fields) if kind in CAPTURES else "",
         },
     }
+
+
+def redirect_of(url: str, status: str, http_fields: dict) -> str:
+    """Where a response leads (RFC 9110 section 15.4)."""
+    location = http_fields.get("location")
+    return urljoin(url, location) if location and status in ("301", "302", "303", "307", "308") else ""
 
 
 def sha256(data: bytes) -> str:
@@ -177,7 +188,7 @@ def check_index(path: Path, wanted: dict, problems: list) -> None:
         _, stamp, text = line.decode().split(" ", 2)
         entry = json.loads(text)
         found = left.pop((int(entry["offset"]), int(entry["length"])), None)
-        said = {name: entry.get(name, "") for name in ("url", "status", "digest", "coding")} | {"stamp": stamp}
+        said = {name: entry.get(name, "") for name in found or ()} | {"stamp": stamp}
         if found is None:
             problems.append(f"{index.name}: no response at {entry['offset']}: {entry['url']}")
         elif said != found or entry["filename"] != path.name:

@@ -53,6 +53,8 @@ def command(tool: str, modules: Path) -> list:
     return [str(beside / "cdxj-indexer"), "--sort"]
 
 
+# Members of an index line that cdxj-indexer does not write.
+OUR_MEMBERS = ("mime-detected", "charset", "coding", "redirect", "truncated", "record-id")
 LISTING = ("warcio", "FastWARC", "warcio.js")
 
 
@@ -121,7 +123,7 @@ def index_lines(lines: list, with_more: bool) -> Counter:
         key, stamp, text = line.split(" ", 2)
         members = json.loads(text)
         if with_more:
-            members = {name: value for name, value in members.items() if name not in ("mime-detected", "coding")}
+            members = {name: value for name, value in members.items() if name not in OUR_MEMBERS}
         parsed[key, stamp, json.dumps(members, sort_keys=True)] += 1
     return parsed
 

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use ringcrawl::config::DigestAlgorithm;
 use ringcrawl::store::content::content;
-use ringcrawl::store::digest::Sha256;
+use ringcrawl::store::digest::Digest;
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
@@ -197,7 +198,7 @@ pub fn expect_own_ids(dir: &str) {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let (mut digest, mut label) = (Sha256::default(), Vec::new());
+    let (mut digest, mut label) = (Digest::new(DigestAlgorithm::Sha256), Vec::new());
     digest.update(bytes);
     digest.write_label(&mut label);
     String::from_utf8(label).expect("ASCII")

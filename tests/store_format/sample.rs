@@ -103,6 +103,8 @@ impl Sample {
             mime: "text/html; charset=utf-8",
             content_encoding: &content_encoding,
             identified_type: None,
+            charset: None,
+            redirect: None,
             tls: None,
         };
         let placed = writer.append(&capture).expect("appends");
@@ -139,6 +141,7 @@ pub fn segment(rng_seed: u64, count: usize) -> Segment {
         packing: Packing { zstd_level: 1, ..Packing::default() },
         segment_bytes_max: u64::MAX,
         user_agent: "ringcrawl-test".to_owned(),
+        configured: vec!["store.digest = \"sha-1\"".to_owned()],
         operator: "ops@example.test".to_owned(),
         rng_seed,
     };

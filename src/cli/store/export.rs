@@ -14,7 +14,7 @@ use crate::config::StoreFormat;
 use crate::private;
 use crate::store::Packing;
 use crate::store::export::export;
-use crate::store::segments::{INDEX_SUFFIX, OPEN};
+use crate::store::segments::{INDEX_SUFFIX, OPEN, warc_stem};
 
 /// Arguments of `store export`.
 #[derive(clap::Args, Debug)]
@@ -44,7 +44,7 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     for path in segments(&arguments.paths)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.strip_suffix(OPEN).unwrap_or(&name);
-        let stem = [".warc.zst", ".warc.gz", ".warc"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let stem = warc_stem(name).unwrap_or(name);
         let (written, lost) = write(&path, stem, arguments)?;
         records += written;
         damaged += lost;
@@ -66,7 +66,7 @@ fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<(u64, u64)> 
             return Err(with_path(taken, &io::Error::from(io::ErrorKind::AlreadyExists)));
         }
     }
-    let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, is_raw: false };
+    let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, ..Packing::default() };
     let open = arguments.out.join(format!("{name}{OPEN}"));
     let input = File::open(path).map_err(|error| with_path(path, &error))?;
     let mut output = private::create(&open).map_err(|error| with_path(&open, &error))?;

@@ -1,7 +1,7 @@
 //! `store ls`: one line a capture.
 //!
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion; `--records` shows all, with the type first and the offset last. Damage, and a file without a record,
+//! conversion, but not where hosts were; `--records` shows all, with the type first and the offset last. Damage, and a file without a record,
 //! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] and a segment has
 //! an index, only the records that the index names are read.
 
@@ -13,7 +13,7 @@ use super::filter::{Facts, Filter};
 use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::store::examine::{Examined, examine};
+use crate::store::examine::{Examined, examine, next_examined};
 use crate::store::fault::ReadError;
 use crate::store::index::{IndexEntry, media_type};
 use crate::store::read::{Record, SegmentReader};
@@ -111,16 +111,16 @@ fn list_all(mut reader: SegmentReader<File>, path: &Path, arguments: &Ls, out: &
     let mut is_well = true;
     let mut has_any = path.extension().is_some_and(|suffix| suffix == "open");
     loop {
-        let result = reader.next_record().and_then(|record| match record {
-            None => Ok(None),
-            Some(record) => examine(&mut reader, &record, false).map(|examined| Some((record, examined))),
-        });
-        match result {
+        match next_examined(&mut reader) {
             Ok(None) => break,
             Ok(Some((record, examined))) => {
                 has_any = true;
                 let kind = record.head.kind();
-                let is_capture = matches!(kind.as_str(), "response" | "revisit" | "resource" | "conversion");
+                let is_capture = match kind.as_str() {
+                    "response" | "revisit" | "conversion" => true,
+                    "resource" => !record.head.target_uri().starts_with("dns:"),
+                    _ => false,
+                };
                 if (arguments.records || is_capture) && is_meant(&record, &examined, &arguments.filter) {
                     write_line(&record, &examined, arguments, out)?;
                 }

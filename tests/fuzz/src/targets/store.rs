@@ -56,6 +56,7 @@ fn round_trip(data: &[u8]) {
         packing: Packing { zstd_level: 1, is_raw: data.len().is_multiple_of(3), ..Packing::default() },
         segment_bytes_max: 1 << 20,
         user_agent: "testcrawl/1.0".to_owned(),
+        configured: Vec::new(),
         operator: String::new(),
         rng_seed: 1,
     };
@@ -83,6 +84,8 @@ fn round_trip(data: &[u8]) {
         mime: &mime,
         content_encoding: &coding,
         identified_type: None,
+        charset: None,
+        redirect: None,
         tls: None,
     };
     writer.append(&capture).expect("appended");
