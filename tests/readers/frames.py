@@ -29,6 +29,7 @@ import segments
 
 HTTP_TYPES = ("response", "request", "revisit")
 CAPTURES = ("response", "revisit")
+DICTIONARY_MAGIC = bytes.fromhex("5d2a4d18")
 NO_BODY = ("204", "304")  # their Content-Length, if any, is that of another response (RFC 9110 section 8.6)
 
 
@@ -39,8 +40,9 @@ class Wrong(Exception):
 def members(data: bytes):
     """(offset, length, text) of each gzip member or zstd frame."""
     if data[:2] != b"\x1f\x8b":
+        decompressor = zstandard.ZstdDecompressor(dict_data=dictionary(data))
         for at, length in segments.frame_spans(data):
-            yield at, length, zstandard.ZstdDecompressor().decompressobj().decompress(data[at : at + length])
+            yield at, length, decompressor.decompressobj().decompress(data[at : at + length])
         return
     at = 0
     while at < len(data):
@@ -55,6 +57,13 @@ def members(data: bytes):
         end = min(taken, len(data)) - len(decoder.unused_data)
         yield at, end - at, text
         at = end
+
+
+def dictionary(data: bytes):
+    """What stands in the skippable frame at the start (IIPC's text, "Dictionary frame format"), or nothing."""
+    if data[:4] != DICTIONARY_MAGIC:
+        return None
+    return zstandard.ZstdCompressionDict(data[8 : 8 + int.from_bytes(data[4:8], "little")])
 
 
 def fields_of(head: bytes) -> dict:

@@ -97,7 +97,10 @@ def places_of(run: Path) -> dict:
         export = run / "exports" / store.name
         places[store.name] = [export] if export.is_dir() else sorted(store.glob("shard-*/segments"))
     # What did not change since the first crawl is a revisit of it: both are served.
-    places["again"] = sorted((run / "again").glob("shard-*/segments")) + places["warc.gz-as-received"]
+    for again in sorted((run / "again").iterdir()):
+        export = run / "exports-again" / again.name
+        own = [export] if export.is_dir() else sorted(again.glob("shard-*/segments"))
+        places[f"again-{again.name}"] = own + places[again.name]
     return places
 
 
@@ -209,7 +212,7 @@ def read(report: Report, browser, facts: dict, origin: str, collection: str) -> 
             page.close()
         if not wrong:
             readable.append(coding)
-        elif collection.endswith(("as-received", "again")) and coding in UNREADABLE:
+        elif collection.endswith(("as-received", "dictionary")) and coding in UNREADABLE:
             explained.append(f"      explained: the page in {coding} is not readable: {UNREADABLE[coding]}")
         else:
             differences += wrong

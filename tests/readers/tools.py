@@ -133,7 +133,8 @@ def compare_index(indexes: list, reading: Reading) -> list:
     ours: Counter = Counter()
     for index in indexes:
         ours += index_lines(index.read_text().splitlines(), True) if index.exists() else Counter()
-    theirs = index_lines(reading.lines, False)
+    # Names of hosts are no pages: it has a line for each, and the crawler none.
+    theirs = index_lines([line for line in reading.lines if not line.startswith("dns:")], False)
     differences = failed(reading)
     differences += [f"only in the crawler's index: {line}" for line in (ours - theirs).elements()]
     return differences + [f"only in cdxj-indexer's: {line}" for line in (theirs - ours).elements()]
