@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use super::kind::{Kind, size, time};
 use super::secret::Secret;
 use super::text::TextForm;
-use super::value::{Field, SyncInterval, Value, choices};
+use super::value::{Field, OrNever, Value, choices};
 use crate::time::Duration;
 
 /// One table of the file.
@@ -440,7 +440,7 @@ tables! {
     journal: Journal {
         /// How often what happened is synced to the device; "never" leaves the moment to the kernel.
         /// A power cut can make so much be fetched again. With "never" it can cost URLs, and a kill still none.
-        sync_interval: SyncInterval = "1s", Kind::TimeOrNever(10, 3_600_000);
+        sync_interval: OrNever = "1s", Kind::TimeOrNever(10, 3_600_000);
         /// Bytes of URLs that other shards have not on their disks yet, all shards together.
         /// Nothing is fetched while there are more.
         bytes_max: u64 = "4GiB", size("64MiB", "16TiB");
@@ -451,6 +451,9 @@ tables! {
         /// A segment is closed when it is this long.
         /// Small enough to move and verify, large enough that there are few.
         segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
+        /// Or when its first record is this old; "never": only its length counts.
+        /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
+        segment_age_max: OrNever = "1h", Kind::TimeOrNever(1_000, 2_592_000_000);
         /// In which form bodies are stored.
         /// To store a page as received costs a fraction of the CPU time; what is decoded can be read without any decoder.
         body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);

@@ -47,7 +47,7 @@ pub(crate) use nearest::nearest;
 pub use proxy::{ProxyAddress, ProxyScheme};
 pub use secret::Secret;
 pub use text::read_cpus;
-pub use value::SyncInterval;
+pub use value::OrNever;
 use value::Value;
 
 use crate::time::Duration;
