@@ -454,6 +454,10 @@ tables! {
         /// Or when its first record is this old; "never": only its length counts.
         /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
         segment_age_max: OrNever = "1h", Kind::TimeOrNever(1_000, 2_592_000_000);
+        /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
+        /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
+        /// A shard that has segments goes on where they lie, whatever this says later.
+        dirs: Vec<PathBuf> = "[]", Kind::Files;
         /// In which form bodies are stored.
         /// To store a page as received costs a fraction of the CPU time; what is decoded can be read without any decoder.
         body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);
@@ -481,7 +485,7 @@ tables! {
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
-        /// While less space than this is free on the disk, no fetch starts; "0B": fetching never waits for space.
+        /// While less space than this is free on a disk of the crawl, no fetch starts; "0B": fetching never waits for space.
         /// What is in flight can still be written, and the crawl goes on by itself when there is room again.
         free_bytes_min: u64 = "256MiB", size("0B", "1TiB");
     }
