@@ -454,6 +454,9 @@ tables! {
         /// Or when its first record is this old; "never": only its length counts.
         /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
         segment_age_max: OrNever = "1h", Kind::TimeOrNever(1_000, 2_592_000_000);
+        /// Space that a segment takes when it is begun, at most segment_bytes_max; what it did not need it gives back. "0B": none.
+        /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
+        preallocate: u64 = "0B", size("0B", "1TiB");
         /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
         /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
         /// A shard that has segments goes on where they lie, whatever this says later.

@@ -1,6 +1,6 @@
 //! Segments on several disks: a crawl over two folders, stopped, gone on with, on another number of shards, and read.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ringcrawl::store::read::find_segments;
@@ -18,13 +18,25 @@ fn lies(folder: &TempFolder, shard: u16) -> PathBuf {
     Path::new(&folder.at(&format!("crawl/shard-{shard:02}/segments"))).canonicalize().expect("a folder")
 }
 
+/// Bytes on the disk beyond the ends of all segments.
+fn reserved(dir: &str) -> u64 {
+    let beyond = |path: PathBuf| {
+        let found = std::fs::metadata(path).expect("a segment");
+        (found.blocks() * 512).saturating_sub(found.len().next_multiple_of(1 << 16))
+    };
+    find_segments(Path::new(dir)).expect("a crawl").into_iter().map(beyond).sum()
+}
+
 #[test]
 fn a_crawl_over_two_folders() {
     let folder = TempFolder::new("disks");
     let (web, seed) = web(ModelConfig { sites: 20, pages: 600, ..ModelConfig::default() });
     let [a, b] = ["a", "b"].map(|name| folder.at(name));
     [&a, &b].iter().for_each(|disk| std::fs::create_dir(disk).expect("a folder"));
-    let more = format!("crawl.shards = 2\nstore.dirs = [{a:?}, {b:?}]\nstore.segment_bytes_max = \"1MiB\"");
+    let more = format!(
+        "crawl.shards = 2\nstore.dirs = [{a:?}, {b:?}]\nstore.segment_bytes_max = \"1MiB\"\n\
+                        store.preallocate = \"8MiB\""
+    );
     let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, &more));
     // Killed, so that each shard has a segment that is open.
     let mut first = start(&["crawl", &seed, "--dir", &dir, "-c", &config]);
@@ -40,6 +52,7 @@ fn a_crawl_over_two_folders() {
         }
     }
     run(&["store", "ls", &dir]).expect(0);
+    println!("{} bytes are reserved: none where the file system cannot", reserved(&dir));
 
     // A disk that is not mounted, whether the list names it or not.
     let (unmounted, without) = (folder.at("unmounted"), format!("store.dirs={a}"));
@@ -60,7 +73,7 @@ fn a_crawl_over_two_folders() {
     assert!(lies(&folder, 1).starts_with(&b) && lies(&folder, 2).starts_with(&a));
     // Fewer shards: those that are no more keep what they have.
     run(&["crawl", "--dir", &dir, "--shards", "1", "--pages-max", "100000"]).expect(0);
-    assert_eq!(open_files(&dir), [""; 0]);
+    assert_eq!((open_files(&dir), reserved(&dir)), (Vec::new(), 0));
     let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
     Verdict::of(&stored(&dir), &truth).expect_whole();
 
