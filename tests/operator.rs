@@ -6,6 +6,7 @@
 mod budget;
 mod damage;
 mod disk;
+mod disks;
 mod folders;
 mod hangup;
 mod kept;

@@ -332,3 +332,32 @@ fn urls_without_a_response_have_a_record() {
         assert!(of_lost.is_none_or(|block| block.contains("cause: dns-not-found\r\ntries: ")), "{of_lost:?}");
     }
 }
+
+/// Captures of one page at three times, in files without an index, and then with indexes beside all but one.
+#[test]
+fn a_capture_is_found_by_its_time() {
+    let folder = TempFolder::new("at");
+    let dates = ["2026-01-31T23:59:58Z", "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"];
+    for (number, date) in dates.iter().enumerate() {
+        let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{date}");
+        let fields = "WARC-Target-URI: http://a.test/\r\nContent-Type: application/http; msgtype=response";
+        let id = format!("<urn:uuid:00000000-0000-4000-8000-00000000000{number}>");
+        let head = format!("WARC-Type: response\r\nWARC-Record-ID: {id}\r\nWARC-Date: {date}\r\n{fields}");
+        let record = format!("WARC/1.1\r\n{head}\r\nContent-Length: {}\r\n\r\n{http}\r\n\r\n", http.len());
+        folder.file(&format!("{number}.warc"), &record);
+    }
+    let cat = |at: &[&str]| run(&[&["store", "cat", &folder.at("")], at, &["http://a.test/"]].concat()).expect(0).out;
+    for _ in 0..2 {
+        assert_eq!(cat(&[]), dates[2], "the latest");
+        let nearest = ["2025", "2026-02-14T11:59:59", "20260228120000", "2026-02-28 12:00:01", "2026-02", "2100"];
+        assert_eq!(nearest.map(|at| cat(&["--at", at])), [0, 0, 1, 2, 1, 2].map(|number| dates[number]));
+        for number in [0, 2] {
+            let lines = run(&["store", "index", &folder.at(&format!("{number}.warc"))]).expect(0).out;
+            assert!(lines.contains("http://a.test/"), "{lines}");
+            folder.file(&format!("{number}.cdxj"), &lines);
+        }
+    }
+    for mistake in ["yesterday", "2026-13", "2026-02-30"] {
+        run(&["store", "cat", "--at", mistake, &folder.at(""), "http://a.test/"]).expect(2).says(&[mistake, "--at"]);
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! Leaves to others: keys alone and together (`config`), seeds that are no URLs (`seeds`), CPUs and the directory.
 
+use std::fs;
 use std::path::Path;
 
 use super::memory::memory_budget;
@@ -10,6 +11,7 @@ use crate::config::{BadPorts, Config, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
+use crate::private;
 use crate::ring;
 use crate::shard::Scope;
 use crate::url::{Url, is_bad_port};
@@ -59,6 +61,27 @@ pub(super) fn addresses(config: &Config) -> Result<(), BootError> {
              allow netlink (RestrictAddressFamilies=AF_NETLINK)"
         ))
     })
+}
+
+/// Folders that are not there are made by nobody: where a disk is not mounted they would fill another one.
+pub(super) fn store_dirs(config: &Config, root: &Path) -> Result<(), BootError> {
+    let root = root.canonicalize().ok();
+    for dir in &config.store.dirs {
+        let wrong = |why: &str| Err(BootError::Order(format!("store.dirs: {} {why}", dir.display())));
+        if !dir.is_dir() {
+            return wrong("is no folder that can be found: mount its disk, or make it");
+        }
+        if root.as_ref().is_some_and(|root| dir.canonicalize().is_ok_and(|dir| dir.starts_with(root))) {
+            return wrong("lies in the crawl's directory: give one outside of it");
+        }
+        let probe = dir.join(format!(".ringcrawl-{}", std::process::id()));
+        if let Err(error) = private::create_dirs(&probe).and_then(|()| fs::remove_dir(&probe)) {
+            return wrong(&format!(
+                "cannot be written to ({error}): let its owner be the crawl's (systemd: ReadWritePaths=)"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A secret that was kept without its text must be given again.

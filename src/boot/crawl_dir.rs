@@ -9,7 +9,7 @@
 //! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
 //! | `shard-NN/ends` | how URLs ended |
 //! | `shard-NN/journal/` | URLs that are on their way to other shards |
-//! | `shard-NN/segments/` | records |
+//! | `shard-NN/segments/` | records; may be a link to another disk (`segment_folders`) |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
 //! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use super::manifest::{self, MANIFEST, Manifest};
 use super::redistribution;
 use super::sealed_file;
+use super::segment_folders;
 use crate::config::{Config, PartitionKey};
 use crate::private;
 use crate::url::Url;
@@ -42,6 +43,8 @@ pub struct CrawlDir {
     seeds: Option<Vec<Url>>,
     /// Held for as long as this value lives.
     _lock: File,
+    /// The same, of segments on other disks.
+    held: Vec<File>,
 }
 
 /// Why a directory cannot be used. Each message says what to do.
@@ -75,6 +78,13 @@ pub enum DirError {
         path = .0.display()
     )]
     Shard(PathBuf),
+    /// The disk with the segments of a shard is gone.
+    #[error(
+        "{path} is a link to {to}, which is not there: mount that disk; or remove the link, and the crawl goes on without what \
+         that shard stored there",
+        path = .0.display(), to = .1.display()
+    )]
+    Segments(PathBuf, PathBuf),
     /// Its logs cannot be written anew for another number of shards.
     #[error("{path}: another number of shards was asked for, and {why}", path = .0.display(), why = .1)]
     Redistribution(PathBuf, String),
@@ -132,21 +142,8 @@ impl CrawlDir {
             check(root, held, wanted)?;
         }
         private::create_dirs(root).map_err(io)?;
-        let lock = private::open(private::options().create(true).truncate(false), &root.join(LOCK)).map_err(io)?;
-        // Who lists a crawl's URLs holds the lock for a moment, to see whether a process works here.
-        let mut held = lock.try_lock();
-        for _ in 0..LOCK_TRIES {
-            if !matches!(held, Err(TryLockError::WouldBlock)) {
-                break;
-            }
-            std::thread::sleep(LOCK_PAUSE);
-            held = lock.try_lock();
-        }
-        match held {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DirError::Locked(root.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
-        }
+        let lock = lock(root)?;
+        let held = segment_folders::hold(root)?;
         redistribution::finish_move(root).map_err(io)?;
         // Another process may have begun a crawl between the check and the lock.
         let (manifest, is_new, seeds) = match manifest::read(root)? {
@@ -161,7 +158,7 @@ impl CrawlDir {
             }
             None => (manifest(), true, None),
         };
-        let mut dir = CrawlDir { root: root.to_owned(), manifest, before: None, is_new, seeds, _lock: lock };
+        let mut dir = CrawlDir { root: root.to_owned(), manifest, before: None, is_new, seeds, _lock: lock, held };
         if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
             dir.before = Some(dir.manifest.clone());
             dir.manifest.shards = shards;
@@ -225,6 +222,16 @@ impl CrawlDir {
             notes.extend((!self.is_new).then(|| missing(&dir)).flatten());
             make_shard(&dir).map_err(|error| DirError::Io(dir, error))?;
         }
+        let dirs = &config.store.dirs;
+        let elsewhere = segment_folders::place(root, &crawl_id, self.manifest.shards, dirs).map_err(|error| {
+            DirError::Io(root.clone(), io::Error::new(error.kind(), format!("segments in store.dirs: {error}")))
+        })?;
+        if elsewhere > 0 && matches!(&before, Some(Ok(before)) if before.store.dirs != *dirs) {
+            let shards = self.manifest.shards;
+            notes.push(format!("store.dirs: {elsewhere} of {shards} shards go on where their segments lie"));
+        }
+        self.held.clear();
+        self.held = segment_folders::hold(root)?;
         if self.is_new {
             manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
         }
@@ -255,6 +262,26 @@ impl CrawlDir {
     /// The directory of one shard.
     pub fn shard(&self, index: u16) -> PathBuf {
         shard_dir(&self.root, index)
+    }
+}
+
+/// Locks a directory for this process, for as long as the file that is given lives.
+pub(super) fn lock(dir: &Path) -> Result<File, DirError> {
+    let io = |error| DirError::Io(dir.to_owned(), error);
+    let lock = private::open(private::options().create(true).truncate(false), &dir.join(LOCK)).map_err(io)?;
+    // Who lists a crawl's URLs holds the lock for a moment, to see whether a process works here.
+    let mut held = lock.try_lock();
+    for _ in 0..LOCK_TRIES {
+        if !matches!(held, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        held = lock.try_lock();
+    }
+    match held {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(DirError::Locked(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(io(error)),
     }
 }
 
@@ -405,7 +432,7 @@ fn written_by() -> String {
     format!("{WRITTEN_BY}ringcrawl {}", env!("CARGO_PKG_VERSION"))
 }
 
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// So often, and so long apart, a lock that is held is tried again.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);

@@ -14,6 +14,7 @@ mod redistribution;
 mod sealed_file;
 mod seed;
 mod seeds;
+mod segment_folders;
 mod start;
 mod surroundings;
 

@@ -91,6 +91,7 @@ impl OutageWatch {
     fn disk(&self) -> String {
         let mib = |bytes: u64| bytes >> 20;
         let (free, min) = (mib(self.surroundings.free_bytes.unwrap_or(0)), mib(self.free_bytes_min));
-        format!("only {free} MiB are free on the disk, less than store.free_bytes_min = {min} MiB")
+        let disk = self.surroundings.disk();
+        format!("only {free} MiB are free on {disk}, less than store.free_bytes_min = {min} MiB")
     }
 }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use super::crawl_dir::{DirError, make_shard, shard_dir};
 use super::manifest::{self, MANIFEST, Manifest};
+use super::segment_folders;
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
 use crate::private;
@@ -130,7 +131,8 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
                 remove(&dir.join(log.to_string()))?;
             }
             // They stay if there is something in them.
-            for folder in ["segments", "journal", ""] {
+            segment_folders::remove_empty(&dir);
+            for folder in ["journal", ""] {
                 let _ = fs::remove_dir(dir.join(folder));
             }
         }
@@ -259,7 +261,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// The directories of shards in `root`.
-fn shard_dirs(root: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn shard_dirs(root: &Path) -> io::Result<Vec<PathBuf>> {
     let paths: io::Result<Vec<PathBuf>> = fs::read_dir(root)?.map(|entry| entry.map(|entry| entry.path())).collect();
     Ok(paths?.into_iter().filter(|path| shard_number(path).is_some() && path.is_dir()).collect())
 }

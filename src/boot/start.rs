@@ -12,6 +12,7 @@ use super::checks;
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
+use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
@@ -99,6 +100,7 @@ impl Crawl {
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
         checks::seeds(&config, &seeds)?;
+        checks::store_dirs(&config, &dir)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
             0 => cpus.len().max(1) as u16,
@@ -217,8 +219,9 @@ impl Crawl {
                 own_addresses: Arc::clone(&own_addresses),
             });
         }
-        // A shard's directory may be a link to another disk.
-        let dirs = std::iter::once(dir.root().to_owned()).chain((0..shards).map(|shard| dir.shard(shard))).collect();
+        // A shard's directory may be a link to another disk, and its segments may be.
+        let of_shard = |shard| [dir.shard(shard), dir.shard(shard).join(SEGMENTS)];
+        let dirs = std::iter::once(dir.root().to_owned()).chain((0..shards).flat_map(of_shard)).collect();
         let surroundings = Surroundings::new(dirs, Arc::clone(&own_addresses));
         let mut watch = OutageWatch::new(&config, shards, surroundings);
         // Before the first fetch.

@@ -17,8 +17,10 @@ pub struct Surroundings {
     next_look: Instant,
     own_addresses: Arc<OwnAddresses>,
     next_listing: Instant,
-    /// Bytes that can still be written; `None`: nobody can tell.
+    /// Bytes that can still be written to the fullest disk; `None`: nobody can tell.
     pub free_bytes: Option<u64>,
+    /// The first of `dirs` on that disk.
+    fullest: Option<PathBuf>,
     /// Whether there is a default route, of either family.
     pub has_route: bool,
 }
@@ -27,7 +29,15 @@ impl Surroundings {
     /// Those of a crawl in `dirs`, which may be on several disks; the machine's addresses go to `own_addresses`.
     pub fn new(dirs: Vec<PathBuf>, own_addresses: Arc<OwnAddresses>) -> Surroundings {
         let (next_look, next_listing) = (Instant::ZERO, Instant::ZERO);
-        Surroundings { dirs, next_look, own_addresses, next_listing, free_bytes: None, has_route: true }
+        Surroundings { dirs, next_look, own_addresses, next_listing, free_bytes: None, fullest: None, has_route: true }
+    }
+
+    /// The fullest disk, in words: the first is that of the crawl's directory.
+    pub fn disk(&self) -> String {
+        match self.fullest.as_ref().filter(|dir| self.dirs.first() != Some(*dir)) {
+            Some(dir) => format!("the disk of {}", dir.display()),
+            None => "the disk".to_owned(),
+        }
     }
 
     /// Looks, if it is time.
@@ -36,7 +46,9 @@ impl Surroundings {
             return;
         }
         self.next_look = now + EVERY;
-        self.free_bytes = self.dirs.iter().filter_map(|dir| ring::free_bytes(dir)).min();
+        let free = self.dirs.iter().filter_map(|dir| Some((ring::free_bytes(dir)?, dir)));
+        let least = free.min_by_key(|(bytes, _)| *bytes);
+        (self.free_bytes, self.fullest) = least.map(|(bytes, dir)| (bytes, dir.clone())).unzip();
         let read = |path: &str| std::fs::read_to_string(path).ok();
         // Where nobody can tell there is one.
         self.has_route = match (read("/proc/net/route"), read("/proc/net/ipv6_route")) {
@@ -121,5 +133,9 @@ mod tests {
         assert_eq!(around.free_bytes, None);
         around.look(Instant::ZERO + EVERY);
         assert_eq!(around.free_bytes, Some(0), "proc(5) has none, and the least counts");
+        assert_eq!(around.disk(), "the disk of /proc");
+        let mut around = Surroundings::new(vec!["/".into(), "/".into()], Arc::default());
+        around.look(Instant::ZERO);
+        assert_eq!(around.disk(), "the disk", "which is the first one");
     }
 }

@@ -10,6 +10,7 @@ mod export;
 mod filter;
 mod ls;
 mod verify;
+mod which;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub struct Store {
 enum Command {
     /// List captures, one a line: time, status, media type, payload bytes, URL.
     Ls(ls::Ls),
-    /// Print the payload of a page's latest capture.
+    /// Print the payload of a page: of its latest capture, or the one nearest to a time.
     Cat(cat::Cat),
     /// Check frames, records, digests and indexes.
     Verify(verify::Verify),

@@ -88,6 +88,10 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         let message = "a gzip member has no dictionary: expected store.format = \"warc.zst\", or \"level\"".to_owned();
         clashes.push(Clash { keys: ["store.compress_uncoded", "store.format"], messages: [message.clone(), message] });
     }
+    for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
+        let message = format!("{dir:?} depends on where the program is started; expected paths from the root");
+        clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
+    }
     clashes
 }
 
@@ -102,6 +106,10 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
     for path in config.store.dedupe_against.iter().filter(|path| !path.exists()) {
         let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");
         clashes.push(Clash { keys: ["store.dedupe_against"; 2], messages: [message.clone(), message] });
+    }
+    for path in config.store.dirs.iter().filter(|path| path.is_absolute() && !path.is_dir()) {
+        let message = format!("{path:?} is no folder that can be found; expected folders on disks that are mounted");
+        clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
     }
     let credentials = kept::credentials();
     let errors = config.clone().secret_errors(credentials.as_deref());

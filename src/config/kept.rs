@@ -133,7 +133,8 @@ impl Config {
     pub fn told(&self) -> Vec<String> {
         let changes = self.masked().changes_since(&Config::default()).into_iter();
         let told = changes.filter(|change| {
-            TOLD.iter().any(|table| change.key.starts_with(table)) && change.key != "store.dedupe_against"
+            TOLD.iter().any(|table| change.key.starts_with(table))
+                && !["store.dedupe_against", "store.dirs"].contains(&&*change.key)
         });
         told.map(|Change { key, now, .. }| format!("{key} = {now}")).collect()
     }
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn records_tell_what_was_chosen_and_not_with_what() {
-        let text = "store.digest = \"sha-1\"\nstore.dedupe_against = [\"/home/me\"]\nproxy.url = \"http://10.0.0.1:1\"\n\
+        let text = "store.digest = \"sha-1\"\nstore.dedupe_against = [\"/home/me\"]\nstore.dirs = [\"/disk\"]\nproxy.url = \"http://10.0.0.1:1\"\n\
                     robots.ttl = \"24h\"\npoliteness.host_delay = \"2s\"\n";
         let config = Config::parse(text, "test").expect("right");
         assert_eq!(config.told(), ["politeness.host_delay = \"2s\"", "store.digest = \"sha-1\""]);

@@ -17,7 +17,7 @@ use super::kind::{Kind, size, time};
 use super::record_kinds::RecordKinds;
 use super::secret::Secret;
 use super::text::TextForm;
-use super::value::{Field, SyncInterval, Value, choices};
+use super::value::{Field, OrNever, Value, choices};
 use crate::time::Duration;
 
 /// One table of the file.
@@ -441,7 +441,7 @@ tables! {
     journal: Journal {
         /// How often what happened is synced to the device; "never" leaves the moment to the kernel.
         /// A power cut can make so much be fetched again. With "never" it can cost URLs, and a kill still none.
-        sync_interval: SyncInterval = "1s", Kind::TimeOrNever(10, 3_600_000);
+        sync_interval: OrNever = "1s", Kind::TimeOrNever(10, 3_600_000);
         /// Bytes of URLs that other shards have not on their disks yet, all shards together.
         /// Nothing is fetched while there are more.
         bytes_max: u64 = "4GiB", size("64MiB", "16TiB");
@@ -452,6 +452,16 @@ tables! {
         /// A segment is closed when it is this long.
         /// Small enough to move and verify, large enough that there are few.
         segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
+        /// Or when its first record is this old; "never": only its length counts.
+        /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
+        segment_age_max: OrNever = "1h", Kind::TimeOrNever(1_000, 2_592_000_000);
+        /// Space that a segment takes when it is begun, at most segment_bytes_max; what it did not need it gives back. "0B": none.
+        /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
+        preallocate: u64 = "0B", size("0B", "1TiB");
+        /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
+        /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
+        /// A shard that has segments goes on where they lie, whatever this says later.
+        dirs: Vec<PathBuf> = "[]", Kind::Files;
         /// In which form bodies are stored.
         /// To store a page as received costs a fraction of the CPU time; what is decoded can be read without any decoder.
         body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);
@@ -484,7 +494,7 @@ tables! {
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
-        /// While less space than this is free on the disk, no fetch starts; "0B": fetching never waits for space.
+        /// While less space than this is free on a disk of the crawl, no fetch starts; "0B": fetching never waits for space.
         /// What is in flight can still be written, and the crawl goes on by itself when there is room again.
         free_bytes_min: u64 = "256MiB", size("0B", "1TiB");
     }

@@ -49,7 +49,7 @@ pub use proxy::{ProxyAddress, ProxyScheme};
 pub use record_kinds::RecordKinds;
 pub use secret::Secret;
 pub use text::read_cpus;
-pub use value::SyncInterval;
+pub use value::OrNever;
 use value::Value;
 
 use crate::time::Duration;

@@ -93,15 +93,15 @@ plain_fields! {
     BTreeMap<String, Secret> = Logins;
 }
 
-/// How often something is done; `None`: never.
+/// A time until something is done; `None`: it never is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SyncInterval(pub Option<Duration>);
+pub struct OrNever(pub Option<Duration>);
 
-impl Field for SyncInterval {
+impl Field for OrNever {
     fn from_value(value: Value) -> Option<Self> {
         match value {
-            Value::Time(interval) => Some(SyncInterval(Some(interval))),
-            Value::Never => Some(SyncInterval(None)),
+            Value::Time(interval) => Some(OrNever(Some(interval))),
+            Value::Never => Some(OrNever(None)),
             _ => None,
         }
     }

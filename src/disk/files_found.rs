@@ -82,6 +82,8 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     let recovery = crate::store::recover::recover(io::BufReader::new(&file), name)?;
     let cut_bytes = length - recovery.valid_bytes;
     if recovery.records == 0 && recovery.damaged > 0 && length > 0 {
+        // Space that was taken beyond its end is given back.
+        file.set_len(length)?;
         fs::rename(path, path.with_file_name(format!("{name}{DAMAGED}")))?;
         return Ok((0, LeftOpen::PutAside(name.to_owned())));
     }

@@ -36,6 +36,8 @@ pub struct Disk {
     /// Segments that are being closed, and who waits until there are none.
     closing: Cell<usize>,
     closed: Signal,
+    /// What people should know of.
+    notes: RefCell<Vec<String>>,
 }
 
 impl Disk {
@@ -50,10 +52,24 @@ impl Disk {
         self.ends.borrow_mut().pop_front()
     }
 
-    /// Carries out what is queued, for ever; tells `done` after each operation.
-    pub async fn work(self: Rc<Self>, dir: PathBuf, done: Rc<Signal>) {
-        let mut files =
-            Files { dir, logs: HashMap::new(), segment: None, spool: HashMap::new(), unsynced: Unsynced::default() };
+    /// What people should know of, once.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.notes.take()
+    }
+
+    /// Carries out what is queued, for ever, in the directory `dir`; tells `done` after each operation. A segment gets
+    /// `reserve_bytes` of space when it is begun, and gives back what it did not need when it is closed.
+    pub async fn work(self: Rc<Self>, dir: PathBuf, reserve_bytes: u64, done: Rc<Signal>) {
+        let mut files = Files {
+            dir,
+            logs: HashMap::new(),
+            segment: None,
+            segment_bytes: 0,
+            reserve_bytes,
+            notes: Vec::new(),
+            spool: HashMap::new(),
+            unsynced: Unsynced::default(),
+        };
         loop {
             let op = self.ops.borrow_mut().pop_front();
             let Some(op) = op else {
@@ -68,6 +84,10 @@ impl Disk {
                 let open = files.segment.take();
                 assert!(open.is_some(), "a segment is closed and none is open");
                 if let Some((name, file)) = open {
+                    if reserve_bytes > 0 {
+                        // Where that fails it keeps its space, which costs no byte of what was stored.
+                        let _ = file.truncate(files.segment_bytes);
+                    }
                     let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
                     self.closing.set(self.closing.get() + 1);
                     ring::spawn(async move {
@@ -91,6 +111,7 @@ impl Disk {
             }
             fault_injection::at("disk");
             let end = files.carry_out(op).await;
+            self.notes.borrow_mut().append(&mut files.notes);
             self.end(end, &done);
         }
     }
@@ -128,6 +149,11 @@ struct Files {
     dir: PathBuf,
     logs: HashMap<LogFile, File>,
     segment: Option<(String, File)>,
+    /// Its length.
+    segment_bytes: u64,
+    /// Space for each in advance; 0: none, or the file system cannot.
+    reserve_bytes: u64,
+    notes: Vec<String>,
     spool: HashMap<u32, File>,
     unsynced: Unsynced,
 }
@@ -150,7 +176,8 @@ impl Files {
             DiskOp::Segment(SegmentOp::Begin(name)) => {
                 let path = self.segment_path(&name);
                 let file = ring::File::create_new(&path).await.map_err(at(&path))?;
-                self.segment = Some((name, file));
+                self.reserve(&path, &file).await;
+                (self.segment, self.segment_bytes) = (Some((name, file)), 0);
                 self.unsynced.folders.insert(self.dir.join("segments"));
                 done(None)
             }
@@ -158,6 +185,7 @@ impl Files {
                 let Some((name, file)) = &self.segment else {
                     return Err((self.dir.join("segments"), io::Error::other("no segment is open")));
                 };
+                self.segment_bytes = offset + bytes.len() as u64;
                 let (result, spare) = file.write_all_at(bytes, offset).await;
                 if result.is_err() {
                     // Whole records alone stay, so that what was stored verifies as it lies there.
@@ -250,6 +278,17 @@ impl Files {
         }
     }
 
+    /// Takes space for a segment in advance, which only makes its pieces fewer: it goes without where that cannot be had.
+    async fn reserve(&mut self, path: &Path, file: &File) {
+        if self.reserve_bytes == 0 {
+            return;
+        }
+        if let Err(error) = file.reserve(self.reserve_bytes).await {
+            self.reserve_bytes = 0;
+            self.notes.push(format!("store.preallocate: {}: {error}; the run goes on without", path.display()));
+        }
+    }
+
     /// What a sync is for; a segment that was closed since is synced by that.
     fn take_unsynced(&mut self) -> Unsynced {
         let mut unsynced = std::mem::take(&mut self.unsynced);
@@ -309,3 +348,6 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
 
 /// A log is read in pieces of this size.
 const LOG_PIECE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -126,7 +126,8 @@ impl Pump {
         (setup.name_servers, setup.files) = (hands.name_servers(), files);
         let brain = Shard::new(setup).map_err(|error| error.to_string())?;
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
-        ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, Rc::clone(&signal))));
+        let reserve_bytes = config.store.preallocate.min(config.store.segment_bytes_max);
+        ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, reserve_bytes, Rc::clone(&signal))));
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
         let reading = ReadingThread::start(index, Arc::clone(&handle), Packing::new(&config.store))?;
@@ -195,6 +196,7 @@ impl Pump {
         while let Some(end) = self.disk.next_end() {
             self.brain.handle(ring::now(), Input::Disk(end));
         }
+        self.disk.take_notes().into_iter().for_each(|note| self.control.note(note));
         loop {
             let end = self.answered.borrow_mut().pop_front();
             let Some(end) = end else { break };

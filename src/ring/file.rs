@@ -1,7 +1,7 @@
 //! Files through the ring: writes of the store and the journals never block the shard.
 //!
 //! Decides: offsets are always explicit; a write is repeated until everything is written. Opening, reading, writing,
-//! syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it only in Linux
+//! reserving, syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it only in Linux
 //! 6.9, and it is rare.
 //! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future does not cancel a file
 //! operation, which soon ends by itself. `create_new` never opens an existing file; no symbolic link is followed.
@@ -100,6 +100,13 @@ impl File {
         Ok(bytes)
     }
 
+    /// Takes space for `bytes` from the beginning of the file, whose length stays as it is (fallocate(2)). What is beyond the end
+    /// goes back with the next [`File::truncate`]. Not every file system can.
+    pub async fn reserve(&self, bytes: u64) -> io::Result<()> {
+        let entry = opcode::Fallocate::new(types::Fd(self.fd.as_raw_fd()), bytes).mode(libc::FALLOC_FL_KEEP_SIZE);
+        op::submit(entry.build(), self.fd.clone()).await.0.map(drop)
+    }
+
     /// Waits until data, and the length needed to read it, are on the device (fdatasync).
     pub async fn sync(&self) -> io::Result<()> {
         let entry = opcode::Fsync::new(types::Fd(self.fd.as_raw_fd())).flags(types::FsyncFlags::DATASYNC).build();
@@ -153,6 +160,8 @@ fn c_path(path: &Path) -> io::Result<CString> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::super::Runtime;
     use super::*;
     use crate::lab::TempFolder;
@@ -170,6 +179,15 @@ mod tests {
             result.expect("write");
             assert_eq!(bytes.len(), 100_000);
             assert_eq!(std::fs::metadata(&first).expect("metadata").len(), 100_010);
+            // tmpfs, ext4 and XFS can; on others there is nothing to be seen.
+            let blocks = || std::fs::metadata(&first).expect("metadata").blocks();
+            let before = blocks();
+            if file.reserve(1 << 20).await.is_ok() {
+                assert_eq!(std::fs::metadata(&first).expect("metadata").len(), 100_010);
+                assert!(blocks() * 512 >= 1 << 20, "{} blocks, {before} before", blocks());
+                file.truncate(100_010).expect("truncate");
+                assert_eq!(blocks(), before);
+            }
             file.truncate(12).expect("truncate");
             file.sync().await.expect("sync");
             assert_eq!(file.read_at(100, 8).await.expect("read"), [0, 0, 7, 7]);

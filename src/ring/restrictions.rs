@@ -24,7 +24,7 @@ macro_rules! operations {
 }
 
 operations! {
-    AsyncCancel AsyncCancel2 Close Connect Fsync Nop OpenAt Read Recv RecvMulti RenameAt Send Shutdown UnlinkAt Write
+    AsyncCancel AsyncCancel2 Close Connect Fallocate Fsync Nop OpenAt Read Recv RecvMulti RenameAt Send Shutdown UnlinkAt Write
 }
 
 /// Flags that their entries may have.
@@ -162,7 +162,7 @@ mod tests {
             let file = std::fs::File::open("/dev/null").expect("a file");
             let target = types::Fd(file.as_raw_fd());
             op::submit(opcode::Nop::new().build(), ()).await.0.expect("on the list");
-            refused(op::submit(opcode::Fallocate::new(target, 1).build(), ()).await.0);
+            refused(op::submit(opcode::Fadvise::new(target, 1, 0).build(), ()).await.0);
             refused(op::submit(opcode::Socket::new(libc::AF_INET, libc::SOCK_RAW, 0).build(), ()).await.0);
             refused(op::submit(opcode::Nop::new().build().flags(squeue::Flags::IO_DRAIN), ()).await.0);
             // The runtime's own ring does not even that.

@@ -4,6 +4,7 @@ mod faults;
 mod keys;
 mod network;
 mod readings;
+mod segments;
 mod turns;
 
 use super::*;
@@ -15,7 +16,7 @@ use crate::log::{Append, LogFile, read_ends, read_urls};
 use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
-use crate::store::{CaptureWriter, Packing};
+use crate::store::{CaptureWriter, Packing, SegmentOp};
 use crate::transaction::Transaction;
 use crate::url::UrlBatch;
 
@@ -32,6 +33,8 @@ struct Rig {
     fetches: Vec<FetchJob>,
     /// Long responses that were read.
     readings: usize,
+    /// Segments that were closed.
+    closed: usize,
     end: Option<Result<(), String>>,
 }
 
@@ -91,6 +94,7 @@ impl Rig {
             sent: Vec::new(),
             fetches: Vec::new(),
             readings: 0,
+            closed: 0,
             end: None,
         }
     }
@@ -150,6 +154,7 @@ impl Rig {
                 bytes[2] ^= u8::from(self.damages_blocks);
                 return DiskEnd::BlockRead { block, bytes };
             }
+            DiskOp::Segment(SegmentOp::Close { .. }) => self.closed += 1,
             DiskOp::Spool(SpoolOp::Delete { .. }) | DiskOp::Segment(_) => {}
         }
         DiskEnd::Done { spare: None, bytes }

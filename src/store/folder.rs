@@ -1,6 +1,7 @@
 //! What lies in a folder of segments, and what lies where a segment or an index should.
 //!
-//! Decides: a WARC file is known by its name. A link to a file counts as that file; links to folders are not followed.
+//! Decides: a WARC file is known by its name. A link to a file counts as that file. Of links to folders that of a shard's
+//! segments is followed, which lie on another disk then, and no other; where it leads nowhere, that is an error.
 //! In a crawl each closed segment has an index beside it and each index a segment, so one without the other is odd; in
 //! folders of others indexes are kept as they like.
 //! Limits: `DEPTH_MAX` folders deep.
@@ -51,7 +52,12 @@ impl Folder {
                 let (path, kind) = (entry.path(), entry.file_type().map_err(unread)?);
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let is_file = if kind.is_symlink() { path.is_file() } else { kind.is_file() };
-                if kind.is_dir() && depth < DEPTH_MAX {
+                let is_link_of_shard = kind.is_symlink() && name == "segments" && is_shard_of_crawl(&folder);
+                if is_link_of_shard && !path.is_dir() {
+                    let why = format!("{}: a link that leads nowhere: a disk is missing", path.display());
+                    return Err(io::Error::new(io::ErrorKind::NotFound, why));
+                }
+                if (kind.is_dir() || is_link_of_shard) && depth < DEPTH_MAX {
                     folders.push((path.clone(), depth + 1));
                 }
                 if is_segment_name(&name) {
@@ -83,10 +89,24 @@ impl Folder {
 
 /// Whether `folder` holds the segments of one of our crawl's shards.
 pub fn is_of_crawl(folder: &Path) -> bool {
-    // The folder may be the current one, whose path has no parent.
-    let folder = folder.canonicalize().unwrap_or_default();
-    folder.ends_with("segments") && folder.ancestors().nth(2).is_some_and(|root| root.join("crawl.json").is_file())
+    let is_called = |folder: &Path| folder.ends_with("segments") && folder.parent().is_some_and(is_shard_of_crawl);
+    // As it is called, which may be a link; and as it lies: it may be the current one, whose path has no parent.
+    let lies = folder.canonicalize().unwrap_or_default();
+    let elsewhere = lies.parent().filter(|parent| {
+        let name = parent.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(ELSEWHERE) && parent.join("lock").is_file()
+    });
+    is_called(folder) || is_called(&lies) || elsewhere.is_some()
 }
+
+/// Whether `folder` is the directory of one of our crawl's shards.
+fn is_shard_of_crawl(folder: &Path) -> bool {
+    let folder = folder.canonicalize().unwrap_or_default();
+    folder.parent().is_some_and(|root| root.join("crawl.json").is_file())
+}
+
+/// What the names of folders begin with in which crawls have segments on other disks; the crawl's identifier follows.
+pub const ELSEWHERE: &str = "ringcrawl-";
 
 /// A crawl directory has segments two folders down.
 const DEPTH_MAX: u32 = 4;
@@ -95,6 +115,44 @@ const DEPTH_MAX: u32 = 4;
 mod tests {
     use super::*;
     use crate::lab::TempFolder;
+
+    #[test]
+    fn segments_on_another_disk_are_found_and_no_other_link_is_followed() {
+        use std::os::unix::fs::symlink;
+        let temp = TempFolder::new("folder-link");
+        let [root, lies, other] =
+            ["crawl", "disk/ringcrawl-1/shard-00", "other"].map(|folder| temp.path().join(folder));
+        let shard = root.join("shard-00");
+        for folder in [&shard, &lies, &other] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(root.join("crawl.json"), "{}").unwrap();
+        fs::write(lies.with_file_name("lock"), "").unwrap();
+        ["a.warc.zst", "b.cdxj"].iter().for_each(|name| fs::write(lies.join(name), "").unwrap());
+        fs::write(other.join("c.warc.zst"), "").unwrap();
+        symlink(&lies, shard.join("segments")).unwrap();
+        // Nor one of that name elsewhere.
+        for link in [shard.join("more"), root.join("shard-01"), temp.path().join("segments"), root.join("segments")] {
+            symlink(&other, link).unwrap();
+        }
+        let found = |path: &Path| {
+            let found = Folder::list(path).unwrap();
+            let odd = found.oddities.into_iter().map(|odd| odd.path);
+            found.segments.into_iter().chain(odd).collect::<Vec<PathBuf>>()
+        };
+        let link = shard.join("segments");
+        for path in [&root, &shard, &link] {
+            assert_eq!(found(path), ["a.warc.zst", "b.cdxj"].map(|name| link.join(name)), "{path:?}");
+        }
+        // As it lies, too: an index without its segment is odd in a crawl alone.
+        for path in [temp.path().join("disk"), lies.clone()] {
+            assert_eq!(found(&path), ["a.warc.zst", "b.cdxj"].map(|name| lies.join(name)), "{path:?}");
+        }
+        assert!(is_of_crawl(&link) && is_of_crawl(&lies) && !is_of_crawl(&shard) && !is_of_crawl(&other));
+        fs::remove_dir_all(temp.path().join("disk")).unwrap();
+        let error = Folder::list(&root).unwrap_err().to_string();
+        assert!(error.starts_with(&*link.to_string_lossy()) && error.contains("a disk is missing"), "{error}");
+    }
 
     #[test]
     fn segments_and_what_is_odd_beside_them() {

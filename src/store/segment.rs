@@ -22,7 +22,7 @@ use super::notes::Note;
 use super::originals::Originals;
 use super::record::{RecordId, RecordIds};
 use crate::config::Config;
-use crate::time::UnixTime;
+use crate::time::{Duration, UnixTime};
 use crate::url::Url;
 
 /// What a writer needs to know of the crawl.
@@ -32,6 +32,8 @@ pub struct Settings {
     pub packing: Packing,
     /// A segment that reaches this many bytes is full.
     pub segment_bytes_max: u64,
+    /// So long after its first record a segment is closed; `None`: its age does not matter.
+    pub segment_age_max: Option<Duration>,
     /// The User-Agent field of requests, for the warcinfo record; empty: left out.
     pub user_agent: String,
     /// Whom site owners write to, for the warcinfo record; empty: left out.
@@ -48,6 +50,7 @@ impl Settings {
         Settings {
             packing: Packing::new(&config.store),
             segment_bytes_max: config.store.segment_bytes_max,
+            segment_age_max: config.store.segment_age_max.0,
             user_agent: user_agent.to_owned(),
             operator: config.agent.email.clone(),
             configured: config.told(),

@@ -1,7 +1,8 @@
 //! One shard's segments: captures in, operations on files out.
 //!
-//! Decides: a segment is begun with the first record and closed when it is full or the crawl ends; bytes leave for
-//! the disk when there are many of them or they are a second old.
+//! Decides: a segment is begun with the first record and closed when it is full, when that record is
+//! `store.segment_age_max` old, or when the crawl ends; bytes leave for the disk when there are many of them or they are a
+//! second old.
 //! Invariants: records of one segment lie in one file, in the order of their arrival; a number is used once.
 //! Leaves to others: the files (`disk`).
 
@@ -41,6 +42,10 @@ pub struct Segments {
     is_open: bool,
     /// When the oldest byte not yet handed out came.
     since: Option<Instant>,
+    /// How old the open segment may be.
+    age_max: Option<Duration>,
+    /// When it will be: so long after its first record.
+    ends: Option<Instant>,
     /// Part of the next one's name.
     next_number: u32,
     /// What a write lay in.
@@ -57,6 +62,8 @@ impl Segments {
     ) -> Result<Segments, StoreError> {
         Ok(Segments {
             suffix: suffix(settings.packing.format),
+            age_max: settings.segment_age_max,
+            ends: None,
             writer: SegmentWriter::new(settings)?.knowing(originals),
             ops: VecDeque::new(),
             shard,
@@ -112,6 +119,7 @@ impl Segments {
 
     fn appended(&mut self, now: Instant) {
         self.since.get_or_insert(now);
+        self.ends = self.ends.or_else(|| Some(now + self.age_max?));
         if self.writer.is_full() {
             self.close();
         } else if self.writer.pending_bytes() >= WRITE_BYTES {
@@ -134,16 +142,18 @@ impl Segments {
         self.ops.pop_front()
     }
 
-    /// Hands out what has waited for a second.
+    /// Closes a segment that is too old, and hands out what has waited for a second.
     pub fn flush_old(&mut self, now: Instant) {
-        if self.next_due().is_some_and(|due| due <= now) {
+        if self.ends.is_some_and(|ends| ends <= now) {
+            self.close();
+        } else if self.next_due().is_some_and(|due| due <= now) {
             self.flush();
         }
     }
 
     /// When [`Segments::flush_old`] has something to do.
     pub fn next_due(&self) -> Option<Instant> {
-        self.since.map(|since| since + WRITE_AGE)
+        self.since.map(|since| since + WRITE_AGE).into_iter().chain(self.ends).min()
     }
 
     /// Hands out everything that is there.
@@ -162,7 +172,7 @@ impl Segments {
             self.flush();
             let index = self.writer.finish();
             self.ops.push_back(SegmentOp::Close { index });
-            self.is_open = false;
+            (self.is_open, self.ends) = (false, None);
         }
     }
 
@@ -218,6 +228,64 @@ pub const OPEN: &str = ".open";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Failure;
+
+    /// Operations at the times at which they are handed out, of failures that are noted at some seconds.
+    fn ops(age_max: Option<Duration>, noted: &[u64]) -> Vec<(u64, &'static str)> {
+        let settings = Settings { segment_bytes_max: 1 << 30, segment_age_max: age_max, ..Settings::default() };
+        let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
+        let mut ops = Vec::new();
+        let url = Url::parse("http://a.test/").expect("a URL");
+        for second in 0..100 {
+            let now = Instant::ZERO + Duration::from_secs(second);
+            assert!(segments.next_due().is_none_or(|due| due >= now), "nothing is late");
+            let is_due = segments.next_due() == Some(now);
+            segments.flush_old(now);
+            assert!(segments.next_due().is_none_or(|due| due > now) && segments.ops.is_empty() != is_due);
+            if noted.contains(&second) {
+                let time = UnixTime::from_micros(second * 1_000_000);
+                let note = Note::Failure(Failure { url: &url, cause: "dns-timeout", tries: 1, hops: None });
+                segments.append_note(now, time, &note).expect("appends");
+            }
+            while let Some(op) = segments.next_op() {
+                let what = match op {
+                    SegmentOp::Begin(_) => "begin",
+                    SegmentOp::Write { .. } => "write",
+                    SegmentOp::Close { .. } => "close",
+                };
+                ops.push((second, what));
+            }
+        }
+        assert_eq!(segments.next_due(), None);
+        ops
+    }
+
+    #[test]
+    fn a_segment_is_closed_when_its_first_record_is_old() {
+        let age = Some(Duration::from_secs(10));
+        let one = [(3, "begin"), (4, "write"), (13, "close")];
+        assert_eq!(ops(age, &[3]), one);
+        assert_eq!(ops(None, &[3]), one[..2]);
+        // Later records do not make it younger; what came just before is written with the end; the next is as old as its own.
+        assert_eq!(
+            ops(age, &[3, 8, 12, 50]),
+            [
+                (3, "begin"),
+                (4, "write"),
+                (9, "write"),
+                (13, "write"),
+                (13, "close"),
+                (50, "begin"),
+                (51, "write"),
+                (60, "close")
+            ]
+        );
+        // What only asks for names begins a segment that has no record, and so no age.
+        let settings = Settings { segment_age_max: age, ..Settings::default() };
+        let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
+        segments.names(UnixTime::from_micros(0)).expect("names");
+        assert_eq!(segments.next_due(), None);
+    }
 
     #[test]
     fn numbers_are_read_back_from_names() {

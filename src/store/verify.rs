@@ -105,11 +105,15 @@ fn open_index(index: &Path, segment: &Path) -> Result<Option<File>, String> {
         Ok(_) => File::open(index).map(Some).map_err(|error| error.to_string()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
         Err(_) if index.is_symlink() => Err("a link that leads nowhere".to_owned()),
-        Err(_) if segment.canonicalize().is_ok_and(|segment| segment.parent().is_some_and(is_of_crawl)) => {
+        Err(_) if is_in_crawl(segment) || segment.canonicalize().is_ok_and(|lies| is_in_crawl(&lies)) => {
             Err("there is none".to_owned())
         }
         Err(_) => Ok(None),
     }
+}
+
+fn is_in_crawl(segment: &Path) -> bool {
+    segment.parent().is_some_and(is_of_crawl)
 }
 
 /// The index that belongs to a segment: `X.cdxj` beside `X.warc.zst` or `X.warc.gz`.

@@ -94,33 +94,49 @@ fn a_full_disk_stops_two_shards_and_room_lets_them_go_on() {
     }
 }
 
-/// Crawls into a disk of which so much is taken that less than the floor is left, and gives that back.
+/// Crawls into `$3`, with a disk of which so much is taken that less than the floor is left, and gives that back.
 const WAITS: &str = r#"
-disk=$1; out=$2; shift 2
+disk=$1; out=$2; dir=$3; shift 3
 mount -t tmpfs -o size=48m tmpfs "$disk" || { echo cannot mount >&2; exit 77; }
 head -c 24m /dev/zero > "$disk/ballast"
-"$0" crawl "$@" --dir "$disk/crawl" --json "$out/waits.json" 2> "$out/waits.err" &
+"$0" crawl "$@" --dir "$dir" --json "$out/waits.json" 2> "$out/waits.err" &
 until grep -q "fetching waits" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
 sleep 2
-ls "$disk"/crawl/shard-00/segments > "$out/segments"
+ls "$dir"/shard-00/segments > "$out/segments"
 rm "$disk/ballast"
 wait $!; echo "waits $?"
-cp -r "$disk/crawl" "$out/crawl"
+cp -rL "$dir" "$out/copy"
 "#;
 
 #[test]
 fn a_disk_with_too_little_room_is_waited_for() {
+    waits("floor", "disk/crawl", "");
+}
+
+/// The disk of the segments alone.
+#[test]
+fn so_is_one_that_store_dirs_names() {
+    waits("floor-of-segments", "crawl", "disk");
+}
+
+/// A crawl in `dir` of the folder with segments in `store`, one of which is "disk".
+fn waits(name: &str, dir: &str, store: &str) {
     if !is_root() {
         skip("only root can mount a small disk");
         return;
     }
-    let folder = TempFolder::new("floor");
+    let folder = TempFolder::new(name);
     let (web, seed) = web(ModelConfig { sites: 10, pages: 200, ..ModelConfig::default() });
     let config = web::config(&folder, &web, "crawl.shards = 1\nstore.free_bytes_min = \"32MiB\"\n");
     std::fs::create_dir(folder.at("disk")).expect("a folder");
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", WAITS, RINGCRAWL, &folder.at("disk"), &folder.at("")]);
+    command.args(["--mount", "sh", "-c", WAITS, RINGCRAWL, &folder.at("disk"), &folder.at(""), &folder.at(dir)]);
     command.args([&seed, "-c", &config]);
+    let (store_dirs, mut disk) = (format!("store.dirs={}", folder.at(store)), "the disk".to_owned());
+    if !store.is_empty() {
+        command.args(["--set", &store_dirs]);
+        disk = format!("the disk of {}", folder.at("crawl/shard-00/segments"));
+    }
     let ended = Process::start(&mut command).end();
     if ended.code == 77 || ended.err.starts_with("unshare: ") {
         skip(&format!("this root may not mount: {}", ended.err));
@@ -128,13 +144,11 @@ fn a_disk_with_too_little_room_is_waited_for() {
     }
     let said = std::fs::read_to_string(folder.at("waits.err")).unwrap_or_default();
     assert_eq!(ended.out, "waits 0\n", "{ended:#?}\n{said}");
-    for line in [
-        "MiB are free on the disk, less than store.free_bytes_min = 32 MiB: fetching waits",
-        "there is room on the disk again",
-    ] {
+    let waits = format!("MiB are free on {disk}, less than store.free_bytes_min = 32 MiB: fetching waits");
+    for line in [&*waits, "there is room on the disk again"] {
         assert!(said.contains(line), "{said}");
     }
     assert_eq!(std::fs::read_to_string(folder.at("segments")).expect("a list"), "", "nothing was fetched meanwhile");
     let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
-    Verdict::of(&stored(&folder.at("crawl")), &truth).expect_perfect();
+    Verdict::of(&stored(&folder.at("copy")), &truth).expect_perfect();
 }

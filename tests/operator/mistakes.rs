@@ -49,6 +49,26 @@ fn seeds_that_are_out_of_scope() {
     assert_eq!(ended.err.lines().count(), 2, "{}", ended.err);
 }
 
+/// A folder that is not there is a disk that is not mounted.
+#[test]
+fn folders_that_take_no_segments() {
+    let folder = TempFolder::new("no-folders");
+    let missing = folder.at("unmounted");
+    for (dir, words) in [
+        (&*missing, ["store.dirs", "unmounted", "can be found"]),
+        ("/proc", ["store.dirs", "/proc", "cannot be written to"]),
+        ("segments", ["store.dirs", "\"segments\"", "expected paths from the root"]),
+    ] {
+        refused(&folder, &[SEED, "--set", &format!("store.dirs={dir}")], &words);
+    }
+    let file = folder.file("dirs.toml", &format!("version = 1\nstore.dirs = [{missing:?}]\n"));
+    refused(&folder, &[SEED, "-c", &file], &["dirs.toml:2", "store.dirs", "disks that are mounted"]);
+    run(&["check-config", &file]).expect(2).says(&["dirs.toml:2", "store.dirs"]);
+    std::fs::create_dir_all(folder.at("crawl/within")).expect("a folder");
+    let within = format!("store.dirs={}", folder.at("crawl/within"));
+    refused(&folder, &[SEED, "--set", &within], &["store.dirs", "lies in the crawl's directory"]);
+}
+
 #[test]
 fn memory_that_holds_no_crawl() {
     let folder = TempFolder::new("no-memory");

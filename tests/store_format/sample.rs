@@ -140,6 +140,7 @@ pub fn segment(rng_seed: u64, count: usize) -> Segment {
     let settings = Settings {
         packing: Packing { zstd_level: 1, ..Packing::default() },
         segment_bytes_max: u64::MAX,
+        segment_age_max: None,
         user_agent: "ringcrawl-test".to_owned(),
         configured: vec!["store.digest = \"sha-1\"".to_owned()],
         operator: "ops@example.test".to_owned(),

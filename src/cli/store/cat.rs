@@ -1,7 +1,7 @@
 //! `store cat`: the payload of a page.
 //!
-//! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
-//! segments that have none. Of a revisit the payload is that of the capture that it refers to, which must be in the same
+//! Decides: the latest capture of exactly that URL, or with `--at` the nearest to a time; found by binary search in the
+//! indexes, and by reading the segments that have none. Of a revisit the payload is that of the capture that it refers to, which must be in the same
 //! place. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
 //! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::filter::digits;
+use super::which::{Span, Which};
 use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
@@ -30,6 +32,9 @@ pub struct Cat {
     path: PathBuf,
     /// The page.
     url: String,
+    /// The capture that is nearest to this time, such as 2026, 2026-11-21 or 20261121084032 (UTC), not the latest.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    at: Option<Span>,
     /// The payload as stored, in the content coding that its HTTP head names.
     #[arg(long)]
     as_stored: bool,
@@ -59,7 +64,8 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
             return Ok(MISTAKE);
         }
     };
-    let Some(found) = search(&arguments.path, &url, None)? else {
+    let which = arguments.at.map_or(Which::Latest, Which::Nearest);
+    let Some(found) = search(&arguments.path, &url, which)? else {
         tell!("{url}: not stored", url = url.as_str());
         return Ok(FAILED);
     };
@@ -93,21 +99,30 @@ enum Printed {
     NoOriginal(String, String),
 }
 
-/// The latest capture of `url` in the segments under `path`; with `at` the one of that time that has a payload.
-fn search(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
-    let mut latest: Option<Capture> = None;
+fn span(text: &str) -> Result<Span, String> {
+    Span::of(&digits(text)?).ok_or_else(|| "there is no such time".to_owned())
+}
+
+/// The capture of `url` in the segments under `path` that is meant.
+fn search(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
+    let mut best = None;
     for segment in segments(&[path.to_owned()])? {
         let found = match index_path(&segment).filter(|index| index.is_file()).map(File::open) {
-            Some(Ok(index)) => search_index(index, &segment, url, at),
-            _ => search_segment(&segment, url, at),
+            Some(Ok(index)) => search_index(index, &segment, url, which),
+            _ => search_segment(&segment, url, which),
         };
-        let found = found.map_err(|error| with_path(&segment, &error))?;
-        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
-        if let Some(found) = found.filter(is_later) {
-            latest = Some(found);
+        if let Some(found) = found.map_err(|error| with_path(&segment, &error))? {
+            consider(&mut best, found, which);
         }
     }
-    Ok(latest)
+    Ok(best)
+}
+
+/// Puts `found` in the place of `best`, if it is meant rather than that.
+fn consider(best: &mut Option<Capture>, found: Capture, which: Which<'_>) {
+    if best.as_ref().is_none_or(|best| which.prefers(&found.timestamp, &best.timestamp)) {
+        *best = Some(found);
+    }
 }
 
 /// The record of a capture, and its reader.
@@ -176,7 +191,7 @@ fn original_of(revisit: &Record, path: &Path) -> Result<Option<(Record, SegmentR
     let target = revisit.head.get("WARC-Refers-To-Target-URI").unwrap_or_default();
     let (Ok(url), Some(date)) = (Url::parse(target), revisit.head.get("WARC-Refers-To-Date")) else { return Ok(None) };
     let at: String = date.chars().filter(char::is_ascii_digit).take(14).collect();
-    let Some(found) = search(path, &url, Some(&at))? else { return Ok(None) };
+    let Some(found) = search(path, &url, Which::Payload(&at))? else { return Ok(None) };
     let (reader, record) = open(&found)?;
     let digest = |record: &Record| record.head.get("WARC-Payload-Digest").map(str::to_owned);
     Ok(record.filter(|original| digest(original) == digest(revisit)).map(|original| (original, reader)))
@@ -202,8 +217,8 @@ fn print_content(
     Ok(())
 }
 
-/// The latest line for `url` in a sorted index, or the one of the time `at`.
-fn search_index(index: File, segment: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
+/// The line for `url` in a sorted index that is meant.
+fn search_index(index: File, segment: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let start = format!("{} ", surt(url));
     let mut low = 0;
     let mut high = index.metadata()?.len();
@@ -229,16 +244,10 @@ fn search_index(index: File, segment: &Path, url: &Url, at: Option<&str>) -> io:
         if line.is_empty() || (is_past && text.split(' ').next() > start.split(' ').next()) {
             return Ok(found);
         }
-        let is_wanted = |entry: &IndexEntry| {
-            entry.url == url.as_str() && at.is_none_or(|at| entry.timestamp == at && !entry.is_revisit())
-        };
-        if let Some(entry) = IndexEntry::parse(text.trim_end()).filter(is_wanted) {
-            found = Some(Capture {
-                timestamp: entry.timestamp,
-                segment: segment.to_owned(),
-                offset: entry.offset,
-                skip: 0,
-            });
+        let is_wanted =
+            |entry: &IndexEntry| entry.url == url.as_str() && which.takes(&entry.timestamp, entry.is_revisit());
+        if let Some(IndexEntry { timestamp, offset, .. }) = IndexEntry::parse(text.trim_end()).filter(is_wanted) {
+            consider(&mut found, Capture { timestamp, segment: segment.to_owned(), offset, skip: 0 }, which);
         }
     }
 }
@@ -249,14 +258,14 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The latest capture of `url` in a segment without an index, or the one of the time `at`.
-fn search_segment(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
+/// The capture of `url` in a segment without an index that is meant.
+fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let mut reader = match SegmentReader::open(path) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
         Err(_) => return Ok(None),
     };
-    let mut found: Option<Capture> = None;
+    let mut found = None;
     let (mut frame, mut skip) = (u64::MAX, 0);
     loop {
         match reader.next_record() {
@@ -265,13 +274,10 @@ fn search_segment(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option
                 skip = if record.offset == frame && reader.coding() != Coding::Plain { skip + 1 } else { 0 };
                 frame = record.offset;
                 let timestamp = record.head.timestamp();
-                let is_later = found.as_ref().is_none_or(|found| found.timestamp <= timestamp);
-                let is_wanted = match at {
-                    None => is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url),
-                    Some(at) => timestamp == at && is_capture_of(&record, url),
-                };
-                if is_wanted && is_later {
-                    found = Some(Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip });
+                let is_revisit = record.head.kind() == "revisit" && is_of(&record, url);
+                if (is_revisit || is_capture_of(&record, url)) && which.takes(&timestamp, is_revisit) {
+                    let capture = Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip };
+                    consider(&mut found, capture, which);
                 }
             }
             Err(ReadError::Io(error)) => return Err(error),

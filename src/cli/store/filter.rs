@@ -89,7 +89,7 @@ fn host(text: &str) -> Result<String, String> {
     if url.path_and_query() == "/" { Ok(url.host().to_owned()) } else { Err("no host name".to_owned()) }
 }
 
-fn digits(text: &str) -> Result<String, String> {
+pub(super) fn digits(text: &str) -> Result<String, String> {
     let digits: String = text.chars().filter(char::is_ascii_digit).take(14).collect();
     let is_time = text.chars().all(|char| char.is_ascii_digit() || "-:.TZ ".contains(char));
     let is_whole = matches!(digits.len(), 4 | 6 | 8 | 10 | 12 | 14);

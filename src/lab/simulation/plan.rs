@@ -8,7 +8,7 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{Config, PartitionKey, SyncInterval};
+use crate::config::{Config, OrNever, PartitionKey};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::Ledger;
@@ -28,7 +28,9 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(rng: &mut Rng, web: &FakeWeb, rng_seed: u64) -> Plan {
-        let config = config(rng);
+        let mut config = config(rng);
+        let ages = [None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60))];
+        config.store.segment_age_max = OrNever(ages[(rng_seed % 3) as usize]);
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
         Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
@@ -136,7 +138,7 @@ fn config(rng: &mut Rng) -> Config {
     config.dns.in_flight_max = 1 + rng.below(4) as usize;
     config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;
     (config.dns.ttl_min, config.dns.negative_ttl_min) = (Duration::ZERO, Duration::ZERO);
-    config.journal.sync_interval = SyncInterval(pick_interval(rng));
+    config.journal.sync_interval = OrNever(pick_interval(rng));
     config.outage.sites = 8;
     config.outage.sites_failed = 5 + rng.below(3) as usize;
     config.outage.probe_max = Duration::from_secs(pick(rng, &[1, 30]));

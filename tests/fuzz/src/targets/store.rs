@@ -55,6 +55,7 @@ fn round_trip(data: &[u8]) {
     let settings = Settings {
         packing: Packing { zstd_level: 1, is_raw: data.len().is_multiple_of(3), ..Packing::default() },
         segment_bytes_max: 1 << 20,
+        segment_age_max: None,
         user_agent: "testcrawl/1.0".to_owned(),
         configured: Vec::new(),
         operator: String::new(),
