@@ -473,6 +473,9 @@ tables! {
         dedupe_against: Vec<PathBuf> = "[]", Kind::Files;
         /// Bytes of memory for these, all shards together: 48 for each capture while they are read.
         dedupe_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
+        /// Whether a page's metadata record gets a fingerprint, of which near duplicates differ in few bits (SimHash).
+        /// No page is dropped for it. It costs some microseconds a page.
+        simhash: Simhash = "on", Kind::Choice(Simhash::CHOICES);
         /// What becomes of a URL that has no response in the end.
         failures: StoredFailures = "record", Kind::Choice(StoredFailures::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
@@ -601,6 +604,13 @@ choices! {
         Revisit = "revisit",
         /// it is stored again
         Store = "store",
+    }
+    /// `store.simhash`
+    Simhash {
+        /// HTML and plain text of enough words get one
+        On = "on",
+        /// no page gets one
+        Off = "off",
     }
     /// `tls.certificates`
     Certificates {
