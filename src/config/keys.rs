@@ -491,6 +491,9 @@ tables! {
         /// By which digests records name what they hold.
         /// Tools check SHA-256 and SHA-1. XXH3 costs least, and whoever wants to can make two bodies of one digest.
         digest: DigestAlgorithm = "sha-256", Kind::Choice(DigestAlgorithm::CHOICES);
+        /// Whether a page's metadata record gets a fingerprint, of which near duplicates differ in few bits (SimHash).
+        /// No page is dropped for it. It costs some microseconds a page.
+        simhash: Simhash = "on", Kind::Choice(Simhash::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -623,6 +626,13 @@ choices! {
         Revisit = "revisit",
         /// it is stored again
         Store = "store",
+    }
+    /// `store.simhash`
+    Simhash {
+        /// HTML and plain text of enough words get one
+        On = "on",
+        /// no page gets one
+        Off = "off",
     }
     /// `tls.certificates`
     Certificates {

@@ -39,8 +39,8 @@ pub use kept::Change;
 pub use keys::{
     Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, DigestAlgorithm, Dns,
     Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness,
-    PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Sitemaps, Store, StoreFormat, StoredBody, Tls,
-    Visited,
+    PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash, Sitemaps, Store, StoreFormat,
+    StoredBody, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -1,6 +1,7 @@
 //! What is made of a response: decoded, looked through for links, judged, and planned as records.
 //!
-//! Decides: what is kept of a response, which of its links go on, what is wrong with it, and what a record says of it.
+//! Decides: what is kept of a response, which of its links go on, what is wrong with it, what it is like, and what a record
+//! says of it.
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
 //! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; a robots.txt
 //! is parsed once.
@@ -13,15 +14,16 @@ mod links;
 mod payload_type;
 mod reading;
 mod record;
+pub mod simhash;
 
 pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
-use crate::config::{Config, RecordKinds, StoredBody};
+use crate::config::{Config, RecordKinds, Simhash, StoredBody};
 use crate::hops::Hops;
-use crate::http::{self, Decoded};
-use crate::links::Summary;
+use crate::http::{self, CodingProblem, Decoded};
+use crate::links::{Document, Summary};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::stage::{self, Stage};
@@ -43,6 +45,8 @@ pub struct Page<'a> {
     decoded: Decoded<'a>,
     /// What was found in it; `None` when it is no document that is looked through.
     summary: Option<Summary>,
+    /// By which near duplicates are known; `None` when nobody asks, or it is no page with text.
+    simhash: Option<u64>,
     /// Whether it goes into a segment.
     is_stored: bool,
     /// Whether its content codings are undone there.
@@ -100,6 +104,7 @@ impl PageReader {
             transaction,
             decoded,
             summary: None,
+            simhash: None,
             is_stored: true,
             is_stored_decoded: self.config.store.body == StoredBody::Decoded,
             kinds: self.config.store.records,
@@ -107,6 +112,7 @@ impl PageReader {
         self.find_links(&mut page, stats);
         page.is_stored = job.kind != JobKind::Page
             || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
+        page.simhash = self.simhash(&page);
         page.count(stats);
         page.count_blemishes(self.config.robots.body_bytes_max, stats);
         page
@@ -156,6 +162,28 @@ impl PageReader {
         }
         stats.links_too_long += too_long;
         stats.links_over_bytes += over_bytes;
+    }
+
+    /// The fingerprint of a page that is stored. Bytes in a coding that nobody could undo are no text.
+    fn simhash(&self, page: &Page<'_>) -> Option<u64> {
+        let Page { transaction, decoded, summary, .. } = page;
+        let is_wanted =
+            self.config.store.simhash == Simhash::On && page.kinds.metadata && page.is_stored && page.is_page();
+        let is_readable = match decoded.problem {
+            None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio) => {
+                summary.as_ref().is_none_or(|found| found.encoding.is_ascii_compatible())
+            }
+            Some(_) => std::str::from_utf8(&decoded.bytes).is_ok(),
+        };
+        if !is_wanted || !is_readable {
+            return None;
+        }
+        let _stage = stage::enter(Stage::Store);
+        match Document::of(transaction.response.headers.get("content-type"), &decoded.bytes) {
+            Document::Html => simhash::of_html(&decoded.bytes),
+            Document::Text => simhash::of_text(&decoded.bytes),
+            _ => None,
+        }
     }
 
     /// Bytes of links that may go on of a response of `wire_bytes` bytes.

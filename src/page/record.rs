@@ -49,7 +49,7 @@ impl Page<'_> {
 
     /// The fields of the metadata record.
     fn fields(&self) -> Vec<(&'static str, String)> {
-        let Page { job, transaction, decoded, summary, .. } = self;
+        let Page { job, transaction, decoded, summary, simhash, .. } = self;
         let mut fields = vec![
             ("hopsFromSeed", Hops::from_bits(job.depth).links().to_string()),
             ("fetchTimeMs", transaction.timings.total.as_millis().to_string()),
@@ -64,6 +64,9 @@ impl Page<'_> {
             if found.dropped > 0 {
                 fields.push(("outlinksDropped", found.dropped.to_string()));
             }
+        }
+        if let Some(bits) = simhash {
+            fields.push(("simhash", format!("{bits:016x}")));
         }
         match (&decoded.problem, decoded.truncated) {
             (Some(problem), _) => fields.push(("contentCodingProblem", format!("{problem:?}"))),

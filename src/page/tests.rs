@@ -126,6 +126,50 @@ fn what_is_not_wanted_is_read_and_not_stored() {
     assert_eq!((is_stored, stats.not_stored, stats.pages), (true, 0, 0));
 }
 
+/// Pages that are stored get a fingerprint if they have text and it is wanted; no other response has one.
+#[test]
+fn pages_with_text_have_a_fingerprint() {
+    let text = "The quick brown fox jumps over a lazy dog near the river bank. ".repeat(9);
+    let field = |kind, head: &str, body: &[u8], change: fn(&mut Config)| {
+        let mut config = Config::default();
+        config.store.simhash = Simhash::On;
+        change(&mut config);
+        let (job, mut stats) = (job(kind, "http://a.test/"), Totals::default());
+        let transaction = transaction(&[format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat());
+        let page = PageReader::new(Arc::new(config)).read(&job, &transaction, &mut stats);
+        let found = |capture: &crate::store::Capture<'_>| {
+            capture.metadata.iter().find(|(name, _)| *name == "simhash").map(|(_, bits)| (*bits).to_owned())
+        };
+        page.store(found).flatten()
+    };
+    let of = |head: &str, body: &[u8]| field(JobKind::Page, head, body, |_| {});
+    let bits = simhash::of_text(text.as_bytes()).map(|bits| format!("{bits:016x}"));
+    assert!(bits.as_ref().is_some_and(|bits| bits.len() == 16));
+    let html = format!("<p class=x>{}</p>", text.replace(". ", ".<br>"));
+    for (head, body) in [
+        ("200 OK\r\nContent-Type: text/html", html.as_bytes()),
+        ("203 OK\r\nContent-Type: application/xhtml+xml", html.as_bytes()),
+        ("200 OK\r\nContent-Type: text/plain", text.as_bytes()),
+        // Not in the coding that it names, as happens.
+        ("200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip", html.as_bytes()),
+    ] {
+        assert_eq!(of(head, body), bits, "{head}");
+    }
+    let utf16: Vec<u8> = html.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (head, body) in [
+        ("200 OK\r\nContent-Type: text/html", &b"<p>Too few words."[..]),
+        ("200 OK\r\nContent-Type: text/html; charset=utf-16le", &utf16),
+        ("200 OK\r\nContent-Type: image/png", text.as_bytes()),
+        ("200 OK\r\nContent-Type: text/html\r\nContent-Encoding: br", &[b"\xff\xff ", text.as_bytes()].concat()),
+        ("404 Not Found\r\nContent-Type: text/html", html.as_bytes()),
+    ] {
+        assert_eq!(of(head, body), None, "{head}");
+    }
+    let head = "200 OK\r\nContent-Type: text/html";
+    assert_eq!(field(JobKind::Page, head, html.as_bytes(), |config| config.store.simhash = Simhash::Off), None);
+    assert_eq!(field(JobKind::Robots, head, html.as_bytes(), |_| {}), None);
+}
+
 /// A robots.txt in a coding that it is not in: rules when it is text after all, and nothing when it is not.
 #[test]
 fn rules_are_read_from_text_alone() {

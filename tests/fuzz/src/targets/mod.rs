@@ -14,7 +14,7 @@ mod text;
 pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
 /// All of them.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("head", http::head, http::head_seeds),
     ("chunked", http::chunked, http::chunked_seeds),
     ("response", http::response, http::response_seeds),
@@ -26,6 +26,7 @@ pub const TARGETS: [Target; 16] = [
     ("robots", text::robots, text::robots_seeds),
     ("links", text::links, text::links_seeds),
     ("listing", text::listing, text::listing_seeds),
+    ("simhash", text::simhash, text::simhash_seeds),
     ("url", text::url, text::url_seeds),
     ("warc", store::warc, store::warc_seeds),
     ("cdxj", store::cdxj, store::cdxj_seeds),

@@ -1,6 +1,7 @@
 //! Text from servers: robots.txt, pages, URLs.
 
 use ringcrawl::links::{self, Budget, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
+use ringcrawl::page::simhash;
 use ringcrawl::robots::Rules;
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 
@@ -179,6 +180,30 @@ pub fn listing_seeds() -> Vec<Vec<u8>> {
     ]
     .map(<[u8]>::to_vec)
     .to_vec()
+}
+
+/// Numbers make no difference to a fingerprint, however long the page is; nor does case, but for a long one.
+pub fn simhash(data: &[u8]) {
+    let (steer, body) = steered(data);
+    let mut page = body.repeat(1 + usize::from(steer % 64));
+    page.truncate(70_000);
+    let numbered: Vec<u8> = page.iter().map(|byte| if byte.is_ascii_digit() { b'7' } else { *byte }).collect();
+    assert_eq!(simhash::of_html(&page), simhash::of_html(&numbered));
+    assert_eq!(simhash::of_text(&page), simhash::of_text(&numbered));
+    if page.len() <= 32_768 {
+        assert_eq!(simhash::of_html(&page), simhash::of_html(&page.to_ascii_uppercase()));
+    }
+    assert!(page.len() >= 18 || simhash::of_text(&page).is_none(), "too few words");
+}
+
+pub fn simhash_seeds() -> Vec<Vec<u8>> {
+    let page = "<p class=k1>Some words, 12 of them</p><script>if (a<b) { '</p>' }</script><!-- k > --><style>k{}</style> & more k>";
+    let long = page.repeat(20);
+    vec![
+        format!("\0{long}").into_bytes(),
+        format!("\x07{long}").into_bytes(),
+        "\x03\u{4e2d}<k>\u{6587}>".repeat(90).into_bytes(),
+    ]
 }
 
 /// A URL is canonical once and for ever, its parts make it up, and every place that keeps one gives it back.
