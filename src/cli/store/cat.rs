@@ -2,7 +2,7 @@
 //!
 //! Decides: the latest capture of exactly that URL; found by binary search in the indexes, and by reading the
 //! segments that have none. Of a revisit the payload is that of the capture that it refers to, which must be in the same
-//! place. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
+//! place. Where there is no index, a record that is damaged counts only if none is whole. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
 //! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
 //! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
@@ -48,6 +48,15 @@ struct Capture {
     offset: u64,
     /// Records before it in the same frame.
     skip: u64,
+    /// Whether nothing is known to be wrong with it.
+    is_whole: bool,
+}
+
+impl Capture {
+    /// One that is whole comes before one that is not, and then the later one.
+    fn is_before(&self, other: &Capture) -> bool {
+        (self.is_whole, &self.timestamp) >= (other.is_whole, &other.timestamp)
+    }
 }
 
 /// Runs it.
@@ -102,7 +111,7 @@ fn search(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture
             _ => search_segment(&segment, url, at),
         };
         let found = found.map_err(|error| with_path(&segment, &error))?;
-        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| latest.timestamp <= found.timestamp);
+        let is_later = |found: &Capture| latest.as_ref().is_none_or(|latest| found.is_before(latest));
         if let Some(found) = found.filter(is_later) {
             latest = Some(found);
         }
@@ -238,6 +247,7 @@ fn search_index(index: File, segment: &Path, url: &Url, at: Option<&str>) -> io:
                 segment: segment.to_owned(),
                 offset: entry.offset,
                 skip: 0,
+                is_whole: true,
             });
         }
     }
@@ -249,7 +259,7 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The latest capture of `url` in a segment without an index, or the one of the time `at`.
+/// The latest capture of `url` in a segment without an index, or the one of the time `at`; tells how much of it is damaged.
 fn search_segment(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option<Capture>> {
     let mut reader = match SegmentReader::open(path) {
         Ok(reader) => reader,
@@ -257,27 +267,41 @@ fn search_segment(path: &Path, url: &Url, at: Option<&str>) -> io::Result<Option
         Err(_) => return Ok(None),
     };
     let mut found: Option<Capture> = None;
-    let (mut frame, mut skip) = (u64::MAX, 0);
+    let (mut frame, mut skip, mut damaged) = (u64::MAX, 0, 0u64);
     loop {
         match reader.next_record() {
-            Ok(None) => return Ok(found),
+            Ok(None) => break,
             Ok(Some(record)) => {
                 skip = if record.offset == frame && reader.coding() != Coding::Plain { skip + 1 } else { 0 };
                 frame = record.offset;
                 let timestamp = record.head.timestamp();
-                let is_later = found.as_ref().is_none_or(|found| found.timestamp <= timestamp);
                 let is_wanted = match at {
                     None => is_capture_of(&record, url) || record.head.kind() == "revisit" && is_of(&record, url),
                     Some(at) => timestamp == at && is_capture_of(&record, url),
                 };
-                if is_wanted && is_later {
-                    found = Some(Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip });
+                if !is_wanted {
+                    continue;
+                }
+                let is_whole = match reader.end_record() {
+                    Ok(_) => true,
+                    Err(ReadError::Io(error)) => return Err(error),
+                    Err(_) => false,
+                };
+                damaged += u64::from(!is_whole);
+                let (segment, offset) = (path.to_owned(), record.offset);
+                let capture = Capture { timestamp, segment, offset, skip, is_whole };
+                if found.as_ref().is_none_or(|found| capture.is_before(found)) {
+                    found = Some(capture);
                 }
             }
             Err(ReadError::Io(error)) => return Err(error),
-            Err(_) => {}
+            Err(_) => damaged += 1,
         }
     }
+    if damaged > 0 {
+        tell!("{}: {damaged} damaged places passed over", path.display());
+    }
+    Ok(found)
 }
 
 fn is_capture_of(record: &Record, url: &Url) -> bool {
@@ -292,3 +316,34 @@ fn is_of(record: &Record, url: &Url) -> bool {
 const CONTENT_BYTES_MAX: usize = 256 << 20;
 /// Length of the longest index line in bytes: the longest URL twice, escaped.
 const LINE_BYTES_MAX: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::TempFolder;
+
+    fn record(second: u32, body: &str) -> String {
+        let (head, uri) =
+            (format!("WARC/1.0\r\nWARC-Type: resource\r\nWARC-Date: 2026-01-01T00:00:0{second}Z"), "http://a.test/");
+        format!("{head}\r\nWARC-Target-URI: {uri}\r\nContent-Length: {}\r\n\r\n{body}\r\n\r\n", body.len())
+    }
+
+    #[test]
+    fn the_latest_whole_capture_is_printed_and_a_cut_one_if_there_is_no_other() {
+        let folder = TempFolder::new("cat");
+        let printed = |text: &str| {
+            let path = PathBuf::from(folder.file("a.warc", text));
+            let url = "http://a.test/".to_owned();
+            let arguments = Cat { path, url, as_stored: false, headers: false, record: false };
+            let mut out = Vec::new();
+            let code = run(&arguments, &mut out).expect("readable");
+            (code, String::from_utf8(out).expect("text"))
+        };
+        let (first, second) = (record(1, "first"), record(2, "second"));
+        assert_eq!(printed(&format!("{first}{second}")), (DONE, "second".to_owned()));
+        let cut = &second[..second.len() - 7];
+        assert_eq!(printed(&format!("{first}{cut}")), (DONE, "first".to_owned()));
+        assert_eq!(printed(&format!("{first}no record\r\n{second}")), (DONE, "second".to_owned()));
+        assert_eq!(printed(cut), (FAILED, "sec".to_owned()));
+    }
+}
