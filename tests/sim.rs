@@ -47,6 +47,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
     let (mut redistributed, mut damaged) = (0, 0);
+    let (mut acknowledged, mut index_lines, mut revisits, mut failures_stored) = (0, 0, 0, 0);
     let (mut outages, mut outages_gone_on, mut outages_seen) = (0, 0, [0; 3]);
     for (seed, report) in reports() {
         assert!(
@@ -69,6 +70,10 @@ fn every_crawl_covers_everything_once_and_politely() {
         redistributed += report.redistributed;
         damaged += u64::from(report.is_damaged);
         stored += report.stored;
+        acknowledged += report.acknowledged;
+        index_lines += report.index_lines;
+        revisits += report.revisits;
+        failures_stored += report.failures_stored;
         forgotten += report.forgotten;
         robots_messages += report.robots_messages;
         left_behind += report.left_behind;
@@ -90,6 +95,9 @@ fn every_crawl_covers_everything_once_and_politely() {
         "{left_behind} fetches in flight then, {redistributed} redistributed, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{forgotten} hosts forgotten");
+    println!(
+        "{acknowledged} URLs are over and have their records, {failures_stored} of them failed; {index_lines} index lines, {revisits} revisits"
+    );
     let [of_names, of_sites, of_route] = outages_seen;
     println!(
         "{outages} outages, {outages_gone_on} in another run; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route"
@@ -100,6 +108,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         assert!(beside > 1_000, "{beside} responses were read beside their shards");
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
         assert!(redistributed > 10 && damaged > 2);
+        assert!(acknowledged > 10_000 && index_lines > 10_000 && revisits > 0 && failures_stored > 0);
         assert!(robots_messages > 1_000);
         assert!(outages > 50 && outages_gone_on > 5 && outages_seen.iter().all(|count| *count > 10));
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);

@@ -2,14 +2,16 @@
 //!
 //! Decides: a segment that was being written is cut back to its last whole record, indexed and closed; one that does not begin
 //! as a segment is kept as it is under another name, and what should be in it is missing from now on. An index half written is
-//! made again with its segment. To be called before the shard's thread has a ring.
+//! made again with its segment, and so is one that is not there: a power cut may keep a segment's new name and not its index's.
+//! To be called before the shard's thread has a ring.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::private;
 use crate::shard::FilesFound;
+use crate::store::recover::recover;
 use crate::store::segments::{INDEX_SUFFIX, OPEN, segment_number, segment_stem};
 
 /// A segment that was open.
@@ -19,12 +21,15 @@ pub enum LeftOpen {
     Closed(String, u64),
     /// It does not begin as a segment, and has another name.
     PutAside(String),
+    /// It was closed and had no index.
+    Indexed(String),
 }
 
 impl std::fmt::Display for LeftOpen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             LeftOpen::Closed(name, bytes) => write!(f, "closed {name}, which a run left open ({bytes} bytes cut)"),
+            LeftOpen::Indexed(name) => write!(f, "made the index of {name}, which was missing"),
             LeftOpen::PutAside(name) => write!(f, "{name} is damaged at its beginning, and kept as {name}{DAMAGED}"),
         }
     }
@@ -34,17 +39,18 @@ impl std::fmt::Display for LeftOpen {
 pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
     let (mut found, mut left) = (FilesFound::default(), Vec::new());
     let segments = dir.join("segments");
-    for entry in fs::read_dir(&segments).map_err(at(&segments))? {
-        let path = entry.map_err(at(&segments))?.path();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        let number = segment_number(&name);
-        if let Some(number) = number {
-            found.next_segment = found.next_segment.max(number.saturating_add(1));
-        }
-        if name.ends_with(&format!("{INDEX_SUFFIX}{OPEN}")) {
-            // An index half written: it is made again with its segment.
-            fs::remove_file(&path).map_err(at(&path))?;
-        } else if let Some(closed_name) = name.strip_suffix(OPEN)
+    let (half_indexes, names): (Vec<String>, Vec<String>) =
+        names(&segments).map_err(at(&segments))?.into_iter().partition(|name| name.ends_with(INDEX_OPEN));
+    for name in &half_indexes {
+        let path = segments.join(name);
+        fs::remove_file(&path).map_err(at(&path))?;
+    }
+    for number in names.iter().chain(&half_indexes).filter_map(|name| segment_number(name)) {
+        found.next_segment = found.next_segment.max(number.saturating_add(1));
+    }
+    for name in names {
+        let (path, number) = (segments.join(&name), segment_number(&name));
+        if let Some(closed_name) = name.strip_suffix(OPEN)
             && segment_stem(closed_name).is_some()
         {
             let (bytes, how) = close_segment(&path, closed_name).map_err(at(&path))?;
@@ -56,7 +62,17 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
             && segment_stem(&name).is_some()
         {
             found.segments.insert(number, fs::metadata(&path).map_err(at(&path))?.len());
+            if !beside(&path, &name, INDEX_SUFFIX).exists() {
+                let file = File::open(&path).map_err(at(&path))?;
+                let recovery = recover(io::BufReader::new(file), &name).map_err(at(&path))?;
+                write_index(&path, &name, &recovery.index).map_err(at(&path))?;
+                left.push(LeftOpen::Indexed(name));
+            }
         }
+    }
+    if !left.is_empty() {
+        // What happens now relies on the names.
+        File::open(&segments).and_then(|folder| folder.sync_all()).map_err(at(&segments))?;
     }
     let journal = dir.join("journal");
     for entry in fs::read_dir(&journal).map_err(at(&journal))? {
@@ -75,13 +91,33 @@ fn journal_number(name: &str) -> Option<u32> {
     name.parse::<u32>().ok().filter(|number| *number < u32::MAX && number.to_string() == name)
 }
 
+/// The names in a folder; those that are no text are none of ours.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+    entries.filter_map(Result::transpose).collect()
+}
+
+/// Where the index of the segment `name` at `path` is, whose own name ends in `suffix`.
+fn beside(path: &Path, name: &str, suffix: &str) -> PathBuf {
+    path.with_file_name(format!("{}{suffix}", segment_stem(name).unwrap_or(name)))
+}
+
+/// Writes the index of the segment `name`; there is all of it or none.
+fn write_index(path: &Path, name: &str, lines: &[u8]) -> io::Result<()> {
+    let open = beside(path, name, INDEX_OPEN);
+    let mut file = private::create(&open)?;
+    file.write_all(lines)?;
+    file.sync_all()?;
+    fs::rename(&open, beside(path, name, INDEX_SUFFIX))
+}
+
 /// The bytes that stay of a segment, and what was done with it.
 fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     let file = private::open(private::options().read(true), path)?;
     let length = file.metadata()?.len();
-    let recovery = crate::store::recover::recover(io::BufReader::new(&file), name)?;
+    let recovery = recover(io::BufReader::new(&file), name)?;
     let cut_bytes = length - recovery.valid_bytes;
-    if recovery.records == 0 && recovery.damaged > 0 && length > 0 {
+    if recovery.records == 0 && recovery.damaged > 0 && length > TORN_BYTES_MAX {
         // Space that was taken beyond its end is given back.
         file.set_len(length)?;
         fs::rename(path, path.with_file_name(format!("{name}{DAMAGED}")))?;
@@ -89,18 +125,19 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     }
     file.set_len(recovery.valid_bytes)?;
     file.sync_all()?;
-    let index = path.with_file_name(format!("{}{INDEX_SUFFIX}", segment_stem(name).unwrap_or(name)));
     if recovery.records == 0 {
         fs::remove_file(path)?;
         return Ok((0, LeftOpen::Closed(name.to_owned(), cut_bytes)));
     }
-    let mut index = private::create(&index)?;
-    index.write_all(&recovery.index)?;
-    index.sync_all()?;
+    write_index(path, name, &recovery.index)?;
     fs::rename(path, path.with_file_name(name))?;
     Ok((recovery.valid_bytes, LeftOpen::Closed(name.to_owned(), cut_bytes)))
 }
 
+/// A file so short is a torn beginning: nobody can tell what it would have been.
+pub const TORN_BYTES_MAX: u64 = 3;
+/// What the name of an index ends in while it is written.
+const INDEX_OPEN: &str = ".cdxj.open";
 /// What is added to the name of a segment that does not begin as one.
 const DAMAGED: &str = ".damaged";
 

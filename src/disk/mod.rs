@@ -9,7 +9,7 @@
 
 mod files_found;
 
-pub use files_found::{LeftOpen, find_files};
+pub use files_found::{LeftOpen, TORN_BYTES_MAX, find_files};
 
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::{Entry, HashMap};

@@ -4,17 +4,19 @@
 //! tears the one that was being done; a power cut loses, besides, what was written and not synced, down to any byte. A
 //! disk may be full for a while, and bits may flip.
 //! Invariants: what is read is what was written, unless a fault was asked for.
+//! Leaves to others: how segments are closed, and recovered (`segments`).
+
+mod segments;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::Cursor;
+
+use segments::FakeSegments;
 
 use super::Rng;
 use crate::log::{Append, LogFile};
 use crate::shard::{DiskEnd, DiskOp, FilesFound};
 use crate::spool::SpoolOp;
 use crate::store::SegmentOp;
-use crate::store::recover::recover;
-use crate::store::segments::segment_number;
 
 /// One shard's files.
 #[derive(Debug, Default)]
@@ -23,12 +25,7 @@ pub struct FakeDisk {
     logs: BTreeMap<LogFile, FakeFile>,
     /// Logs that this run has read or written since the last sync: a sync is for them alone.
     unsynced: BTreeSet<LogFile>,
-    open: Option<(String, FakeFile)>,
-    /// Segments that are being closed, beside the queue, with the bytes of their indexes.
-    closing: Vec<(String, FakeFile, u64)>,
-    /// Segments that a run left open.
-    left_open: Vec<(String, FakeFile)>,
-    closed: BTreeMap<String, Vec<u8>>,
+    segments: FakeSegments,
     /// A sync that goes on beside the queue: how much of which log it is for, of the open segment, whether the device is
     /// waited for, and which segments must be closed before it ends.
     syncing: Option<Syncing>,
@@ -95,28 +92,24 @@ impl FakeDisk {
 
     /// Segments that are being closed.
     pub fn closing(&self) -> usize {
-        self.closing.len()
+        self.segments.closing().len()
     }
 
     /// One of the segments that are being closed is closed, whichever.
     pub fn finish_closing(&mut self, rng: &mut Rng) -> Option<DiskEnd> {
-        if self.closing.is_empty() {
-            return None;
-        }
-        let (name, file, bytes) = self.closing.swap_remove(rng.below(self.closing.len() as u64) as usize);
-        if self.is_full {
+        if self.is_full && self.closing() > 0 {
             self.queue.clear();
-            self.left_open.push((name, file));
+            self.segments.fail_closing(rng);
             return Some(DiskEnd::Failed("No space left on device".to_owned()));
         }
-        self.closed.insert(name, file.bytes);
+        let bytes = self.segments.finish_closing(rng)?;
         Some(DiskEnd::Done { spare: None, bytes })
     }
 
     /// Whether a sync is under way that nothing holds up.
     pub fn can_finish_sync(&self) -> bool {
-        let is_closing = |name: &String| self.closing.iter().any(|(closing, ..)| closing == name);
-        self.syncing.as_ref().is_some_and(|syncing| !syncing.closing.iter().any(is_closing))
+        let mut closing = self.segments.closing();
+        self.syncing.as_ref().is_some_and(|syncing| !closing.any(|name| syncing.closing.contains(name)))
     }
 
     /// Whether a sync is under way.
@@ -137,13 +130,7 @@ impl FakeDisk {
                 }
             }
             if let Some((name, bytes)) = syncing.segment {
-                // It may be about to be closed by now.
-                let open = self.open.iter_mut().map(|(name, file)| (name, file));
-                let closing = self.closing.iter_mut().map(|(name, file, _)| (name, file));
-                let mut files = open.chain(closing);
-                if let Some((_, file)) = files.find(|(known, _)| **known == name) {
-                    file.sync_until(bytes);
-                }
+                self.segments.sync_until(&name, bytes);
             }
         }
         Some(DiskEnd::Synced)
@@ -159,18 +146,13 @@ impl FakeDisk {
         }
         let mut spare = None;
         match op {
-            DiskOp::Segment(SegmentOp::Begin(name)) => {
-                assert!(self.open.is_none(), "two segments are open");
-                assert!(!self.closed.contains_key(&name), "{name} was used before");
-                self.open = Some((name, FakeFile::default()));
-            }
+            DiskOp::Segment(SegmentOp::Begin(name)) => self.segments.begin(name),
             DiskOp::Segment(SegmentOp::Write { bytes, offset }) => {
-                self.open.as_mut().expect("a segment is open").1.write(offset, &bytes);
+                self.segments.open_file().expect("a segment is open").write(offset, &bytes);
                 spare = Some(bytes);
             }
-            DiskOp::Segment(SegmentOp::Close { .. }) => {
-                let (name, file) = self.open.take().expect("a segment is open");
-                self.closing.push((name, file, bytes));
+            DiskOp::Segment(SegmentOp::Close { index }) => {
+                self.segments.close(index);
                 return None;
             }
             DiskOp::Append(Append { file, position, bytes }) => {
@@ -197,9 +179,9 @@ impl FakeDisk {
                 let unsynced = unsynced.filter_map(|file| Some((file, self.logs.get(&file)?.bytes.len())));
                 self.syncing = Some(Syncing {
                     logs: unsynced.collect(),
-                    segment: self.open.as_ref().map(|(name, file)| (name.clone(), file.bytes.len())),
+                    segment: self.segments.open(),
                     to_device,
-                    closing: self.closing.iter().map(|(name, ..)| name.clone()).collect(),
+                    closing: self.segments.closing().cloned().collect(),
                 });
                 return None;
             }
@@ -229,27 +211,25 @@ impl FakeDisk {
             }
             Some(DiskOp::Segment(SegmentOp::Write { bytes, .. })) => {
                 let torn = rng.below(bytes.len() as u64) as usize;
-                self.open.as_mut().expect("a segment is open").1.bytes.extend_from_slice(&bytes[..torn]);
+                self.segments.open_file().expect("a segment is open").bytes.extend_from_slice(&bytes[..torn]);
             }
             _ => {}
         }
         self.queue.clear();
-        self.left_open.extend(self.closing.drain(..).map(|(name, file, _)| (name, file)));
+        self.segments.kill(rng);
     }
 
     /// The power goes: besides what [`FakeDisk::kill`] does, what was not synced may be lost.
     pub fn cut_power(&mut self, rng: &mut Rng) {
         self.kill(rng);
-        let segments = self.open.iter_mut().chain(&mut self.left_open).map(|(_, file)| file);
-        for file in self.logs.values_mut().chain(segments) {
-            file.lose_unsynced(rng);
-        }
+        self.logs.values_mut().for_each(|file| file.lose_unsynced(rng));
+        self.segments.cut_power(rng);
     }
 
     /// One bit of a log, the open segment or the spool is another than it was written.
     pub fn flip_bit(&mut self, rng: &mut Rng) {
         let files = self.logs.values_mut().map(|log| &mut log.bytes);
-        let files = files.chain(self.open.as_mut().map(|(_, file)| &mut file.bytes)).chain(self.spool.values_mut());
+        let files = files.chain(self.segments.open_file().map(|file| &mut file.bytes)).chain(self.spool.values_mut());
         let mut files: Vec<&mut Vec<u8>> = files.filter(|bytes| !bytes.is_empty()).collect();
         if files.is_empty() {
             return;
@@ -266,24 +246,8 @@ impl FakeDisk {
         self.syncing = None;
         self.unsynced.clear();
         self.spool.clear();
-        let closing = self.closing.drain(..).map(|(name, file, _)| (name, file));
-        self.left_open.extend(closing.chain(self.open.take()));
-        let mut found = FilesFound::default();
-        for (name, mut file) in std::mem::take(&mut self.left_open) {
-            let recovered = recover(Cursor::new(&file.bytes), &name).expect("memory is readable");
-            file.bytes.truncate(recovered.valid_bytes as usize);
-            if recovered.records > 0 {
-                self.closed.insert(name, file.bytes);
-            } else {
-                found.segments.extend(segment_number(&name).map(|number| (number, 0)));
-            }
-        }
-        for (name, bytes) in &self.closed {
-            found.segments.extend(segment_number(name).map(|number| (number, bytes.len() as u64)));
-        }
-        found.next_segment = found.segments.last_key_value().map_or(0, |(number, _)| number + 1);
-        found.journal = self.logs.keys().filter_map(|file| file.journal()).collect();
-        found
+        let journal = self.logs.keys().filter_map(|file| file.journal()).collect();
+        FilesFound { journal, ..self.segments.recover() }
     }
 
     /// The logs are replaced by others, which are safe.
@@ -310,14 +274,14 @@ impl FakeDisk {
         self.logs.values().map(|log| log.bytes.len() as u64).sum()
     }
 
-    /// Closed segments.
-    pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
-        self.closed.values().map(Vec::as_slice)
+    /// Closed segments: name, bytes, index.
+    pub fn segments(&self) -> impl Iterator<Item = (&str, &[u8], &[u8])> {
+        self.segments.closed()
     }
 
     /// Whether a segment is open.
     pub fn has_open_segment(&self) -> bool {
-        self.open.is_some() || !self.closing.is_empty()
+        self.segments.open().is_some() || self.closing() > 0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Answers of the fake servers as bytes on a wire, so that the simulated shard reads responses as a real one does.
 //!
-//! Decides: the head and body that say what a [`Fetched`] says: links as HTML, rules as text, a redirect as Location; by
-//! the URL, the body comes with its length, in chunks, or until the connection closes. Tests that have bytes of their own
+//! Decides: the head and body that say what a [`Fetched`] says: links as HTML, rules as text, a redirect as Location, one body
+//! for whatever is not there; by the URL, the body comes with its length, in chunks, or until the connection closes. Tests that have bytes of their own
 //! read them with [`plain_transaction`].
 
 use super::Rng;
@@ -57,6 +57,9 @@ fn response(web: &FakeWeb, job: &FetchJob, fetched: &Fetched) -> Vec<u8> {
         for (_, link) in fetched.links.iter() {
             body.extend_from_slice(format!("<p><a href=\"{link}\">there</a>").as_bytes());
         }
+    } else if is_page && fetched.status == 404 {
+        // The same everywhere, and long enough to be referred to when it comes again.
+        body.extend_from_slice(&b"Not here. ".repeat(120));
     }
     let mut bytes = format!("HTTP/1.1 {} As it is\r\n", fetched.status).into_bytes();
     let mut field = |name: &str, value: &str| bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());

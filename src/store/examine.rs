@@ -42,6 +42,16 @@ pub fn examine<R: Read + Seek>(
     record: &Record,
     digests: bool,
 ) -> Result<Examined, ReadError> {
+    examine_payload(reader, record, digests, |_| {})
+}
+
+/// The same, and hands out the payload as stored.
+pub fn examine_payload<R: Read + Seek>(
+    reader: &mut SegmentReader<R>,
+    record: &Record,
+    digests: bool,
+    mut take: impl FnMut(&[u8]),
+) -> Result<Examined, ReadError> {
     let claim = |name| record.head.get(name).filter(|_| digests).and_then(Claim::parse);
     let is_elsewhere = record.head.kind() == "revisit" || record.head.get("WARC-Segment-Number").is_some();
     let mut block = claim("WARC-Block-Digest");
@@ -64,6 +74,7 @@ pub fn examine<R: Read + Seek>(
             break;
         }
         payload_bytes += count as u64;
+        take(bytes);
         for claim in [&mut block, &mut payload].into_iter().flatten() {
             claim.update(bytes);
         }

@@ -33,9 +33,9 @@ pub enum SegmentFault {
     /// A record's head is longer than 1 MiB.
     #[error("record head is too long")]
     HeadTooLong,
-    /// A record's head is not lines of `name: value`.
-    #[error("record head is malformed")]
-    HeadMalformed,
+    /// The next record starts, in a frame of its own, before this one's Content-Length is reached.
+    #[error("its frames end before its Content-Length")]
+    Overlong,
 }
 
 /// Why reading stopped.

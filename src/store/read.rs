@@ -1,10 +1,13 @@
 //! Reading records one after another, from our segments and from files of others.
 //!
 //! Decides: a record is its head, a block of Content-Length bytes and two CRLF. Blocks are streamed, so a record may
-//! be larger than memory. After damage the next call goes on at the next record that can be found.
+//! be larger than memory, and lie in several frames. Where a frame starts with a record, the record before has ended, whatever
+//! its Content-Length says. After damage the next call goes on at the next record that can be found; in a plain file also
+//! within the block of a record that no line end follows, since its Content-Length is then no word to rely on.
 //! Invariants: `next_record` gives each record's place; every byte of a block was read, and the frame's checksum
 //! compared, when `end_record` returns `Ok`.
-//! Limits: heads of 1 MiB, HTTP heads of 1 MiB; between records at most 64 KiB of stray line ends.
+//! Limits: heads of 1 MiB, HTTP heads of 1 MiB; between records at most 64 KiB of stray line ends; 4 GiB of blocks of plain
+//! files are looked through again, then what a wrong length has swallowed is not.
 //! Leaves to others: the file's coding (`source`), digests (`verify`).
 
 use std::fs::File;
@@ -59,6 +62,12 @@ pub struct SegmentReader<R> {
     open: Option<(u64, u64)>,
     /// Where damage was met; the next call looks for a record behind it.
     damaged_at: Option<u64>,
+    /// Where the record before starts, if what follows its block is no line end.
+    overrun: Option<u64>,
+    /// Bytes that were read in vain, and again.
+    gone_back: u64,
+    /// What is wrong behind the record before, which has ended well.
+    pending: Option<ReadError>,
 }
 
 impl SegmentReader<File> {
@@ -71,7 +80,14 @@ impl SegmentReader<File> {
 impl<R: Read + Seek> SegmentReader<R> {
     /// Reads from anything that can seek; its first four bytes tell the coding.
     pub fn new(input: R) -> Result<SegmentReader<R>, ReadError> {
-        Ok(SegmentReader { source: Source::open(input)?, open: None, damaged_at: None })
+        Ok(SegmentReader {
+            source: Source::open(input)?,
+            open: None,
+            damaged_at: None,
+            overrun: None,
+            gone_back: 0,
+            pending: None,
+        })
     }
 
     /// How the file is compressed.
@@ -91,13 +107,13 @@ impl<R: Read + Seek> SegmentReader<R> {
         } else if self.open.is_some() {
             self.end_record()?;
         }
-        let result = self.try_next();
+        let result = self.pending.take().map_or_else(|| self.try_next(), Err);
         self.note_damage(result)
     }
 
     /// Goes to the record at `offset`, as an index gives it, and reads it.
     pub fn record_at(&mut self, offset: u64) -> Result<Option<Record>, ReadError> {
-        (self.open, self.damaged_at) = (None, None);
+        (self.open, self.damaged_at, self.overrun, self.pending) = (None, None, None, None);
         self.source.go_to(offset)?;
         let result = self.try_next();
         self.note_damage(result)
@@ -124,11 +140,16 @@ impl<R: Read + Seek> SegmentReader<R> {
     fn note_damage<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
         if let Err(ReadError::Damaged { offset, .. }) = &result {
             // In a plain file the record's own start is where to go on from.
-            let from = match (self.source.coding(), self.open) {
-                (Coding::Plain, Some((start, _))) => start,
-                _ => *offset,
+            let start = self.open.map(|(start, _)| start).or(self.overrun.take());
+            let here = self.source.position().0;
+            self.damaged_at = match start.filter(|_| self.source.coding() == Coding::Plain) {
+                Some(start) if self.gone_back < BACK_BYTES_MAX => {
+                    self.gone_back += here.saturating_sub(start);
+                    Some(start)
+                }
+                Some(_) => Some(here),
+                None => Some(*offset),
             };
-            self.damaged_at = Some(from);
         }
         result
     }
@@ -151,7 +172,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         let bytes = self.read_head(offset)?;
         let head = RecordHead::parse(&bytes).map_err(|fault| ReadError::Damaged { offset, fault })?;
         let block_bytes = head.block_bytes().unwrap_or(0);
-        self.open = Some((offset, block_bytes));
+        (self.open, self.overrun) = (Some((offset, block_bytes)), None);
         Ok(Some(Record { offset, offset_in_frame, head, block_bytes }))
     }
 
@@ -188,10 +209,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         if left == 0 || out.is_empty() {
             return Ok(0);
         }
-        let bytes = self.source.peek()?;
-        if bytes.is_empty() {
-            return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
-        }
+        let bytes = peek_block(&mut self.source, start)?;
         let count = bytes.len().min(out.len()).min(usize::try_from(left).unwrap_or(usize::MAX));
         for (to, from) in out.iter_mut().zip(bytes.iter().take(count)) {
             *to = *from;
@@ -205,10 +223,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         let mut head = HttpHead::default();
         loop {
             let Some((start, left)) = self.open.filter(|(_, left)| *left > 0) else { return Ok(head) };
-            let bytes = self.source.peek()?;
-            if bytes.is_empty() {
-                return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
-            }
+            let bytes = peek_block(&mut self.source, start)?;
             let bytes = bytes.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(bytes);
             let line_bytes = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
             head.bytes.extend_from_slice(bytes.get(..line_bytes).unwrap_or_default());
@@ -223,10 +238,7 @@ impl<R: Read + Seek> SegmentReader<R> {
 
     fn try_end_record(&mut self) -> Result<RecordEnd, ReadError> {
         while let Some((start, left)) = self.open.filter(|(_, left)| *left > 0) {
-            let available = self.source.peek()?.len();
-            if available == 0 {
-                return Err(ReadError::Damaged { offset: start, fault: SegmentFault::Truncated });
-            }
+            let available = peek_block(&mut self.source, start)?.len();
             let count = available.min(usize::try_from(left).unwrap_or(usize::MAX));
             self.source.consume(count);
             self.open = Some((start, left - count as u64));
@@ -235,9 +247,17 @@ impl<R: Read + Seek> SegmentReader<R> {
         let mut end = self.source.settle()?;
         let mut line_ends = 0;
         let mut is_exact = true;
-        // Looking for a byte that is not there leads into the next frame, so the end of this one is taken first.
+        // Looking for a byte that is not there leads into the next frame, so the end of this one is taken first, and what is
+        // wrong with the next one is not this record's.
         while line_ends < TRAILER.len() {
-            let next = self.source.peek()?.first().copied();
+            let next = match self.source.peek() {
+                Ok(bytes) => bytes.first().copied(),
+                Err(error @ ReadError::Damaged { .. }) if end.is_some() => {
+                    self.pending = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             if !matches!(next, Some(b'\r' | b'\n')) {
                 break;
             }
@@ -247,7 +267,8 @@ impl<R: Read + Seek> SegmentReader<R> {
             traits = self.source.frame_traits();
             end = self.source.settle()?;
         }
-        self.open = None;
+        let start = self.open.take().map(|(start, _)| start);
+        self.overrun = start.filter(|_| line_ends == 0);
         let trailer = match line_ends {
             0 => Trailer::Missing,
             4 if is_exact => Trailer::Exact,
@@ -255,6 +276,19 @@ impl<R: Read + Seek> SegmentReader<R> {
         };
         Ok(RecordEnd { offset: end, trailer, traits })
     }
+}
+
+/// What comes next of the block of the record at `start`, at least a byte.
+fn peek_block<R: Read + Seek>(source: &mut Source<R>, start: u64) -> Result<&[u8], ReadError> {
+    source.peek()?;
+    let begins_frame = source.coding() != Coding::Plain && source.position().1 == 0;
+    let bytes = source.peek()?;
+    let fault = match bytes {
+        [] => SegmentFault::Truncated,
+        [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..] if begins_frame => SegmentFault::Overlong,
+        _ => return Ok(bytes),
+    };
+    Err(ReadError::Damaged { offset: start, fault })
 }
 
 /// Reads what is left of the block into `out`, at most `bytes_max` bytes; `false`: the block is longer.
@@ -289,3 +323,8 @@ pub fn find_segments(path: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 const TRAILER: &[u8] = b"\r\n\r\n";
 /// Bytes of stray line ends between two records.
 const STRAY_BYTES_MAX: usize = 64 << 10;
+/// A file in which every length is wrong would else be read as often as it has records.
+const BACK_BYTES_MAX: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests;

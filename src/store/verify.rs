@@ -1,9 +1,9 @@
 //! Checks a segment and its index, and says which record is wrong where.
 //!
 //! Decides what is a problem: a frame that does not decode or whose checksum is wrong; bytes that are no record; a
-//! record without a line end after it, or without a field that every record must have (WARC 1.1 section 5:
-//! WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; an index that is unsorted,
-//! disagrees with the segment or, in a crawl, is missing. What is a note: departures of other writers that lose nothing
+//! record without a line end after it, with a line in its head that is no field, or without a field that every record must
+//! have (WARC 1.1 section 5: WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; a closed file
+//! without a record; an index that is unsorted, disagrees with the segment or, in a crawl, is missing. What is a note: departures of other writers that lose nothing
 //! (other line ends between records; no content size, no checksum, several records in a frame). Our own writer makes
 //! neither.
 //! Limits: the first 1,000 problems are kept, the rest counted; an index of at most 1 GiB is compared.
@@ -20,7 +20,7 @@ use super::folder::is_of_crawl;
 use super::index::IndexEntry;
 use super::read::{Record, SegmentReader, Trailer};
 use super::recover::entry_of;
-use super::segments::{INDEX_SUFFIX, warc_stem};
+use super::segments::{INDEX_SUFFIX, OPEN, warc_stem};
 use super::source::Coding;
 
 /// What a check found.
@@ -89,11 +89,7 @@ pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
         }
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = File::open(path)?;
-    // A segment that was just begun: nothing is in it, so nothing of it is wrong.
-    if !(name.ends_with(".open") && file.metadata()?.len() == 0) {
-        verify(file, entries, &name, &mut report)?;
-    }
+    verify(File::open(path)?, entries, &name, &mut report)?;
     Ok(report)
 }
 
@@ -200,7 +196,8 @@ pub fn verify<R: Read + Seek>(
             format!("index: no capture at offset {} for {}", entry.offset, entry.url),
         );
     }
-    if report.records == 0 && report.problem_count == 0 {
+    // One that was just begun holds none, and nothing of it is wrong.
+    if report.records == 0 && report.problem_count == 0 && !filename.ends_with(OPEN) {
         report.add(Location::Offset(0), "", "the file holds no record");
     }
     Ok(())
@@ -212,6 +209,9 @@ fn check_record(record: &Record, examined: &Examined, coding: Coding, report: &m
         if record.head.get(name).is_none_or(str::is_empty) {
             report.add(at, id, format!("{name} is missing"));
         }
+    }
+    if record.head.has_odd_line() {
+        report.add(at, id, "a line of its head is no field");
     }
     if record.head.block_bytes().is_none() {
         report.add(at, id, "Content-Length is missing or no number");
@@ -277,3 +277,33 @@ fn check_entry(
 const PROBLEMS_MAX: usize = 1_000;
 /// Bytes of an index that are read.
 const INDEX_BYTES_MAX: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn problems(name: &str, bytes: &[u8]) -> Vec<String> {
+        let mut report = VerifyReport::default();
+        verify(Cursor::new(bytes), None, name, &mut report).expect("memory");
+        report.problems.into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn a_file_without_a_record_is_one_that_was_just_begun() {
+        let empty_member = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for bytes in [&b""[..], &empty_member] {
+            assert_eq!(problems("a.warc.gz.open", bytes), [""; 0]);
+            assert_eq!(problems("a.warc.gz", bytes), ["the file holds no record"]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_head_is_told() {
+        let head = "WARC/1.0\r\nno field\r\nWARC-Type: metadata\r\nWARC-Date: -\r\nContent-Length: x\r\n\r\n\r\n\r\n";
+        let expected =
+            ["WARC-Record-ID is missing", "a line of its head is no field", "Content-Length is missing or no number"];
+        assert_eq!(problems("a.warc", head.as_bytes()), expected);
+    }
+}

@@ -1,7 +1,8 @@
 //! The head of a WARC record: version line and named fields.
 //!
 //! Decides: reads WARC 0.17 to 1.1 as they are found: lines end in LF or CRLF, folded lines are joined by a space
-//! (WARC 1.1 section 4, "LWS"), the first of several fields with a name counts, names compare without case.
+//! (WARC 1.1 section 4, "LWS"), the first of several fields with a name counts, names compare without case. A line that is no
+//! field is left out and noted: the record is there all the same.
 //! Limits: heads of at most 1 MiB (`HEAD_BYTES_MAX`).
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
@@ -16,6 +17,7 @@ pub const HEAD_BYTES_MAX: usize = 1 << 20;
 pub struct RecordHead {
     version: String,
     fields: Vec<(String, String)>,
+    has_odd_line: bool,
 }
 
 impl RecordHead {
@@ -23,22 +25,29 @@ impl RecordHead {
     pub fn parse(bytes: &[u8]) -> Result<RecordHead, SegmentFault> {
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let version = lines.next().unwrap_or_default();
+        let version = version.trim_ascii_end();
         let number = version.strip_prefix(b"WARC/").ok_or(SegmentFault::NoRecord)?;
         if number.is_empty() || !number.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
             return Err(SegmentFault::NoRecord);
         }
-        let mut head = RecordHead { version: String::from_utf8_lossy(version).into_owned(), fields: Vec::new() };
+        let version = String::from_utf8_lossy(version).into_owned();
+        let mut head = RecordHead { version, ..RecordHead::default() };
         for line in lines.take_while(|line| !line.is_empty()) {
             let text = String::from_utf8_lossy(line);
             if line.starts_with(b" ") || line.starts_with(b"\t") {
-                let (_, value) = head.fields.last_mut().ok_or(SegmentFault::HeadMalformed)?;
-                if !value.is_empty() {
-                    value.push(' ');
+                match head.fields.last_mut() {
+                    Some((_, value)) => {
+                        if !value.is_empty() {
+                            value.push(' ');
+                        }
+                        value.push_str(text.trim());
+                    }
+                    None => head.has_odd_line = true,
                 }
-                value.push_str(text.trim());
-            } else {
-                let (name, value) = text.split_once(':').ok_or(SegmentFault::HeadMalformed)?;
+            } else if let Some((name, value)) = text.split_once(':') {
                 head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
+            } else {
+                head.has_odd_line = true;
             }
         }
         Ok(head)
@@ -52,6 +61,11 @@ impl RecordHead {
     /// All fields in order.
     pub fn fields(&self) -> &[(String, String)] {
         &self.fields
+    }
+
+    /// Whether there are lines that are no field.
+    pub fn has_odd_line(&self) -> bool {
+        self.has_odd_line
     }
 
     /// The first field of that name.
@@ -86,15 +100,13 @@ impl RecordHead {
         value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten()
     }
 
-    /// Whether the block starts with an HTTP head: by its Content-Type, and for http and https pages alone, as warcio
-    /// has it (browser extensions write blocks of that type for pages of their own schemes).
+    /// Whether the block starts with an HTTP head: by the scheme of its URL (WARC 1.1 section 6.3.2), as warcio has it. Its
+    /// Content-Type tells nothing: browser extensions write `application/http` for pages of their own schemes, and others
+    /// the page's type or none.
     pub fn is_http(&self) -> bool {
         let scheme = self.target_uri().split(':').next().unwrap_or_default();
-        let is_http_type = self
-            .get("Content-Type")
-            .is_some_and(|value| value.get(..16).is_some_and(|start| start.eq_ignore_ascii_case("application/http")));
         let is_http_page = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        is_http_type && is_http_page && matches!(self.kind().as_str(), "response" | "request" | "revisit")
+        is_http_page && matches!(self.kind().as_str(), "response" | "request" | "revisit")
     }
 }
 
@@ -139,7 +151,35 @@ mod tests {
         assert_eq!(head.target_uri(), "http://a/");
         assert_eq!(head.timestamp(), "20080430204825");
         assert!(head.is_http());
-        assert_eq!(head.get("x"), None);
+        assert_eq!((head.get("x"), head.has_odd_line()), (None, false));
+    }
+
+    #[test]
+    fn what_is_http_is_told_by_type_and_scheme() {
+        let is_http = |kind: &str, uri: &str, content_type: &str| {
+            let text = format!("WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\n{content_type}\r\n");
+            RecordHead::parse(text.as_bytes()).expect("a head").is_http()
+        };
+        for content_type in ["", "Content-Type: image/png\r\n", "Content-Type: application/http\r\n"] {
+            for kind in ["response", "request", "revisit"] {
+                assert!(
+                    is_http(kind, "HTTPS://a.test/", content_type) && is_http(kind, "<http://a.test/>", content_type)
+                );
+                assert!(!is_http(kind, "dns:a.test", content_type) && !is_http(kind, "", content_type));
+            }
+            assert!(!is_http("resource", "http://a.test/", content_type));
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_field_costs_no_record() {
+        let head =
+            RecordHead::parse(b"WARC/1.0 \t\r\n folded\r\nno colon\r\nWARC-Type: response\r\n\r\n").expect("a head");
+        assert_eq!((head.version(), head.kind().as_str(), head.has_odd_line()), ("WARC/1.0", "response", true));
+        for line in [" folded", "no colon"] {
+            let head = RecordHead::parse(format!("WARC/1.0\n{line}").as_bytes()).expect("a head");
+            assert!(head.has_odd_line() && head.fields().is_empty());
+        }
     }
 
     /// An index that recovery makes anew must say what the one that was lost said.
@@ -160,8 +200,6 @@ mod tests {
             let _ = RecordHead::parse(&whole[..end]);
         }
         assert_eq!(RecordHead::parse(whole).expect("a head").block_bytes(), None);
-        assert_eq!(RecordHead::parse(b"WARC/1.0\r\n folded"), Err(SegmentFault::HeadMalformed));
-        assert_eq!(RecordHead::parse(b"WARC/1.0\r\nno colon\r\n"), Err(SegmentFault::HeadMalformed));
         assert_eq!(RecordHead::parse(b"WARC/\r\n"), Err(SegmentFault::NoRecord));
         assert_eq!(RecordHead::parse(b""), Err(SegmentFault::NoRecord));
     }

@@ -219,3 +219,92 @@ fn foreign_directories_are_left_alone() {
         assert_eq!(fs::read_dir(root).unwrap().count(), 1, "nothing was added");
     }
 }
+
+/// A file, and what of the new one has another name yet.
+type Image = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// What a crash leaves of a file that is being replaced: the old one, it and some of the new one under another name, or the
+/// new one.
+fn images(old: Option<&[u8]>, new: &[u8]) -> Vec<Image> {
+    let cuts = [0, 1, new.len() / 2, new.len() - 1, new.len()].map(|bytes| Some(new[..bytes].to_vec()));
+    let old = old.map(<[u8]>::to_vec);
+    let mut images = vec![(old.clone(), None)];
+    images.extend(cuts.map(|open| (old.clone(), open)));
+    images.push((Some(new.to_vec()), None));
+    images
+}
+
+/// Begins with `old` seeds, or with no crawl, and crashes at each step of a run that is given `new` ones as well.
+fn crash_at_each_step(old: Option<&[Url]>, new: &[Url]) -> usize {
+    let folder = TempFolder::new("crash-images");
+    let root = folder.path().join("whole");
+    let read = |root: &Path, name: &str| fs::read(root.join(name)).ok();
+    if let Some(old) = old {
+        CrawlDir::open(&root, &Wanted::default(), manifest).unwrap().keep(old, &Config::default()).unwrap();
+    }
+    let files = [SEEDS, CONFIG, MANIFEST];
+    let before = files.map(|name| read(&root, name));
+    let mut config = Config::default();
+    config.fetch.in_flight_max += 1;
+    CrawlDir::open(&root, &Wanted::default(), manifest).unwrap().keep(new, &config).unwrap();
+    let after = files.map(|name| read(&root, name).unwrap());
+    let mut count = 0;
+    // They are replaced one after another; those before are new, those behind are old.
+    for (step, name) in files.iter().enumerate() {
+        if before[step].as_ref() == Some(&after[step]) {
+            continue;
+        }
+        for (held, open) in images(before[step].as_deref(), &after[step]) {
+            for shards in if old.is_some() { 2..3 } else { 0..3 } {
+                let image = folder.path().join(format!("image-{count}"));
+                count += 1;
+                fs::create_dir(&image).unwrap();
+                fs::write(image.join(LOCK), "").unwrap();
+                for shard in 0..shards {
+                    make_shard(&shard_dir(&image, shard)).unwrap();
+                }
+                for (place, other) in files.iter().enumerate() {
+                    let content = match place.cmp(&step) {
+                        std::cmp::Ordering::Less => Some(after[place].clone()),
+                        std::cmp::Ordering::Equal => held.clone(),
+                        std::cmp::Ordering::Greater => before[place].clone(),
+                    };
+                    content.into_iter().for_each(|content| fs::write(image.join(other), content).unwrap());
+                }
+                open.iter().for_each(|open| fs::write(sealed_file::open_name(&image, name), open).unwrap());
+                if name == &MANIFEST && held.is_some() && shards < 2 {
+                    continue; // The manifest comes after the shards' folders.
+                }
+                let what =
+                    format!("{name}: {:?} and {:?} bytes", held.as_ref().map(Vec::len), open.as_ref().map(Vec::len));
+                let mut dir = open_image(&image, &what);
+                assert_eq!(dir.is_new(), read(&image, MANIFEST).is_none(), "{what}");
+                if !dir.is_new() {
+                    let (known, all) = (dir.with_earlier_seeds(&[]).unwrap(), [old.unwrap_or_default(), new]);
+                    assert!(all.contains(&known.as_slice()), "{what}: {known:?}");
+                }
+                let seeds = dir.with_earlier_seeds(new).unwrap();
+                let notes = dir.keep(&seeds, &config).unwrap();
+                assert!(!notes.iter().any(|note| note.contains("damaged") || note.contains("missing")), "{notes:?}");
+                drop(dir);
+                let again = open_image(&image, &what);
+                assert_eq!(again.with_earlier_seeds(&[]).unwrap(), new, "{what}");
+                assert_eq!(files.map(|name| read(&image, name).unwrap()), after, "{what}");
+            }
+        }
+    }
+    count
+}
+
+fn open_image(image: &Path, what: &str) -> CrawlDir {
+    open(image).unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Seeds, settings and manifest are each as before or as after, and the next start goes on from there.
+#[test]
+fn a_crash_at_any_step_leaves_a_crawl_that_starts() {
+    let [a, b] = ["http://a.test/", "http://b.test/"].map(url);
+    let begun = crash_at_each_step(None, &[a.clone(), b.clone()]);
+    let resumed = crash_at_each_step(Some(std::slice::from_ref(&a)), &[a.clone(), b]);
+    assert!(begun > 50 && resumed > 10, "{begun} and {resumed} images");
+}

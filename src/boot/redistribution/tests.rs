@@ -37,6 +37,7 @@ fn begin(root: &Path) {
         fs::write(dir.join("journal/0"), "").unwrap();
     }
     fs::write(root.join("shard-02/segments/rc-1-02-00000.warc.zst"), "a record").unwrap();
+    fs::write(root.join("shard-02/segments/rc-1-02-00000.cdxj"), "").unwrap();
 }
 
 /// Every file below a folder with its bytes.
@@ -77,7 +78,8 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     assert_eq!(notes, ["30 URLs of 3 shards redistributed to 1"]);
     assert_eq!(urls(&root, 1), before);
     let names: Vec<String> = files(&root).into_keys().collect();
-    assert_eq!(names, ["crawl.json", "shard-00/ends", "shard-00/urls", "shard-02/segments/rc-1-02-00000.warc.zst"]);
+    let segment = ["shard-02/segments/rc-1-02-00000.cdxj", "shard-02/segments/rc-1-02-00000.warc.zst"];
+    assert_eq!(names, [&["crawl.json", "shard-00/ends", "shard-00/urls"][..], &segment].concat());
     assert!(!root.join("shard-01").exists(), "nothing was in it");
     let held = manifest::read(&root).unwrap().unwrap();
     assert_eq!(held, Manifest { segments_from: vec![0], ..manifest(1) });

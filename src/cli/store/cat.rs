@@ -1,8 +1,9 @@
 //! `store cat`: the payload of a page.
 //!
 //! Decides: the latest capture of exactly that URL, or with `--at` the nearest to a time; found by binary search in the
-//! indexes, and by reading the segments that have none. Of a revisit the payload is that of the capture that it refers to, which must be in the same
-//! place. It is printed without its content coding; with `--as-stored` it is printed as it lies in the
+//! indexes, and by reading the segments that have none. Of a revisit the payload is that of the capture that it refers to,
+//! which must be in the same place. Where there is no index, a record that is damaged counts only if none is whole. The
+//! payload is printed without its content coding; with `--as-stored` it is printed as it lies in the
 //! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
 //! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
@@ -53,6 +54,8 @@ struct Capture {
     offset: u64,
     /// Records before it in the same frame.
     skip: u64,
+    /// Whether nothing is known to be wrong with it.
+    is_whole: bool,
 }
 
 /// Runs it.
@@ -120,7 +123,12 @@ fn search(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture
 
 /// Puts `found` in the place of `best`, if it is meant rather than that.
 fn consider(best: &mut Option<Capture>, found: Capture, which: Which<'_>) {
-    if best.as_ref().is_none_or(|best| which.prefers(&found.timestamp, &best.timestamp)) {
+    let is_better = |best: &Capture| match (found.is_whole, best.is_whole) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => which.prefers(&found.timestamp, &best.timestamp),
+    };
+    if best.as_ref().is_none_or(is_better) {
         *best = Some(found);
     }
 }
@@ -247,7 +255,8 @@ fn search_index(index: File, segment: &Path, url: &Url, which: Which<'_>) -> io:
         let is_wanted =
             |entry: &IndexEntry| entry.url == url.as_str() && which.takes(&entry.timestamp, entry.is_revisit());
         if let Some(IndexEntry { timestamp, offset, .. }) = IndexEntry::parse(text.trim_end()).filter(is_wanted) {
-            consider(&mut found, Capture { timestamp, segment: segment.to_owned(), offset, skip: 0 }, which);
+            let capture = Capture { timestamp, segment: segment.to_owned(), offset, skip: 0, is_whole: true };
+            consider(&mut found, capture, which);
         }
     }
 }
@@ -258,7 +267,7 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The capture of `url` in a segment without an index that is meant.
+/// The capture of `url` in a segment without an index that is meant; tells how much of it is damaged.
 fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let mut reader = match SegmentReader::open(path) {
         Ok(reader) => reader,
@@ -266,24 +275,35 @@ fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option
         Err(_) => return Ok(None),
     };
     let mut found = None;
-    let (mut frame, mut skip) = (u64::MAX, 0);
+    let (mut frame, mut skip, mut damaged) = (u64::MAX, 0, 0u64);
     loop {
         match reader.next_record() {
-            Ok(None) => return Ok(found),
+            Ok(None) => break,
             Ok(Some(record)) => {
                 skip = if record.offset == frame && reader.coding() != Coding::Plain { skip + 1 } else { 0 };
                 frame = record.offset;
                 let timestamp = record.head.timestamp();
                 let is_revisit = record.head.kind() == "revisit" && is_of(&record, url);
-                if (is_revisit || is_capture_of(&record, url)) && which.takes(&timestamp, is_revisit) {
-                    let capture = Capture { timestamp, segment: path.to_owned(), offset: record.offset, skip };
-                    consider(&mut found, capture, which);
+                if !(is_revisit || is_capture_of(&record, url)) || !which.takes(&timestamp, is_revisit) {
+                    continue;
                 }
+                let is_whole = match reader.end_record() {
+                    Ok(_) => true,
+                    Err(ReadError::Io(error)) => return Err(error),
+                    Err(_) => false,
+                };
+                damaged += u64::from(!is_whole);
+                let (segment, offset) = (path.to_owned(), record.offset);
+                consider(&mut found, Capture { timestamp, segment, offset, skip, is_whole }, which);
             }
             Err(ReadError::Io(error)) => return Err(error),
-            Err(_) => {}
+            Err(_) => damaged += 1,
         }
     }
+    if damaged > 0 {
+        tell!("{}: {damaged} damaged places passed over", path.display());
+    }
+    Ok(found)
 }
 
 fn is_capture_of(record: &Record, url: &Url) -> bool {
@@ -298,3 +318,34 @@ fn is_of(record: &Record, url: &Url) -> bool {
 const CONTENT_BYTES_MAX: usize = 256 << 20;
 /// Length of the longest index line in bytes: the longest URL twice, escaped.
 const LINE_BYTES_MAX: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::TempFolder;
+
+    fn record(second: u32, body: &str) -> String {
+        let (head, uri) =
+            (format!("WARC/1.0\r\nWARC-Type: resource\r\nWARC-Date: 2026-01-01T00:00:0{second}Z"), "http://a.test/");
+        format!("{head}\r\nWARC-Target-URI: {uri}\r\nContent-Length: {}\r\n\r\n{body}\r\n\r\n", body.len())
+    }
+
+    #[test]
+    fn the_latest_whole_capture_is_printed_and_a_cut_one_if_there_is_no_other() {
+        let folder = TempFolder::new("cat");
+        let printed = |text: &str| {
+            let path = PathBuf::from(folder.file("a.warc", text));
+            let url = "http://a.test/".to_owned();
+            let arguments = Cat { path, url, at: None, as_stored: false, headers: false, record: false };
+            let mut out = Vec::new();
+            let code = run(&arguments, &mut out).expect("readable");
+            (code, String::from_utf8(out).expect("text"))
+        };
+        let (first, second) = (record(1, "first"), record(2, "second"));
+        assert_eq!(printed(&format!("{first}{second}")), (DONE, "second".to_owned()));
+        let cut = &second[..second.len() - 7];
+        assert_eq!(printed(&format!("{first}{cut}")), (DONE, "first".to_owned()));
+        assert_eq!(printed(&format!("{first}no record\r\n{second}")), (DONE, "second".to_owned()));
+        assert_eq!(printed(cut), (FAILED, "sec".to_owned()));
+    }
+}

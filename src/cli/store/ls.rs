@@ -1,7 +1,8 @@
 //! `store ls`: one line a capture.
 //!
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion, but not where hosts were; `--records` shows all, with the type first and the offset last. Damage, and a file without a record,
+//! conversion, but not where hosts were; `--records` shows all, with the type first and the offset last; `--digests` adds what
+//! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it. Damage, and a file without a record,
 //! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] and a segment has
 //! an index, only the records that the index names are read.
 
@@ -13,7 +14,9 @@ use super::filter::{Facts, Filter};
 use super::{column, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::store::examine::{Examined, examine, next_examined};
+use crate::config::DigestAlgorithm;
+use crate::store::digest::Digest;
+use crate::store::examine::{Examined, examine_payload};
 use crate::store::fault::ReadError;
 use crate::store::index::{IndexEntry, media_type};
 use crate::store::read::{Record, SegmentReader};
@@ -28,8 +31,19 @@ pub struct Ls {
     /// All records: their type, the columns of a capture, their offset.
     #[arg(long)]
     records: bool,
+    /// The SHA-256 of each payload as stored, as the last column.
+    #[arg(long)]
+    digests: bool,
     #[command(flatten)]
     filter: Filter,
+}
+
+/// A record, read to its end.
+struct Listed {
+    record: Record,
+    examined: Examined,
+    /// `sha256:BASE32`; empty: not asked for.
+    digest: Vec<u8>,
 }
 
 /// Runs it.
@@ -81,14 +95,11 @@ fn list_indexed(
         if !filter.takes(&facts) {
             continue;
         }
-        let result = reader.record_at(entry.offset).and_then(|record| match record {
-            None => Ok(None),
-            Some(record) => examine(&mut reader, &record, false).map(|examined| Some((record, examined))),
-        });
-        match result {
-            Ok(Some((record, examined))) if record.head.target_uri() == entry.url => {
-                if !entry.is_revisit() || is_meant(&record, &examined, &arguments.filter) {
-                    write_line(&record, &examined, arguments, out)?;
+        let record = reader.record_at(entry.offset);
+        match record.and_then(|record| read(&mut reader, record, arguments)) {
+            Ok(Some(listed)) if listed.record.head.target_uri() == entry.url => {
+                if !entry.is_revisit() || is_meant(&listed, &arguments.filter) {
+                    write_line(&listed, arguments, out)?;
                 }
             }
             Ok(_) => {
@@ -111,18 +122,19 @@ fn list_all(mut reader: SegmentReader<File>, path: &Path, arguments: &Ls, out: &
     let mut is_well = true;
     let mut has_any = path.extension().is_some_and(|suffix| suffix == "open");
     loop {
-        match next_examined(&mut reader) {
+        let record = reader.next_record();
+        match record.and_then(|record| read(&mut reader, record, arguments)) {
             Ok(None) => break,
-            Ok(Some((record, examined))) => {
+            Ok(Some(listed)) => {
                 has_any = true;
-                let kind = record.head.kind();
+                let kind = listed.record.head.kind();
                 let is_capture = match kind.as_str() {
                     "response" | "revisit" | "conversion" => true,
-                    "resource" => !record.head.target_uri().starts_with("dns:"),
+                    "resource" => !listed.record.head.target_uri().starts_with("dns:"),
                     _ => false,
                 };
-                if (arguments.records || is_capture) && is_meant(&record, &examined, &arguments.filter) {
-                    write_line(&record, &examined, arguments, out)?;
+                if (arguments.records || is_capture) && is_meant(&listed, &arguments.filter) {
+                    write_line(&listed, arguments, out)?;
                 }
             }
             Err(ReadError::Io(error)) => return Err(with_path(path, &error)),
@@ -138,7 +150,19 @@ fn list_all(mut reader: SegmentReader<File>, path: &Path, arguments: &Ls, out: &
     Ok(is_well && has_any)
 }
 
-fn is_meant(record: &Record, examined: &Examined, filter: &Filter) -> bool {
+/// Reads the record that `reader` has just given.
+fn read(reader: &mut SegmentReader<File>, record: Option<Record>, arguments: &Ls) -> Result<Option<Listed>, ReadError> {
+    let Some(record) = record else { return Ok(None) };
+    let mut sum = arguments.digests.then(|| Digest::new(DigestAlgorithm::Sha256));
+    let examined = examine_payload(reader, &record, false, |bytes| sum.iter_mut().for_each(|sum| sum.update(bytes)))?;
+    let mut digest = Vec::new();
+    if let Some(sum) = sum {
+        sum.write_label(&mut digest);
+    }
+    Ok(Some(Listed { record, examined, digest }))
+}
+
+fn is_meant(Listed { record, examined, .. }: &Listed, filter: &Filter) -> bool {
     if !filter.is_set() {
         return true;
     }
@@ -161,7 +185,8 @@ fn type_of(record: &Record, examined: &Examined) -> String {
     media_type(content_type.unwrap_or_default())
 }
 
-fn write_line(record: &Record, examined: &Examined, arguments: &Ls, out: &mut impl Write) -> io::Result<()> {
+fn write_line(listed: &Listed, arguments: &Ls, out: &mut impl Write) -> io::Result<()> {
+    let Listed { record, examined, digest } = listed;
     if arguments.records {
         write!(out, "{}\t", column(&record.head.kind()))?;
     }
@@ -179,6 +204,10 @@ fn write_line(record: &Record, examined: &Examined, arguments: &Ls, out: &mut im
     )?;
     if arguments.records {
         write!(out, "\t{}", record.offset)?;
+    }
+    if arguments.digests {
+        out.write_all(b"\t")?;
+        out.write_all(digest)?;
     }
     writeln!(out)
 }

@@ -153,11 +153,11 @@ fn a_power_cut_leaves_closed_segments_and_the_beginning_of_the_open_one() {
         }
         disk.push(DiskOp::Segment(write(&open[1], open[0].len())));
         disk.cut_power(&mut rng);
-        assert!(disk.has_open_segment());
         let next = disk.begin_run().next_segment;
-        let segments: Vec<&[u8]> = disk.segments().collect();
+        let segments: Vec<&[u8]> = disk.segments().map(|(_, bytes, _)| bytes).collect();
         assert_eq!(segments[0], closed);
-        assert_eq!(next, 2, "no number is given out twice");
+        // The file of the open one may never have been, and then its number is free.
+        assert!(next == 2 || next == 1 && segments.len() == 1);
         left.insert(segments.get(1).map(|bytes| bytes.to_vec()));
     }
     let [whole, _] = open;

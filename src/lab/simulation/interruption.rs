@@ -184,6 +184,8 @@ impl Simulation {
                 self.disks[shard].flip_bit(&mut self.rng);
             }
         }
+        self.disks.iter_mut().for_each(|disk| drop(disk.begin_run()));
+        self.miss_cut();
         if self.rng.percent(25) {
             self.redistribute();
         }

@@ -5,16 +5,13 @@
 //! last moments, and nothing else. What a full visited set has set aside need not be fetched, nor what can be reached
 //! through it alone; and nothing is set aside while there is room.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::Cursor;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Simulation;
 use crate::log::{self, EndKind, LogFile};
 use crate::outcome::Failure;
 use crate::shard::URL_TIMES_FREE;
 use crate::stats::Known;
-use crate::store::examine::examine;
-use crate::store::read::SegmentReader;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
@@ -63,6 +60,14 @@ pub struct SimulationReport {
     pub twice: usize,
     /// Records of pages in segments.
     pub stored: usize,
+    /// URLs that are over by the logs and have their records.
+    pub acknowledged: u64,
+    /// Index lines that were compared with their records.
+    pub index_lines: u64,
+    /// Records that refer to a body.
+    pub revisits: u64,
+    /// URLs with a record that says that they failed.
+    pub failures_stored: u64,
     /// Outages that there were.
     pub outages: u64,
     /// Those of them that a run began in.
@@ -86,6 +91,7 @@ impl Simulation {
             }
         }
         let stored = self.stored(&mut complaints);
+        let acknowledged = self.miss_acknowledged(&stored, &mut complaints);
         let mut twice = 0;
         for (url, times) in &self.servers.pages {
             let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
@@ -99,7 +105,7 @@ impl Simulation {
             // What a broken run has lost is not had a second time from a host that died since, nor where the visited set was full
             // when it was found again.
             let is_lost = (dies || aside.contains(url)) && pardoned >= *times;
-            match stored.get(url).copied().unwrap_or_default() {
+            match stored.pages.get(url).copied().unwrap_or_default() {
                 0 if is_lost => {}
                 0 => complaints.push(format!("{url} was fetched and is not stored")),
                 records if records > *times => complaints.push(format!("{url} was stored {records} times")),
@@ -157,7 +163,11 @@ impl Simulation {
             is_damaged: self.is_damaged,
             left_behind: self.tally.left_behind,
             twice,
-            stored: stored.values().sum::<u64>() as usize,
+            stored: stored.pages.values().sum::<u64>() as usize,
+            acknowledged,
+            index_lines: stored.index_lines,
+            revisits: stored.revisits,
+            failures_stored: stored.failures(),
             outages: self.outages.begun,
             outages_gone_on: self.outages.gone_on,
             outages_seen: self.tally.by_cause,
@@ -203,40 +213,6 @@ impl Simulation {
     fn is_pardoned(&self, at: Instant) -> bool {
         self.broken_off.iter().any(|broken| at <= *broken && *broken <= at + UNWRITTEN_MAX)
     }
-
-    /// How often each page is stored whole, in all segments; whatever is damaged is complained of.
-    fn stored(&self, complaints: &mut Vec<String>) -> BTreeMap<String, u64> {
-        let mut stored = BTreeMap::new();
-        for bytes in self.disks.iter().chain(&self.idle_disks).flat_map(|disk| disk.segments()) {
-            let mut reader = SegmentReader::new(Cursor::new(bytes)).expect("memory is readable");
-            loop {
-                let record = match reader.next_record() {
-                    Ok(Some(record)) => record,
-                    Ok(None) => break,
-                    Err(error) => {
-                        complaints.push(format!("a segment is damaged: {error}"));
-                        break;
-                    }
-                };
-                match examine(&mut reader, &record, true) {
-                    Ok(examined) if examined.payload_digest_holds == Some(false) => {
-                        complaints.push(format!("{} is not what its digest says", record.head.target_uri()));
-                    }
-                    Ok(examined) if is_capture(&record.head.kind()) && examined.http.status() == 200 => {
-                        *stored.entry(record.head.target_uri().to_owned()).or_default() += 1;
-                    }
-                    Ok(_) => {}
-                    Err(error) => complaints.push(format!("a record is damaged: {error}")),
-                }
-            }
-        }
-        stored
-    }
-}
-
-/// A revisit refers to a body that is stored.
-fn is_capture(kind: &str) -> bool {
-    matches!(kind, "response" | "revisit")
 }
 
 /// The time until a commit begins, that of the one before it and its own, in which a segment may be closed twice; for a run that

@@ -13,6 +13,7 @@ mod interruption;
 mod judge;
 mod plan;
 mod redistribution;
+mod stores;
 
 pub use judge::SimulationReport;
 

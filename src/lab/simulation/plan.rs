@@ -8,7 +8,7 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{Config, OrNever, PartitionKey};
+use crate::config::{Config, OrNever, PartitionKey, StoreFormat};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::Ledger;
@@ -145,6 +145,7 @@ fn config(rng: &mut Rng) -> Config {
     // Segments so small that there are several, and blocks that do not take long to compress.
     config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
     config.store.zstd_level = -7;
+    config.store.format = if rng.percent(50) { StoreFormat::WarcZst } else { StoreFormat::WarcGz };
     config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
     config
 }

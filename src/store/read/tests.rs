@@ -1,0 +1,121 @@
+//! Records whose lengths are not true, and records that lie in several frames.
+
+use std::io::{Cursor, Write};
+
+use super::*;
+
+fn record(uri: &str, block: &[u8], content_length: usize) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {uri}\r\nContent-Length: {content_length}\r\n\r\n"
+    );
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    member.write_all(bytes).and_then(|()| member.finish()).expect("memory")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    super::super::frame::FrameWriter::new(1).and_then(|mut frame| frame.compress(&[bytes], &mut out)).expect("a frame");
+    out
+}
+
+/// URL and block of a record, or what is wrong at which offset.
+type Read = Result<(String, Vec<u8>), (u64, SegmentFault)>;
+
+fn read(file: &[u8]) -> Vec<Read> {
+    let mut reader = SegmentReader::new(Cursor::new(file)).expect("a WARC file");
+    let mut all = Vec::new();
+    loop {
+        let one = reader.next_record().and_then(|record| {
+            let Some(record) = record else { return Ok(None) };
+            let mut block = Vec::new();
+            read_rest(&mut reader, &mut block, 1 << 20)?;
+            reader.end_record()?;
+            Ok(Some((record.head.target_uri().to_owned(), block)))
+        });
+        match one {
+            Ok(None) => return all,
+            Ok(Some(record)) => all.push(Ok(record)),
+            Err(ReadError::Damaged { offset, fault }) => all.push(Err((offset, fault))),
+            Err(ReadError::Io(error)) => panic!("{error}"),
+        }
+    }
+}
+
+fn whole(uri: &str, block: &[u8]) -> Read {
+    Ok((uri.to_owned(), block.to_vec()))
+}
+
+/// One that claims bytes of the next one's frame costs itself alone.
+#[test]
+fn a_record_ends_where_a_frame_starts_with_another() {
+    for frame in [gzip, zstd] {
+        let first = frame(&record("a:1", b"one", 3));
+        let (lies, last) = (frame(&record("a:2", b"two", 30)), frame(&record("a:3", b"three", 5)));
+        let wrong = Err((first.len() as u64, SegmentFault::Overlong));
+        assert_eq!(read(&[first, lies, last].concat()), [whole("a:1", b"one"), wrong, whole("a:3", b"three")]);
+    }
+}
+
+/// A record that no line end follows is looked for one in the next frame, whose damage is the next record's alone.
+#[test]
+fn damage_of_the_next_frame_costs_no_whole_record() {
+    for frame in [gzip, zstd] {
+        let text = record("a:1", b"one", 3);
+        for line_ends in 0..4 {
+            let first = frame(&text[..text.len() - 4 + line_ends]);
+            let mut next = frame(&record("a:2", b"two", 3));
+            let last = next.len() - 1;
+            next[last] ^= 1;
+            let found = read(&[&first[..], &next, &frame(&record("a:3", b"three", 5))].concat());
+            assert!(
+                found.get(1).is_some_and(|one| one.as_ref().is_err_and(|(at, _)| *at == first.len() as u64)),
+                "{found:?}"
+            );
+            assert_eq!((&found[0], &found[2..]), (&whole("a:1", b"one"), &[whole("a:3", b"three")][..]), "{line_ends}");
+        }
+    }
+}
+
+/// Also where it says `WARC/` within a frame, and where a frame begins with that and no version.
+#[test]
+fn a_record_may_lie_in_several_frames() {
+    for frame in [gzip, zstd] {
+        let block = b"WARC/ is how a record begins, WARC/1.0 for one, and here is none";
+        let text = record("a:1", block, block.len());
+        let start = text.len() - block.len() - 4;
+        for cut in [10, start, start + 6, start + 40] {
+            let file = [frame(&text[..cut]), frame(&text[cut..]), frame(&record("a:2", b"", 0))].concat();
+            assert_eq!(read(&file), [whole("a:1", block), whole("a:2", b"")], "cut at {cut}");
+        }
+    }
+}
+
+/// In a plain file nothing but the line ends tells that a length is wrong.
+#[test]
+fn what_a_length_that_is_too_large_has_swallowed_is_found_again() {
+    let (first, second, third) = (record("a:1", b"one", 33), record("a:2", b"two", 3), record("a:3", b"three", 5));
+    let file = [&first[..], &second, &third].concat();
+    let found = read(&file);
+    let [swallowed, wrong, rest @ ..] = found.as_slice() else { panic!("{found:?}") };
+    assert!(swallowed.as_ref().is_ok_and(|(uri, block)| uri == "a:1" && block.len() == 33));
+    assert!(wrong.as_ref().is_err_and(|(_, fault)| *fault == SegmentFault::NoRecord));
+    assert_eq!(rest, [whole("a:2", b"two"), whole("a:3", b"three")]);
+    // Too small: the rest of the block is no record.
+    let file = [&record("a:1", b"one", 1)[..], &second].concat();
+    let at = (record("a:1", b"one", 1).len() - 6) as u64;
+    assert_eq!(read(&file), [whole("a:1", b"o"), Err((at, SegmentFault::NoRecord)), whole("a:2", b"two")]);
+    // Beyond the end of the file.
+    let file = [&record("a:1", b"one", 3_000)[..], &second].concat();
+    assert_eq!(read(&file), [Err((0, SegmentFault::Truncated)), whole("a:2", b"two")]);
+}
+
+#[test]
+fn a_file_of_records_without_end_is_read_to_its_end() {
+    let file = record("a:1", b"", 40).repeat(200);
+    let found = read(&file);
+    assert!(found.len() <= 400 && found.iter().any(Result::is_ok), "{}", found.len());
+}
