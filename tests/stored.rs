@@ -185,7 +185,8 @@ fn digests_of_every_algorithm() {
     let (web, seed) = web(ModelConfig { sites: 5, pages: 30, addresses: 8, ..ModelConfig::default() });
     for (name, label) in [("sha-1", "sha1:"), ("sha-256", "sha256:"), ("xxh3-128", "xxh3-128:"), ("blake3", "blake3:")]
     {
-        let more = format!("store.digest = \"{name}\"\nstore.compress_uncoded = \"raw\"\nstore.format = \"warc.gz\"\n");
+        let more = "store.duplicates = \"store\"\nstore.compress_uncoded = \"raw\"\nstore.format = \"warc.gz\"\n";
+        let more = format!("store.digest = \"{name}\"\n{more}");
         let (dir, config) = (folder.at(name), web::config(&folder, &web, &more));
         run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
         run(&["store", "verify", &dir]).expect(0);

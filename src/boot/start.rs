@@ -142,8 +142,13 @@ impl Crawl {
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
-        let earlier = EarlierCrawls::read(&store.dedupe_against, store.dedupe_bytes_max, crawl_dir.manifest().rng_seed)
-            .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        let earlier = EarlierCrawls::read(
+            &store.dedupe_against,
+            store.dedupe_bytes_max,
+            crawl_dir.manifest().rng_seed,
+            store.digest,
+        )
+        .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         let captures = earlier.len();
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier))?;
         crawl.control.note(memory.to_string());

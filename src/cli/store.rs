@@ -12,14 +12,16 @@ mod ls;
 mod verify;
 mod which;
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 use crate::boot::is_crawl;
 use crate::store::folder::Folder;
+use crate::store::segments::OPEN;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -97,6 +99,19 @@ fn folder(paths: &[PathBuf]) -> io::Result<Folder> {
     Ok(all)
 }
 
+/// Opens the segment at `path` by the name that it has now: what was being written when it was listed may be closed since.
+fn opened<T>(path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+    open(path).or_else(|error| match path.to_str().and_then(|path| path.strip_suffix(OPEN)) {
+        Some(closed) if error.kind() == io::ErrorKind::NotFound => open(Path::new(closed)),
+        _ => Err(error),
+    })
+}
+
+fn opened_file(path: &Path) -> io::Result<File> {
+    let open: fn(&Path) -> io::Result<File> = |path| File::open(path);
+    opened(path, open)
+}
+
 fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -110,6 +125,18 @@ fn column(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::lab::TempFolder;
+
+    #[test]
+    fn a_segment_may_be_closed_while_a_list_is_worked_off() {
+        let folder = TempFolder::new("store");
+        let open = PathBuf::from(folder.at("a.warc.gz.open"));
+        let read = |path: &Path| std::fs::read_to_string(path);
+        assert!(opened(&open, read).is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        folder.file("a.warc.gz", "closed");
+        assert_eq!(opened(&open, read).unwrap(), "closed");
+        folder.file("a.warc.gz.open", "open");
+        assert_eq!(opened(&open, read).unwrap(), "open");
+    }
 
     #[test]
     fn directories_without_segments_must_be_crawls() {

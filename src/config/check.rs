@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::kept;
-use super::keys::{CompressUncoded, Config, StoreFormat};
+use super::keys::{CompressUncoded, Config, DigestAlgorithm, RepeatedBodies, StoreFormat};
 use super::unit::{format_bytes, format_duration};
 use crate::time::Duration;
 
@@ -87,6 +87,12 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     if store.compress_uncoded == CompressUncoded::Dictionary && store.format == StoreFormat::WarcGz {
         let message = "a gzip member has no dictionary: expected store.format = \"warc.zst\", or \"level\"".to_owned();
         clashes.push(Clash { keys: ["store.compress_uncoded", "store.format"], messages: [message.clone(), message] });
+    }
+    if store.digest == DigestAlgorithm::Xxh3 && store.duplicates == RepeatedBodies::Revisit {
+        let message = "a stranger can make two bodies of one XXH3, of which the second would be lost: expected another digest, or \
+                       store.duplicates = \"store\""
+            .to_owned();
+        clashes.push(Clash { keys: ["store.digest", "store.duplicates"], messages: [message.clone(), message] });
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");

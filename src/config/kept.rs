@@ -128,13 +128,12 @@ impl Config {
         changes.map(|(key, before, now)| Change { key, before, now }).collect()
     }
 
-    /// What readers of the crawl's records should know: keys with another value than the default, as `KEY = VALUE`, of
-    /// [`TOLD`]. What the crawl is run with and where, is nobody's business.
+    /// What readers of the crawl's records should know: keys that are in force with another value than the default, as
+    /// `KEY = VALUE`, of [`TOLD`]. What the crawl is run with and where, is nobody's business.
     pub fn told(&self) -> Vec<String> {
         let changes = self.masked().changes_since(&Config::default()).into_iter();
         let told = changes.filter(|change| {
-            TOLD.iter().any(|table| change.key.starts_with(table))
-                && !["store.dedupe_against", "store.dirs"].contains(&&*change.key)
+            TOLD.iter().any(|table| change.key.starts_with(table)) && !NOT_TOLD.contains(&&*change.key)
         });
         told.map(|Change { key, now, .. }| format!("{key} = {now}")).collect()
     }
@@ -146,6 +145,8 @@ impl Config {
     }
 }
 
+/// Addresses and folders of this machine.
+const NOT_TOLD: [&str; 4] = ["fetch.source_addresses", "fetch.source_ports", "store.dedupe_against", "store.dirs"];
 /// Tables that say what was asked for and what was kept.
 const TOLD: [&str; 7] = ["scope.", "politeness.", "robots.", "fetch.", "links.", "visited.", "store."];
 

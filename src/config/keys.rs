@@ -454,7 +454,7 @@ tables! {
         segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
         /// Or when its first record is this old; "never": only its length counts.
         /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
-        segment_age_max: OrNever = "1h", Kind::TimeOrNever(1_000, 2_592_000_000);
+        segment_age_max: OrNever = "1h", Kind::TimeOrNever(60_000, 2_592_000_000);
         /// Space that a segment takes when it is begun, at most segment_bytes_max; what it did not need it gives back. "0B": none.
         /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
         preallocate: u64 = "0B", size("0B", "1TiB");
@@ -489,11 +489,12 @@ tables! {
         /// host had). "" is none of them.
         records: RecordKinds = "request,metadata,failure,dns", Kind::Text(TextForm::RecordKinds);
         /// By which digests records name what they hold.
-        /// Tools check SHA-256 and SHA-1. XXH3 costs least, and whoever wants to can make two bodies of one digest.
+        /// Tools check SHA-256 and SHA-1. XXH3 costs least, and whoever wants to can make two bodies of one digest: it goes
+        /// only with store.duplicates = "store".
         digest: DigestAlgorithm = "sha-256", Kind::Choice(DigestAlgorithm::CHOICES);
         /// Whether a page's metadata record gets a fingerprint, of which near duplicates differ in few bits (SimHash).
-        /// No page is dropped for it. It costs some microseconds a page.
-        simhash: Simhash = "on", Kind::Choice(Simhash::CHOICES);
+        /// No page is dropped for it. It costs some ten microseconds a page.
+        simhash: Simhash = "off", Kind::Choice(Simhash::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: String = "*/*", Kind::Text(TextForm::MediaTypes);
@@ -629,10 +630,10 @@ choices! {
     }
     /// `store.simhash`
     Simhash {
-        /// HTML and plain text of enough words get one
-        On = "on",
         /// no page gets one
         Off = "off",
+        /// HTML and plain text of enough words get one
+        On = "on",
     }
     /// `tls.certificates`
     Certificates {

@@ -278,9 +278,11 @@ impl Files {
         }
     }
 
-    /// Takes space for a segment in advance, which only makes its pieces fewer: it goes without where that cannot be had.
+    /// Takes space for a segment in advance, which only makes its pieces fewer: it goes without where that cannot be had, and
+    /// where it would be much of what is free: the crawl must not wait for space that it has itself.
     async fn reserve(&mut self, path: &Path, file: &File) {
-        if self.reserve_bytes == 0 {
+        let free = path.parent().and_then(ring::free_bytes).unwrap_or(u64::MAX);
+        if self.reserve_bytes == 0 || self.reserve_bytes > free / RESERVE_PART {
             return;
         }
         if let Err(error) = file.reserve(self.reserve_bytes).await {
@@ -348,6 +350,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
 
 /// A log is read in pieces of this size.
 const LOG_PIECE_BYTES: usize = 1 << 20;
+/// A segment takes at most one part in so many of the free space in advance.
+const RESERVE_PART: u64 = 8;
 
 #[cfg(test)]
 mod tests;

@@ -220,7 +220,6 @@ impl Page<'_> {
     }
 }
 
-/// Where a 3xx points to (RFC 9110 section 10.2.2). Bytes beyond ASCII are taken as UTF-8, as browsers do.
 /// Bytes of links that any page may have, however short it is: some 600 of usual length.
 const LINK_BYTES_FREE: usize = 64 << 10;
 

@@ -1,15 +1,15 @@
 //! What a body is, by its first bytes.
 //!
-//! Decides: the value of WARC-Identified-Payload-Type (WARC 1.1 section 5.16), whatever the server says: HTML and XML by
-//! their first tag, what has a signature by that, else text where there is no byte that is in no text (WHATWG MIME Sniffing
-//! section 7.1). Tools that need the type would look for themselves at each record that does not tell it.
+//! Decides: the value of WARC-Identified-Payload-Type (WARC 1.1 section 5.16): HTML and XML by their first tag, whatever the
+//! server says; text where there is no byte that is in no text (WHATWG MIME Sniffing section 7.1), which is HTML if the
+//! server says so; what else has a signature by that. Tools that need the type would look for themselves at each record that does not tell it.
 //! Why a library: signatures are many, and change.
 //! Limits: the first [`HEAD_BYTES`] bytes are looked at; XML is not told apart any further.
 
 use crate::links;
 
-/// The media type of a body; `None` for an empty one.
-pub fn identify(content: &[u8]) -> Option<&'static str> {
+/// The media type of a body whose Content-Type is `said`; `None` for an empty one.
+pub fn identify(content: &[u8], said: &str) -> Option<&'static str> {
     let head = content.get(..HEAD_BYTES).unwrap_or(content);
     if head.is_empty() {
         return None;
@@ -18,12 +18,29 @@ pub fn identify(content: &[u8]) -> Option<&'static str> {
     Some(match text {
         _ if links::looks_like_html(head) => "text/html",
         [b'<', b'?', b'x' | b'X', b'm' | b'M', b'l' | b'L', ..] => "text/xml",
-        _ => match infer::get(head) {
-            Some(known) => known.mime_type(),
-            None if is_text(head) => "text/plain",
-            None => "application/octet-stream",
-        },
+        _ if is_text(head) && !has_text_signature(head) => {
+            if says_html(said) {
+                "text/html"
+            } else {
+                "text/plain"
+            }
+        }
+        _ => infer::get(head).map_or("application/octet-stream", |known| known.mime_type()),
     })
+}
+
+/// HTML need not begin with a tag, and the tags by which it is known are few.
+fn says_html(said: &str) -> bool {
+    let essence = said.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
+}
+
+/// Signatures that a text may have and that hardly any text has by chance. Two letters are none, and neither is what stands
+/// somewhere on the page: a manual of PDF is no PDF.
+fn has_text_signature(head: &[u8]) -> bool {
+    [&b"%PDF-"[..], b"%!PS-Adobe-", b"{\\rtf", b"GIF87a", b"GIF89a", b"BEGIN:VCARD"]
+        .iter()
+        .any(|it| head.starts_with(it))
 }
 
 /// UTF-16 holds zeros, and begins with its mark.
@@ -46,6 +63,9 @@ mod tests {
             (b"  <!doctype html><p>", Some("text/html")),
             (b"\xef\xbb\xbf<?xml version='1.0'?><rss>", Some("text/xml")),
             (b"{\"a\": 1}", Some("text/plain")),
+            (b"BMW and MZ are two letters, BC too", Some("text/plain")),
+            (b"MZ is how programs begin", Some("text/plain")),
+            (b"// %PDF-1.7 is how a PDF begins", Some("text/plain")),
             (b"%PDF-1.7\n", Some("application/pdf")),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Some("image/png")),
             (b"\x1f\x8b\x08\0", Some("application/gzip")),
@@ -53,7 +73,16 @@ mod tests {
             (b"\xff\xfea\0b\0", Some("text/plain")),
             (b"\0\x01\x02\x03\x04\x05\x06\x07", Some("application/octet-stream")),
         ] {
-            assert_eq!(identify(body), expected, "{}", String::from_utf8_lossy(body));
+            assert_eq!(identify(body, "image/gif"), expected, "{}", String::from_utf8_lossy(body));
+        }
+        for (body, expected) in [
+            (&b"<html\nlang=de>"[..], "text/html"),
+            (b"<meta charset=utf-8>", "text/html"),
+            (b"BM is how it begins", "text/html"),
+            (b"%PDF-1.7\n", "application/pdf"),
+            (b"\x89PNG\r\n\x1a\n\0", "image/png"),
+        ] {
+            assert_eq!(identify(body, "Text/HTML; charset=x"), Some(expected), "{}", String::from_utf8_lossy(body));
         }
     }
 }

@@ -40,7 +40,7 @@ impl Page<'_> {
             status: response.status,
             mime: &mime,
             content_encoding: &coding,
-            identified_type: identify(&decoded.bytes),
+            identified_type: identify(&decoded.bytes, &mime),
             charset: self.summary.as_ref().map(|found| found.encoding.name()),
             redirect: fetched.redirect.as_ref(),
             tls: transaction.tls.as_ref().map(|tls| (tls.version, tls.cipher)),

@@ -302,6 +302,7 @@ impl Shard {
         let effect = effect.or_else(|| self.next_query(now).map(Effect::Ask));
         if effect.is_none() {
             self.frontier.begin_turn();
+            self.count_cleared(now);
         }
         effect
     }
@@ -320,7 +321,8 @@ impl Shard {
         let lookups = self.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let written = [self.segments.next_due(), self.commits.next_due()];
         let late = self.frontier.next_late().filter(|_| self.phase == Phase::Run);
-        [fetches, lookups, late, self.lanes.next_due()].into_iter().chain(written).flatten().min()
+        let cleared = self.network.has_cleared().then_some(Instant::ZERO);
+        [fetches, lookups, late, cleared, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
     /// Whether messages of other shards are taken in now. What the disk has no time for stays with its sender, who has

@@ -189,6 +189,13 @@ impl Network {
         }
     }
 
+    /// Whether any ended so long ago that it counts.
+    pub(super) fn has_cleared(&self) -> bool {
+        let Cleared { sites, names } = self.cleared;
+        let is_cleared = |held: &VecDeque<HeldEnd>, until| held.front().is_some_and(|held| held.ended <= until);
+        is_cleared(&self.held_names, sites.min(names)) || is_cleared(&self.held, sites)
+    }
+
     /// The next that ended so long ago that it counts.
     fn take_cleared(&mut self) -> Option<HeldEnd> {
         let Cleared { sites, names } = self.cleared;
@@ -244,7 +251,15 @@ impl Shard {
     /// Failures of this time and before count.
     pub(super) fn clear(&mut self, now: Instant, cleared: Cleared) {
         self.network.cleared = cleared;
-        while let Some(held) = self.network.take_cleared() {
+        self.count_cleared(now);
+    }
+
+    /// Counts what is cleared, as much as fits into a turn: each may be the last try of its URL, of which there is a record.
+    /// At the end nothing else has a turn.
+    pub(super) fn count_cleared(&mut self, now: Instant) {
+        let count_max = if self.phase == Phase::Run { CLEARED_MAX } else { usize::MAX };
+        for _ in 0..count_max {
+            let Some(held) = self.network.take_cleared() else { break };
             self.count(now, &held.job, held.result);
         }
     }
@@ -384,6 +399,8 @@ fn held_bytes(job: &FetchJob) -> usize {
     job.url.as_str().len() + HELD_BYTES
 }
 
+/// Failures that are counted in one turn: four milliseconds at worst.
+const CLEARED_MAX: usize = 256;
 /// So many failures that are held need no place, of so many bytes: more than come between two looks of the breaker.
 const HELD_FREE_MAX: usize = 4_096;
 pub(crate) const HELD_FREE_BYTES_MAX: usize = 8 << 20;

@@ -32,14 +32,19 @@ impl Digest {
 
     /// Adds its label to `out`, such as `sha256:BASE32`.
     pub fn write_label(self, out: &mut Vec<u8>) {
-        let (name, is_hex) = match self.algorithm {
-            DigestAlgorithm::Sha256 => ("sha256:", false),
-            DigestAlgorithm::Sha1 => ("sha1:", false),
-            DigestAlgorithm::Xxh3 => ("xxh3-128:", true),
-            DigestAlgorithm::Blake3 => ("blake3:", true),
-        };
-        out.extend_from_slice(name.as_bytes());
+        let is_hex = matches!(self.algorithm, DigestAlgorithm::Xxh3 | DigestAlgorithm::Blake3);
+        out.extend_from_slice(label_start(self.algorithm).as_bytes());
         self.hasher.finish(|bytes| if is_hex { write_hex(bytes, out) } else { write_base32(bytes, out) });
+    }
+}
+
+/// How the labels of an algorithm's digests begin.
+pub fn label_start(algorithm: DigestAlgorithm) -> &'static str {
+    match algorithm {
+        DigestAlgorithm::Sha256 => "sha256:",
+        DigestAlgorithm::Sha1 => "sha1:",
+        DigestAlgorithm::Xxh3 => "xxh3-128:",
+        DigestAlgorithm::Blake3 => "blake3:",
     }
 }
 

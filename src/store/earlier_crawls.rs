@@ -1,6 +1,6 @@
 //! What earlier crawls have stored, read from their indexes.
 //!
-//! Decides: each line of a CDXJ index that has a digest counts, but for revisits, which hold no payload. A capture is known by
+//! Decides: each line of a CDXJ index that has a digest of the crawl's own kind counts, but for revisits, which hold no payload. A capture is known by
 //! a hash of its digest and its URL, 128 bits under a number of its own, so each costs 24 bytes, and its record is found again
 //! by its URL and its time (WARC 1.1 sections 6.7.2 and 5.18: WARC-Refers-To-Target-URI and -Date). A page that moved to another
 //! URL is therefore stored once more.
@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::digest::label_start;
 use super::folder::Folder;
 use super::index::IndexEntry;
 use super::verify::index_path;
+use crate::config::DigestAlgorithm;
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -37,13 +39,19 @@ pub enum EarlierError {
     #[error("more than {0} captures, which is all that store.dedupe_bytes_max holds")]
     TooMany(usize),
     /// A file holds not one line of an index.
-    #[error("{path}: no line of a CDXJ index with a digest is in it", path = .0.display())]
-    NoIndex(PathBuf),
+    #[error("{path}: no line of a CDXJ index with a {digest} digest is in it", path = .0.display(), digest = .1)]
+    NoIndex(PathBuf, &'static str),
 }
 
 impl EarlierCrawls {
-    /// Reads the indexes at `paths`, files or folders with segments that have one, into at most `bytes_max` bytes.
-    pub fn read(paths: &[PathBuf], bytes_max: u64, seed: u64) -> Result<EarlierCrawls, EarlierError> {
+    /// Reads the indexes at `paths`, files or folders with segments that have one, into at most `bytes_max` bytes: what they
+    /// say of payloads by digests of `algorithm`.
+    pub fn read(
+        paths: &[PathBuf],
+        bytes_max: u64,
+        seed: u64,
+        algorithm: DigestAlgorithm,
+    ) -> Result<EarlierCrawls, EarlierError> {
         let mut earlier = EarlierCrawls { seed, captures: Vec::new() };
         // While a vector grows its old place is still there.
         let captures_max = usize::try_from(bytes_max / 2 / CAPTURE_BYTES).unwrap_or(usize::MAX);
@@ -58,10 +66,10 @@ impl EarlierCrawls {
             };
             // An open segment has no index yet.
             for file in files.iter().filter(|file| !path.is_dir() || file.is_file()) {
-                earlier.read_index(file, captures_max)?;
+                earlier.read_index(file, captures_max, label_start(algorithm))?;
             }
             if earlier.captures.len() == before {
-                return Err(EarlierError::NoIndex(path.clone()));
+                return Err(EarlierError::NoIndex(path.clone(), algorithm.as_str()));
             }
         }
         earlier.captures.sort_unstable();
@@ -71,7 +79,7 @@ impl EarlierCrawls {
         Ok(earlier)
     }
 
-    fn read_index(&mut self, path: &Path, captures_max: usize) -> Result<(), EarlierError> {
+    fn read_index(&mut self, path: &Path, captures_max: usize, label_start: &str) -> Result<(), EarlierError> {
         let named = |error| EarlierError::Io(path.to_owned(), error);
         let mut input = BufReader::with_capacity(1 << 18, File::open(path).map_err(named)?);
         let mut line = Vec::new();
@@ -85,7 +93,8 @@ impl EarlierCrawls {
             let (Ok(url), Some(time)) = (Url::parse(&entry.url), UnixTime::from_digits(&entry.timestamp)) else {
                 continue;
             };
-            if entry.digest.is_empty() {
+            // A digest of another kind would never be that of a payload of this crawl.
+            if !entry.digest.starts_with(label_start) {
                 continue;
             }
             if self.captures.len() >= captures_max {
@@ -149,6 +158,10 @@ mod tests {
         String::from_utf8(out).expect("UTF-8")
     }
 
+    fn read(paths: &[PathBuf], bytes_max: u64) -> Result<EarlierCrawls, EarlierError> {
+        EarlierCrawls::read(paths, bytes_max, 3, DigestAlgorithm::Sha256)
+    }
+
     #[test]
     fn the_first_capture_of_a_payload_is_found_by_its_url() {
         let dir = std::env::temp_dir().join(format!("ringcrawl-earlier-{}", std::process::id()));
@@ -159,11 +172,12 @@ mod tests {
             line("http://a.example/", "20260102030405", "sha256:A", "text/html"),
             line("http://a.example/", "20250102030405", "sha256:A", "text/html"),
             line("http://b.example/", "20240102030405", "sha256:B", "warc/revisit"),
+            line("http://c.example/", "20240102030405", "sha1:C", "text/html"),
             "no line\n".to_owned(),
         ];
         std::fs::write(&index, lines.concat()).expect("writes");
         for path in [dir.clone(), index.clone()] {
-            let earlier = EarlierCrawls::read(&[path], 1 << 10, 3).expect("reads");
+            let earlier = read(&[path], 1 << 10).expect("reads");
             assert_eq!(earlier.len(), 1);
             let time = earlier.time_of("http://a.example/", b"sha256:A").expect("is known");
             assert_eq!(time.to_digits(), "20250102030405");
@@ -175,10 +189,10 @@ mod tests {
                 assert_eq!(earlier.time_of(url, label.as_bytes()), None, "{url} {label}");
             }
         }
-        assert!(matches!(EarlierCrawls::read(std::slice::from_ref(&index), 48, 3), Err(EarlierError::TooMany(1))));
+        assert!(matches!(read(std::slice::from_ref(&index), 48), Err(EarlierError::TooMany(1))));
         std::fs::write(&index, "nothing\n").expect("writes");
-        assert!(matches!(EarlierCrawls::read(std::slice::from_ref(&dir), 1 << 10, 3), Err(EarlierError::NoIndex(_))));
-        assert!(matches!(EarlierCrawls::read(&[dir.join("none")], 1 << 10, 3), Err(EarlierError::Io(..))));
+        assert!(matches!(read(std::slice::from_ref(&dir), 1 << 10), Err(EarlierError::NoIndex(..))));
+        assert!(matches!(read(&[dir.join("none")], 1 << 10), Err(EarlierError::Io(..))));
         std::fs::remove_dir_all(&dir).expect("removes");
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek};
 
 use super::capture::CHARSET;
 use super::examine::{Examined, next_examined};
-use super::fault::ReadError;
+use super::fault::{ReadError, SegmentFault};
 use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::read::{Record, SegmentReader, Trailer};
 use super::warc::HttpHead;
@@ -36,10 +36,14 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
     let mut recovered = Recovered::default();
     let mut index = Index::default();
     let mut damaged = 0;
+    // Nothing was wrong but that the file ends too early.
+    let mut is_torn = true;
     let mut warcinfo = None;
     let mut reader = match SegmentReader::new(input) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
+        // A dictionary that was being written: nothing comes behind it.
+        Err(ReadError::Damaged { fault: SegmentFault::Truncated, .. }) => return Ok(recovered),
         Err(ReadError::Damaged { .. }) => return Ok(Recovered { damaged: 1, ..recovered }),
     };
     loop {
@@ -64,8 +68,15 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
                 }
             }
             Err(ReadError::Io(error)) => return Err(error),
-            Err(ReadError::Damaged { .. }) => damaged += 1,
+            Err(ReadError::Damaged { fault, .. }) => {
+                damaged += 1;
+                is_torn &= fault == SegmentFault::Truncated;
+            }
         }
+    }
+    if recovered.records == 0 && !is_torn {
+        // Nothing can be read, which may be one fault of what all frames need.
+        recovered.damaged = damaged;
     }
     recovered.index = index.sorted();
     Ok(recovered)

@@ -139,11 +139,16 @@ impl<R: Read + Seek> Source<R> {
     /// Goes on decoding at `offset` of the file, where a frame (or record) has to start.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(offset))?;
-        self.raw_offset = offset;
-        (self.raw_pos, self.raw_len, self.out_pos) = (0, 0, 0);
+        (self.raw_offset, self.raw_pos, self.raw_len) = (offset, 0, 0);
+        self.begin_at(offset);
+        Ok(())
+    }
+
+    /// Nothing is decoded yet; what comes begins at `offset`.
+    fn begin_at(&mut self, offset: u64) {
+        self.out_pos = 0;
         self.out.clear();
         self.frame = Frame { start: offset, end: offset, ..Frame::default() };
-        Ok(())
     }
 
     /// Decodes a piece; `false`: the file is at its end, between frames.

@@ -40,7 +40,8 @@ fn a_crawl_over_two_folders() {
     let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, &more));
     // Killed, so that each shard has a segment that is open.
     let mut first = start(&["crawl", &seed, "--dir", &dir, "-c", &config]);
-    first.wait_until("pages", || web.report().requests > 300);
+    let has_segment = |shard| find_segments(&lies(&folder, shard)).is_ok_and(|segments| !segments.is_empty());
+    first.wait_until("pages", || web.report().requests > 300 && has_segment(0) && has_segment(1));
     first.signal("KILL");
     first.end().expect(128 + 9);
     for (shard, disk) in [(0, &a), (1, &b)] {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::filter::digits;
 use super::which::{Span, Which};
-use super::{column, segments, with_path};
+use super::{column, opened_file, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::content::content;
@@ -135,7 +135,7 @@ fn consider(best: &mut Option<Capture>, found: Capture, which: Which<'_>) {
 
 /// The record of a capture, and its reader.
 fn open(found: &Capture) -> Result<(SegmentReader<File>, Option<Record>), ReadError> {
-    let mut reader = SegmentReader::open(&found.segment)?;
+    let mut reader = SegmentReader::new(opened_file(&found.segment)?)?;
     let mut record = reader.record_at(found.offset)?;
     for _ in 0..found.skip {
         record = reader.next_record()?;
@@ -269,7 +269,7 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
 
 /// The capture of `url` in a segment without an index that is meant; tells how much of it is damaged.
 fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
-    let mut reader = match SegmentReader::open(path) {
+    let mut reader = match opened_file(path).map_err(ReadError::Io).and_then(SegmentReader::new) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
         Err(_) => return Ok(None),

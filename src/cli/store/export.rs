@@ -3,11 +3,11 @@
 //! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
 //! when it is whole. What is there already is never overwritten. Damaged records are omitted and told of: exit code 1.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{segments, with_path};
+use super::{opened_file, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::config::StoreFormat;
@@ -68,7 +68,7 @@ fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<(u64, u64)> 
     }
     let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, ..Packing::default() };
     let open = arguments.out.join(format!("{name}{OPEN}"));
-    let input = File::open(path).map_err(|error| with_path(path, &error))?;
+    let input = opened_file(path).map_err(|error| with_path(path, &error))?;
     let mut output = private::create(&open).map_err(|error| with_path(&open, &error))?;
     let exported =
         export(input, &mut output, &name, packing).map_err(|error| with_path(path, &io::Error::other(error)))?;

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use super::filter::{Facts, Filter};
-use super::{column, segments, with_path};
+use super::{column, opened_file, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::config::DigestAlgorithm;
@@ -50,7 +50,8 @@ struct Listed {
 pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
     let mut code = DONE;
     for path in segments(&arguments.paths)? {
-        let reader = match SegmentReader::open(&path) {
+        let file = opened_file(&path).map_err(|error| with_path(&path, &error))?;
+        let reader = match SegmentReader::new(file) {
             Ok(reader) => reader,
             Err(ReadError::Io(error)) => return Err(with_path(&path, &error)),
             Err(damage) => {

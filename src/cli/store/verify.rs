@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{column, folder, with_path};
+use super::{column, folder, opened, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::store::verify::{Location, index_path, verify_file};
@@ -27,7 +27,7 @@ pub fn run(arguments: &Verify, out: &mut impl Write) -> io::Result<u8> {
         writeln!(out, "{}: -: -: {}", oddity.path.display(), oddity.what)?;
     }
     for path in folder.segments {
-        let report = verify_file(&path).map_err(|error| with_path(&path, &error))?;
+        let report = opened(&path, verify_file).map_err(|error| with_path(&path, &error))?;
         files += 1;
         records += report.records;
         digests += report.digests;

@@ -119,3 +119,14 @@ fn a_file_of_records_without_end_is_read_to_its_end() {
     let found = read(&file);
     assert!(found.len() <= 400 && found.iter().any(Result::is_ok), "{}", found.len());
 }
+
+/// Bytes that look like the beginning of a frame at every fourth place: each is tried, and none costs much.
+#[test]
+fn a_record_is_found_behind_false_beginnings_of_frames() {
+    let (first, last) = (zstd(&record("a:1", b"one", 3)), zstd(&record("a:3", b"three", 5)));
+    let false_beginnings = [0x28, 0xb5, 0x2f, 0xfd].repeat(100_000);
+    let found = read(&[&first[..], &false_beginnings, &last].concat());
+    assert_eq!(found.first(), Some(&whole("a:1", b"one")));
+    assert_eq!(found.last(), Some(&whole("a:3", b"three")));
+    assert!(found.iter().filter(|it| it.is_ok()).count() == 2 && found.len() < 10, "{}", found.len());
+}

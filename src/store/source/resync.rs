@@ -16,17 +16,23 @@ impl<R: Read + Seek> Source<R> {
     /// After damage at `offset`: goes to the next place behind it where a record starts. `false`: there is none.
     pub fn resync(&mut self, offset: u64) -> io::Result<bool> {
         let mut after = offset;
+        // Where frames begin that the file has; what was found by its magic number may be a stranger's, who would have us walk
+        // through all the rest for each of a million.
+        let mut is_frame = true;
         loop {
+            let end = match self.coding {
+                Coding::Zstd if is_frame => self.end_by_blocks(after)?,
+                _ => None,
+            };
+            is_frame = end.is_some();
             let candidate = match self.coding {
+                _ if is_frame => end,
                 Coding::Plain => self.scan(after + 1, b"\nWARC/")?.map(|at| at + 1),
                 Coding::Gzip => self.scan(after + 1, &[0x1f, 0x8b, 0x08])?,
-                Coding::Zstd => match self.end_by_blocks(after)? {
-                    Some(end) => Some(end),
-                    None => self.scan(after + 1, &FRAME_MAGIC)?,
-                },
+                Coding::Zstd => self.scan(after + 1, &FRAME_MAGIC)?,
             };
             let Some(candidate) = candidate else { return Ok(false) };
-            self.go_to(candidate)?;
+            self.go_near(candidate)?;
             match self.starts_record() {
                 Ok(true) => return Ok(true),
                 Ok(false) | Err(ReadError::Damaged { .. }) => {}
@@ -35,6 +41,17 @@ impl<R: Read + Seek> Source<R> {
             // Frames without content, dictionaries and the like were stepped over: go on from where decoding is.
             after = candidate.max(if self.coding == Coding::Plain { candidate } else { self.frame.start });
         }
+    }
+
+    /// The same as `go_to`, without reading again what is in the buffer: a million places may be tried, a few bytes apart.
+    fn go_near(&mut self, offset: u64) -> io::Result<()> {
+        let ahead = offset.checked_sub(self.raw_offset).and_then(|ahead| usize::try_from(ahead).ok());
+        match ahead.filter(|pos| *pos <= self.raw_len) {
+            Some(pos) => self.raw_pos = pos,
+            None => return self.go_to(offset),
+        }
+        self.begin_at(offset);
+        Ok(())
     }
 
     fn starts_record(&mut self) -> Result<bool, ReadError> {
@@ -79,7 +96,10 @@ impl<R: Read + Seek> Source<R> {
     fn read_at<const N: usize>(&mut self, offset: u64) -> io::Result<Option<[u8; N]>> {
         self.input.seek(SeekFrom::Start(offset))?;
         let mut bytes = [0; N];
-        match self.input.read_exact(&mut bytes) {
+        let read = self.input.read_exact(&mut bytes);
+        // What is read next comes behind what is in the buffer.
+        self.input.seek(SeekFrom::Start(self.raw_offset + self.raw_len as u64))?;
+        match read {
             Ok(()) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
@@ -88,7 +108,7 @@ impl<R: Read + Seek> Source<R> {
 
     /// Offset of the first `needle` at or behind `from`.
     fn scan(&mut self, from: u64, needle: &[u8]) -> io::Result<Option<u64>> {
-        self.go_to(from)?;
+        self.go_near(from)?;
         let finder = memchr::memmem::Finder::new(needle);
         loop {
             let available = self.want(BUFFER_BYTES)?;
