@@ -139,7 +139,6 @@ impl Crawl {
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
         let memory = checks::size(&config, crawl_dir.manifest().shards)?;
-        let notes = crawl_dir.keep(&seeds, &kept)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
         let earlier = EarlierCrawls::read(
@@ -149,6 +148,8 @@ impl Crawl {
             store.digest,
         )
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        // Whoever is refused finds the crawl as it was.
+        let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier))?;
         crawl.control.note(memory.to_string());

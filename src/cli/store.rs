@@ -13,7 +13,7 @@ mod verify;
 mod which;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -66,12 +66,28 @@ pub fn run(arguments: Store) -> ExitCode {
     }
 }
 
+/// A line of an index with its end; empty at the end of the file.
+fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
 fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let input = std::fs::File::open(file).map_err(|error| with_path(file, &error))?;
-    let recovered = crate::store::recover::recover(input, name.strip_suffix(".open").unwrap_or(&name))?;
+    let input = opened_file(file).map_err(|error| with_path(file, &error))?;
+    let recovered = crate::store::recover::recover(&input, name.strip_suffix(OPEN).unwrap_or(&name))?;
     out.write_all(&recovered.index)?;
-    Ok(if recovered.damaged == 0 && recovered.records > 0 { DONE } else { FAILED })
+    let left = input.metadata()?.len().saturating_sub(recovered.valid_bytes);
+    let is_whole = recovered.damaged == 0 && (left == 0 || name.ends_with(OPEN));
+    if !is_whole || recovered.records == 0 {
+        let (records, damaged) = (recovered.records, recovered.damaged);
+        tell!(
+            "{}: {records} records, {damaged} damaged places before the last, {left} bytes behind it",
+            file.display()
+        );
+    }
+    Ok(if is_whole && recovered.records > 0 { DONE } else { FAILED })
 }
 
 /// All segments under all paths.
@@ -120,6 +136,9 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
 fn column(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], "\u{fffd}")
 }
+
+/// Length of the longest index line in bytes: the longest URL twice, escaped.
+const LINE_BYTES_MAX: u64 = 256 << 10;
 
 #[cfg(test)]
 mod tests {

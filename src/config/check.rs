@@ -109,7 +109,8 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
-    for path in config.store.dedupe_against.iter().filter(|path| !path.exists()) {
+    // A pipe would be waited for.
+    for path in config.store.dedupe_against.iter().filter(|path| !path.is_file() && !path.is_dir()) {
         let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");
         clashes.push(Clash { keys: ["store.dedupe_against"; 2], messages: [message.clone(), message] });
     }

@@ -9,12 +9,12 @@
 //! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::filter::digits;
 use super::which::{Span, Which};
-use super::{column, opened_file, segments, with_path};
+use super::{LINE_BYTES_MAX, column, opened_file, read_line, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
 use crate::store::content::content;
@@ -261,12 +261,6 @@ fn search_index(index: File, segment: &Path, url: &Url, which: Which<'_>) -> io:
     }
 }
 
-fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-    Ok(line)
-}
-
 /// The capture of `url` in a segment without an index that is meant; tells how much of it is damaged.
 fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let mut reader = match opened_file(path).map_err(ReadError::Io).and_then(SegmentReader::new) {
@@ -316,8 +310,6 @@ fn is_of(record: &Record, url: &Url) -> bool {
 
 /// Bytes of a coded payload, and of its content.
 const CONTENT_BYTES_MAX: usize = 256 << 20;
-/// Length of the longest index line in bytes: the longest URL twice, escaped.
-const LINE_BYTES_MAX: u64 = 256 << 10;
 
 #[cfg(test)]
 mod tests {

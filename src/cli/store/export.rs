@@ -1,7 +1,8 @@
 //! `store export`: segments written anew, for tools that read another container.
 //!
 //! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
-//! when it is whole. What is there already is never overwritten. Damaged records are omitted and told of: exit code 1.
+//! when it is whole. A file that is there already is left as it is: of a segment that grows it may be the beginning. That and
+//! damaged records, which are omitted, are told of: exit code 1.
 
 use std::fs;
 use std::io::{self, Write};
@@ -40,12 +41,15 @@ fn format_of(text: &str) -> Result<StoreFormat, String> {
 /// Runs it.
 pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     private::create_dirs(&arguments.out).map_err(|error| with_path(&arguments.out, &error))?;
-    let (mut records, mut damaged) = (0, 0);
+    let (mut records, mut damaged, mut passed_over) = (0, 0, 0u64);
     for path in segments(&arguments.paths)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.strip_suffix(OPEN).unwrap_or(&name);
         let stem = warc_stem(name).unwrap_or(name);
-        let (written, lost) = write(&path, stem, arguments)?;
+        let Some((written, lost)) = write(&path, stem, arguments)? else {
+            passed_over += 1;
+            continue;
+        };
         records += written;
         damaged += lost;
         if lost > 0 {
@@ -54,27 +58,33 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
         writeln!(out, "{}", arguments.out.join(format!("{stem}.{}", arguments.to.as_str())).display())?;
     }
     tell!("{records} records exported, {damaged} damaged places omitted");
-    Ok(if damaged == 0 && records > 0 { DONE } else { FAILED })
+    if passed_over > 0 {
+        tell!("{passed_over} files were there already");
+    }
+    Ok(if damaged + passed_over == 0 && records > 0 { DONE } else { FAILED })
 }
 
-/// Writes one file and its index; how many records, and how many damaged places.
-fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<(u64, u64)> {
+/// Writes one file and its index; how many records, and how many damaged places. `None`: it is there already.
+fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<Option<(u64, u64)>> {
     let name = format!("{stem}.{}", arguments.to.as_str());
     let (target, index) = (arguments.out.join(&name), arguments.out.join(format!("{stem}{INDEX_SUFFIX}")));
-    for taken in [&target, &index] {
-        if taken.exists() {
-            return Err(with_path(taken, &io::Error::from(io::ErrorKind::AlreadyExists)));
-        }
+    if target.exists() {
+        tell!("{}: is there already and is left as it is", target.display());
+        return Ok(None);
     }
     let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, ..Packing::default() };
     let open = arguments.out.join(format!("{name}{OPEN}"));
     let input = opened_file(path).map_err(|error| with_path(path, &error))?;
     let mut output = private::create(&open).map_err(|error| with_path(&open, &error))?;
-    let exported =
-        export(input, &mut output, &name, packing).map_err(|error| with_path(path, &io::Error::other(error)))?;
-    output.sync_all()?;
-    let mut lines = private::create(&index).map_err(|error| with_path(&index, &error))?;
-    lines.write_all(&exported.index).and_then(|()| lines.sync_all()).map_err(|error| with_path(&index, &error))?;
+    let from_to =
+        |error: &dyn std::fmt::Display| io::Error::other(format!("{} to {}: {error}", path.display(), open.display()));
+    let exported = export(input, &mut output, &name, packing).map_err(|error| from_to(&error))?;
+    output.sync_all().map_err(|error| from_to(&error))?;
+    let index_open = arguments.out.join(format!("{stem}{INDEX_SUFFIX}{OPEN}"));
+    let mut lines = private::create(&index_open).map_err(|error| with_path(&index_open, &error))?;
+    let written = lines.write_all(&exported.index).and_then(|()| lines.sync_all());
+    // What has a segment's name has its index.
+    written.and_then(|()| fs::rename(&index_open, &index)).map_err(|error| with_path(&index_open, &error))?;
     fs::rename(&open, &target).map_err(|error| with_path(&open, &error))?;
-    Ok((exported.records, exported.damaged))
+    Ok(Some((exported.records, exported.damaged)))
 }

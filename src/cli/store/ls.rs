@@ -7,11 +7,11 @@
 //! an index, only the records that the index names are read.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use super::filter::{Facts, Filter};
-use super::{column, opened_file, segments, with_path};
+use super::{column, opened_file, read_line, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::config::DigestAlgorithm;
@@ -82,11 +82,15 @@ fn list_indexed(
     let mut is_well = true;
     // The index has no media type of a revisit; its record has.
     let of_revisits = arguments.filter.without_type();
-    let lines = BufReader::new(File::open(index).map_err(|error| with_path(index, &error))?);
-    for line in lines.lines() {
-        let line = line.map_err(|error| with_path(index, &error))?;
-        let Some(entry) = IndexEntry::parse(&line) else {
-            tell!("{}: no line of an index: {}", index.display(), column(&line));
+    let mut lines = BufReader::new(File::open(index).map_err(|error| with_path(index, &error))?);
+    loop {
+        let line = read_line(&mut lines).map_err(|error| with_path(index, &error))?;
+        if line.is_empty() {
+            return Ok(is_well);
+        }
+        let line = String::from_utf8_lossy(&line);
+        let Some(entry) = IndexEntry::parse(line.trim_end()) else {
+            tell!("{}: no line of an index: {}", index.display(), column(line.trim_end()));
             is_well = false;
             continue;
         };
@@ -115,7 +119,6 @@ fn list_indexed(
             }
         }
     }
-    Ok(is_well)
 }
 
 /// Lists what a segment holds; whether nothing was damaged.

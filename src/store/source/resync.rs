@@ -10,7 +10,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::super::fault::ReadError;
-use super::{BUFFER_BYTES, Coding, FRAME_MAGIC, Source};
+use super::{Coding, FRAME_MAGIC, Source};
 
 impl<R: Read + Seek> Source<R> {
     /// After damage at `offset`: goes to the next place behind it where a record starts. `false`: there is none.
@@ -111,15 +111,15 @@ impl<R: Read + Seek> Source<R> {
         self.go_near(from)?;
         let finder = memchr::memmem::Finder::new(needle);
         loop {
-            let available = self.want(BUFFER_BYTES)?;
+            // What is there is looked through before more is read.
             if let Some(found) = finder.find(self.raw_rest()) {
                 return Ok(Some(self.raw_offset + (self.raw_pos + found) as u64));
             }
-            if available < BUFFER_BYTES {
+            // A needle may lie across two pieces.
+            self.raw_pos = self.raw_pos.max(self.raw_len.saturating_sub(needle.len() - 1));
+            if self.want(needle.len())? < needle.len() {
                 return Ok(None);
             }
-            // A needle may lie across two pieces.
-            self.raw_pos = self.raw_len - (needle.len() - 1);
         }
     }
 }
