@@ -305,10 +305,14 @@ pub(super) fn make_shard(dir: &Path) -> io::Result<()> {
 /// What is not there of an earlier run, in words, where nothing that is there tells of it.
 fn missing(dir: &Path) -> Option<String> {
     let segments = dir.join("segments");
-    if !segments.is_dir() {
-        return Some(format!("{} is empty: the crawl goes on without what that shard knew", dir.display()));
-    }
     let has_logs = ["urls", "ends"].iter().any(|log| dir.join(log).exists());
+    match segments.is_dir() {
+        true => {}
+        false if has_logs => {
+            return Some(format!("{} is missing: what that shard stored is not there any more", segments.display()));
+        }
+        false => return Some(format!("{} is empty: the crawl goes on without what that shard knew", dir.display())),
+    }
     let has_segments = fs::read_dir(segments).is_ok_and(|mut entries| entries.next().is_some());
     let urls = dir.join("urls");
     (has_segments && !has_logs)
