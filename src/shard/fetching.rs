@@ -17,7 +17,7 @@ use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::page::{Page, PageRead};
 use crate::stage::{self, Stage};
-use crate::store::{self, Addresses, Note, Placed};
+use crate::store::{self, HostAddresses, Note, Placed};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
 use crate::url::Url;
@@ -173,7 +173,7 @@ impl Shard {
         if let Some(outcome) = self.lookups.answered(now, lookup, answer) {
             if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.record_kinds.dns) {
                 let job = self.in_flight.job(lookup);
-                self.record(now, &Note::Addresses(Addresses { host: job.url.host(), addrs, ttl: *ttl }));
+                self.record(now, &Note::Addresses(HostAddresses { host: job.url.host(), addrs, ttl: *ttl }));
             }
             self.looked_up(now, lookup, outcome);
         }

@@ -52,7 +52,7 @@ mod segment;
 
 pub use capture::{Capture, CaptureWriter, Names, Records};
 pub use container::Packing;
-pub use notes::{Addresses, Failure, Note};
+pub use notes::{Failure, HostAddresses, Note};
 pub use originals::Originals;
 pub use record::RecordIds;
 pub use segment::{Pending, Placed, SegmentWriter, Settings};

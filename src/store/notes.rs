@@ -20,7 +20,7 @@ pub enum Note<'a> {
     /// A URL has no response in the end.
     Failure(Failure<'a>),
     /// A name server said where a host is.
-    Addresses(Addresses<'a>),
+    Addresses(HostAddresses<'a>),
 }
 
 /// A URL that has no response in the end.
@@ -38,7 +38,7 @@ pub struct Failure<'a> {
 
 /// Where a host is.
 #[derive(Clone, Copy, Debug)]
-pub struct Addresses<'a> {
+pub struct HostAddresses<'a> {
     /// Its name, without a dot at the end.
     pub host: &'a str,
     /// At least one.
@@ -85,7 +85,7 @@ impl CaptureWriter {
         self.set_block(&fields);
     }
 
-    fn set_addresses(&mut self, found: &Addresses<'_>) {
+    fn set_addresses(&mut self, found: &HostAddresses<'_>) {
         self.block.clear();
         let seconds = found.ttl.as_secs();
         for addr in found.addrs {
@@ -120,7 +120,7 @@ mod tests {
     fn addresses_are_a_zone_file() {
         let addrs = [IpAddr::from([192, 0, 2, 1]), IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1])];
         let ttl = Duration::from_millis(300_900);
-        let (head, block) = record_of(Note::Addresses(Addresses { host: "www.example.com", addrs: &addrs, ttl }));
+        let (head, block) = record_of(Note::Addresses(HostAddresses { host: "www.example.com", addrs: &addrs, ttl }));
         assert_eq!(head, "resource dns:www.example.com text/dns");
         assert_eq!(
             block,
