@@ -48,6 +48,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
     let (mut redistributed, mut damaged) = (0, 0);
     let (mut acknowledged, mut index_lines, mut revisits, mut failures_stored) = (0, 0, 0, 0);
+    let (mut trainings, mut dictionaries) = (0, 0);
     let (mut outages, mut outages_gone_on, mut outages_seen) = (0, 0, [0; 3]);
     for (seed, report) in reports() {
         assert!(
@@ -62,6 +63,8 @@ fn every_crawl_covers_everything_once_and_politely() {
         spilled += report.spilled;
         refused += report.refused;
         beside += report.read_beside;
+        trainings += report.trainings;
+        dictionaries += report.dictionaries;
         further += report.further;
         exchanged += report.exchanged;
         aside += report.aside;
@@ -94,7 +97,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!(
         "{left_behind} fetches in flight then, {redistributed} redistributed, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
-    println!("{forgotten} hosts forgotten");
+    println!("{forgotten} hosts forgotten; {trainings} dictionaries trained, {dictionaries} taken");
     println!(
         "{acknowledged} URLs are over and have their records, {failures_stored} of them failed; {index_lines} index lines, {revisits} revisits"
     );
@@ -108,6 +111,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         assert!(beside > 1_000, "{beside} responses were read beside their shards");
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
         assert!(redistributed > 10 && damaged > 2);
+        assert!(trainings > 100 && dictionaries > 10, "{dictionaries} of {trainings} dictionaries were taken");
         assert!(acknowledged > 10_000 && index_lines > 10_000 && revisits > 0 && failures_stored > 0);
         assert!(robots_messages > 1_000);
         assert!(outages > 50 && outages_gone_on > 5 && outages_seen.iter().all(|count| *count > 10));

@@ -94,6 +94,24 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             .to_owned();
         clashes.push(Clash { keys: ["store.digest", "store.duplicates"], messages: [message.clone(), message] });
     }
+    if !store.dedupe_against.is_empty() && store.duplicates == RepeatedBodies::Store {
+        let message =
+            "every body is stored, whatever earlier crawls have: expected store.duplicates = \"revisit\", or no \
+                       store.dedupe_against"
+                .to_owned();
+        clashes
+            .push(Clash { keys: ["store.dedupe_against", "store.duplicates"], messages: [message.clone(), message] });
+    }
+    let dirs = &config.store.dirs;
+    for dir in dirs
+        .iter()
+        .enumerate()
+        .filter(|(place, dir)| dirs.iter().take(*place).any(|other| other == *dir))
+        .map(|(_, dir)| dir)
+    {
+        let message = format!("{dir:?} stands there twice; expected one folder a disk");
+        clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
+    }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });

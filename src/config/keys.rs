@@ -458,6 +458,9 @@ tables! {
         /// Space that a segment takes when it is begun, at most segment_bytes_max; what it did not need it gives back. "0B": none.
         /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
         preallocate: u64 = "0B", size("0B", "1TiB");
+        /// What becomes of a segment in the page cache when it is on the disk.
+        /// "drop" leaves the memory to what is read again, and costs CPU time; it takes Linux 6.14 and a file system that can.
+        page_cache: PageCache = "keep", Kind::Choice(PageCache::CHOICES);
         /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
         /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
         /// A shard that has segments goes on where they lie, whatever this says later.
@@ -600,6 +603,13 @@ choices! {
         WarcZst = "warc.zst",
         /// a gzip member a record
         WarcGz = "warc.gz",
+    }
+    /// `store.page_cache`
+    PageCache {
+        /// the kernel decides
+        Keep = "keep",
+        /// it leaves it
+        Drop = "drop",
     }
     /// `store.compress_uncoded`
     CompressUncoded {

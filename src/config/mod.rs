@@ -38,9 +38,9 @@ pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
     Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, DigestAlgorithm, Dns,
-    Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, Partition, PartitionKey, Politeness,
-    PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash, Sitemaps, Store, StoreFormat,
-    StoredBody, Tls, Visited,
+    Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, PageCache, Partition, PartitionKey,
+    Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash, Sitemaps, Store,
+    StoreFormat, StoredBody, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -40,6 +40,15 @@ pub struct Disk {
     notes: RefCell<Vec<String>>,
 }
 
+/// How segments are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SegmentWays {
+    /// Space that one gets when it is begun; what it did not need it gives back when it is closed.
+    pub reserve_bytes: u64,
+    /// What is on the device leaves the page cache.
+    pub is_uncached: bool,
+}
+
 impl Disk {
     /// Queues an operation.
     pub fn push(&self, op: DiskOp) {
@@ -57,15 +66,14 @@ impl Disk {
         self.notes.take()
     }
 
-    /// Carries out what is queued, for ever, in the directory `dir`; tells `done` after each operation. A segment gets
-    /// `reserve_bytes` of space when it is begun, and gives back what it did not need when it is closed.
-    pub async fn work(self: Rc<Self>, dir: PathBuf, reserve_bytes: u64, done: Rc<Signal>) {
+    /// Carries out what is queued, for ever, in the directory `dir`; tells `done` after each operation.
+    pub async fn work(self: Rc<Self>, dir: PathBuf, ways: SegmentWays, done: Rc<Signal>) {
         let mut files = Files {
             dir,
             logs: HashMap::new(),
             segment: None,
             segment_bytes: 0,
-            reserve_bytes,
+            ways,
             notes: Vec::new(),
             spool: HashMap::new(),
             unsynced: Unsynced::default(),
@@ -84,7 +92,7 @@ impl Disk {
                 let open = files.segment.take();
                 assert!(open.is_some(), "a segment is closed and none is open");
                 if let Some((name, file)) = open {
-                    if reserve_bytes > 0 {
+                    if ways.reserve_bytes > 0 {
                         // Where that fails it keeps its space, which costs no byte of what was stored.
                         let _ = file.truncate(files.segment_bytes);
                     }
@@ -152,7 +160,7 @@ struct Files {
     /// Its length.
     segment_bytes: u64,
     /// Space for each in advance; 0: none, or the file system cannot.
-    reserve_bytes: u64,
+    ways: SegmentWays,
     notes: Vec<String>,
     spool: HashMap<u32, File>,
     unsynced: Unsynced,
@@ -186,14 +194,14 @@ impl Files {
                     return Err((self.dir.join("segments"), io::Error::other("no segment is open")));
                 };
                 self.segment_bytes = offset + bytes.len() as u64;
-                let (result, spare) = file.write_all_at(bytes, offset).await;
+                let (path, file) = (self.segment_path(name), file.clone());
+                let (result, spare) = self.write_segment(&path, &file, bytes, offset).await;
                 if result.is_err() {
                     // Whole records alone stay, so that what was stored verifies as it lies there.
                     let _ = file.truncate(offset);
                 }
-                let path = self.segment_path(name);
                 result.map_err(at(&path))?;
-                self.unsynced.files.insert(path, file.clone());
+                self.unsynced.files.insert(path, file);
                 done(Some(spare))
             }
             // Carried out beside the queue.
@@ -278,15 +286,39 @@ impl Files {
         }
     }
 
+    /// Writes past the page cache if that is asked for and can be had.
+    async fn write_segment(
+        &mut self,
+        path: &Path,
+        file: &File,
+        bytes: Vec<u8>,
+        offset: u64,
+    ) -> (io::Result<()>, Vec<u8>) {
+        if !self.ways.is_uncached {
+            return file.write_all_at(bytes, offset).await;
+        }
+        let (result, bytes) = file.write_all_uncached_at(bytes, offset).await;
+        if !result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EOPNOTSUPP)) {
+            return (result, bytes);
+        }
+        self.ways.is_uncached = false;
+        self.notes.push(format!(
+            "store.page_cache: {}: this kernel or file system cannot drop what is written",
+            path.display()
+        ));
+        file.write_all_at(bytes, offset).await
+    }
+
     /// Takes space for a segment in advance, which only makes its pieces fewer: it goes without where that cannot be had, and
     /// where it would be much of what is free: the crawl must not wait for space that it has itself.
     async fn reserve(&mut self, path: &Path, file: &File) {
         let free = path.parent().and_then(ring::free_bytes).unwrap_or(u64::MAX);
-        if self.reserve_bytes == 0 || self.reserve_bytes > free / RESERVE_PART {
+        let wanted = self.ways.reserve_bytes;
+        if wanted == 0 || wanted > free / RESERVE_PART {
             return;
         }
-        if let Err(error) = file.reserve(self.reserve_bytes).await {
-            self.reserve_bytes = 0;
+        if let Err(error) = file.reserve(wanted).await {
+            self.ways.reserve_bytes = 0;
             self.notes.push(format!("store.preallocate: {}: {error}; the run goes on without", path.display()));
         }
     }

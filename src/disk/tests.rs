@@ -7,6 +7,7 @@ use crate::lab::TempFolder;
 
 /// Space on the disk and length of a segment of 1,000 bytes, open and closed, with what was told.
 fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
+    let ways = SegmentWays { reserve_bytes, is_uncached: false };
     let folder = TempFolder::new("disk");
     let segments = folder.path().join("segments");
     std::fs::create_dir(&segments).expect("a folder");
@@ -16,7 +17,7 @@ fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
     };
     ring::Runtime::new(8).expect("io_uring").block_on(async {
         let (disk, done) = (Rc::new(Disk::default()), Rc::new(Signal::default()));
-        ring::spawn(Rc::clone(&disk).work(folder.path().to_owned(), reserve_bytes, Rc::clone(&done)));
+        ring::spawn(Rc::clone(&disk).work(folder.path().to_owned(), ways, Rc::clone(&done)));
         let carried_out = async |ops: Vec<SegmentOp>| {
             for op in ops {
                 disk.push(DiskOp::Segment(op));
@@ -31,6 +32,52 @@ fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
         carried_out(vec![SegmentOp::Close { index }]).await;
         ([open, look("a.warc.zst")], disk.take_notes())
     })
+}
+
+/// Pages of the page cache that a segment of a megabyte has when it is closed, and what was told.
+fn cached(is_uncached: bool) -> (u64, Vec<String>) {
+    let folder = TempFolder::new("cache");
+    let segments = folder.path().join("segments");
+    std::fs::create_dir(&segments).expect("a folder");
+    let notes = ring::Runtime::new(8).expect("io_uring").block_on(async {
+        let (disk, done) = (Rc::new(Disk::default()), Rc::new(Signal::default()));
+        let ways = SegmentWays { reserve_bytes: 0, is_uncached };
+        ring::spawn(Rc::clone(&disk).work(folder.path().to_owned(), ways, Rc::clone(&done)));
+        let write = |offset| SegmentOp::Write { bytes: vec![7; 512 << 10], offset };
+        for op in [
+            SegmentOp::Begin("a.warc.zst".to_owned()),
+            write(0),
+            write(512 << 10),
+            SegmentOp::Close { index: Vec::new() },
+        ] {
+            disk.push(DiskOp::Segment(op));
+            while disk.next_end().is_none() {
+                done.wait().await;
+            }
+        }
+        disk.take_notes()
+    });
+    let segment = segments.join("a.warc.zst");
+    let pages = || -> u64 {
+        let counted = std::process::Command::new("fincore").args(["-n", "-o", "PAGES"]).arg(&segment).output();
+        String::from_utf8_lossy(&counted.expect("fincore").stdout).trim().parse().expect("a number")
+    };
+    let started = std::time::Instant::now();
+    // The kernel drops them a moment after they were written.
+    while is_uncached && notes.is_empty() && pages() > 0 && started.elapsed() < std::time::Duration::from_secs(10) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pages = pages();
+    assert_eq!(std::fs::read(&segment).expect("a segment"), vec![7; 1 << 20]);
+    (pages, notes)
+}
+
+#[test]
+fn a_segment_leaves_the_page_cache_if_that_is_asked_for() {
+    assert_eq!(cached(false), (256, Vec::new()));
+    let (pages, notes) = cached(true);
+    // Where it cannot, it is told.
+    assert_eq!(pages == 0, notes.is_empty(), "{pages} {notes:?}");
 }
 
 #[test]

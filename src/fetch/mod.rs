@@ -241,6 +241,11 @@ impl Hands {
         self.bodies.hold(job.is_of_slow_site)
     }
 
+    /// For work that holds no body.
+    pub fn hold_nothing(&self) -> BodyHold {
+        self.bodies.hold(false)
+    }
+
     /// What has been counted since the start.
     pub fn counters(&self) -> &Rc<Counters> {
         &self.counters

@@ -1,8 +1,11 @@
 //! The rules of robots.txt in memory, all hosts of a shard together, and which of them leave it.
 //!
 //! Decides: above `robots.ram_bytes_max` rules are dropped: first files that others were sent to, then rules of hosts that
-//! have nothing to do, then those that a page was judged by, each the oldest first. A host whose rules were dropped asks for robots.txt again
+//! have nothing to do, then those that a page was judged by, each the longest first and of these the oldest. Rules stay as long
+//! as those of their length and all shorter ones are within the bound. A host whose rules were dropped asks for robots.txt again
 //! before its next page, so dropping costs a request and never a verdict.
+//! Why the longest: a hundred hosts with rules of half a megabyte would otherwise have all others ask for theirs before every
+//! page, which halves their rate.
 //! Invariants: rules are counted as long as somebody holds them, and once however many do; rules that a URL waits for
 //! and that none was judged by yet stay, so that every robots.txt serves a page at least.
 //! Limits: rules that must stay may pass the bound: those of hosts between their robots.txt and the page after it.
@@ -23,7 +26,7 @@ pub struct CachedRules {
     rules: Rules,
     /// Which they are, in the order of their coming; 0 for those that everybody shares.
     number: u64,
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl Deref for CachedRules {
@@ -38,12 +41,24 @@ impl Deref for CachedRules {
 #[derive(Debug)]
 pub struct Charge {
     bytes: u64,
-    total: Rc<Cell<u64>>,
+    held: Rc<[Cell<u64>; ROWS]>,
+}
+
+impl Charge {
+    fn new(bytes: u64, held: &Rc<[Cell<u64>; ROWS]>) -> Charge {
+        let charge = Charge { bytes, held: Rc::clone(held) };
+        charge.row().set(charge.row().get() + bytes);
+        charge
+    }
+
+    fn row(&self) -> &Cell<u64> {
+        &self.held[row_of(self.bytes)]
+    }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.total.set(self.total.get().saturating_sub(self.bytes));
+        self.row().set(self.row().get().saturating_sub(self.bytes));
     }
 }
 
@@ -51,11 +66,18 @@ impl Drop for Charge {
 #[derive(Debug)]
 pub struct RulesCache {
     bytes_max: u64,
-    total: Rc<Cell<u64>>,
+    /// Bytes of rules, by their length.
+    held: Rc<[Cell<u64>; ROWS]>,
     /// Most hosts have no rules: one value for all of them.
     allow_all: Rc<CachedRules>,
     numbers: u64,
-    /// Who holds rules, the oldest first; an entry whose rules are not there any more is ignored.
+    /// Who holds rules, by their length, of each the oldest first.
+    rows: [Row; ROWS],
+}
+
+/// Holders of rules of about one length, the oldest first; an entry whose rules are not there any more is ignored.
+#[derive(Debug)]
+struct Row {
     by_age: VecDeque<(u64, HostId, u8)>,
     /// Length of `by_age` at which such entries are thrown out.
     by_age_max: usize,
@@ -64,16 +86,15 @@ pub struct RulesCache {
 impl RulesCache {
     /// No rules, and room for `bytes_max` bytes of them.
     pub fn new(bytes_max: u64) -> RulesCache {
-        let total = Rc::new(Cell::new(0));
-        let charge = Charge { bytes: 0, total: Rc::clone(&total) };
-        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, _charge: charge };
+        let held = Rc::default();
+        let charge = Charge::new(0, &held);
+        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, charge };
         RulesCache {
             bytes_max,
-            total,
+            held,
             allow_all: Rc::new(allow_all),
             numbers: 0,
-            by_age: VecDeque::new(),
-            by_age_max: STALE_ENTRIES_MIN,
+            rows: std::array::from_fn(|_| Row { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
         }
     }
 
@@ -84,7 +105,7 @@ impl RulesCache {
         }
         let charge = self.charge((size_of::<CachedRules>() + rules.ram_bytes()) as u64);
         self.numbers += 1;
-        Rc::new(CachedRules { rules, number: self.numbers, _charge: charge })
+        Rc::new(CachedRules { rules, number: self.numbers, charge })
     }
 
     /// The rules of who has none.
@@ -94,65 +115,86 @@ impl RulesCache {
 
     /// Counts `bytes` as memory for rules.
     pub fn charge(&self, bytes: u64) -> Charge {
-        self.total.set(self.total.get() + bytes);
-        Charge { bytes, total: Rc::clone(&self.total) }
+        Charge::new(bytes, &self.held)
     }
 
     /// Bytes of all rules.
     pub fn bytes(&self) -> u64 {
-        self.total.get()
+        self.bytes_up_to(ROWS - 1)
     }
 
-    fn is_over(&self) -> bool {
-        self.bytes() > self.bytes_max
+    /// Bytes of those in `row` and of all shorter ones.
+    fn bytes_up_to(&self, row: usize) -> u64 {
+        self.held.iter().take(row + 1).map(Cell::get).sum()
+    }
+
+    /// Whether these are over the bound, whatever longer ones there are.
+    fn is_over_up_to(&self, row: usize) -> bool {
+        self.bytes_up_to(row) > self.bytes_max
     }
 }
 
 impl Frontier {
     /// Notes that an origin holds rules.
     pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
-        let Some(number) = self.hosts[id].rules_number(index).filter(|number| *number > 0) else { return };
-        if self.rules_cache.by_age.len() >= self.rules_cache.by_age_max {
+        let held = self.hosts[id].origins.get(index).and_then(|origin| origin.rules());
+        let Some(rules) = held.filter(|rules| rules.number > 0) else { return };
+        let (number, row) = (rules.number, row_of(rules.charge.bytes));
+        let Some(Row { by_age, by_age_max }) = self.rules_cache.rows.get_mut(row) else { return };
+        if by_age.len() >= *by_age_max {
             let hosts = &self.hosts;
-            self.rules_cache.by_age.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
-            self.rules_cache.by_age_max = 2 * self.rules_cache.by_age.len() + STALE_ENTRIES_MIN;
+            by_age.retain(|(number, id, index)| hosts[*id].has_rules(*number, *index));
+            *by_age_max = 2 * by_age.len() + STALE_ENTRIES_MIN;
         }
-        self.rules_cache.by_age.push_back((number, id, index as u8));
+        by_age.push_back((number, id, index as u8));
     }
 
     /// Drops rules until they are within their bound, or a good many were looked at.
     pub(super) fn trim_rules(&mut self) {
-        while self.rules_cache.is_over() && self.robots_files.drop_oldest() {}
+        while self.rules_cache.is_over_up_to(ROWS - 1) && self.robots_files.drop_oldest() {}
         for idle_alone in [true, false] {
-            for _ in 0..LOOKS_MAX.min(self.rules_cache.by_age.len()) {
-                if !self.rules_cache.is_over() {
-                    return;
-                }
-                let Some(entry) = self.rules_cache.by_age.pop_front() else { return };
-                let (number, id, index) = entry;
-                let host = &mut self.hosts[id];
-                if !host.has_rules(number, index) {
-                    continue;
-                }
-                if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
-                    host.origins[usize::from(index)].forget();
-                } else {
-                    self.rules_cache.by_age.push_back(entry);
+            for row in (0..ROWS).rev() {
+                let mut looks = LOOKS_MAX.min(self.rules_cache.rows[row].by_age.len());
+                while looks > 0 && self.rules_cache.is_over_up_to(row) {
+                    self.look_at_oldest(row, idle_alone);
+                    looks -= 1;
                 }
             }
+        }
+    }
+
+    /// Drops the oldest rules of a row, if their host can do without them; else they count as new.
+    fn look_at_oldest(&mut self, row: usize, idle_alone: bool) {
+        let row = &mut self.rules_cache.rows[row].by_age;
+        let Some(entry) = row.pop_front() else { return };
+        let (number, id, index) = entry;
+        let host = &mut self.hosts[id];
+        if !host.has_rules(number, index) {
+            return;
+        }
+        if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
+            host.origins[usize::from(index)].forget();
+        } else {
+            row.push_back(entry);
         }
     }
 }
 
 impl Host {
-    fn rules_number(&self, index: usize) -> Option<u64> {
-        Some(self.origins.get(index)?.rules()?.number)
-    }
-
     fn has_rules(&self, number: u64, index: u8) -> bool {
-        self.rules_number(usize::from(index)) == Some(number)
+        let rules = self.origins.get(usize::from(index)).and_then(|origin| origin.rules());
+        rules.is_some_and(|rules| rules.number == number)
     }
 }
 
-/// Holders of rules that are looked at when a job has ended, of each kind.
+/// The row of rules of so many bytes: each holds four times as long ones as the one before.
+fn row_of(bytes: u64) -> usize {
+    (bytes / SHORT_BYTES).checked_ilog(4).map_or(0, |row| row as usize + 1).min(ROWS - 1)
+}
+
+/// Rules in the first row are shorter than this.
+const SHORT_BYTES: u64 = 1 << 10;
+/// The last row begins at 256 KiB.
+const ROWS: usize = 6;
+/// Holders of rules that are looked at when a job has ended, of each kind and length.
 const LOOKS_MAX: usize = 32;

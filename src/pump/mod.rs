@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use crate::config::Config;
+use crate::config::{Config, PageCache};
 use crate::control::{Control, Orders, ShardHandle};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, SegmentWays};
 use crate::exchange::Outgoing;
 use crate::exchange::spsc::{Consumer, Producer};
 use crate::fault_injection;
@@ -126,8 +126,11 @@ impl Pump {
         (setup.name_servers, setup.files) = (hands.name_servers(), files);
         let brain = Shard::new(setup).map_err(|error| error.to_string())?;
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
-        let reserve_bytes = config.store.preallocate.min(config.store.segment_bytes_max);
-        ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, reserve_bytes, Rc::clone(&signal))));
+        let ways = SegmentWays {
+            reserve_bytes: config.store.preallocate.min(config.store.segment_bytes_max),
+            is_uncached: config.store.page_cache == PageCache::Drop,
+        };
+        ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, ways, Rc::clone(&signal))));
         ring::spawn(ring_at(Rc::clone(&alarm), Rc::clone(&signal)));
         ring::spawn(listen(WakeListener::new(&handle.waker), Rc::clone(&signal)));
         let reading = ReadingThread::start(index, Arc::clone(&handle), Packing::new(&config.store))?;
@@ -309,6 +312,7 @@ impl Pump {
                     );
                 }
                 Effect::Read(reading) => self.read_beside(reading),
+                Effect::Train(training) => self.reading.train(training, self.hands.hold_nothing()),
                 Effect::Send(message) => self.send(message),
                 Effect::Disk(op) => self.disk.push(op),
                 Effect::Note(note) => self.control.note(note),

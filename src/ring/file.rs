@@ -56,7 +56,17 @@ impl File {
     }
 
     /// Writes all of `bytes` at `offset`, and returns them.
-    pub async fn write_all_at(&self, mut bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
+    pub async fn write_all_at(&self, bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
+        self.write_all(bytes, offset, 0).await
+    }
+
+    /// The same, and what was written leaves the page cache when it is on the device (RWF_DONTCACHE, Linux 6.14). Not every file
+    /// system can: `EOPNOTSUPP`, and where the kernel does not know it, too.
+    pub async fn write_all_uncached_at(&self, bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
+        self.write_all(bytes, offset, libc::RWF_DONTCACHE).await
+    }
+
+    async fn write_all(&self, mut bytes: Vec<u8>, offset: u64, flags: i32) -> (io::Result<()>, Vec<u8>) {
         let mut written = 0;
         loop {
             let rest = bytes.get(written..).unwrap_or_default();
@@ -66,6 +76,7 @@ impl File {
             let length = u32::try_from(rest.len()).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX);
             let entry = opcode::Write::new(types::Fd(self.fd.as_raw_fd()), rest.as_ptr(), length)
                 .offset(offset.saturating_add(written as u64))
+                .rw_flags(flags)
                 .build();
             let (result, (returned, _)) = op::submit(entry, (bytes, self.fd.clone())).await;
             bytes = returned;

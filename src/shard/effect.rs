@@ -12,7 +12,7 @@ use crate::names::DnsQuery;
 use crate::outcome::FetchJob;
 use crate::page::LongResponse;
 use crate::spool::SpoolOp;
-use crate::store::SegmentOp;
+use crate::store::{SegmentOp, Training};
 
 /// Something to do.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum Effect {
     Ask(DnsQuery),
     /// Read a long response beside the shard; ends as [`super::Input::Read`].
     Read(Box<LongResponse>),
+    /// Train a dictionary beside the shard; ends as [`super::Input::Trained`].
+    Train(Box<Training>),
     /// Put a message into a ring; comes back as [`super::Input::Refused`] when that has no room.
     Send(Outgoing),
     /// Do something with files; ends as [`super::Input::Disk`].

@@ -9,6 +9,7 @@ use crate::names::DnsAnswer;
 use crate::outcome::Failure;
 use crate::page::PageRead;
 use crate::spool::Block;
+use crate::store::Dictionary;
 use crate::time::Instant;
 use crate::transaction::Transaction;
 use crate::url::Url;
@@ -43,6 +44,8 @@ pub enum Input {
     },
     /// A long response was read.
     Read(Box<PageRead>),
+    /// A dictionary was trained; `None`: it would not pay.
+    Trained(Option<Dictionary>),
     /// An operation on files ended.
     Disk(DiskEnd),
 }

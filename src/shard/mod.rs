@@ -260,6 +260,7 @@ impl Shard {
             Input::Answered { lookup, answer } => self.answered(now, lookup, answer),
             Input::Fetched { job, result } => self.fetched(now, job, result),
             Input::Read(page) => self.was_read(now, *page),
+            Input::Trained(dictionary) => self.segments.trained(dictionary),
             Input::Disk(end) => self.disk_ended(now, end),
         }
     }
@@ -277,6 +278,9 @@ impl Shard {
         }
         if let Some(effect) = self.next_reading(now) {
             return Some(effect);
+        }
+        if let Some(training) = self.segments.next_training() {
+            return Some(Effect::Train(Box::new(training)));
         }
         if let Some(message) = self.next_message(now) {
             return Some(Effect::Send(message));

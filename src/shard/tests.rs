@@ -110,6 +110,7 @@ impl Rig {
                     let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
                     self.shard.handle(now, Input::Read(Box::new(page)));
                 }
+                Effect::Train(training) => self.shard.handle(now, Input::Trained(training.train())),
                 Effect::Send(message) if self.has_room => self.sent.push(message.bytes),
                 Effect::Send(message) => self.shard.handle(now, Input::Refused(message)),
                 Effect::Disk(op) => {

@@ -138,14 +138,14 @@ impl CaptureWriter {
         Ok(CaptureWriter { container, head, block, label, digest: packing.digest, dictionary: None, samples: None })
     }
 
-    /// The same, which collects samples for dictionaries.
-    pub(super) fn sampling(self) -> CaptureWriter {
-        CaptureWriter { samples: Some(Samples::default()), ..self }
+    /// Collects samples for a dictionary from now on.
+    pub(super) fn sample(&mut self, samples: Samples) {
+        self.samples = Some(samples);
     }
 
-    /// What was collected.
-    pub(super) fn samples(&mut self) -> Option<&mut Samples> {
-        self.samples.as_mut()
+    /// What was collected, if it is enough.
+    pub(super) fn take_samples(&mut self) -> Option<Samples> {
+        self.samples.take_if(|samples| samples.are_enough())
     }
 
     /// Frames from now on are those of a segment that begins with `dictionary`.

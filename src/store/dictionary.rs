@@ -1,11 +1,14 @@
 //! Dictionaries: what the records of a shard have in common, so that a short page takes less.
 //!
-//! Decides: a dictionary is trained from records of the segment before, [`SAMPLES_BYTES_MAX`] bytes of them, and is taken where
-//! it makes the last of these, which it was not trained on, shorter by [`GAIN_PARTS`]; else the one before stays. It stands in
-//! the segment's first frame (IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame format").
-//! Why so few samples: it is trained in the shard's own turn, once a segment.
-//! Invariants: the same records give the same dictionary.
-//! Limits: a training takes 14 ms, and the first one 36 to 40, as its tables are touched for the first time: longer than any other turn.
+//! Decides: a dictionary is trained from the first records of a segment, [`SAMPLES_BYTES_MAX`] bytes of them, and is taken for
+//! the next where it makes the last of these, which it was not trained on, shorter by [`GAIN_PARTS`]; else the one before
+//! stays. It stands in the segment's first frame (IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame
+//! format").
+//! Invariants: pure; the same records give the same dictionary.
+//! Limits: a training takes 14 ms, and the first one 36 to 40, as its tables are touched for the first time: too long for a
+//! shard's turn, so the hands carry it out beside the shard.
+
+use std::sync::Arc;
 
 use zstd::zstd_safe::{CCtx, CParameter};
 
@@ -34,13 +37,21 @@ impl Dictionary {
 }
 
 /// Records to train a dictionary from.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Samples {
     bytes: Vec<u8>,
     lengths: Vec<usize>,
+    /// Bytes that are enough.
+    bytes_max: usize,
 }
 
 impl Samples {
+    /// None yet, for segments of so many bytes.
+    pub fn new(segment_bytes_max: u64) -> Samples {
+        let bytes_max = usize::try_from(segment_bytes_max / SEGMENT_PARTS).unwrap_or(usize::MAX).min(SAMPLES_BYTES_MAX);
+        Samples { bytes: Vec::new(), lengths: Vec::new(), bytes_max }
+    }
+
     /// Adds the beginning of a record, unless there are enough.
     pub fn add(&mut self, parts: &[&[u8]]) {
         if self.are_enough() {
@@ -56,24 +67,36 @@ impl Samples {
 
     /// Whether a dictionary can be trained.
     pub fn are_enough(&self) -> bool {
-        self.bytes.len() >= SAMPLES_BYTES_MAX
-    }
-
-    /// Forgets them.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.lengths.clear();
+        self.bytes.len() >= self.bytes_max
     }
 
     /// What was trained from them for `level`, if it is better than `before`.
-    pub fn train(&self, level: i32, before: Option<&Dictionary>) -> Option<Dictionary> {
+    fn train(&self, level: i32, before: Option<&Dictionary>) -> Option<Dictionary> {
         let learned = self.lengths.len() - self.lengths.len() / TEST_PARTS;
         let (lengths, held_out) = self.lengths.split_at_checked(learned)?;
         let (bytes, rest) = self.bytes.split_at_checked(lengths.iter().sum())?;
-        let trained = Dictionary(zstd::dict::from_continuous(bytes, lengths, DICTIONARY_BYTES).ok()?);
+        let trained = Dictionary(zstd::dict::from_continuous(bytes, lengths, self.bytes_max / SAMPLES_PARTS).ok()?);
         let [with, without] = [Some(&trained), before].map(|dictionary| compressed(rest, held_out, level, dictionary));
         let (with, without) = (with?, without?);
         (with + without / GAIN_PARTS <= without).then_some(trained)
+    }
+}
+
+/// A dictionary to be trained.
+#[derive(Debug)]
+pub struct Training {
+    /// From these.
+    pub(super) samples: Samples,
+    /// For records that are compressed at this level.
+    pub(super) level: i32,
+    /// It must be better than this.
+    pub(super) before: Option<Arc<Dictionary>>,
+}
+
+impl Training {
+    /// Trains it; `None`: it would not pay.
+    pub fn train(&self) -> Option<Dictionary> {
+        self.samples.train(self.level, self.before.as_deref())
     }
 }
 
@@ -99,8 +122,10 @@ pub const FRAME_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 const SAMPLES_BYTES_MAX: usize = 256 << 10;
 /// Of one record: longer ones gain little.
 const SAMPLE_BYTES_MAX: usize = 16 << 10;
-/// The longest dictionary, in bytes.
-const DICTIONARY_BYTES: usize = 32 << 10;
+/// A short segment gives fewer: one part of so many.
+const SEGMENT_PARTS: u64 = 4;
+/// A dictionary is as long as one part of so many samples: 32 KiB at most.
+const SAMPLES_PARTS: usize = 8;
 /// One in so many samples tests what the others taught.
 const TEST_PARTS: usize = 5;
 /// A dictionary must save one part of so many to take the place of another, or of none.
@@ -112,7 +137,7 @@ mod tests {
     use crate::lab::Rng;
 
     fn samples(rng: &mut Rng, common: &str) -> Samples {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(1 << 30);
         while !samples.are_enough() {
             let (own, more) = (rng.bytes(300), rng.below(500) as usize);
             let common = common.repeat(3);
@@ -129,7 +154,8 @@ mod tests {
         let samples = samples(&mut Rng::new(1), COMMON);
         let dictionary = samples.train(1, None).expect("it pays");
         assert!(
-            dictionary.bytes().len() <= DICTIONARY_BYTES && samples.bytes.len() < SAMPLES_BYTES_MAX + SAMPLE_BYTES_MAX
+            dictionary.bytes().len() <= SAMPLES_BYTES_MAX / SAMPLES_PARTS
+                && samples.bytes.len() < SAMPLES_BYTES_MAX + SAMPLE_BYTES_MAX
         );
         assert_eq!(samples.train(1, None), Some(dictionary.clone()));
         assert_eq!(samples.train(1, Some(&dictionary)), None, "the one before is as good");
@@ -140,14 +166,21 @@ mod tests {
 
     #[test]
     fn where_nothing_is_common_there_is_none() {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(1 << 30);
         assert_eq!(samples.train(1, None), None, "there are no samples");
         let mut rng = Rng::new(2);
         while !samples.are_enough() {
             samples.add(&[&rng.bytes(3_000)]);
         }
         assert_eq!(samples.train(1, None), None);
-        samples.clear();
-        assert!(!samples.are_enough());
+    }
+
+    #[test]
+    fn short_segments_have_short_dictionaries() {
+        let mut samples = Samples::new(64 << 10);
+        (0..80).for_each(|_| samples.add(&[COMMON.repeat(2).as_bytes(), b"a page"]));
+        assert!(samples.are_enough() && samples.bytes.len() < (16 << 10) + 1_000);
+        let dictionary = samples.train(1, None).expect("it pays");
+        assert!(dictionary.bytes().len() <= 2 << 10, "{dictionary:?}");
     }
 }

@@ -1,12 +1,14 @@
 //! What earlier crawls have stored, read from their indexes.
 //!
-//! Decides: each line of a CDXJ index that has a digest of the crawl's own kind counts, but for revisits, which hold no payload. A capture is known by
-//! a hash of its digest and its URL, 128 bits under a number of its own, so each costs 24 bytes, and its record is found again
-//! by its URL and its time (WARC 1.1 sections 6.7.2 and 5.18: WARC-Refers-To-Target-URI and -Date). A page that moved to another
-//! URL is therefore stored once more.
+//! Decides: each line of a CDXJ index that has a digest of the crawl's own kind counts, but for revisits, which hold no payload.
+//! A digest without a label is SHA-1 in base32, as in indexes of other tools. A capture is known by a hash of its digest and its
+//! URL, 128 bits under a number of its own, so each costs 24 bytes, and its record is found again by its URL and its time (WARC
+//! 1.1 sections 6.7.2 and 5.18: WARC-Refers-To-Target-URI and -Date). A page that moved to another URL is therefore stored once
+//! more.
 //! Invariants: sorted by hash; not more than its bound.
 //! Limits: read once, at the start; times are those of CDXJ, to the second.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -44,7 +46,7 @@ pub enum EarlierError {
 }
 
 impl EarlierCrawls {
-    /// Reads the indexes at `paths`, files or folders with segments that have one, into at most `bytes_max` bytes: what they
+    /// Reads the indexes at `paths`, files or folders with segments that have one or with indexes alone, into at most `bytes_max` bytes: what they
     /// say of payloads by digests of `algorithm`.
     pub fn read(
         paths: &[PathBuf],
@@ -58,14 +60,8 @@ impl EarlierCrawls {
         for path in paths {
             let before = earlier.captures.len();
             let named = |error| EarlierError::Io(path.clone(), error);
-            let files = match path.is_dir() {
-                true => {
-                    Folder::list(path).map_err(named)?.segments.iter().filter_map(|file| index_path(file)).collect()
-                }
-                false => vec![path.clone()],
-            };
-            // An open segment has no index yet.
-            for file in files.iter().filter(|file| !path.is_dir() || file.is_file()) {
+            let files = if path.is_dir() { indexes_in(path).map_err(named)? } else { BTreeSet::from([path.clone()]) };
+            for file in &files {
                 earlier.read_index(file, captures_max, label_start(algorithm))?;
             }
             if earlier.captures.len() == before {
@@ -79,7 +75,7 @@ impl EarlierCrawls {
         Ok(earlier)
     }
 
-    fn read_index(&mut self, path: &Path, captures_max: usize, label_start: &str) -> Result<(), EarlierError> {
+    fn read_index(&mut self, path: &Path, captures_max: usize, own_label: &str) -> Result<(), EarlierError> {
         let named = |error| EarlierError::Io(path.to_owned(), error);
         let mut input = BufReader::with_capacity(1 << 18, File::open(path).map_err(named)?);
         let mut line = Vec::new();
@@ -89,12 +85,17 @@ impl EarlierCrawls {
                 return Ok(());
             }
             let text = String::from_utf8_lossy(&line);
-            let Some(entry) = IndexEntry::parse(text.trim_end()).filter(|entry| !entry.is_revisit()) else { continue };
+            let Some(mut entry) = IndexEntry::parse(text.trim_end()).filter(|entry| !entry.is_revisit()) else {
+                continue;
+            };
             let (Ok(url), Some(time)) = (Url::parse(&entry.url), UnixTime::from_digits(&entry.timestamp)) else {
                 continue;
             };
+            if is_bare_sha1(&entry.digest) {
+                entry.digest.insert_str(0, label_start(DigestAlgorithm::Sha1));
+            }
             // A digest of another kind would never be that of a payload of this crawl.
-            if !entry.digest.starts_with(label_start) {
+            if !entry.digest.starts_with(own_label) {
                 continue;
             }
             if self.captures.len() >= captures_max {
@@ -136,6 +137,25 @@ impl EarlierCrawls {
     }
 }
 
+/// The indexes of the segments in `folder`, and those that lie in it without one.
+fn indexes_in(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut files: BTreeSet<PathBuf> =
+        Folder::list(folder)?.segments.iter().filter_map(|file| index_path(file)).collect();
+    for entry in folder.read_dir()? {
+        files.insert(entry?.path());
+    }
+    // An open segment has no index yet.
+    files.retain(|file| file.extension().is_some_and(|end| end == "cdxj") && file.is_file());
+    Ok(files)
+}
+
+/// As pywb and others write it.
+fn is_bare_sha1(digest: &str) -> bool {
+    digest.len() == SHA1_CHARS && digest.bytes().all(|sign| matches!(sign, b'A'..=b'Z' | b'2'..=b'7'))
+}
+
+/// SHA-1 in base32.
+const SHA1_CHARS: usize = 32;
 /// Of one in memory.
 const CAPTURE_BYTES: u64 = 24;
 /// Of a line that is read; what is longer is none of ours.
@@ -194,5 +214,18 @@ mod tests {
         assert!(matches!(read(std::slice::from_ref(&dir), 1 << 10), Err(EarlierError::NoIndex(..))));
         assert!(matches!(read(&[dir.join("none")], 1 << 10), Err(EarlierError::Io(..))));
         std::fs::remove_dir_all(&dir).expect("removes");
+    }
+
+    #[test]
+    fn an_index_of_another_tool_may_lie_alone_and_have_no_labels() {
+        let folder = crate::lab::TempFolder::new("indexes");
+        let digest = "B2LTWWPUOYAH7UIPQ7ZUPQ4VMBSVC36A";
+        let own = line("http://a.example/", "20250102030405", digest, "text/html");
+        std::fs::write(folder.path().join("index.cdxj"), own).expect("writes");
+        std::fs::write(folder.path().join("notes.txt"), "no index").expect("writes");
+        let paths = [folder.path().to_owned()];
+        let earlier = EarlierCrawls::read(&paths, 1 << 10, 3, DigestAlgorithm::Sha1).expect("reads");
+        assert!(earlier.time_of("http://a.example/", format!("sha1:{digest}").as_bytes()).is_some());
+        assert!(matches!(read(&paths, 1 << 10), Err(EarlierError::NoIndex(..))), "it is of another kind");
     }
 }

@@ -52,6 +52,7 @@ mod segment;
 
 pub use capture::{Capture, CaptureWriter, Names, Records};
 pub use container::Packing;
+pub use dictionary::{Dictionary, Training};
 pub use notes::{Failure, HostAddresses, Note};
 pub use originals::Originals;
 pub use record::RecordIds;

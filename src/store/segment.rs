@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::StoreError;
 use super::capture::{Capture, CaptureWriter, Names, Records, Written};
 use super::container::Packing;
-use super::dictionary::Dictionary;
+use super::dictionary::{Dictionary, Samples, Training};
 use super::index::{Index, IndexEntry};
 use super::notes::Note;
 use super::originals::Originals;
@@ -94,8 +94,10 @@ pub struct SegmentWriter {
     originals: Option<Originals>,
     /// With which the open segment begins.
     dictionary: Option<Arc<Dictionary>>,
-    /// Whether one was trained, or would not have paid.
-    has_trained: bool,
+    /// With which the next one does, if another.
+    next_dictionary: Option<Arc<Dictionary>>,
+    /// Whether one is being trained.
+    is_training: bool,
     /// Identifier of the open segment's warcinfo record; `None`: no segment is open.
     warcinfo_id: Option<RecordId>,
     name: String,
@@ -108,11 +110,11 @@ pub struct SegmentWriter {
 impl SegmentWriter {
     /// A writer with its compressor; no segment is open yet.
     pub fn new(settings: Settings) -> Result<SegmentWriter, StoreError> {
-        let captures = CaptureWriter::new(settings.packing)?;
         Ok(SegmentWriter {
-            captures: if settings.packing.has_dictionary { captures.sampling() } else { captures },
+            captures: CaptureWriter::new(settings.packing)?,
             dictionary: None,
-            has_trained: false,
+            next_dictionary: None,
+            is_training: false,
             ids: RecordIds::new(settings.rng_seed),
             originals: None,
             settings,
@@ -140,8 +142,13 @@ impl SegmentWriter {
         self.buffer.clear();
         self.index.clear();
 
-        self.renew_dictionary();
+        if let Some(next) = self.next_dictionary.take() {
+            self.dictionary = Some(next);
+        }
         self.captures.use_dictionary(&self.dictionary)?;
+        if self.settings.packing.has_dictionary && !self.is_training {
+            self.captures.sample(Samples::new(self.settings.segment_bytes_max));
+        }
         if let Some(dictionary) = &self.dictionary {
             dictionary.write_frame(&mut self.buffer);
         }
@@ -161,15 +168,17 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Trains a dictionary from what the segment before held, if that was enough.
-    fn renew_dictionary(&mut self) {
-        let level = self.settings.packing.zstd_level;
-        let Some(samples) = self.captures.samples().filter(|samples| samples.are_enough()) else { return };
-        if let Some(dictionary) = samples.train(level, self.dictionary.as_deref()) {
-            self.dictionary = Some(Arc::new(dictionary));
-        }
-        samples.clear();
-        self.has_trained = true;
+    /// A dictionary to be trained, one at a time; ends with [`SegmentWriter::trained`].
+    pub fn next_training(&mut self) -> Option<Training> {
+        let samples = self.captures.take_samples()?;
+        self.is_training = true;
+        Some(Training { samples, level: self.settings.packing.zstd_level, before: self.dictionary.clone() })
+    }
+
+    /// What was trained is for the next segment; `None`: it would not pay.
+    pub fn trained(&mut self, dictionary: Option<Dictionary>) {
+        self.is_training = false;
+        self.next_dictionary = dictionary.map(Arc::new);
     }
 
     /// Adds the records of a capture.
@@ -233,9 +242,9 @@ impl SegmentWriter {
         Pending { offset, bytes }
     }
 
-    /// Whether the segment should be closed now. The first one of a run is short where the next can have a dictionary.
-    pub fn is_full(&mut self) -> bool {
-        let has_learned = !self.has_trained && self.captures.samples().is_some_and(|samples| samples.are_enough());
+    /// Whether the segment should be closed now. One without a dictionary is short when the next can have one.
+    pub fn is_full(&self) -> bool {
+        let has_learned = self.dictionary.is_none() && self.next_dictionary.is_some();
         let is_long = self.segment_bytes() >= self.settings.segment_bytes_max;
         is_long || has_learned || self.index.memory_bytes() >= INDEX_BYTES_MAX
     }

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use super::container::suffix;
+use super::dictionary::{Dictionary, Training};
 use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
@@ -125,6 +126,16 @@ impl Segments {
         } else if self.writer.pending_bytes() >= WRITE_BYTES {
             self.flush();
         }
+    }
+
+    /// A dictionary to be trained; ends with [`Segments::trained`].
+    pub fn next_training(&mut self) -> Option<Training> {
+        self.writer.next_training()
+    }
+
+    /// A training ended; `None`: the dictionary would not pay.
+    pub fn trained(&mut self, dictionary: Option<Dictionary>) {
+        self.writer.trained(dictionary);
     }
 
     /// No segment that is begun from now on has a lower number.

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::arena::{is_held_up, number};
 use super::attackers::Attackers;
-use super::crowd::{Crowd, Honest};
+use super::crowd::{Crowd, Honest, Witness};
 use super::links::folder_bytes;
 use crate::rig::harvest;
 use crate::rig::memory_group::MemoryGroup;
@@ -73,6 +73,7 @@ impl Soak {
             wire / 1_000_000,
             kept / 1_000_000
         );
+        self.print_shards(&dir, &witness);
         assert_eq!(group.as_ref().map_or(0, MemoryGroup::kills), 0, "killed for what it held: {summary:#}");
         assert!(bytes_max <= ram_bytes_max, "{bytes_max} bytes: {summary:#}");
         assert!(kept <= 20 * wire + number(&summary, "/responses") * (64 << 10), "{kept} bytes of {wire}: {summary:#}");
@@ -83,6 +84,25 @@ impl Soak {
         assert!(!drips || witness.under_way > 0, "no attacker was at it at the end: {summary:#}");
         self.expect_stored(&dir, crowd.port);
         witness.rate()
+    }
+
+    /// When the hosts of each shard were done.
+    fn print_shards(&self, dir: &str, witness: &Witness) {
+        for (shard, stored) in harvest::urls_by_shard(dir).into_iter().enumerate() {
+            let mut ends: Vec<Duration> = (0..self.honest.hosts)
+                .filter(|host| {
+                    let start = format!("http://{}:", Honest::name(*host));
+                    stored.range(start.clone()..).next().is_some_and(|url| url.starts_with(&start))
+                })
+                .map(|host| witness.ends[host])
+                .collect();
+            ends.sort_unstable();
+            let parts: Vec<u64> = (0..=10)
+                .filter_map(|tenth| ends.get((ends.len().max(1) - 1) * tenth / 10))
+                .map(Duration::as_secs)
+                .collect();
+            println!("  shard {shard}: {} hosts, done after {parts:?} s by tenths", ends.len());
+        }
     }
 
     /// Every honest page was stored as it was served.

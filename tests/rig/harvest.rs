@@ -4,7 +4,7 @@
 //! right index over wrong bytes is found. Of a revisit the payload is that of the capture which it names. robots.txt is stored too, and is no page: left out here.
 //! Leaves to others: frames, index order and record fields (`store verify`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use ringcrawl::config::DigestAlgorithm;
@@ -74,6 +74,19 @@ pub fn stored_of(dir: &str, wanted: impl Fn(&str) -> bool) -> Harvest {
         }
     }
     harvest
+}
+
+/// The URLs that each shard stored.
+#[track_caller]
+pub fn urls_by_shard(dir: &str) -> Vec<BTreeSet<String>> {
+    let mut shards = Vec::new();
+    for segment in find_segments(Path::new(dir)).expect("a crawl's directory") {
+        let name = segment.to_string_lossy();
+        let shard = name.rsplit("shard-").next().and_then(|rest| rest.split('/').next()?.parse().ok()).unwrap_or(0);
+        shards.resize(shards.len().max(shard + 1), BTreeSet::new());
+        shards[shard].extend(entries(&segment).map(|entry| entry.url));
+    }
+    shards
 }
 
 /// The lines of a segment's index.

@@ -172,6 +172,32 @@ fn rules_of_idle_hosts_go_first() {
     assert_eq!((of_long.count(), bed.count(JobKind::Robots), bed.count(JobKind::Page)), (1, 101, 600));
 }
 
+/// A hundred strangers with rules of their own length would make all others ask for theirs before every page.
+#[test]
+fn long_rules_take_the_place_of_long_rules_alone() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.robots.ram_bytes_max = 100_000;
+    });
+    for number in 0..400 {
+        bed.offer(&format!("http://long{}.test/{number}", number % 20));
+        bed.offer(&format!("http://short{}.test/{number}", number % 20));
+    }
+    let long: String = (0..2_000).map(|number| format!("Disallow: /private-{number}\n")).collect();
+    bed.run(HOUR, 10_000, &mut |job| match job.kind {
+        JobKind::Robots if job.url.host().starts_with("long") => robots(&format!("User-agent: *\n{long}")),
+        JobKind::Robots => robots("User-agent: *\nDisallow: /private\n"),
+        _ => well(job),
+    });
+    assert_eq!(bed.count(JobKind::Page), 800);
+    let asked_of = |start: &str| {
+        let robots = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots);
+        robots.filter(|(_, job)| job.url.host().starts_with(start)).count()
+    };
+    assert_eq!(asked_of("short"), 20, "theirs are asked for once");
+    assert!(asked_of("long") > 100, "there is no room for all of theirs: {}", asked_of("long"));
+}
+
 /// Names that nobody answers for hold their own places and no others.
 #[test]
 fn names_in_a_tarpit_hold_up_no_one_else() {

@@ -13,6 +13,7 @@ use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
 use crate::page::PageRead;
 use crate::politeness::{HOLD_SLACK, Key};
 use crate::shard::{DiskEnd, Input};
+use crate::store::Dictionary;
 use crate::time::Duration;
 
 /// Something that is to happen.
@@ -26,6 +27,7 @@ pub(super) enum Event {
     Failed(usize, Rc<FetchJob>, Failure),
     /// A long response was read.
     Read(usize, Box<PageRead>),
+    Trained(usize, Option<Dictionary>),
     /// A name server's answer is back.
     Answered(usize, u64, DnsAnswer),
     /// A shard looks what phase it is, and at its orders.
@@ -91,6 +93,7 @@ impl Simulation {
                 self.note(&format!("{shard} {} was read", page.job().id));
                 self.tell(shard, Input::Read(page));
             }
+            Event::Trained(shard, dictionary) => self.tell(shard, Input::Trained(dictionary)),
             Event::Answered(shard, lookup, answer) => {
                 self.note(&format!("{shard} {lookup} {answer:?}"));
                 self.tell(shard, Input::Answered { lookup, answer });

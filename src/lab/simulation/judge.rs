@@ -34,6 +34,10 @@ pub struct SimulationReport {
     pub refused: u64,
     /// Responses that were read beside their shards.
     pub read_beside: u64,
+    /// Dictionaries that were to be trained.
+    pub trainings: u64,
+    /// Those that paid.
+    pub dictionaries: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
     /// What shards asked and told each other about robots.txt.
@@ -151,6 +155,8 @@ impl Simulation {
             spilled: self.disks.iter().map(|disk| disk.spilled).sum(),
             refused: self.tally.refused,
             read_beside: self.tally.read_beside,
+            trainings: self.tally.trainings,
+            dictionaries: self.tally.dictionaries,
             further: self.tally.further,
             robots_messages: self.tally.robots_messages,
             exchanged: totals.exchanged_out + self.tally.exchanged,

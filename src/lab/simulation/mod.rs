@@ -103,6 +103,8 @@ struct Tally {
     numbered: u64,
     refused: u64,
     read_beside: u64,
+    trainings: u64,
+    dictionaries: u64,
     robots_messages: u64,
     further: u64,
     exchanged: u64,
@@ -230,6 +232,13 @@ impl Simulation {
                 let page = Box::new(reading.read(&mut writer));
                 let took = millis(self.rng.below(500));
                 self.later(took, Event::Read(index, page));
+            }
+            Effect::Train(training) => {
+                self.tally.trainings += 1;
+                let dictionary = training.train();
+                self.tally.dictionaries += u64::from(dictionary.is_some());
+                let took = millis(self.rng.below(5_000));
+                self.later(took, Event::Trained(index, dictionary));
             }
             Effect::Send(message) => {
                 let kind = Header::read(&message.bytes).map(|(header, _)| header.kind);

@@ -8,7 +8,7 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{Config, OrNever, PartitionKey, StoreFormat};
+use crate::config::{CompressUncoded, Config, OrNever, PartitionKey, StoreFormat};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::Ledger;
@@ -146,6 +146,11 @@ fn config(rng: &mut Rng) -> Config {
     config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
     config.store.zstd_level = -7;
     config.store.format = if rng.percent(50) { StoreFormat::WarcZst } else { StoreFormat::WarcGz };
+    config.store.compress_uncoded = match rng.below(3) {
+        0 if config.store.format == StoreFormat::WarcZst => CompressUncoded::Dictionary,
+        1 => CompressUncoded::Raw,
+        _ => CompressUncoded::Level,
+    };
     config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
     config
 }
