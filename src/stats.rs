@@ -227,6 +227,10 @@ counters! {
         redirects_too_many,
         /// Links beyond `links.page_links_max` of a page, neither resolved nor followed.
         links_dropped,
+        /// Links that wait behind all others because their page advises against them (`links.nofollow`, `links.from_noindex`).
+        links_deferred,
+        /// Links not followed for the same reason.
+        links_advised_against,
         /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`).
         links_over_bytes,
         /// Links not followed because the scope rules them out (`scope.follow`, `scope.url_bytes_max`).

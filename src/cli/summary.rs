@@ -170,6 +170,8 @@ impl Summary {
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
             ("links dropped", totals.links_dropped),
+            ("links deferred", totals.links_deferred),
+            ("links advised against", totals.links_advised_against),
             ("links over bytes", totals.links_over_bytes),
             ("redirects too many", totals.redirects_too_many),
             ("over their site's share", totals.over_share),

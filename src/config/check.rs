@@ -96,21 +96,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     }
     if !store.dedupe_against.is_empty() && store.duplicates == RepeatedBodies::Store {
         let message =
-            "every body is stored, whatever earlier crawls have: expected store.duplicates = \"revisit\", or no \
-                       store.dedupe_against"
+            "every body would be stored, whatever earlier crawls have: expected store.duplicates = \"revisit\", or no \
+                       indexes"
                 .to_owned();
-        clashes
-            .push(Clash { keys: ["store.dedupe_against", "store.duplicates"], messages: [message.clone(), message] });
-    }
-    let dirs = &config.store.dirs;
-    for dir in dirs
-        .iter()
-        .enumerate()
-        .filter(|(place, dir)| dirs.iter().take(*place).any(|other| other == *dir))
-        .map(|(_, dir)| dir)
-    {
-        let message = format!("{dir:?} stands there twice; expected one folder a disk");
-        clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
+        let keys = ["store.dedupe_against", "store.duplicates"];
+        clashes.push(Clash { keys, messages: [message.clone(), message] });
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");

@@ -151,7 +151,7 @@ tables! {
         depth_max: u16 = "100", Kind::Number(0, 1_022);
         /// Most redirects followed in a row.
         /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch).
-        redirects_max: u16 = "20", Kind::Number(0, 62);
+        redirects_max: u16 = "20", Kind::Number(0, 30);
         /// Longest URL followed, in bytes.
         /// Longer URLs are mostly session state and traps; servers need only accept 8,000 bytes (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");
@@ -384,6 +384,11 @@ tables! {
         /// Which sitemaps are fetched, besides those that a page links to.
         /// Sitemaps make a crawl broader: most list all pages of a site, however far from a seed.
         sitemaps: Sitemaps = "off", Kind::Choice(Sitemaps::CHOICES);
+        /// What becomes of links with rel=nofollow, ugc or sponsored, and of all links of a page that says nofollow.
+        /// Sites give it to endless calendars and logins, but also to the only way to good pages.
+        nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
+        /// What becomes of the links of a page that says noindex.
+        from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
     }
 
     /// URLs between shards.
@@ -435,6 +440,9 @@ tables! {
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
         /// A site (registrable domain) gets at most three times the places that are free, so a quarter stays for others.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
+        /// Of a hundred pages so many may come before others although they wait behind all ("last"); 100: they never wait.
+        /// What is worth more than it seems comes to light so, and a trap costs no more.
+        deferred_share: u32 = "2", Kind::Number(0, 100);
     }
 
     /// What is written down to go on after an end, a kill or a power cut.
@@ -459,7 +467,7 @@ tables! {
         /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
         preallocate: u64 = "0B", size("0B", "1TiB");
         /// What becomes of a segment in the page cache when it is on the disk.
-        /// "drop" leaves the memory to what is read again, and costs CPU time; it takes Linux 6.14 and a file system that can.
+        /// "drop" leaves the memory to what is read again; it takes Linux 6.14 and a file system that can, and else says so.
         page_cache: PageCache = "keep", Kind::Choice(PageCache::CHOICES);
         /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
         /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
@@ -539,6 +547,15 @@ choices! {
         Off = "off",
         /// those that robots.txt names
         Robots = "robots",
+    }
+    /// `links.nofollow`, `from_noindex`
+    AdvisedAgainst {
+        /// they are followed like others
+        Ignore = "ignore",
+        /// they are followed behind all others
+        Last = "last",
+        /// they are not followed
+        Obey = "obey",
     }
     /// `partition.key`
     PartitionKey {

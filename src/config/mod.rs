@@ -37,10 +37,10 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference, DigestAlgorithm, Dns,
-    Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, PageCache, Partition, PartitionKey,
-    Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash, Sitemaps, Store,
-    StoreFormat, StoredBody, Tls, Visited,
+    AdvisedAgainst, Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference,
+    DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, PageCache,
+    Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash,
+    Sitemaps, Store, StoreFormat, StoredBody, Tls, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

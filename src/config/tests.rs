@@ -344,3 +344,18 @@ fn rings_share_their_memory() {
     config.exchange.ring_bytes = 100_000;
     assert_eq!(config.ring_bytes(2), 100_000);
 }
+
+#[test]
+fn stores_that_contradict_themselves_are_refused() {
+    for (pairs, words) in [
+        ([("store.compress_uncoded", "dictionary"), ("store.format", "warc.gz")], "a gzip member has no dictionary"),
+        ([("store.digest", "xxh3-128"), ("store.duplicates", "revisit")], "two bodies of one XXH3"),
+        ([("store.dedupe_against", "/var/crawl"), ("store.duplicates", "store")], "every body would be stored"),
+    ] {
+        let mut config = Config::default();
+        pairs.iter().for_each(|(key, value)| config.set(key, value).expect("a value"));
+        let errors = config.check().expect_err("they contradict each other");
+        assert_eq!((errors.len(), errors[0].key.as_str()), (1, pairs[0].0));
+        assert!(errors[0].message.contains(words), "{}", errors[0].message);
+    }
+}

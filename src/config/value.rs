@@ -119,7 +119,7 @@ macro_rules! choices {
         $($(#[doc = $doc:literal])+ $choice:ident = $text:literal,)+
     })+) => {$(
         $(#[doc = $type_doc])+
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
             $(#[doc = $first_doc])+ #[default] $first,
             $($(#[doc = $doc])+ $choice,)+

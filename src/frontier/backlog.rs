@@ -1,10 +1,12 @@
-//! The URLs of one host that wait: the one under consideration, those that wait for another try, and the queue.
+//! The URLs of one host that wait: the one under consideration, those that wait for another try, the queue, and the queue
+//! of those that are deferred ([`super::deferred`]).
 //!
-//! Decides: the current URL first, then a retry that is due, then the oldest of the queue. While too many wait for
-//! another try, no new URL is taken until one of them has had its turn.
-//! Invariants: at most one URL is the current one.
+//! Decides: the current URL first, then a retry that is due, then the oldest of the queue, then the oldest deferred one. While
+//! too many wait for another try, no new URL is taken until one of them has had its turn.
+//! Invariants: at most one URL is the current one; at most one of the two queues has a block on its way back.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
+use super::deferred::is_deferred;
 use super::queue::{HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::{Block, Spool};
@@ -15,6 +17,7 @@ use crate::url::Url;
 #[derive(Debug, Default)]
 pub struct Backlog {
     queue: HostQueue,
+    deferred: HostQueue,
     /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
     current: Option<QueuedUrl>,
     retries: Vec<(Instant, QueuedUrl)>,
@@ -39,6 +42,8 @@ pub enum Taken {
     Url,
     /// This block must come back first.
     Read(Block),
+    /// Deferred URLs alone, which may not be taken now.
+    Deferred,
     /// Nothing.
     Nothing,
 }
@@ -46,27 +51,30 @@ pub enum Taken {
 impl Backlog {
     /// Adds a URL to the queue.
     pub fn push(&mut self, ticket: Ticket, url: &str, head_urls: usize) {
-        self.queue.push(ticket, url, head_urls);
+        let queue = if is_deferred(ticket.depth) { &mut self.deferred } else { &mut self.queue };
+        queue.push(ticket, url, head_urls);
     }
 
     /// A block of the queue came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
-        self.queue.returned(batch);
+        let queue = if self.deferred.is_reading() { &mut self.deferred } else { &mut self.queue };
+        queue.returned(batch);
     }
 
-    /// Sends the tail of the queue to disk.
+    /// Sends the longer of the queues' tails to disk.
     pub fn spill(&mut self, spool: &mut Spool) {
-        super::spill_tail(&mut self.queue, spool);
+        let is_deferred_longer = self.deferred.tail_bytes() > self.queue.tail_bytes();
+        super::spill_tail(if is_deferred_longer { &mut self.deferred } else { &mut self.queue }, spool);
     }
 
-    /// Bytes of URLs in the tail of the queue.
+    /// Bytes of URLs in the longer of the queues' tails.
     pub fn tail_bytes(&self) -> usize {
-        self.queue.tail_bytes()
+        self.queue.tail_bytes().max(self.deferred.tail_bytes())
     }
 
-    /// Bytes of memory of the queue and of what waits for another try.
+    /// Bytes of memory of the queues and of what waits for another try.
     pub fn ram_bytes(&self) -> u64 {
-        self.queue.ram_bytes() as u64 + self.retries_bytes
+        (self.queue.ram_bytes() + self.deferred.ram_bytes()) as u64 + self.retries_bytes
     }
 
     /// The URL under consideration.
@@ -120,10 +128,16 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the oldest URL of the queue the current one, and counts in `damaged` those that cannot be read.
-    pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
+    /// Makes the oldest URL of the queue the current one, or the oldest deferred one where it is empty and one `may` be taken;
+    /// counts in `damaged` those that cannot be read.
+    pub fn take_next(&mut self, may_take_deferred: bool, damaged: &mut u64) -> Taken {
         loop {
-            if let Some((ticket, text)) = self.queue.pop() {
+            let is_turn_of_deferred = self.queue.is_empty();
+            let queue = if is_turn_of_deferred { &mut self.deferred } else { &mut self.queue };
+            if is_turn_of_deferred && !may_take_deferred && !queue.is_empty() {
+                return Taken::Deferred;
+            }
+            if let Some((ticket, text)) = queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
@@ -134,7 +148,7 @@ impl Backlog {
                 }
                 continue;
             }
-            match self.queue.refill() {
+            match queue.refill() {
                 Refill::Taken => {}
                 Refill::Read(block) => return Taken::Read(block),
                 Refill::Empty => return Taken::Nothing,

@@ -122,6 +122,7 @@ impl Frontier {
         let uncounted = counts == Try::Uncounted;
         if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
             self.queued -= 1;
+            self.deferred.is_over(job.depth);
             return End::Over;
         }
         let host = &mut self.hosts[job.host];

@@ -33,6 +33,8 @@ pub struct Host {
     pub robots_wanted: Vec<Url>,
     /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
     pub is_own_turn: bool,
+    /// It stands in the row of those that have nothing but deferred URLs.
+    pub is_deferred: bool,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     state: State,
@@ -55,6 +57,8 @@ pub enum State {
     Busy,
     /// A block of the queue is on its way back from disk.
     Reading,
+    /// It has nothing but deferred URLs, which wait for their time.
+    Deferred,
 }
 
 impl Host {
@@ -69,6 +73,7 @@ impl Host {
             origins: Vec::new(),
             robots_wanted: Vec::new(),
             is_own_turn: false,
+            is_deferred: false,
             doubtful_rest: Instant::ZERO,
             state: State::Idle,
             idle_number: 0,

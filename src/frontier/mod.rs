@@ -16,6 +16,7 @@ mod address_queues;
 mod addresses;
 mod backlog;
 mod calendar;
+mod deferred;
 mod failure_history;
 mod fetch_places;
 mod finish;
@@ -60,6 +61,7 @@ use crate::url::{SiteKey, Url};
 use address_queues::{AddressQueues, Call};
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
+use deferred::{Deferred, is_deferred};
 use fetch_places::{FetchPlaces, SLOW_AFTER, Turn};
 use host::State;
 use host_table::HostTable;
@@ -82,6 +84,7 @@ pub struct Frontier {
     calendar: Calendar,
     address_queues: AddressQueues,
     lookups: LookupQueue,
+    deferred: Deferred,
     ledger: Arc<Ledger>,
     settings: Settings,
     memory: UrlMemory,
@@ -119,6 +122,7 @@ impl Frontier {
             calendar: Calendar::default(),
             address_queues: AddressQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
+            deferred: Deferred::new(settings.deferred_share),
             ledger,
             memory: UrlMemory::new(settings.ram_bytes_max),
             settings,
@@ -133,6 +137,7 @@ impl Frontier {
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
         self.queued += 1;
+        self.deferred.came(now, ticket);
         let known = self.hosts.find(url.host());
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
         // Who waits outside and can come in is before it.
@@ -158,7 +163,8 @@ impl Frontier {
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
         }
-        if host.state() == State::Idle {
+        let state = host.state();
+        if state == State::Idle || state == State::Deferred && !is_deferred(ticket.depth) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
@@ -192,7 +198,7 @@ impl Frontier {
             }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
             let Some(id) = self.lookups.next().or_else(|| self.next_ready()) else {
-                if self.let_in(now, spool) {
+                if self.let_in(now, spool) || self.call_deferred(now) {
                     continue;
                 }
                 return None;
@@ -295,7 +301,7 @@ impl Frontier {
         if self.ready.is_ready() || self.lookups.is_ready() || self.can_let_in() {
             return Some(Instant::ZERO);
         }
-        self.calendar.next()
+        self.calendar.next().into_iter().chain(self.next_deferred()).min()
     }
 
     /// Takes what ended without a request since the last call.
@@ -337,6 +343,11 @@ impl Frontier {
     /// URLs that wait or are being fetched.
     pub fn queued(&self) -> u64 {
         self.queued
+    }
+
+    /// Those of them that wait behind all others.
+    pub fn deferred(&self) -> u64 {
+        self.deferred.urls()
     }
 
     /// Hosts met; one that was forgotten meanwhile counts each time.
@@ -400,8 +411,10 @@ impl Frontier {
             let Some((at, event)) = self.calendar.pop(now) else { return };
             match event {
                 Event::Host(id) => {
-                    // A host that was scheduled again meanwhile ignores its old entry.
-                    if self.hosts[id].state() == State::Waiting(at) {
+                    // A host that was scheduled again meanwhile ignores its old entry. One that has nothing but deferred URLs
+                    // may have got something else to do.
+                    let state = self.hosts[id].state();
+                    if state == State::Waiting(at) || state == State::Deferred {
                         self.make_ready(id);
                     }
                 }
@@ -467,6 +480,7 @@ impl Frontier {
         self.queued -= 1;
         self.work.spend(SETTLE_WORK);
         let QueuedUrl { url, ticket, attempt } = entry;
+        self.deferred.is_over(ticket.depth);
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }
 

@@ -68,6 +68,11 @@ impl HostQueue {
         self.spilled.push_back(block);
     }
 
+    /// Whether no URL waits in it, here or on disk.
+    pub fn is_empty(&self) -> bool {
+        self.head.len() == 0 && self.spilled.is_empty() && !self.reading && self.tail.is_empty()
+    }
+
     /// Whether a block is on its way back.
     pub fn is_reading(&self) -> bool {
         self.reading

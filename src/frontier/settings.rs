@@ -16,6 +16,7 @@ pub struct Settings {
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
+    pub(super) deferred_share: u32,
     pub(super) in_flight_max: usize,
     /// The crawl's randomness.
     pub(super) rng_seed: u64,
@@ -41,6 +42,7 @@ impl Settings {
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
+            deferred_share: config.frontier.deferred_share,
             in_flight_max: config.fetch.in_flight_max,
             rng_seed,
             rules_bytes_max: config.robots.ram_bytes_max / shards,

@@ -3,6 +3,7 @@
 mod blame;
 mod bounds;
 mod crowd;
+mod deferred;
 mod names;
 mod redirects;
 

@@ -4,6 +4,7 @@
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
 use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::calendar::Event;
 use super::host::State;
 use super::origin::Verdict;
 use super::waiting::WaitingUrls;
@@ -24,6 +25,8 @@ enum Next {
     Wait(Instant),
     /// Wait for a block.
     Read(Block),
+    /// Wait until deferred URLs may be taken, or until the clock says so.
+    Defer(Option<Instant>),
     /// Nothing.
     Idle,
 }
@@ -50,15 +53,23 @@ impl Frontier {
             if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
                 return self.wanted_robots_job(id, now);
             }
-            match self.choose_url(id, now) {
+            match self.choose_url(id, now, self.may_take_deferred(now)) {
                 Next::Current => {}
-                Next::Wait(_) | Next::Idle if self.wants_robots(id, now) => return self.wanted_robots_job(id, now),
+                Next::Wait(_) | Next::Defer(_) | Next::Idle if self.wants_robots(id, now) => {
+                    return self.wanted_robots_job(id, now);
+                }
                 Next::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
                 }
                 Next::Read(block) => {
                     self.read_back(id, block, spool);
+                    return None;
+                }
+                Next::Defer(at) => {
+                    self.defer(id);
+                    // It looks again then.
+                    at.into_iter().for_each(|at| self.calendar.push(at.max(now), Event::Host(id)));
                     return None;
                 }
                 Next::Idle => {
@@ -125,7 +136,7 @@ impl Frontier {
     }
 
     /// Chooses the host's current URL, if it has none.
-    fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
+    fn choose_url(&mut self, id: HostId, now: Instant, may_take_deferred: bool) -> Next {
         let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
         let host = &mut self.hosts[id];
         if host.backlog.current().is_some() {
@@ -154,12 +165,13 @@ impl Frontier {
                             return Next::Current;
                         }
                         self.queued -= 1;
+                        self.deferred.is_over(ticket.depth);
                     }
                 }
             }
         }
         let mut damaged = 0;
-        let taken = host.backlog.take_next(&mut damaged);
+        let taken = host.backlog.take_next(may_take_deferred, &mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued -= damaged;
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
@@ -174,6 +186,7 @@ impl Frontier {
                 host.doubtful_rest = Instant::ZERO;
                 Next::Wait(now)
             }
+            Taken::Deferred => Next::Defer(wait),
             Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
         }
     }
@@ -189,7 +202,8 @@ impl Frontier {
         for url in std::mem::take(&mut host.robots_wanted) {
             self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
         }
-        match self.choose_url(id, now) {
+        // They end, and nobody is asked for them.
+        match self.choose_url(id, now, true) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
                     self.settle(entry, given_up.failure);
@@ -200,7 +214,7 @@ impl Frontier {
                 self.read_back(id, block, spool);
                 false
             }
-            Next::Wait(_) | Next::Idle => {
+            Next::Wait(_) | Next::Defer(_) | Next::Idle => {
                 self.retire(id, now);
                 false
             }
@@ -227,6 +241,7 @@ impl Frontier {
             let host = &mut self.hosts[id];
             host.backlog.take_current();
             host.is_own_turn = false;
+            self.deferred.began(now, ticket.depth);
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();
             }

@@ -55,7 +55,9 @@ fn response(web: &FakeWeb, job: &FetchJob, fetched: &Fetched) -> Vec<u8> {
     } else if is_page && fetched.status == 200 {
         body.extend_from_slice(format!("<!doctype html><title>{}</title>", job.url.as_str()).as_bytes());
         for (_, link) in fetched.links.iter() {
-            body.extend_from_slice(format!("<p><a href=\"{link}\">there</a>").as_bytes());
+            // Some are advised against, always the same.
+            let rel = if xxhash_rust::xxh3::xxh3_64(link.as_bytes()).is_multiple_of(8) { " rel=nofollow" } else { "" };
+            body.extend_from_slice(format!("<p><a href=\"{link}\"{rel}>there</a>").as_bytes());
         }
     } else if is_page && fetched.status == 404 {
         // The same everywhere, and long enough to be referred to when it comes again.

@@ -43,7 +43,7 @@ pub use header::{hear_robots_tag, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
-pub use scan::Reference;
+pub use scan::{Advice, Reference};
 
 use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};
@@ -68,8 +68,8 @@ pub struct Found<'a> {
     pub rel: &'a str,
     /// Where it leads.
     pub url: &'a Url,
-    /// The link's own `rel` has `nofollow`; the page may say so for all (`Summary::nofollow_page`).
-    pub nofollow: bool,
+    /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::nofollow_page`).
+    pub is_advised_against: bool,
 }
 
 /// A reference as `scan_raw` gives it: of any scheme, with its fragment.
@@ -139,7 +139,8 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
             Ok(_) => {
                 counts.links += 1;
                 budget.took(url.as_str().len());
-                out(Found { kind: reference.kind, rel: reference.rel, url: &url, nofollow: reference.nofollow });
+                let is_advised_against = reference.advice.is_given();
+                out(Found { kind: reference.kind, rel: reference.rel, url: &url, is_advised_against });
             }
             Err(UrlError::Scheme) => counts.other_scheme += 1,
             Err(_) => counts.bad += 1,
@@ -168,7 +169,7 @@ pub fn scan_raw(
             rel: reference.rel,
             text: reference.text,
             url: resolved.as_ref().map_err(|error| *error),
-            nofollow: reference.nofollow,
+            nofollow: reference.advice.nofollow,
         });
     });
     counts.summary(said)

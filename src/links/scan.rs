@@ -30,12 +30,41 @@ pub struct Reference<'a> {
     pub rel: &'a str,
     /// The URL's text, decoded.
     pub text: &'a str,
-    /// `rel` has `nofollow`.
-    pub nofollow: bool,
+    /// What `rel` says against following it.
+    pub advice: Advice,
     /// What `text` is resolved against.
     pub base: &'a Base,
     /// The encoding that its query is sent in.
     pub encoding: &'static Encoding,
+}
+
+/// What a link's own `rel` says against following it (HTML section 4.6.7, and search engines' documentation).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Advice {
+    /// It has `nofollow`.
+    pub nofollow: bool,
+    /// It has `ugc` or `sponsored`: users wrote it, or somebody paid for it.
+    pub not_ours: bool,
+}
+
+impl Advice {
+    const NONE: Advice = Advice { nofollow: false, not_ours: false };
+
+    fn of(rel: &str) -> Advice {
+        let mut advice = Advice::NONE;
+        // Whether any was found is no question here: all are looked at.
+        listed::any_token(rel, |token| {
+            advice.nofollow |= token.eq_ignore_ascii_case("nofollow");
+            advice.not_ours |= token.eq_ignore_ascii_case("ugc") || token.eq_ignore_ascii_case("sponsored");
+            false
+        });
+        advice
+    }
+
+    /// Whether anything is said.
+    pub fn is_given(self) -> bool {
+        self.nofollow || self.not_ours
+    }
 }
 
 /// What a page says of itself.
@@ -111,26 +140,27 @@ impl Page<'_> {
     fn report(&mut self, element: &Element, out: &mut impl FnMut(Reference)) {
         let Page { said, base, document, kinds, decoder, rels } = self;
         let encoding = said.encoding;
-        let mut give = |kind, text: &str, rel: &str, nofollow| {
+        let mut give = |kind, text: &str, rel: &str, advice| {
             let base = if kind == Kind::Base { *document } else { *base };
-            out(Reference { kind, rel, text, nofollow, base, encoding });
+            out(Reference { kind, rel, text, advice, base, encoding });
         };
         let Element { says, value, second } = *element;
         match (says, value, second) {
             (Says::Link(kind), Some(href), rel) => {
-                let nofollow = rel.is_some_and(|rel| has_token(decoder.text(rel), "nofollow"));
-                give(kind, decoder.text(href), "", nofollow);
+                let advice = rel.map_or(Advice::NONE, |rel| Advice::of(decoder.text(rel)));
+                give(kind, decoder.text(href), "", advice);
             }
             (Says::Source(kind), src, srcset) => {
                 if let Some(src) = src.filter(|_| kinds.has(kind)) {
-                    give(kind, decoder.text(src), "", false);
+                    give(kind, decoder.text(src), "", Advice::NONE);
                 }
                 if let Some(srcset) = srcset.filter(|_| kinds.has(Kind::Srcset)) {
-                    listed::srcset_urls(decoder.text(srcset)).for_each(|text| give(Kind::Srcset, text, "", false));
+                    listed::srcset_urls(decoder.text(srcset))
+                        .for_each(|text| give(Kind::Srcset, text, "", Advice::NONE));
                 }
             }
             (Says::Base, Some(href), _) if kinds.has(Kind::Base) => {
-                give(Kind::Base, decoder.text(href), "", false);
+                give(Kind::Base, decoder.text(href), "", Advice::NONE);
             }
             (Says::Related, Some(href), Some(rel)) => {
                 let tokens = match rel {
@@ -141,15 +171,15 @@ impl Page<'_> {
                         rels
                     }
                 };
-                let nofollow = has_token(tokens, "nofollow");
+                let advice = Advice::of(tokens);
                 for (kind, rel) in tokens.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };
-                    give(kind, decoder.text(href), rel, nofollow);
+                    give(kind, decoder.text(href), rel, advice);
                 }
             }
             (Says::Refresh, Some(content), _) => {
                 if let Some(text) = listed::refresh_url(decoder.text(content)) {
-                    give(Kind::Refresh, text, "", false);
+                    give(Kind::Refresh, text, "", Advice::NONE);
                 }
             }
             (Says::Robots, Some(content), _) => said.hear_robots(decoder.text(content)),
@@ -178,13 +208,13 @@ fn is_transcoded(encoding: &'static Encoding) -> bool {
     !encoding.is_ascii_compatible()
 }
 
-fn has_token(tokens: &str, wanted: &str) -> bool {
-    listed::any_token(tokens, |token| token.eq_ignore_ascii_case(wanted))
-}
-
 /// Whether this is one token in lower case, as most are.
 fn is_token(rel: &str) -> bool {
     rel.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+fn has_token(tokens: &str, wanted: &str) -> bool {
+    listed::any_token(tokens, |token| token.eq_ignore_ascii_case(wanted))
 }
 
 /// Tokens of one `rel` that count; what is more is dropped.

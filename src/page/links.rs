@@ -3,7 +3,7 @@
 //! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
 //! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps.
 //! Invariants: no more than a [`Budget`] of links a response.
-//! Leaves to others: which links are followed (`shard`), what is said about indexing (found and kept, not acted on).
+//! Leaves to others: which links are followed (`shard`), what becomes of advice against them ([`super`]).
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use crate::links::{self, Budget, Document, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
 
-/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no
-/// document that is looked through.
+/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`, each with whether its `rel`
+/// advises against it. `None` when it is no document that is looked through.
 pub fn page(
     job: &FetchJob,
     headers: &http::Headers,
     body: &[u8],
     config: &Config,
     stats: &mut Totals,
-    out: &mut dyn FnMut(&str),
+    out: &mut dyn FnMut(&str, bool),
 ) -> Option<Summary> {
     let content_type = headers.get("content-type");
     let header = content_type.map(String::from_utf8_lossy);
@@ -44,7 +44,7 @@ pub fn page(
         };
     }
     if document == Document::Xml && config.links.documents != Documents::Html {
-        match links::scan_xml(&page(&unpacked), budget, &mut |url| out(url.as_str())) {
+        match links::scan_xml(&page(&unpacked), budget, &mut |url| out(url.as_str(), false)) {
             Xml::Listing(summary) => {
                 stats.listings += 1;
                 found = Some(*summary);
@@ -55,11 +55,13 @@ pub fn page(
     }
     match document {
         Document::Html => {
-            let summary = links::scan(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |found| out(found.url.as_str()));
+            let summary = links::scan(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |found| {
+                out(found.url.as_str(), found.is_advised_against)
+            });
             found = Some(summary);
         }
         Document::Text if config.links.documents == Documents::All => {
-            let summary = links::scan_lines(&page(&unpacked), budget, &mut |url| out(url.as_str()));
+            let summary = links::scan_lines(&page(&unpacked), budget, &mut |url| out(url.as_str(), false));
             stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
         }
@@ -70,7 +72,7 @@ pub fn page(
     let mut links = headers.all("link").peekable();
     if links.peek().is_some() {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| out(url.as_str()));
+        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| out(url.as_str(), false));
     }
     for tag in headers.all("x-robots-tag") {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));

@@ -3,6 +3,8 @@
 //! Decides: what is kept of a response, which of its links go on, what is wrong with it, what it is like, and what a record
 //! says of it.
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
+//! A link that its own `rel` or the page advises against is deferred, dropped or nothing of the kind, as `links.nofollow` and
+//! `links.from_noindex` say; a page that links to another without such advice, too, advises against nothing.
 //! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; a robots.txt
 //! is parsed once.
 //! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
@@ -20,7 +22,7 @@ pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
-use crate::config::{Config, RecordKinds, Simhash, StoredBody};
+use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, StoredBody};
 use crate::hops::Hops;
 use crate::http::{self, CodingProblem, Decoded};
 use crate::links::{Document, Summary};
@@ -144,15 +146,33 @@ impl PageReader {
             // Menus and headings name the same pages again: each goes on once.
             let mut repeats = Repeats::new();
             let links = &mut fetched.links;
-            let mut out = |url: &str| {
-                if repeats.is_new(url) {
-                    keep(links, hops.link(), url);
-                }
-            };
             let body: &[u8] = &decoded.bytes;
             if job.kind == JobKind::Page {
+                // A page may link to another twice, and advise against it once.
+                let (mut advised_against, mut repeats_of_those) = (UrlBatch::new(), None);
+                let mut out = |url: &str, is_advised_against: bool| {
+                    if !is_advised_against && repeats.is_new(url) {
+                        keep(links, hops.link(), url);
+                    } else if is_advised_against && repeats_of_those.get_or_insert_with(Repeats::new).is_new(url) {
+                        keep(&mut advised_against, hops.link(), url);
+                    }
+                };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
+                let of_page = self.advice(summary.as_ref());
+                self.take_advice(of_page, links, stats);
+                let advice = of_page.max(Some(self.config.links.nofollow));
+                let mut others = UrlBatch::new();
+                for (depth, url) in advised_against.iter().filter(|(_, url)| repeats.is_new(url)) {
+                    others.push(depth, url);
+                }
+                self.take_advice(advice, &mut others, stats);
+                links.extend(&others);
             } else {
+                let mut out = |url: &str| {
+                    if repeats.is_new(url) {
+                        keep(links, hops.link(), url);
+                    }
+                };
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
                 links::sitemaps(job, &rules.take_sitemaps(), &self.config, &mut out);
                 // Bytes in a coding that nobody could undo are no rules, and say nothing of what is allowed.
@@ -162,6 +182,28 @@ impl PageReader {
         }
         stats.links_too_long += too_long;
         stats.links_over_bytes += over_bytes;
+    }
+
+    /// What a page that says `summary` wants to become of its links; `None`: it says nothing.
+    fn advice(&self, summary: Option<&Summary>) -> Option<AdvisedAgainst> {
+        let (links, summary) = (&self.config.links, summary?);
+        let nofollow = summary.nofollow_page.then_some(links.nofollow);
+        nofollow.max(summary.noindex.then_some(links.from_noindex))
+    }
+
+    /// Does to links what is configured for those that are advised against.
+    fn take_advice(&self, advice: Option<AdvisedAgainst>, links: &mut UrlBatch, stats: &mut Totals) {
+        match advice {
+            None | Some(AdvisedAgainst::Ignore) => {}
+            Some(AdvisedAgainst::Last) => {
+                stats.links_deferred += links.len() as u64;
+                links.change_depths(|depth| Hops::from_bits(depth).deferred().bits());
+            }
+            Some(AdvisedAgainst::Obey) => {
+                stats.links_advised_against += links.len() as u64;
+                links.clear();
+            }
+        }
     }
 
     /// The fingerprint of a page that is stored. Bytes in a coding that nobody could undo are no text.

@@ -64,6 +64,11 @@ impl Page<'_> {
             if found.dropped > 0 {
                 fields.push(("outlinksDropped", found.dropped.to_string()));
             }
+            let said = [("noindex", found.noindex), ("nofollow", found.nofollow_page)];
+            let said: Vec<&str> = said.into_iter().filter(|(_, is_said)| *is_said).map(|(word, _)| word).collect();
+            if !said.is_empty() {
+                fields.push(("robotsDirectives", said.join(", ")));
+            }
         }
         if let Some(bits) = simhash {
             fields.push(("simhash", format!("{bits:016x}")));

@@ -1,6 +1,7 @@
 //! Responses, read.
 
 use super::*;
+use crate::config::AdvisedAgainst;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::Blemish;
@@ -53,11 +54,50 @@ fn links_go_on_once_and_those_beyond_the_limit_are_counted() {
     assert_eq!((stats.links, stats.links_dropped, stats.pages, is_stored), (4, 1, 1, true));
 }
 
+/// (RFC 9309 says nothing of it: HTML section 4.6.7, and what search engines document.)
+#[test]
+fn links_that_are_advised_against_wait_behind_others() {
+    const LINKS: &str = "<a href=/twice rel='x NoFollow'>1</a><a href=/no rel=nofollow>2</a><a href=/twice>3</a><a href=/ugc rel=ugc>4</a>\
+                         <a href=/ad rel='sponsored noopener'>5</a><a href=/yes rel=next>6</a>";
+    let deferred = Hops::from_bits(4).deferred().bits();
+    let links = |fields: &str, head: &str, change: fn(&mut Config)| {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n{head}{LINKS}");
+        let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes.as_bytes(), change);
+        let names = |depth| {
+            let of_depth =
+                fetched.links.iter().filter(|(of, _)| *of == depth).map(|(_, url)| &url["http://a.test/".len()..]);
+            of_depth.collect::<Vec<_>>().join(" ")
+        };
+        let [first, last] = [4, deferred].map(names);
+        (first, last, stats.links_deferred, stats.links_advised_against)
+    };
+    let all = |count| (String::new(), "twice yes no ugc ad".to_owned(), count, 0);
+    let some = ("twice yes".to_owned(), "no ugc ad".to_owned(), 3, 0);
+    let obeyed = ("twice yes".to_owned(), String::new(), 0, 3);
+    let ignored = ("twice yes no ugc ad".to_owned(), String::new(), 0, 0);
+    let none = (String::new(), String::new(), 0, 5);
+    assert_eq!(links("", "", |_| {}), some);
+    assert_eq!(links("", "", |config| config.links.nofollow = AdvisedAgainst::Obey), obeyed);
+    assert_eq!(links("", "", |config| config.links.nofollow = AdvisedAgainst::Ignore), ignored);
+    for (fields, head) in [("X-Robots-Tag: nofollow\r\n", ""), ("", "<meta name=robots content='x, NONE'>")] {
+        assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Ignore), all(5));
+        assert_eq!(links(fields, head, |config| config.links.nofollow = AdvisedAgainst::Obey), none);
+    }
+    for (fields, head) in [("X-Robots-Tag: noindex\r\n", ""), ("", "<meta name=robots content=noindex>")] {
+        assert_eq!(links(fields, head, |_| {}), all(5));
+        assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Ignore), some);
+        assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Obey), none);
+    }
+    let for_others = "X-Robots-Tag: otherbot: noindex, nofollow\r\n";
+    assert_eq!(links(for_others, "", |_| {}), some);
+}
+
 /// A base is written once and read before each reference: what that makes of a page is a multiple of its bytes.
 #[test]
 fn a_long_base_makes_no_more_than_a_multiple_of_the_page() {
     let base = "b".repeat(2_000);
-    let links: String = (0..10_000).map(|number| format!("<a href={number}>")).collect();
+    let rel = |number| if number % 2 == 0 { "nofollow" } else { "next" };
+    let links: String = (0..10_000).map(|number| format!("<a href={number} rel={}>", rel(number))).collect();
     let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<base href=/{base}/>{links}");
     let page = job(JobKind::Page, "http://a.test/");
     let link_bytes = |bytes: &str, change: fn(&mut Config)| {

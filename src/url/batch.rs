@@ -47,6 +47,18 @@ impl UrlBatch {
         self.len += other.len;
     }
 
+    /// Gives every entry another depth.
+    pub fn change_depths(&mut self, change: impl Fn(u16) -> u16) {
+        let mut at = 0;
+        while let Some((depth, url)) = self.entry_at(at) {
+            let next = at + UrlBatch::entry_bytes(url);
+            if let Some(place) = self.bytes.get_mut(at..at + 2) {
+                place.copy_from_slice(&change(depth).to_le_bytes());
+            }
+            at = next;
+        }
+    }
+
     /// The entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
         Entries { rest: &self.bytes }

@@ -373,7 +373,7 @@ const LOOKS: u32 = 8;
 const TICK: Duration = Duration::from_micros(1);
 const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
 /// How long a query waits for `dns.rate_max`.
-const RATE_WAIT_MAX: Duration = Duration::from_secs(20);
+const RATE_WAIT_MAX: Duration = Duration::from_secs(40);
 /// An answer of a name server may be used this long, however short its time to live.
 const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
 /// Heads and short tails stay in memory whatever the bound.

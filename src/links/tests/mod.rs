@@ -56,7 +56,12 @@ fn scanned(body: &[u8], content_type: Option<&str>, links_max: usize) -> (Vec<St
     let mut found = Vec::new();
     let summary =
         scan(&Page { body, content_type, url: &url }, &Kinds::FOLLOW, &mut Budget::of_links(links_max), &mut |link| {
-            found.push(format!("{}{}{}", link.url.as_str(), if link.nofollow { " nofollow " } else { "" }, link.rel));
+            found.push(format!(
+                "{}{}{}",
+                link.url.as_str(),
+                if link.is_advised_against { " nofollow " } else { "" },
+                link.rel
+            ));
         });
     (found, summary)
 }

@@ -1,0 +1,96 @@
+//! URLs that wait behind all others, and when they need not.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::hops::Hops;
+
+fn offer_deferred(bed: &mut Bed, url: &str) {
+    let (url, depth) = (Url::parse(url).expect("a URL"), Hops::default().deferred().bits());
+    let site = SiteKey::of_host(7, url.host());
+    bed.frontier.offer(bed.now, &url, site, Ticket { number: 0, depth }, &mut bed.spool);
+}
+
+fn is_deferred(job: &FetchJob) -> bool {
+    Hops::from_bits(job.depth).is_deferred()
+}
+
+#[test]
+fn they_wait_behind_all_others_of_all_hosts_and_a_few_come_early() {
+    for (ram_bytes_max, share) in [(0, 2), (1 << 30, 2), (1 << 30, 0), (1 << 30, 50)] {
+        let mut bed = Bed::new(|config| {
+            config.politeness.ip_delay = Duration::ZERO;
+            config.frontier.ram_bytes_max = ram_bytes_max;
+            config.frontier.deferred_share = share;
+        });
+        for number in 0..100 {
+            (0..10).for_each(|host| offer_deferred(&mut bed, &format!("http://h{host}.test/trap-{number}")));
+        }
+        for number in 0..50 {
+            bed.offer(&format!("http://h0.test/{number}"));
+        }
+        (0..600).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+        assert_eq!((bed.frontier.queued(), bed.frontier.deferred()), (1_650, 1_000));
+        bed.run(10 * HOUR, 10_000, &mut well);
+        let pages: Vec<&FetchJob> =
+            bed.jobs.iter().map(|(_, job)| job).filter(|job| job.kind == JobKind::Page).collect();
+        assert_eq!(pages.iter().map(|job| job.url.as_str()).collect::<BTreeSet<_>>().len(), 1_650);
+        assert_eq!((pages.len(), bed.frontier.queued(), bed.frontier.deferred()), (1_650, 0, 0));
+        let last = pages.iter().rposition(|job| !is_deferred(job)).expect("a page");
+        let early = pages[..last].iter().filter(|job| is_deferred(job)).count();
+        let expected = last * share as usize / 100;
+        // Of one host only so many can come early as it may be asked.
+        let is_share = early <= expected + 1 && (early + 2 >= expected || share == 50 && early > 200);
+        assert!(is_share, "{early} of {last} at {share} %");
+        let own = pages.iter().filter(|job| job.url.host() == "h0.test").take(50);
+        assert!(own.filter(|job| is_deferred(job)).count() <= 25, "a host's own come first");
+    }
+}
+
+#[test]
+fn they_do_not_wait_for_a_host_that_rests() {
+    let mut bed = Bed::new(|_| ());
+    (0..10).for_each(|number| offer_deferred(&mut bed, &format!("http://a.test/{number}")));
+    (0..10).for_each(|number| bed.offer(&format!("http://rests.test/{number}")));
+    let mut is_first = true;
+    bed.run(HOUR / 2, 1_000, &mut |job| match job.kind {
+        JobKind::Page if job.url.host() == "rests.test" && std::mem::take(&mut is_first) => {
+            let retry_after = Some(Duration::from_secs(HOUR));
+            Outcome::Fetched(Fetched { status: 503, retry_after, ..Fetched::default() })
+        }
+        _ => well(job),
+    });
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.deferred()), (11, 0));
+    bed.run(2 * HOUR, 1_000, &mut well);
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle()), (21, true));
+}
+
+/// Hosts that have nothing else hold places in the host table, and the others wait outside.
+#[test]
+fn they_do_not_keep_others_out() {
+    let mut bed = Bed::new(|config| {
+        config.politeness.ip_delay = Duration::ZERO;
+        config.frontier.hosts_max = 8;
+        config.frontier.deferred_share = 0;
+    });
+    (0..8).for_each(|host| bed.offer(&format!("http://h{host}.test/")));
+    for host in 0..8 {
+        (0..5).for_each(|number| offer_deferred(&mut bed, &format!("http://h{host}.test/{number}")));
+    }
+    (0..100).for_each(|host| bed.offer(&format!("http://o{host}.test/")));
+    bed.run(HOUR, 10_000, &mut well);
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle()), (148, true));
+}
+
+#[test]
+fn a_host_that_gets_something_else_to_do_does_it() {
+    let mut bed = Bed::new(|config| config.frontier.deferred_share = 0);
+    (0..100).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+    offer_deferred(&mut bed, "http://a.test/last");
+    bed.run(20, 1_000, &mut well);
+    bed.offer("http://a.test/now");
+    bed.run(10, 1_000, &mut well);
+    assert!(bed.pages().contains(&"http://a.test/now") && !bed.pages().contains(&"http://a.test/last"));
+    bed.run(HOUR, 1_000, &mut well);
+    assert_eq!(bed.pages().last(), Some(&"http://a.test/last"));
+}
