@@ -118,7 +118,8 @@ fn with_a_dictionary() {
     let bytes = ["level", "dictionary"].map(|value| {
         let more = format!("store.body = \"decoded\"\nstore.compress_uncoded = \"{value}\"\ncrawl.shards = 1\n");
         let (dir, config) = (folder.at(value), web::config(&folder, &web, &more));
-        run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+        // It is trained beside the crawl, which should not be over by then.
+        run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--set", "politeness.host_delay=20ms"]).expect(0);
         Verdict::of(&stored(&dir), &truth).expect_perfect();
         run(&["store", "verify", &dir]).expect(0);
         let segments = find_segments(Path::new(&dir)).expect("segments");
@@ -265,10 +266,20 @@ fn what_did_not_change_is_a_revisit() {
     let index = find_segments(Path::new(&first)).expect("segments").iter().filter_map(|it| index_path(it)).next();
     let one = index.expect("an index").display().to_string();
     let third = folder.at("third");
-    let ended = crawl(&third, &format!("store.dedupe_against = [\"{one}\"]\nstore.duplicates = \"store\"\n"));
+    let ended = crawl(&third, &format!("store.dedupe_against = [\"{one}\"]\n"));
+    let some = ended.json()["revisits"].as_u64().expect("a number");
+    assert!(some > 0 && some < revisits as u64, "{some} of {revisits}");
+    let ended = crawl(&folder.at("fourth"), "store.duplicates = \"store\"\n");
     assert_eq!(ended.json()["revisits"], 0, "it is switched off");
-    let mistake = web::config(&folder, &web, "store.dedupe_against = [\"/nowhere.cdxj\"]\n");
-    run(&["crawl", &seed, "--dir", &folder.at("fourth"), "-c", &mistake]).expect(2).says(&["store.dedupe_against"]);
+    let contradiction = format!("store.dedupe_against = [\"{one}\"]\nstore.duplicates = \"store\"\n");
+    for (mistake, words) in [
+        ("store.dedupe_against = [\"/nowhere.cdxj\"]\n", "cannot be found"),
+        (&contradiction, "every body would be stored"),
+    ] {
+        let config = web::config(&folder, &web, mistake);
+        let refused = run(&["crawl", &seed, "--dir", &folder.at("fifth"), "-c", &config]).expect(2);
+        refused.says(&["store.dedupe_against", words]);
+    }
 }
 
 /// `store ls` with an option reads by the index; without one it reads all: both list the same.
