@@ -32,6 +32,7 @@ pub mod stage;
 pub mod stats;
 pub mod time;
 pub mod transaction;
+pub mod traps;
 
 // The brain, in the order of a page's way.
 pub mod url;

@@ -34,6 +34,7 @@ struct Limits {
     hosts: u64,
     waiting_bytes: u64,
     rules_bytes: u64,
+    traps_bytes: u64,
     sessions: u64,
     chains: u64,
     cookie_bytes: u64,
@@ -102,13 +103,14 @@ impl MemoryBudget {
             (each(config.frontier.hosts_max, HOST_BYTES), 3),
             (each(config.frontier.ram_bytes_max, 1) / WAITING_PART * WAITING_WHOLE, 2),
             (each(config.robots.ram_bytes_max, 1), 1),
+            (each(config.traps.ram_bytes_max, 1), 1),
             (tls_bytes, 1),
             (cookies, 1),
             (originals, 1),
         ]
         .map(|(wanted, weight)| Part { wanted, weight, bytes: 0 });
         share(elastic, &mut parts);
-        let [connections, bodies, urls, hosts, waiting, rules, tls_part, cookies, originals] = &parts;
+        let [connections, bodies, urls, hosts, waiting, rules, traps, tls_part, cookies, originals] = &parts;
         Ok(MemoryBudget {
             shards,
             shard_bytes,
@@ -122,6 +124,7 @@ impl MemoryBudget {
                 hosts: hosts.of(config.frontier.hosts_max.div_ceil(shards)),
                 waiting_bytes: waiting.of(config.frontier.ram_bytes_max / shards),
                 rules_bytes: rules.of(config.robots.ram_bytes_max / shards),
+                traps_bytes: traps.of(config.traps.ram_bytes_max / shards),
                 sessions: tls_part.of(tls.sessions_max as u64),
                 chains: tls_part.of(tls.chains_max as u64),
                 cookie_bytes: cookies.of(config.http.cookie_ram_bytes_max as u64),
@@ -133,7 +136,8 @@ impl MemoryBudget {
     /// Lowers the limits of `config` to what the memory holds; those that were lowered, as keys with their new values.
     pub fn limit(&self, config: &mut Config) -> Vec<String> {
         let Limits { fetches, idle_connections, body_wire_bytes, body_bytes, urls, hosts, .. } = self.limits;
-        let Limits { waiting_bytes, rules_bytes, sessions, chains, cookie_bytes, originals_bytes, .. } = self.limits;
+        let Limits { waiting_bytes, rules_bytes, traps_bytes, sessions, chains, cookie_bytes, originals_bytes, .. } =
+            self.limits;
         let mut lowered = Vec::new();
         let mut lower = |key: &str, limit: &mut usize, to: u64| {
             let to = usize::try_from(to).unwrap_or(usize::MAX);
@@ -166,6 +170,7 @@ impl MemoryBudget {
         lower("frontier.hosts_max", &mut config.frontier.hosts_max, hosts);
         lower("frontier.ram_bytes_max", &mut config.frontier.ram_bytes_max, waiting_bytes);
         lower("robots.ram_bytes_max", &mut config.robots.ram_bytes_max, rules_bytes);
+        lower("traps.ram_bytes_max", &mut config.traps.ram_bytes_max, traps_bytes);
         lowered
     }
 

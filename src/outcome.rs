@@ -55,6 +55,8 @@ pub struct FetchJob {
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
     pub is_hurried: bool,
+    /// It is to be known whether the page is nearly another one ([`crate::traps`]).
+    pub is_examined: bool,
     /// Fetches of its site were slow lately.
     pub is_of_slow_site: bool,
     /// How long the host is left alone after this request at least.
@@ -101,6 +103,12 @@ pub struct Fetched {
     pub rules: Option<Rules>,
     /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
     pub retry_after: Option<Duration>,
+    /// The page says noindex.
+    pub is_noindex: bool,
+    /// By which near duplicates are known, if the job is examined and the page has words enough.
+    pub fingerprint: Option<u64>,
+    /// Its payload was stored before.
+    pub is_duplicate: bool,
     /// Bytes of the message on the wire.
     pub wire_bytes: u64,
     /// Bytes of the body after all decoding.

@@ -257,6 +257,10 @@ counters! {
         hosts_left,
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
+        /// Those of them that wait behind all others.
+        queued_deferred,
+        /// URLs deferred because pages like theirs were hardly ever worth their fetch (`traps.detect`).
+        urls_poor,
         /// Fetches in flight.
         in_flight,
         /// Lookups of names in flight.

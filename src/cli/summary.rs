@@ -171,6 +171,7 @@ impl Summary {
             ("links too long", totals.links_too_long),
             ("links dropped", totals.links_dropped),
             ("links deferred", totals.links_deferred),
+            ("poor URLs deferred", totals.urls_poor),
             ("links advised against", totals.links_advised_against),
             ("links over bytes", totals.links_over_bytes),
             ("redirects too many", totals.redirects_too_many),

@@ -391,6 +391,16 @@ tables! {
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
     }
 
+    /// Pages without end that are not worth their fetch.
+    traps: Traps {
+        /// Which URLs wait behind all others because pages like theirs were hardly ever worth their fetch.
+        /// A broad crawl without it spends more than half of its requests on calendars, histories and sorted lists.
+        detect: TrapDetection = "yield", Kind::Choice(TrapDetection::CHOICES);
+        /// Bytes of what is known of hosts' pages, all shards together: one to eight kilobytes a host of more than a few pages.
+        /// Of hosts beyond that nothing is known.
+        ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
+    }
+
     /// URLs between shards.
     exchange: Exchange {
         /// Largest size of the ring from one shard to another.
@@ -556,6 +566,13 @@ choices! {
         Last = "last",
         /// they are not followed
         Obey = "obey",
+    }
+    /// `traps.detect`
+    TrapDetection {
+        /// those of patterns whose pages fail, are duplicates or nearly so, or say noindex, and those whose path repeats itself
+        Yield = "yield",
+        /// none
+        Off = "off",
     }
     /// `partition.key`
     PartitionKey {

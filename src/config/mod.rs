@@ -40,7 +40,7 @@ pub use keys::{
     AdvisedAgainst, Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference,
     DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, PageCache,
     Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash,
-    Sitemaps, Store, StoreFormat, StoredBody, Tls, Visited,
+    Sitemaps, Store, StoreFormat, StoredBody, Tls, TrapDetection, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

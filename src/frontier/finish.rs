@@ -114,6 +114,7 @@ impl Frontier {
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
+        self.note_yield(job, outcome);
         let again = match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
             Outcome::Failed(failure) => failure.is_transient(),

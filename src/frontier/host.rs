@@ -9,6 +9,7 @@
 use super::backlog::Backlog;
 use super::origin::Origin;
 use super::resolution::Resolution;
+use super::yields::CountedYield;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
@@ -33,6 +34,10 @@ pub struct Host {
     pub robots_wanted: Vec<Url>,
     /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
     pub is_own_turn: bool,
+    /// What its pages were worth, where it has had more than a few.
+    pub pages: Option<Box<CountedYield>>,
+    /// Pages that were fetched, as long as they are few.
+    pub pages_had: u32,
     /// It stands in the row of those that have nothing but deferred URLs.
     pub is_deferred: bool,
     /// Until when origins that may be dead are left alone while another one works.
@@ -73,6 +78,8 @@ impl Host {
             origins: Vec::new(),
             robots_wanted: Vec::new(),
             is_own_turn: false,
+            pages: None,
+            pages_had: 0,
             is_deferred: false,
             doubtful_rest: Instant::ZERO,
             state: State::Idle,

@@ -42,6 +42,7 @@ mod site_turns;
 mod tests;
 mod turn;
 mod waiting;
+mod yields;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -71,6 +72,7 @@ use outside::OutsideLanes;
 use ready_hosts::ReadyHosts;
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
+use yields::Yields;
 
 /// The waiting URLs of one shard.
 #[derive(Debug)]
@@ -85,6 +87,7 @@ pub struct Frontier {
     address_queues: AddressQueues,
     lookups: LookupQueue,
     deferred: Deferred,
+    yields: Yields,
     ledger: Arc<Ledger>,
     settings: Settings,
     memory: UrlMemory,
@@ -123,6 +126,7 @@ impl Frontier {
             address_queues: AddressQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
             deferred: Deferred::new(settings.deferred_share),
+            yields: Yields::default(),
             ledger,
             memory: UrlMemory::new(settings.ram_bytes_max),
             settings,
@@ -136,9 +140,10 @@ impl Frontier {
 
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
+        let known = self.hosts.find(url.host());
+        let ticket = self.ticket_of(known, url, ticket);
         self.queued += 1;
         self.deferred.came(now, ticket);
-        let known = self.hosts.find(url.host());
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
         // Who waits outside and can come in is before it.
         let is_behind = self.outside.has_of(site) || self.can_let_in();

@@ -17,6 +17,8 @@ pub struct Settings {
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
     pub(super) deferred_share: u32,
+    pub(super) detects_traps: bool,
+    pub(super) traps_bytes_max: u64,
     pub(super) in_flight_max: usize,
     /// The crawl's randomness.
     pub(super) rng_seed: u64,
@@ -43,6 +45,8 @@ impl Settings {
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
             deferred_share: config.frontier.deferred_share,
+            detects_traps: config.traps.detect == config::TrapDetection::Yield,
+            traps_bytes_max: config.traps.ram_bytes_max / shards,
             in_flight_max: config.fetch.in_flight_max,
             rng_seed,
             rules_bytes_max: config.robots.ram_bytes_max / shards,

@@ -79,6 +79,11 @@ impl Frontier {
             }
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
+            if self.is_poor(id, &entry) {
+                self.defer_url(id, entry, now, spool);
+                continue;
+            }
+            let host = &mut self.hosts[id];
             let Some(origin) = host.origin_of(&entry.url) else {
                 self.settle(entry, Failure::RobotsUnreachable);
                 continue;
@@ -242,10 +247,11 @@ impl Frontier {
             host.backlog.take_current();
             host.is_own_turn = false;
             self.deferred.began(now, ticket.depth);
+            let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_fingerprint(&job.url));
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();
             }
-            return Some(FetchJob { number: ticket.number, depth: ticket.depth, attempt, ..job });
+            return Some(FetchJob { number: ticket.number, depth: ticket.depth, attempt, is_examined, ..job });
         }
         Some(job)
     }
@@ -347,6 +353,7 @@ impl Frontier {
             began: now,
             deadline,
             is_hurried: false,
+            is_examined: false,
             is_of_slow_site,
             rest,
         }

@@ -55,6 +55,8 @@ pub struct Page<'a> {
     is_stored_decoded: bool,
     /// Which records there are besides.
     kinds: RecordKinds,
+    /// Whether its metadata record has the fingerprint.
+    has_simhash: bool,
     fetched: Fetched,
 }
 
@@ -110,11 +112,14 @@ impl PageReader {
             is_stored: true,
             is_stored_decoded: self.config.store.body == StoredBody::Decoded,
             kinds: self.config.store.records,
+            has_simhash: self.config.store.simhash == Simhash::On,
         };
         self.find_links(&mut page, stats);
         page.is_stored = job.kind != JobKind::Page
             || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
         page.simhash = self.simhash(&page);
+        page.fetched.fingerprint = page.simhash.filter(|_| job.is_examined);
+        page.fetched.is_noindex = page.summary.as_ref().is_some_and(|found| found.noindex);
         page.count(stats);
         page.count_blemishes(self.config.robots.body_bytes_max, stats);
         page
@@ -206,11 +211,11 @@ impl PageReader {
         }
     }
 
-    /// The fingerprint of a page that is stored. Bytes in a coding that nobody could undo are no text.
+    /// The fingerprint of a page that is stored with it, or examined. Bytes in a coding that nobody could undo are no text.
     fn simhash(&self, page: &Page<'_>) -> Option<u64> {
         let Page { transaction, decoded, summary, .. } = page;
-        let is_wanted =
-            self.config.store.simhash == Simhash::On && page.kinds.metadata && page.is_stored && page.is_page();
+        let is_recorded = self.config.store.simhash == Simhash::On && page.kinds.metadata && page.is_stored;
+        let is_wanted = (is_recorded || page.job.is_examined) && page.is_page();
         let is_readable = match decoded.problem {
             None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio) => {
                 summary.as_ref().is_none_or(|found| found.encoding.is_ascii_compatible())

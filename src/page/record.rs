@@ -70,7 +70,7 @@ impl Page<'_> {
                 fields.push(("robotsDirectives", said.join(", ")));
             }
         }
-        if let Some(bits) = simhash {
+        if let Some(bits) = simhash.filter(|_| self.has_simhash) {
             fields.push(("simhash", format!("{bits:016x}")));
         }
         match (&decoded.problem, decoded.truncated) {

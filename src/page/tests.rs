@@ -24,6 +24,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         began: Instant::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
+        is_examined: false,
         is_of_slow_site: false,
         rest: Duration::ZERO,
     }

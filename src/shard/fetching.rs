@@ -317,10 +317,15 @@ impl Shard {
         self.stats.bytes_stored += placed.capture_bytes;
         self.stats.records += u64::from(placed.records);
         self.stats.revisits += u64::from(placed.is_revisit);
-        let is_duplicate = has_body && (self.recent_bodies.is_again(placed.payload) || placed.is_revisit);
+        let is_again = has_body && self.recent_bodies.is_again(placed.payload);
+        let is_duplicate = is_again || has_body && placed.is_revisit;
         self.stats.duplicates += u64::from(is_duplicate);
         let segment = self.segments.number();
-        Stored { place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }), is_duplicate }
+        Stored {
+            place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }),
+            is_duplicate,
+            is_again,
+        }
     }
 
     /// A URL has no response in the end, after so many tries, so far from a seed.
@@ -358,6 +363,7 @@ impl Shard {
                 self.redirected(now, job, target);
             }
         }
+        let fetched = Fetched { is_duplicate: record.is_again, ..fetched };
         self.ended(now, job, &Outcome::Fetched(fetched), record);
     }
 
@@ -387,7 +393,7 @@ impl Shard {
                     Outcome::Fetched(fetched) => EndKind::Fetched(fetched.status),
                     outcome => panic!("a page ended as {outcome:?}"),
                 };
-                let Stored { place, is_duplicate } = stored;
+                let Stored { place, is_duplicate, .. } = stored;
                 let (tries, seconds) = (job.attempt.saturating_add(1), self.seconds(now));
                 self.note_over(now, End { url: job.number, kind, tries, is_duplicate, seconds, place });
             }
@@ -402,6 +408,8 @@ impl Shard {
 struct Stored {
     place: Option<RecordPlace>,
     is_duplicate: bool,
+    /// Of a page of this run: what an earlier crawl has is worth its fetch all the same.
+    is_again: bool,
 }
 
 /// A row of so many that wait to be read is long: some seconds at worst.

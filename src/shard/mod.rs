@@ -368,6 +368,8 @@ impl Shard {
         (stats.urls_lost, stats.records_elsewhere) = (self.urls_lost, self.records_elsewhere);
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
+        stats.queued_deferred = self.frontier.deferred();
+        stats.urls_poor = self.frontier.poor_urls();
         stats.in_flight = fetches;
         stats.lookups = self.lookups.in_flight() as u64;
         stats.dns_queries = self.lookups.queries();

@@ -211,6 +211,7 @@ fn job(url: &Url) -> FetchJob {
         began: Instant::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
+        is_examined: false,
         is_of_slow_site: false,
         rest: ringcrawl::time::Duration::ZERO,
     }

@@ -1,0 +1,140 @@
+//! What pages of hosts were worth ([`crate::traps`]), and which URLs wait behind all others for it.
+//!
+//! Decides: a URL is looked at when it comes and when its turn has come, as its host may have taught something in between. One that
+//! is poor is deferred ([`super::deferred`]), but for seeds: somebody wants them. One that was deferred is not looked at again.
+//! While waiting URLs have no room in memory, one whose turn has come is fetched, whatever it is like: to defer it would write it to
+//! disk again, and strangers could make twice as much of their links.
+//! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
+//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known. What is known goes with its host's place in memory.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::Frontier;
+use super::backlog::QueuedUrl;
+use super::deferred::is_deferred;
+use super::waiting::Ticket;
+use crate::hops::Hops;
+use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
+use crate::politeness::is_overload;
+use crate::spool::Spool;
+use crate::time::Instant;
+use crate::traps::{self, HostYield};
+use crate::url::Url;
+
+/// What is held for all hosts of a shard.
+#[derive(Debug, Default)]
+pub struct Yields {
+    bytes: Rc<Cell<u64>>,
+    /// URLs that were deferred.
+    deferred: u64,
+}
+
+/// What is known of a host's pages, counted as memory until it is dropped.
+#[derive(Debug)]
+pub struct CountedYield {
+    pages: HostYield,
+    counted: u64,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl CountedYield {
+    fn new(bytes: &Rc<Cell<u64>>) -> CountedYield {
+        let mut new = CountedYield { pages: HostYield::new(), counted: 0, bytes: Rc::clone(bytes) };
+        new.count();
+        new
+    }
+
+    fn note(&mut self, job: &FetchJob, fetched: &Fetched) {
+        self.pages.note(&job.url, fetched, job.is_examined);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let now = self.pages.ram_bytes() as u64;
+        self.bytes.set(self.bytes.get() - self.counted + now);
+        self.counted = now;
+    }
+}
+
+impl std::ops::Deref for CountedYield {
+    type Target = HostYield;
+
+    fn deref(&self) -> &HostYield {
+        &self.pages
+    }
+}
+
+impl Drop for CountedYield {
+    fn drop(&mut self) {
+        self.bytes.set(self.bytes.get() - self.counted);
+    }
+}
+
+impl Frontier {
+    /// The ticket with which a URL of host `id` waits, if that is in memory.
+    pub(super) fn ticket_of(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> Ticket {
+        let is_poor = match id {
+            _ if is_deferred(ticket.depth) || !self.settings.detects_traps || is_seed(ticket) => false,
+            Some(id) if self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(url)) => true,
+            _ => traps::is_repetitive(url.path_and_query()),
+        };
+        if is_poor { self.deferred_ticket(ticket) } else { ticket }
+    }
+
+    /// Whether a URL whose turn has come is to wait behind all others.
+    pub(super) fn is_poor(&self, id: HostId, entry: &QueuedUrl) -> bool {
+        self.memory.has_room()
+            && !is_deferred(entry.ticket.depth)
+            && entry.attempt == 0
+            && !is_seed(entry.ticket)
+            && self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(&entry.url))
+    }
+
+    /// Puts it there.
+    pub(super) fn defer_url(&mut self, id: HostId, entry: QueuedUrl, now: Instant, spool: &mut Spool) {
+        self.work.spend(DEFER_WORK);
+        let ticket = self.deferred_ticket(entry.ticket);
+        self.deferred.came(now, ticket);
+        self.queue(now, id, &entry.url, ticket, spool);
+    }
+
+    fn deferred_ticket(&mut self, ticket: Ticket) -> Ticket {
+        self.yields.deferred += 1;
+        Ticket { depth: Hops::from_bits(ticket.depth).deferred().bits(), ..ticket }
+    }
+
+    /// A page was fetched, or was not to be had.
+    pub(super) fn note_yield(&mut self, job: &FetchJob, outcome: &Outcome) {
+        let Outcome::Fetched(fetched) = outcome else { return };
+        if !self.settings.detects_traps || is_overload(fetched.status) {
+            return;
+        }
+        let host = &mut self.hosts[job.host];
+        if let Some(pages) = &mut host.pages {
+            return pages.note(job, fetched);
+        }
+        host.pages_had += 1;
+        let has_room = self.yields.bytes.get() + traps::HOST_BYTES_MAX as u64 <= self.settings.traps_bytes_max;
+        if host.pages_had >= traps::FREE_PAGES && has_room {
+            host.pages = Some(Box::new(CountedYield::new(&self.yields.bytes)));
+        }
+    }
+
+    /// Bytes of what is known of hosts' pages.
+    pub fn yield_bytes(&self) -> u64 {
+        self.yields.bytes.get()
+    }
+
+    /// URLs that were deferred because pages like theirs were not worth their fetch.
+    pub fn poor_urls(&self) -> u64 {
+        self.yields.deferred
+    }
+}
+
+fn is_seed(ticket: Ticket) -> bool {
+    Hops::from_bits(ticket.depth).links() == 0
+}
+
+/// To put a URL behind the others: some two microseconds.
+const DEFER_WORK: u64 = 4_096;

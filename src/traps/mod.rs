@@ -1,0 +1,152 @@
+//! Traps: pages without end that are not worth their fetch.
+//!
+//! Decides: what a page was worth: nothing if it failed, is a duplicate, says noindex, or is nearly what another page of its host
+//! said lately; a redirect nothing if one led there lately. Patterns of URLs whose pages are hardly ever worth it are poor
+//! ([`Patterns`]), and so are paths that say the same again and again: such URLs wait behind all others.
+//! Why nothing is dropped: a pattern is judged by some pages, and others of it may be better. Behind all others they cost
+//! nothing while there is better, and a crawl without a budget gets everything.
+//! Invariants: pure. The first [`FREE_PAGES`] pages of a host are not looked at: most hosts have no more, and no trap is so short.
+//! Limits: a trap whose pages all differ, in words and not in numbers alone, is not known by them.
+//! Leaves to others: where poor URLs wait (`frontier::deferred`), fingerprints (`page::simhash`).
+
+mod patterns;
+mod tokens;
+
+pub use patterns::Patterns;
+pub use tokens::{Tokens, is_repetitive};
+
+use crate::outcome::Fetched;
+use crate::url::Url;
+
+/// What is known of the pages of one host.
+#[derive(Clone, Debug, Default)]
+pub struct HostYield {
+    patterns: Patterns,
+    /// Fingerprints of what was worth it lately.
+    recent: Vec<u64>,
+    /// Where the next one goes.
+    next: usize,
+    pages: u64,
+}
+
+impl HostYield {
+    /// Nothing known.
+    pub fn new() -> HostYield {
+        HostYield::default()
+    }
+
+    /// Whether the next page, that of `url`, is to be looked at: of a pattern that is well known only some are.
+    pub fn wants_fingerprint(&self, url: &Url) -> bool {
+        self.pages.is_multiple_of(SAMPLED) || self.patterns.seen(&tokens(url)) < KNOWN_PAGES
+    }
+
+    /// A page was fetched; `is_examined` says whether its fingerprint was looked for.
+    pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
+        self.pages += 1;
+        let is_worth = match fetched.status {
+            200..300 if fetched.is_noindex || fetched.is_duplicate => false,
+            200..300 if !is_examined => return,
+            // A page with too few words has none.
+            200..300 => fetched.fingerprint.is_none_or(|print| self.is_new(print, NEAR_BITS)),
+            300..400 => fetched.redirect.as_ref().is_some_and(|target| {
+                let print = xxhash_rust::xxh3::xxh3_64(target.as_str().as_bytes());
+                self.is_new(print, 0)
+            }),
+            _ => false,
+        };
+        self.patterns.note(&tokens(url), is_worth);
+    }
+
+    /// Whether pages like that of `url` are hardly ever worth their fetch.
+    pub fn is_poor(&self, url: &Url) -> bool {
+        self.patterns.is_poor(&tokens(url))
+    }
+
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> usize {
+        size_of::<HostYield>() + self.patterns.ram_bytes() + self.recent.capacity() * size_of::<u64>()
+    }
+
+    /// Whether nothing within so many bits came lately; it is remembered then.
+    fn is_new(&mut self, print: u64, bits: u32) -> bool {
+        if self.recent.iter().any(|other| (other ^ print).count_ones() <= bits) {
+            return false;
+        }
+        match self.recent.get_mut(self.next) {
+            Some(place) => *place = print,
+            None => self.recent.push(print),
+        }
+        self.next = (self.next + 1) % RECENT_MAX;
+        true
+    }
+}
+
+fn tokens(url: &Url) -> Tokens {
+    Tokens::of(url.path_and_query())
+}
+
+/// Pages of a host that are not looked at.
+pub const FREE_PAGES: u32 = 4;
+/// Most bytes that are held for a host.
+pub const HOST_BYTES_MAX: usize = 8 << 10;
+/// Pages of a pattern after which one in [`SAMPLED`] is looked at.
+const KNOWN_PAGES: u16 = 16;
+const SAMPLED: u64 = 4;
+/// Fingerprints of a host that are remembered.
+const RECENT_MAX: usize = 64;
+/// In so many bits near duplicates differ at most (Manku, Jain, Das Sarma 2007: 3 in their web; adverts cost 5).
+const NEAR_BITS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(path: &str) -> Url {
+        Url::parse(&format!("http://a.test{path}")).expect("a URL")
+    }
+
+    fn page(fingerprint: Option<u64>) -> Fetched {
+        Fetched { status: 200, fingerprint, ..Fetched::default() }
+    }
+
+    /// What 40 pages of a kind were makes the kind poor or not.
+    fn is_poor(fetched: impl Fn(u64) -> Fetched) -> bool {
+        let mut pages = HostYield::new();
+        for number in 0..40 {
+            let url = url(&format!("/kind/{number}"));
+            pages.note(&url, &fetched(number), pages.wants_fingerprint(&url));
+        }
+        assert!(pages.ram_bytes() <= HOST_BYTES_MAX && !pages.is_poor(&url("/other")));
+        pages.is_poor(&url("/kind/1234"))
+    }
+
+    #[test]
+    fn what_is_not_worth_its_fetch() {
+        let mixed = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        assert!(!is_poor(|number| page(Some(mixed(number)))));
+        assert!(!is_poor(|_| page(None)), "too short to be known");
+        assert!(is_poor(|number| page(Some(1 << (number % 3)))), "near duplicates");
+        assert!(is_poor(|number| Fetched { is_duplicate: true, ..page(Some(mixed(number))) }));
+        assert!(is_poor(|number| Fetched { is_noindex: true, ..page(Some(mixed(number))) }));
+        assert!(is_poor(|number| Fetched { status: 404, ..page(Some(mixed(number))) }));
+        let moved = |to: String| Fetched { status: 302, redirect: Url::parse(&to).ok(), ..Fetched::default() };
+        assert!(is_poor(|_| moved("http://a.test/login".to_owned())));
+        assert!(!is_poor(|number| moved(format!("http://a.test/{number}"))));
+        // One page in four is enough.
+        assert!(!is_poor(|number| Fetched { is_duplicate: number % 4 > 0, ..page(Some(mixed(number))) }));
+    }
+
+    #[test]
+    fn of_what_is_well_known_some_pages_are_looked_at() {
+        let mut pages = HostYield::new();
+        let looked_at = (0..400u64)
+            .filter(|number| {
+                let url = url(&format!("/kind/{number}"));
+                let is_examined = pages.wants_fingerprint(&url);
+                pages.note(&url, &page(Some(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))), is_examined);
+                is_examined
+            })
+            .count();
+        assert!((100..130).contains(&looked_at), "{looked_at}");
+    }
+}

@@ -1,0 +1,188 @@
+//! The pattern of a URL: what it has in common with others of its kind.
+//!
+//! Decides: a path is its segments, a query the set of its names and then the values, by name; so `?a=1&b=2` and `?b=3&a=4` are one
+//! kind. What counts is a segment's or value's form: numbers are all the same, and so are digests and other long
+//! tokens of letters and digits. A word before a colon is a token of its own, as it names a kind in many systems
+//! (`Special:`, `user:`).
+//! Invariants: pure; linear in the URL's length.
+//! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; what is more has no say. Tokens of 32 bits may be taken for each other.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The tokens of a path and query, at most [`TOKENS_MAX`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tokens {
+    list: [u32; TOKENS_MAX],
+    len: usize,
+}
+
+impl Tokens {
+    /// Of a canonical path with its query (`Url::path_and_query`).
+    pub fn of(path_and_query: &str) -> Tokens {
+        let mut tokens = Tokens::default();
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+            tokens.push_form(SEGMENT, segment);
+        }
+        if query.is_empty() {
+            return tokens;
+        }
+        let mut parameters = [("", ""); PARAMETERS_MAX];
+        let mut count = 0;
+        let all = query.split(['&', ';']).filter(|parameter| !parameter.is_empty());
+        for (place, parameter) in parameters.iter_mut().zip(all) {
+            *place = parameter.split_once('=').unwrap_or((parameter, ""));
+            count += 1;
+        }
+        let parameters = parameters.get_mut(..count).unwrap_or_default();
+        parameters.sort_unstable();
+        let names = parameters.iter().fold(0, |hash, (name, _)| xxh3_64_with_seed(name.as_bytes(), hash));
+        tokens.push(names as u32);
+        for (_, value) in parameters.iter() {
+            tokens.push_form(VALUE, value);
+        }
+        tokens
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.list.iter().copied().take(self.len)
+    }
+
+    fn push(&mut self, token: u32) {
+        if let Some(place) = self.list.get_mut(self.len) {
+            *place = token;
+            self.len += 1;
+        }
+    }
+
+    fn push_form(&mut self, kind: u64, text: &str) {
+        let colon = text.find(':').map(|at| (at, at + 1)).or_else(|| text.find("%3A").map(|at| (at, at + 3)));
+        let mut rest = text;
+        if let Some((at, behind)) = colon.filter(|(at, _)| (1..=WORD_BYTES_MAX).contains(at)) {
+            let (word, after) = (text.get(..at).unwrap_or_default(), text.get(behind..).unwrap_or_default());
+            self.push(form(kind ^ COLON, word));
+            rest = after;
+        }
+        self.push(form(kind, rest));
+    }
+}
+
+/// The form of a segment or value, as a token.
+fn form(kind: u64, text: &str) -> u32 {
+    let bytes = text.as_bytes();
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    let is_hex = bytes.iter().all(u8::is_ascii_hexdigit);
+    let hash = if digits == 0 {
+        xxh3_64_with_seed(bytes, kind)
+    } else if letters == 0 && digits == bytes.len() {
+        xxh3_64_with_seed(b"number", kind ^ COLON)
+    } else if is_hex && bytes.len() >= DIGEST_BYTES_MIN
+        || letters + digits == bytes.len() && bytes.len() >= TOKEN_BYTES_MIN
+    {
+        xxh3_64_with_seed(b"digest", kind ^ COLON)
+    } else {
+        // Each number in it counts as any other.
+        let (mut collapsed, mut len, mut before) = ([0u8; FORM_BYTES_MAX], 0, false);
+        for byte in bytes {
+            let is_digit = byte.is_ascii_digit();
+            if is_digit && before {
+                continue;
+            }
+            before = is_digit;
+            let Some(place) = collapsed.get_mut(len) else { break };
+            *place = if is_digit { b'#' } else { *byte };
+            len += 1;
+        }
+        xxh3_64_with_seed(collapsed.get(..len).unwrap_or_default(), kind)
+    };
+    hash as u32
+}
+
+/// Whether the path of `path_and_query` says the same again and again: a segment three times, as a relative link makes it that leads to
+/// itself.
+pub fn is_repetitive(path_and_query: &str) -> bool {
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    if path.bytes().filter(|byte| *byte == b'/').count() < REPEATS {
+        return false;
+    }
+    let segments = || path.split('/').filter(|segment| !segment.is_empty()).take(SEGMENTS_MAX);
+    segments().any(|segment| segments().filter(|other| *other == segment).count() >= REPEATS)
+}
+
+/// Tokens of a URL.
+pub const TOKENS_MAX: usize = 12;
+/// Parameters of a query that are looked at.
+const PARAMETERS_MAX: usize = 8;
+/// Kinds of tokens: what stands in a path is no value.
+const SEGMENT: u64 = 1;
+const VALUE: u64 = 2;
+const COLON: u64 = 1 << 32;
+/// A word before a colon is no longer.
+const WORD_BYTES_MAX: usize = 24;
+/// Hexadecimal digits from which on it is a digest.
+const DIGEST_BYTES_MIN: usize = 7;
+/// Letters and digits from which on it is some token.
+const TOKEN_BYTES_MIN: usize = 20;
+const FORM_BYTES_MAX: usize = 64;
+/// So often a segment may not stand in a path.
+const REPEATS: usize = 3;
+const SEGMENTS_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<u32> {
+        Tokens::of(text).iter().collect()
+    }
+
+    #[test]
+    fn urls_of_a_kind_have_one_pattern() {
+        for (one, other) in [
+            ("/calendar/2026/11/", "/calendar/1999/2/"),
+            ("/?p=a.git;a=blob;h=0123abc", "/?a=blob;p=a.git;h=ffe09812"),
+            ("/list?sid=0123456789abcdef", "/list?sid=fedcba9876543210"),
+            ("/page12.html", "/page3.html"),
+            ("/x?id=5", "/x?id=77"),
+            ("/a/", "/a"),
+            ("/s/AbCdEfGhIjKlMnOpQr12", "/s/1234567890abcdefghijZ"),
+        ] {
+            assert_eq!(tokens(one), tokens(other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("/calendar/2026/11/", "/articles/2026/11/"),
+            ("/?a=blob&h=0123abc", "/?a=tree&h=0123abc"),
+            ("/x?id=5", "/x?id=5&page=2"),
+            ("/x?id=5", "/x"),
+            ("/index.php?title=A&action=history", "/index.php?title=A&action=edit"),
+            ("/a/b", "/b/a"),
+            ("/a?b=c", "/a/b?c"),
+        ] {
+            assert_ne!(tokens(one), tokens(other), "{one} {other}");
+        }
+        // What is before a colon comes first.
+        let [special, talk] = ["/wiki/Special:What", "/wiki/Talk:What"].map(tokens);
+        assert_eq!((special.len(), special[0], special[2]), (3, talk[0], talk[2]));
+        assert_ne!(special[1], talk[1]);
+        assert_eq!(tokens("/wiki/Special%3AWhat"), special);
+        assert_eq!(tokens(&"/x".repeat(100)).len(), TOKENS_MAX);
+        assert!(tokens("/").is_empty() && tokens("").is_empty());
+    }
+
+    #[test]
+    fn a_path_that_says_the_same_again_is_known() {
+        for (path, expected) in [
+            ("/deeper/deeper/deeper/", true),
+            ("/a/b/a/b/a/b", true),
+            ("/a/b/a/b/", false),
+            ("/a/a/", false),
+            ("/x?/a/a/a/a", false),
+            ("/2026/11/11/11", true),
+            ("/", false),
+        ] {
+            assert_eq!(is_repetitive(path), expected, "{path}");
+        }
+    }
+}
