@@ -21,6 +21,8 @@ pub struct Patterns {
     nodes: Vec<Node>,
     /// Nodes that are not in use, linked by `next`.
     free: u16,
+    /// A node has become poor: until then nobody need look.
+    has_poor: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,10 +38,16 @@ struct Node {
     is_wide: bool,
 }
 
+impl Node {
+    fn is_poor(&self) -> bool {
+        self.fetched >= PAGES_MIN && self.worth * WORTH_PARTS < self.fetched
+    }
+}
+
 impl Patterns {
     /// Nothing known.
     pub fn new() -> Patterns {
-        Patterns { nodes: vec![Node::default()], free: 0 }
+        Patterns { nodes: vec![Node::default()], free: 0, has_poor: false }
     }
 
     /// A page was fetched, and was worth it or not.
@@ -63,18 +71,23 @@ impl Patterns {
             };
             at = next;
         }
-        let node = self.node(at);
-        node.fetched >= PAGES_MIN && node.worth * WORTH_PARTS < node.fetched
+        self.node(at).is_poor()
     }
 
-    /// Pages with this pattern that were looked at, as far as is remembered.
-    pub fn seen(&self, tokens: &Tokens) -> u16 {
+    /// Whether there is any pattern that is poor, or was.
+    pub fn has_poor(&self) -> bool {
+        self.has_poor
+    }
+
+    /// Whether some pages with this pattern were not worth it, and too few were looked at to know more.
+    pub fn is_doubtful(&self, tokens: &Tokens) -> bool {
         let mut at = ROOT;
         for token in tokens.iter() {
-            let Some(next) = self.below(at, token) else { return 0 };
+            let Some(next) = self.below(at, token) else { return false };
             at = next;
         }
-        self.node(at).fetched
+        let node = self.node(at);
+        node.fetched < DOUBTFUL_PAGES_MAX && node.worth < node.fetched
     }
 
     /// Bytes of memory.
@@ -99,6 +112,7 @@ impl Patterns {
             }
             (node.fetched, node.worth) = (node.fetched + 1, node.worth + u16::from(is_worth));
         });
+        self.has_poor |= self.node(at).is_poor();
     }
 
     /// The nodes right below one.
@@ -178,6 +192,8 @@ const PAGES_MIN: u16 = 8;
 const PAGES_MAX: u16 = 128;
 /// A pattern is poor when less than one page of so many was worth it.
 const WORTH_PARTS: u16 = 5;
+/// Pages from which on a pattern is known.
+const DOUBTFUL_PAGES_MAX: u16 = 16;
 /// The same of what is new below a node.
 const SURE_PAGES_MIN: u16 = 32;
 const SURE_WORTH_PARTS: u16 = 20;
