@@ -29,6 +29,8 @@ pub struct HostYield {
     pages: u64,
     /// A page was not worth it.
     has_doubts: bool,
+    /// One was that was not to be looked at: so many of the next are, of patterns that are not known.
+    alarm: u8,
 }
 
 impl HostYield {
@@ -40,23 +42,31 @@ impl HostYield {
     /// Whether the next page, that of `url`, is to be looked at: one in so many is, and more where there is doubt. A fingerprint costs a
     /// tenth of what a page costs.
     pub fn wants_fingerprint(&self, url: &Url) -> bool {
-        self.pages.is_multiple_of(SAMPLED) || self.has_doubts && self.patterns.is_doubtful(&tokens(url))
+        let is_alarmed = self.alarm > 0;
+        self.pages.is_multiple_of(SAMPLED)
+            || (is_alarmed || self.has_doubts) && self.patterns.is_doubtful(&tokens(url), is_alarmed)
     }
 
-    /// A page was fetched; `is_examined` says whether its fingerprint was looked for.
+    /// A page was fetched; `is_examined` says whether its fingerprint was looked for. Others are not noted, good or bad: what is
+    /// known of a pattern would be of its bad pages mostly.
     pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
         self.pages += 1;
+        self.alarm = self.alarm.saturating_sub(1);
         let is_worth = match fetched.status {
             200..300 if fetched.is_noindex || fetched.is_duplicate => false,
-            200..300 if !is_examined => return,
             // A page with too few words has none.
             200..300 => fetched.fingerprint.is_none_or(|print| self.is_new(print, NEAR_BITS)),
+            300..400 if !is_examined => true,
             300..400 => fetched.redirect.as_ref().is_some_and(|target| {
                 let print = xxhash_rust::xxh3::xxh3_64(target.as_str().as_bytes());
                 self.is_new(print, 0)
             }),
             _ => false,
         };
+        if !is_examined {
+            self.alarm = if is_worth { self.alarm } else { ALARMED_PAGES };
+            return;
+        }
         self.has_doubts |= !is_worth;
         self.patterns.note(&tokens(url), is_worth);
     }
@@ -95,6 +105,8 @@ pub const FREE_PAGES: u32 = 4;
 pub const HOST_BYTES_MAX: usize = 8 << 10;
 /// One page of so many is looked at in any case.
 const SAMPLED: u64 = 8;
+/// Pages that are looked at after one that was bad.
+const ALARMED_PAGES: u8 = 16;
 /// Fingerprints of a host that are remembered.
 const RECENT_MAX: usize = 64;
 /// In so many bits near duplicates differ at most (Manku, Jain, Das Sarma 2007: 3 in their web; adverts cost 5).
@@ -146,7 +158,7 @@ mod tests {
             (0..400u64).filter(move |number| {
                 let url = url(&format!("/kind/{number}"));
                 let is_examined = pages.wants_fingerprint(&url);
-                pages.note(&url, &page(Some(print(*number))), is_examined);
+                pages.note(&url, &page(is_examined.then(|| print(*number))), is_examined);
                 is_examined
             })
         };
@@ -154,6 +166,14 @@ mod tests {
         let near: Vec<u64> = looked_at(|_| 0).collect();
         // The second one is the first that is known, and then all are until that is sure.
         assert_eq!(near[..4], [0, 8, 9, 10]);
+        // What is bad by itself is known sooner.
+        let mut pages = HostYield::new();
+        let until_poor = (0..80).position(|number| {
+            let url = url(&format!("/kind/{number}"));
+            pages.note(&url, &Fetched { status: 404, ..page(None) }, pages.wants_fingerprint(&url));
+            pages.is_poor(&url)
+        });
+        assert!(until_poor.is_some_and(|pages| pages < 12), "{until_poor:?}");
         assert!((55..70).contains(&near.len()), "{}", near.len());
     }
 }

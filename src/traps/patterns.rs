@@ -79,15 +79,16 @@ impl Patterns {
         self.has_poor
     }
 
-    /// Whether some pages with this pattern were not worth it, and too few were looked at to know more.
-    pub fn is_doubtful(&self, tokens: &Tokens) -> bool {
+    /// Whether too few pages with this pattern were noted to know more, and at least one of them was not worth it; with
+    /// `is_alarmed` that need not be.
+    pub fn is_doubtful(&self, tokens: &Tokens, is_alarmed: bool) -> bool {
         let mut at = ROOT;
         for token in tokens.iter() {
-            let Some(next) = self.below(at, token) else { return false };
+            let Some(next) = self.below(at, token) else { return is_alarmed };
             at = next;
         }
         let node = self.node(at);
-        node.fetched < DOUBTFUL_PAGES_MAX && node.worth < node.fetched
+        node.fetched < DOUBTFUL_PAGES_MAX && (is_alarmed || node.worth < node.fetched)
     }
 
     /// Bytes of memory.
