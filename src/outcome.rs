@@ -107,8 +107,8 @@ pub struct Fetched {
     pub is_noindex: bool,
     /// By which near duplicates are known, if the job is examined and the page has words enough.
     pub fingerprint: Option<u64>,
-    /// Its payload was stored before.
-    pub is_duplicate: bool,
+    /// A hash of its payload as stored; `None` where that has no bytes, or was not stored.
+    pub payload: Option<u64>,
     /// Bytes of the message on the wire.
     pub wire_bytes: u64,
     /// Bytes of the body after all decoding.

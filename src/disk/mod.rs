@@ -159,7 +159,7 @@ struct Files {
     segment: Option<(String, File)>,
     /// Its length.
     segment_bytes: u64,
-    /// Space for each in advance; 0: none, or the file system cannot.
+    /// How it is written; what the file system cannot is off.
     ways: SegmentWays,
     notes: Vec<String>,
     spool: HashMap<u32, File>,

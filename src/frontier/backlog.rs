@@ -6,6 +6,7 @@
 //! Invariants: at most one URL is the current one; at most one of the two queues has a block on its way back.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
+use super::SHORT_TAIL_BYTES;
 use super::deferred::is_deferred;
 use super::queue::{HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
@@ -61,10 +62,13 @@ impl Backlog {
         queue.returned(batch);
     }
 
-    /// Sends the longer of the queues' tails to disk.
+    /// Sends the queues' tails to disk, but for a short one.
     pub fn spill(&mut self, spool: &mut Spool) {
-        let is_deferred_longer = self.deferred.tail_bytes() > self.queue.tail_bytes();
-        super::spill_tail(if is_deferred_longer { &mut self.deferred } else { &mut self.queue }, spool);
+        for queue in [&mut self.queue, &mut self.deferred] {
+            if queue.tail_bytes() >= SHORT_TAIL_BYTES {
+                super::spill_tail(queue, spool);
+            }
+        }
     }
 
     /// Bytes of URLs in the longer of the queues' tails.

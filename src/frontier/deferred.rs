@@ -69,7 +69,8 @@ impl Deferred {
         self.urls = self.urls.saturating_sub(u64::from(is_deferred(depth)));
     }
 
-    /// A page began, whose URL has these bits of `Hops`.
+    /// A page began, whose URL has these bits of `Hops`; a deferred one has when it is taken from its queue, as its host may have to be
+    /// looked up first.
     pub fn began(&mut self, now: Instant, depth: u16) {
         self.begun += 1;
         if is_deferred(depth) {
@@ -90,7 +91,9 @@ impl Frontier {
     /// Whether a deferred URL may be taken from its queue.
     pub(super) fn may_take_deferred(&self, now: Instant) -> bool {
         let are_alone = self.queued <= self.deferred.urls;
-        are_alone || self.hosts.is_full() && !self.outside.is_empty() || self.deferred.may_begin(now)
+        are_alone
+            || self.hosts.active() >= self.settings.hosts_max && !self.outside.is_empty()
+            || self.deferred.may_begin(now)
     }
 
     /// A host has nothing but deferred URLs, and none of them may be taken.
@@ -101,17 +104,20 @@ impl Frontier {
         }
     }
 
-    /// Makes one of them ready, if it may take one; whether there was one.
+    /// Makes one of them ready, if it may take one; whether there was one, or may be.
     pub(super) fn call_deferred(&mut self, now: Instant) -> bool {
-        while !self.deferred.hosts.is_empty() && self.may_take_deferred(now) {
-            let Some(id) = self.deferred.hosts.pop_front() else { break };
+        for _ in 0..LOOKS_MAX {
+            if self.deferred.hosts.is_empty() || !self.may_take_deferred(now) {
+                return false;
+            }
+            let Some(id) = self.deferred.hosts.pop_front() else { return false };
             self.hosts[id].is_deferred = false;
             if self.hosts[id].state() == State::Deferred {
                 self.make_ready(id);
                 return true;
             }
         }
-        false
+        true
     }
 
     /// When to look for one; `Instant::ZERO` for now.
@@ -131,5 +137,7 @@ pub fn is_deferred(depth: u16) -> bool {
     Hops::from_bits(depth).is_deferred()
 }
 
+/// Hosts looked at in one step.
+const LOOKS_MAX: usize = 64;
 /// Deferred URLs wait so long at most while no other page begins.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! The rules of robots.txt in memory, all hosts of a shard together, and which of them leave it.
 //!
 //! Decides: above `robots.ram_bytes_max` rules are dropped: first files that others were sent to, then rules of hosts that
-//! have nothing to do, then those that a page was judged by, each the longest first and of these the oldest. Rules stay as long
+//! have nothing to do, then those that a page was judged by, each the longest first and of these the oldest. Rules of a host that has something to do stay as long
 //! as those of their length and all shorter ones are within the bound. A host whose rules were dropped asks for robots.txt again
 //! before its next page, so dropping costs a request and never a verdict.
 //! Why the longest: a hundred hosts with rules of half a megabyte would otherwise have all others ask for theirs before every
@@ -155,7 +155,9 @@ impl Frontier {
         for idle_alone in [true, false] {
             for row in (0..ROWS).rev() {
                 let mut looks = LOOKS_MAX.min(self.rules_cache.rows[row].by_age.len());
-                while looks > 0 && self.rules_cache.is_over_up_to(row) {
+                // Idle hosts do without whatever is over, whose rules that may be.
+                let up_to = if idle_alone { ROWS - 1 } else { row };
+                while looks > 0 && self.rules_cache.is_over_up_to(up_to) {
                     self.look_at_oldest(row, idle_alone);
                     looks -= 1;
                 }

@@ -5,6 +5,7 @@
 
 use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::calendar::Event;
+use super::deferred::is_deferred;
 use super::host::State;
 use super::origin::Verdict;
 use super::waiting::WaitingUrls;
@@ -184,7 +185,13 @@ impl Frontier {
             wait = Some(wait.map_or(at, |wait| wait.min(at)));
         }
         match taken {
-            Taken::Url => Next::Current,
+            Taken::Url => {
+                let depth = host.backlog.current().map_or(0, |entry| entry.ticket.depth);
+                if is_deferred(depth) {
+                    self.deferred.began(now, depth);
+                }
+                Next::Current
+            }
             Taken::Read(block) => Next::Read(block),
             // Nobody is held up by them.
             Taken::Nothing if host.doubtful_rest > now => {
@@ -246,7 +253,9 @@ impl Frontier {
             let host = &mut self.hosts[id];
             host.backlog.take_current();
             host.is_own_turn = false;
-            self.deferred.began(now, ticket.depth);
+            if !is_deferred(ticket.depth) {
+                self.deferred.began(now, ticket.depth);
+            }
             let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_fingerprint(&job.url));
             if let Some(origin) = host.origin_of(&job.url) {
                 host.origins[origin].note_use();

@@ -112,7 +112,12 @@ impl Frontier {
         }
         let host = &mut self.hosts[job.host];
         if let Some(pages) = &mut host.pages {
-            return pages.note(job, fetched);
+            pages.note(job, fetched);
+            // It grows with what is known: strangers could have a million hosts of it.
+            if self.yields.bytes.get() > self.settings.traps_bytes_max {
+                (host.pages, host.pages_had) = (None, 0);
+            }
+            return;
         }
         host.pages_had += 1;
         let has_room = self.yields.bytes.get() + traps::HOST_BYTES_MAX as u64 <= self.settings.traps_bytes_max;

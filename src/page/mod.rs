@@ -164,13 +164,13 @@ impl PageReader {
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
                 let of_page = self.advice(summary.as_ref());
-                self.take_advice(of_page, links, stats);
+                self.take_advice(of_page, job.url.host(), links, stats);
                 let advice = of_page.max(Some(self.config.links.nofollow));
                 let mut others = UrlBatch::new();
                 for (depth, url) in advised_against.iter().filter(|(_, url)| repeats.is_new(url)) {
                     others.push(depth, url);
                 }
-                self.take_advice(advice, &mut others, stats);
+                self.take_advice(advice, job.url.host(), &mut others, stats);
                 links.extend(&others);
             } else {
                 let mut out = |url: &str| {
@@ -196,13 +196,20 @@ impl PageReader {
         nofollow.max(summary.noindex.then_some(links.from_noindex))
     }
 
-    /// Does to links what is configured for those that are advised against.
-    fn take_advice(&self, advice: Option<AdvisedAgainst>, links: &mut UrlBatch, stats: &mut Totals) {
+    /// Does to the links of a page of `host` what is configured for those that are advised against. Only links to the host itself are
+    /// deferred: a URL that is deferred stays so, and nobody is to have another's pages wait.
+    fn take_advice(&self, advice: Option<AdvisedAgainst>, host: &str, links: &mut UrlBatch, stats: &mut Totals) {
         match advice {
             None | Some(AdvisedAgainst::Ignore) => {}
             Some(AdvisedAgainst::Last) => {
-                stats.links_deferred += links.len() as u64;
-                links.change_depths(|depth| Hops::from_bits(depth).deferred().bits());
+                links.change_depths(|depth, url| {
+                    let behind = url.split_once("://").map_or("", |(_, behind)| behind);
+                    if behind.strip_prefix(host).is_none_or(|rest| !rest.starts_with(['/', ':'])) {
+                        return depth;
+                    }
+                    stats.links_deferred += 1;
+                    Hops::from_bits(depth).deferred().bits()
+                });
             }
             Some(AdvisedAgainst::Obey) => {
                 stats.links_advised_against += links.len() as u64;

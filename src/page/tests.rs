@@ -89,6 +89,18 @@ fn links_that_are_advised_against_wait_behind_others() {
         assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Ignore), some);
         assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Obey), none);
     }
+    // Nobody has another's pages wait; but they can be left out.
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=//b.test/x rel=nofollow><a href=//a.test.evil/ rel=ugc>";
+    let foreign = |change: fn(&mut Config)| {
+        let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes, change);
+        (
+            fetched.links.iter().filter(|(depth, _)| *depth == 4).count(),
+            stats.links_deferred,
+            stats.links_advised_against,
+        )
+    };
+    assert_eq!(foreign(|_| {}), (2, 0, 0));
+    assert_eq!(foreign(|config| config.links.nofollow = AdvisedAgainst::Obey), (0, 0, 2));
     let for_others = "X-Robots-Tag: otherbot: noindex, nofollow\r\n";
     assert_eq!(links(for_others, "", |_| {}), some);
 }

@@ -4,8 +4,8 @@
 //! the kernel shares the CPU between the two. So it is with a dictionary, once a segment.
 //! Decides: the thread is started with the shard and runs on its CPU, at a lower priority: while the shard has work itself,
 //! reading gets a quarter of the CPU.
-//! Invariants: each piece of work ends once, in the order in which they came; a panic ends the crawl as one of the shard's own does; the thread has ended when
-//! [`ReadingThread`] is dropped.
+//! Invariants: each piece of work ends once, in the order in which they came; a panic ends the crawl as one of the shard's own
+//! does; the thread has ended when [`ReadingThread`] is dropped.
 //! Limits: one response is read at a time, and nothing more while two that were read have not been taken; those that wait
 //! keep their places among the fetches in flight.
 

@@ -317,14 +317,13 @@ impl Shard {
         self.stats.bytes_stored += placed.capture_bytes;
         self.stats.records += u64::from(placed.records);
         self.stats.revisits += u64::from(placed.is_revisit);
-        let is_again = has_body && self.recent_bodies.is_again(placed.payload);
-        let is_duplicate = is_again || has_body && placed.is_revisit;
+        let is_duplicate = has_body && (self.recent_bodies.is_again(placed.payload) || placed.is_revisit);
         self.stats.duplicates += u64::from(is_duplicate);
         let segment = self.segments.number();
         Stored {
             place: Some(RecordPlace { shard: self.index, segment, offset: placed.offset }),
             is_duplicate,
-            is_again,
+            payload: has_body.then_some(placed.payload),
         }
     }
 
@@ -363,7 +362,7 @@ impl Shard {
                 self.redirected(now, job, target);
             }
         }
-        let fetched = Fetched { is_duplicate: record.is_again, ..fetched };
+        let fetched = Fetched { payload: record.payload, ..fetched };
         self.ended(now, job, &Outcome::Fetched(fetched), record);
     }
 
@@ -408,8 +407,8 @@ impl Shard {
 struct Stored {
     place: Option<RecordPlace>,
     is_duplicate: bool,
-    /// Of a page of this run: what an earlier crawl has is worth its fetch all the same.
-    is_again: bool,
+    /// A hash of the page's payload.
+    payload: Option<u64>,
 }
 
 /// A row of so many that wait to be read is long: some seconds at worst.

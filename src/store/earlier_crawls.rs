@@ -46,8 +46,8 @@ pub enum EarlierError {
 }
 
 impl EarlierCrawls {
-    /// Reads the indexes at `paths`, files or folders with segments that have one or with indexes alone, into at most `bytes_max` bytes: what they
-    /// say of payloads by digests of `algorithm`.
+    /// Reads the indexes at `paths`, files or folders with segments that have one or with indexes alone, into at most
+    /// `bytes_max` bytes: what they say of payloads by digests of `algorithm`.
     pub fn read(
         paths: &[PathBuf],
         bytes_max: u64,

@@ -1,7 +1,7 @@
 //! Traps: pages without end that are not worth their fetch.
 //!
-//! Decides: what a page was worth: nothing if it failed, is a duplicate, says noindex, or is nearly what another page of its host
-//! said lately; a redirect nothing if one led there lately. Patterns of URLs whose pages are hardly ever worth it are poor
+//! Decides: what a page was worth: nothing if it says noindex, or is what another page of its host said lately, or nearly; a redirect
+//! nothing if one led there lately. Errors say nothing: anyone may link to what is not there. Patterns of URLs whose pages are hardly ever worth it are poor
 //! ([`Patterns`]), and so are paths that say the same again and again: such URLs wait behind all others.
 //! Why nothing is dropped: a pattern is judged by some pages, and others of it may be better. Behind all others they cost
 //! nothing while there is better, and a crawl without a budget gets everything.
@@ -53,15 +53,20 @@ impl HostYield {
         self.pages += 1;
         self.alarm = self.alarm.saturating_sub(1);
         let is_worth = match fetched.status {
-            200..300 if fetched.is_noindex || fetched.is_duplicate => false,
+            200..300 if fetched.is_noindex => false,
+            200..300 if !is_examined => true,
+            200..300 if fetched.payload.is_some_and(|payload| !self.is_new(payload, 0)) => false,
             // A page with too few words has none.
             200..300 => fetched.fingerprint.is_none_or(|print| self.is_new(print, NEAR_BITS)),
+            // Of an earlier crawl nothing is worth less.
+            304 => return,
             300..400 if !is_examined => true,
             300..400 => fetched.redirect.as_ref().is_some_and(|target| {
                 let print = xxhash_rust::xxh3::xxh3_64(target.as_str().as_bytes());
                 self.is_new(print, 0)
             }),
-            _ => false,
+            // Anyone may link to pages of a host that are not there, and such pages lead nowhere.
+            _ => return,
         };
         if !is_examined {
             self.alarm = if is_worth { self.alarm } else { ALARMED_PAGES };
@@ -141,14 +146,15 @@ mod tests {
         assert!(!is_poor(|number| page(Some(mixed(number)))));
         assert!(!is_poor(|_| page(None)), "too short to be known");
         assert!(is_poor(|number| page(Some(1 << (number % 3)))), "near duplicates");
-        assert!(is_poor(|number| Fetched { is_duplicate: true, ..page(Some(mixed(number))) }));
+        assert!(is_poor(|number| Fetched { payload: Some(7), ..page(Some(mixed(number))) }));
+        assert!(!is_poor(|number| Fetched { payload: Some(!mixed(number)), ..page(Some(mixed(number))) }));
         assert!(is_poor(|number| Fetched { is_noindex: true, ..page(Some(mixed(number))) }));
-        assert!(is_poor(|number| Fetched { status: 404, ..page(Some(mixed(number))) }));
+        assert!(!is_poor(|number| Fetched { status: 404, ..page(Some(mixed(number))) }), "strangers link to anything");
         let moved = |to: String| Fetched { status: 302, redirect: Url::parse(&to).ok(), ..Fetched::default() };
         assert!(is_poor(|_| moved("http://a.test/login".to_owned())));
         assert!(!is_poor(|number| moved(format!("http://a.test/{number}"))));
         // One page in four is enough.
-        assert!(!is_poor(|number| Fetched { is_duplicate: number % 4 > 0, ..page(Some(mixed(number))) }));
+        assert!(!is_poor(|number| Fetched { is_noindex: number % 4 > 0, ..page(Some(mixed(number))) }));
     }
 
     #[test]
@@ -170,7 +176,7 @@ mod tests {
         let mut pages = HostYield::new();
         let until_poor = (0..80).position(|number| {
             let url = url(&format!("/kind/{number}"));
-            pages.note(&url, &Fetched { status: 404, ..page(None) }, pages.wants_fingerprint(&url));
+            pages.note(&url, &Fetched { is_noindex: true, ..page(None) }, pages.wants_fingerprint(&url));
             pages.is_poor(&url)
         });
         assert!(until_poor.is_some_and(|pages| pages < 12), "{until_poor:?}");

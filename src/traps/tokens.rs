@@ -128,7 +128,8 @@ const TOKEN_BYTES_MIN: usize = 20;
 const FORM_BYTES_MAX: usize = 64;
 /// So often a segment may not stand in a path.
 const REPEATS: usize = 3;
-const SEGMENTS_MAX: usize = 32;
+/// Segments that are looked at, each beside each: ten thousand links of a page must not hold up a shard.
+const SEGMENTS_MAX: usize = 12;
 
 #[cfg(test)]
 mod tests {

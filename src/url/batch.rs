@@ -48,12 +48,12 @@ impl UrlBatch {
     }
 
     /// Gives every entry another depth.
-    pub fn change_depths(&mut self, change: impl Fn(u16) -> u16) {
+    pub fn change_depths(&mut self, mut change: impl FnMut(u16, &str) -> u16) {
         let mut at = 0;
         while let Some((depth, url)) = self.entry_at(at) {
-            let next = at + UrlBatch::entry_bytes(url);
+            let (next, depth) = (at + UrlBatch::entry_bytes(url), change(depth, url));
             if let Some(place) = self.bytes.get_mut(at..at + 2) {
-                place.copy_from_slice(&change(depth).to_le_bytes());
+                place.copy_from_slice(&depth.to_le_bytes());
             }
             at = next;
         }

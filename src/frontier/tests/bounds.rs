@@ -172,6 +172,29 @@ fn rules_of_idle_hosts_go_first() {
     assert_eq!((of_long.count(), bed.count(JobKind::Robots), bed.count(JobKind::Page)), (1, 101, 600));
 }
 
+/// However many they are, and however short.
+#[test]
+fn rules_of_idle_hosts_go_before_longer_ones_of_busy_hosts() {
+    let mut bed = Bed::new(|config| {
+        fast(config);
+        config.robots.ram_bytes_max = 30_000;
+    });
+    let long: String = (0..200).map(|number| format!("Disallow: /private-{number}\n")).collect();
+    let mut answer = |job: &FetchJob| match job.kind {
+        JobKind::Robots if job.url.host() == "long.test" => robots(&format!("User-agent: *\n{long}")),
+        JobKind::Robots => rules(0),
+        _ => well(job),
+    };
+    (0..500).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+    for number in 0..400 {
+        bed.offer(&format!("http://short{number}.test/"));
+        bed.run(HOUR, 4, &mut answer);
+    }
+    bed.run(HOUR, 1_000, &mut answer);
+    let of_long = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == "long.test");
+    assert_eq!((of_long.count(), bed.count(JobKind::Page)), (1, 900));
+}
+
 /// A hundred strangers with rules of their own length would make all others ask for theirs before every page.
 #[test]
 fn long_rules_take_the_place_of_long_rules_alone() {

@@ -77,9 +77,13 @@ fn they_do_not_keep_others_out() {
     for host in 0..8 {
         (0..5).for_each(|number| offer_deferred(&mut bed, &format!("http://h{host}.test/{number}")));
     }
+    // While one of them has something else to do.
+    (0..1_000).for_each(|number| bed.offer(&format!("http://h0.test/busy-{number}")));
     (0..100).for_each(|host| bed.offer(&format!("http://o{host}.test/")));
+    bed.run(200, 10_000, &mut well);
+    assert_eq!(bed.pages().iter().filter(|url| url.starts_with("http://o")).count(), 100);
     bed.run(HOUR, 10_000, &mut well);
-    assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle()), (148, true));
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle()), (1_148, true));
 }
 
 #[test]

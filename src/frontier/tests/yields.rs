@@ -71,9 +71,9 @@ fn near(number: u64) -> Fetched {
 
 #[test]
 fn pages_that_are_not_worth_it_wait_behind_those_that_are() {
-    let missing = |_| Fetched { status: 404, ..Fetched::default() };
+    let same = |number| Fetched { payload: Some(7), fingerprint: None, ..near(number) };
     let noindex = |number| Fetched { is_noindex: true, fingerprint: Some(number), ..near(number) };
-    let traps: [&dyn Fn(u64) -> Fetched; 3] = [&near, &missing, &noindex];
+    let traps: [&dyn Fn(u64) -> Fetched; 3] = [&near, &same, &noindex];
     for trap in traps {
         let (mut bed, mut here) = site(|_| ());
         let (articles, traps) = here.crawl(&mut bed, 340, trap);
@@ -115,6 +115,27 @@ fn what_is_known_is_bounded_and_goes_with_its_host() {
     assert_eq!(bed.count(JobKind::Page), 1_000);
     let bytes = bed.frontier.yield_bytes();
     assert!(bytes > 0 && bytes <= 8 * crate::traps::HOST_BYTES_MAX as u64, "{bytes} bytes of 8 hosts");
+}
+
+/// Hosts of which little is known first, and then much.
+#[test]
+fn what_is_known_does_not_grow_beyond_its_bound() {
+    const BYTES_MAX: u64 = 30_000;
+    let mut bed = Bed::new(|config| {
+        config.politeness.host_delay = Duration::ZERO;
+        config.politeness.ip_delay = Duration::ZERO;
+        config.traps.ram_bytes_max = BYTES_MAX;
+    });
+    let mut bytes_most = 0;
+    for round in 0..40 {
+        for host in 0..60 {
+            bed.offer(&format!("http://h{host}.test/{}/{}/x{host}y{round}", char::from(b'a' + round % 15), host % 7));
+        }
+        bed.run(HOUR, 1_000, &mut well);
+        bytes_most = bytes_most.max(bed.frontier.yield_bytes());
+    }
+    assert_eq!(bed.count(JobKind::Page), 2_400);
+    assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
 }
 
 #[test]
