@@ -562,14 +562,14 @@ choices! {
     AdvisedAgainst {
         /// they are followed like others
         Ignore = "ignore",
-        /// they are followed behind all others
+        /// those to the page's own host are followed behind all others
         Last = "last",
         /// they are not followed
         Obey = "obey",
     }
     /// `traps.detect`
     TrapDetection {
-        /// those of patterns whose pages fail, are duplicates or nearly so, or say noindex, and those whose path repeats itself
+        /// those of patterns whose pages are duplicates or nearly so, or say noindex, and those whose path repeats itself
         Yield = "yield",
         /// none
         Off = "off",
