@@ -7,6 +7,7 @@
 
 use std::net::IpAddr;
 
+use crate::politeness::Turns;
 use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
@@ -43,6 +44,8 @@ pub struct FetchJob {
     /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty where an
     /// address is known to work.
     pub others: Vec<IpAddr>,
+    /// What was claimed in the ledger for it, until `deadline` and some more.
+    pub turns: Turns,
     /// Of a page: the URL's number in its shard's URL log.
     pub number: u64,
     /// The way from a seed, as the bits of `Hops`.

@@ -224,7 +224,7 @@ fn the_cost_of_looking() {
     let mut config = Config::default();
     config.crawl.shards = 1;
     config.politeness.host_delay = Duration::ZERO;
-    config.politeness.ip_delay = Duration::ZERO;
+    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     config.set("dns.servers", &web.dns.to_string()).expect("a server");
     let order = Order {
         config,

@@ -40,6 +40,7 @@ const PAGES: u64 = 1_200;
 const CONFIG: &str = r#"
 version = 1
 politeness.host_delay = "0s"
+politeness.site_delay = "0s"
 politeness.ip_delay = "0s"
 politeness.retries_max = 2
 politeness.retry_delay = "100ms"

@@ -50,7 +50,7 @@ fn measure(which: &str, hosts: u64) {
     let mut config = Config::default();
     config.agent.name = "bench".to_owned();
     config.politeness.host_delay = Duration::ZERO;
-    config.politeness.ip_delay = Duration::ZERO;
+    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     if let Some(bound) = number("BOUND") {
         config.frontier.hosts_max = bound;
     }
@@ -70,6 +70,7 @@ fn measure(which: &str, hosts: u64) {
         user_agent: "bench/1".to_owned(),
         earlier: std::sync::Arc::default(),
         ledger: Arc::new(Ledger::new(16)),
+        operators: Arc::default(),
         name_servers: 1,
         crawl: 1,
         epoch: UnixTime::from_micros(0),

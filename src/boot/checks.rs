@@ -11,6 +11,7 @@ use crate::config::{BadPorts, Config, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
+use crate::politeness::Operators;
 use crate::private;
 use crate::ring;
 use crate::shard::Scope;
@@ -32,6 +33,16 @@ pub fn check_memory(config: &Config) -> Result<(), String> {
         shards => shards as u16,
     };
     memory_budget(config, shards).map(drop)
+}
+
+/// Whose machines are where: those that are built in, and the configuration's.
+pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
+    let mut operators = Operators::built_in();
+    for path in &config.politeness.operators {
+        let read = operators.read_file(path);
+        read.map_err(|wrong| BootError::Order(format!("politeness.operators: {wrong}")))?;
+    }
+    Ok(operators)
 }
 
 /// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.

@@ -22,6 +22,7 @@ use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
 use crate::frontier::Ledger;
 use crate::memory_budget::MemoryBudget;
+use crate::politeness::Operators;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
@@ -101,6 +102,7 @@ impl Crawl {
         checks::addresses(&config)?;
         checks::seeds(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
+        let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let shards_now = match config.crawl.shards {
             0 => cpus.len().max(1) as u16,
@@ -151,7 +153,8 @@ impl Crawl {
         // Whoever is refused finds the crawl as it was.
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
-        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier))?;
+        let crawl =
+            Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier), operators)?;
         crawl.control.note(memory.to_string());
         if captures > 0 {
             crawl.control.note(format!("store.dedupe_against: {captures} captures of earlier crawls"));
@@ -171,6 +174,7 @@ impl Crawl {
         cpus: &[core_affinity::CoreId],
         retry_failed: bool,
         earlier: Arc<EarlierCrawls>,
+        operators: Operators,
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
@@ -180,6 +184,7 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
+        let operators = Arc::new(operators);
         let user_agent = config.agent.user_agent();
         let scope = Scope::new(&config.scope, seeds);
         let mut config = config;
@@ -199,6 +204,7 @@ impl Crawl {
                 config: Arc::clone(&config),
                 user_agent: user_agent.clone(),
                 ledger: Arc::clone(&ledger),
+                operators: Arc::clone(&operators),
                 earlier: Arc::clone(&earlier),
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread, as are the files that are there.

@@ -122,7 +122,7 @@ fn config(shards: u32, dns: &str, ca_file: &Path) -> Result<Config, ConfigError>
     let mut config = Config::default();
     config.crawl.shards = shards;
     config.politeness.host_delay = Duration::ZERO;
-    config.politeness.ip_delay = Duration::ZERO;
+    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     config.set("dns.servers", dns)?;
     config.tls.ca_files = vec![ca_file.to_owned()];
     Ok(config)

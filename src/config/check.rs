@@ -9,6 +9,7 @@ use std::path::Path;
 use super::kept;
 use super::keys::{CompressUncoded, Config, DigestAlgorithm, RepeatedBodies, StoreFormat};
 use super::unit::{format_bytes, format_duration};
+use crate::politeness::Operators;
 use crate::time::Duration;
 
 /// Two keys that do not go together.
@@ -125,6 +126,11 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
     for path in config.store.dirs.iter().filter(|path| path.is_absolute() && !path.is_dir()) {
         let message = format!("{path:?} is no folder that can be found; expected folders on disks that are mounted");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
+    }
+    for path in &config.politeness.operators {
+        if let Err(message) = Operators::built_in().read_file(path) {
+            clashes.push(Clash { keys: ["politeness.operators"; 2], messages: [message.clone(), message] });
+        }
     }
     let credentials = kept::credentials();
     let errors = config.clone().secret_errors(credentials.as_deref());

@@ -172,9 +172,29 @@ tables! {
         /// From the end of one request to a host to the start of the next.
         /// BUbiNG warns that less than 1s will disturb people. "0s" is for your own servers.
         host_delay: Duration = "1s", time("0s", "24h");
-        /// The same for an IP address, across hosts and shards.
+        /// The same for a site (registrable domain), across hosts and shards.
+        /// A site with a thousand hosts is mostly one operator's, and often one machine's behind many addresses.
+        site_delay: Duration = "250ms", time("0s", "24h");
+        /// The same for an IP address (of IPv6 a /64), across hosts and shards.
         /// One machine may serve thousands of hosts, and the load is the machine's.
         ip_delay: Duration = "100ms", time("0s", "24h");
+        /// The same for each of an operator's group's slots, across hosts and shards: see group_slots and operators.
+        /// A CDN can bear a lot, and takes a crawler that asks thousands of its sites at once for an attack.
+        group_delay: Duration = "100ms", time("0s", "24h");
+        /// Requests to one operator's group at once: each site belongs to one of so many slots.
+        /// With responses of 100 ms, 256 slots and the default delay let 1,280 requests a second to one operator.
+        group_slots: u32 = "256", Kind::Number(1, 65_536);
+        /// Files with further operators: a line each of a name and an address range, or a suffix of the names that hosts are aliases of.
+        /// Large CDNs and hosters are built in.
+        operators: Vec<PathBuf> = "[]", Kind::Files;
+        /// Until it has answered twice, a new host has so many times its delay; 1: it has its delay from the start.
+        /// Nobody knows yet what it can bear.
+        slow_start: u32 = "2", Kind::Number(1, 64);
+        /// After a response a host is left alone for so many times as long as that took, if that is longer than its delay; 0: not.
+        /// Who answers slowly has much to do. Heritrix takes five times.
+        response_factor: u32 = "2", Kind::Number(0, 100);
+        /// That is at most so long.
+        response_delay_max: Duration = "30s", time("0s", "24h");
         /// Crawl-delay in robots.txt is obeyed up to this.
         /// Some files ask for a day; such a host would never be finished.
         crawl_delay_max: Duration = "60s", time("0s", "24h");
@@ -188,6 +208,9 @@ tables! {
         host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
         /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
         retry_after_max: Duration = "24h", time("0s", "720h");
+        /// After 429 or 503 without Retry-After a host rests for retry_delay, doubled each time, up to this.
+        /// Each also doubles the host's delay, and is forgiven after 16 responses without a complaint.
+        backoff_max: Duration = "1h", time("0s", "24h");
     }
 
     /// robots.txt.

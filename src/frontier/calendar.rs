@@ -1,4 +1,4 @@
-//! What happens when: hosts and addresses by the instant at which they may go on.
+//! What happens when: hosts and turns by the instant at which they may go on.
 //!
 //! Decides: a binary heap; an entry that was overtaken stays in it and is ignored by its owner when it comes
 //! up, which is cheaper than finding it.
@@ -7,9 +7,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::IpAddr;
 
 use crate::outcome::HostId;
+use crate::politeness::Key;
 use crate::time::Instant;
 
 /// Who may go on.
@@ -17,8 +17,8 @@ use crate::time::Instant;
 pub enum Event {
     /// A host whose delay is over.
     Host(HostId),
-    /// The first host that waits for this address.
-    Addr(IpAddr),
+    /// The first host that waits for this turn.
+    Turn(Key),
 }
 
 /// The calendar.

@@ -78,8 +78,9 @@ impl Frontier {
 
     /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
+        let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        host.pace.ended(now, outcome, politeness);
+        host.pace.ended(now, now.since(job.began), outcome, draw, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -93,7 +94,8 @@ impl Frontier {
             Outcome::Failed(failure) => host.failed(now, job.began, &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
-        if host.pace.not_before() > now + host.pace.delay(politeness) {
+        // The double delay of a new host is not worth a line: it is new again in the next run.
+        if host.pace.not_before() > now + host.pace.usual_delay(politeness) * 2 {
             self.note_rest(job.host);
         }
         if matches!(outcome, Outcome::Failed(_)) {

@@ -12,7 +12,6 @@
 //! ([`host_table`]), of which a site has no more than its share, and so of fetches and lookups ([`crate::site_shares`]);
 //! their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
 
-mod address_queues;
 mod addresses;
 mod backlog;
 mod calendar;
@@ -38,14 +37,18 @@ mod rules_cache;
 mod settings;
 mod site_records;
 mod site_turns;
+mod slow_turns;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod turn_queues;
 mod waiting;
 mod yields;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub use crate::politeness::Ledger;
 pub use finish::End;
@@ -54,12 +57,11 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
-use crate::politeness::{HOLD_SLACK, rest_asked};
+use crate::politeness::{HOLD_SLACK, Key, Taken, Turns, is_overload};
 use crate::robots::Work;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
-use address_queues::{AddressQueues, Call};
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
 use deferred::{Deferred, is_deferred};
@@ -72,6 +74,7 @@ use outside::OutsideLanes;
 use ready_hosts::ReadyHosts;
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
+use turn_queues::{Call, TurnQueues};
 use yields::Yields;
 
 /// The waiting URLs of one shard.
@@ -84,7 +87,7 @@ pub struct Frontier {
     ready: ReadyHosts,
     places: FetchPlaces,
     calendar: Calendar,
-    address_queues: AddressQueues,
+    turn_queues: TurnQueues,
     lookups: LookupQueue,
     deferred: Deferred,
     yields: Yields,
@@ -97,6 +100,8 @@ pub struct Frontier {
     work: Work,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
+    /// Random numbers drawn.
+    draws: u64,
 }
 
 /// A URL that ended without a request.
@@ -123,7 +128,7 @@ impl Frontier {
             ready: ReadyHosts::default(),
             places: FetchPlaces::new(settings.in_flight_max),
             calendar: Calendar::default(),
-            address_queues: AddressQueues::default(),
+            turn_queues: TurnQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
             deferred: Deferred::new(settings.deferred_share),
             yields: Yields::default(),
@@ -135,6 +140,7 @@ impl Frontier {
             work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
+            draws: 0,
         }
     }
 
@@ -209,8 +215,8 @@ impl Frontier {
                 return None;
             };
             let job = self.take_turn(id, now, spool);
-            if self.address_queues.is_called(id) {
-                self.had_turn_at_address(id, &job);
+            if self.turn_queues.is_called(id) {
+                self.had_its_turns(id, &job);
             }
             if job.is_some() {
                 return job;
@@ -233,7 +239,7 @@ impl Frontier {
 
     /// Whether a slow site may have a place: some are kept.
     fn may_slow_take(&self) -> bool {
-        self.places.may_slow_take(self.address_queues.places_kept())
+        self.places.may_slow_take(self.turn_queues.places_kept())
     }
 
     /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
@@ -275,29 +281,27 @@ impl Frontier {
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
         // It may have when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
-        if let (Some(addr), true) = (job.addr, self.settings.politeness.ip_delay > Duration::ZERO) {
-            self.ledger.release(addr, job.deadline + HOLD_SLACK, now + self.settings.politeness.ip_delay);
-        }
+        job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK);
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        match (job.addr, turn) {
-            (Some(addr), Turn::Slow(lasted)) => self.address_queues.slow_turn_ended(now, addr, site, lasted),
-            (Some(addr), Turn::Fast) => self.address_queues.fast_turn_ended(now, addr, site),
+        match (job.addr.map(Key::from), turn) {
+            (Some(key), Turn::Slow(lasted)) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
+            (Some(key), Turn::Fast) => self.turn_queues.fast_turn_ended(now, key, site),
             (None, _) => {}
         }
         self.ready.fetch_ended();
     }
 
-    /// Whether a host that was called to an address has had its turn there, or does without.
-    fn had_turn_at_address(&mut self, id: HostId, job: &Option<FetchJob>) {
+    /// Whether a host that was called has had its turns, or does without.
+    fn had_its_turns(&mut self, id: HostId, job: &Option<FetchJob>) {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
             // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
             (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
-            (State::Ready, None) => self.address_queues.looks_up(id),
-            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.address_queues.looks_up(id),
-            _ => self.address_queues.had_turn(id),
+            (State::Ready, None) => self.turn_queues.looks_up(id),
+            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.turn_queues.looks_up(id),
+            _ => self.turn_queues.had_turn(id),
         }
     }
 
@@ -317,7 +321,14 @@ impl Frontier {
     /// An earlier run was broken off before `now`: its hosts are left alone for as long as they are between two requests.
     pub fn rest_all(&mut self, now: Instant) {
         let politeness = &self.settings.politeness;
-        self.hosts.rests().rest_all(now + politeness.host_delay.max(politeness.ip_delay));
+        let delays = [politeness.host_delay, politeness.site_delay, politeness.ip_delay, politeness.group_delay];
+        self.hosts.rests().rest_all(now + delays.into_iter().max().unwrap_or_default());
+    }
+
+    /// A random number, of the crawl's own randomness.
+    fn draw(&mut self) -> u64 {
+        self.draws += 1;
+        xxh3_64_with_seed(&self.draws.to_le_bytes(), self.settings.rng_seed)
     }
 
     /// An earlier run has noted that a host is to be left alone.
@@ -373,8 +384,9 @@ impl Frontier {
 
     /// A host has asked for a rest in a response that counts for nothing else.
     pub fn asked_for_rest(&mut self, now: Instant, id: HostId, status: u16, retry_after: Option<Duration>) {
-        if let Some(rest) = rest_asked(status, retry_after, &self.settings.politeness) {
-            self.hosts[id].pace.rest_until(now + rest);
+        if is_overload(status) {
+            let draw = self.draw();
+            self.hosts[id].pace.overloaded(now, retry_after, draw, &self.settings.politeness);
             self.note_rest(id);
         }
     }
@@ -423,7 +435,7 @@ impl Frontier {
                         self.make_ready(id);
                     }
                 }
-                Event::Addr(addr) => self.call_to(addr, now, at),
+                Event::Turn(key) => self.call_to(key, now, at),
             }
         }
     }
@@ -434,24 +446,24 @@ impl Frontier {
         self.ready.push(site, id, self.places.is_slow(site));
     }
 
-    /// Calls the next of those that wait for `addr`, as the calendar has it for `noted`.
-    fn call_to(&mut self, addr: IpAddr, now: Instant, noted: Instant) {
+    /// Calls the next of those that wait for `key`, as the calendar has it for `noted`.
+    fn call_to(&mut self, key: Key, now: Instant, noted: Instant) {
         let may_fetch = |site| self.places.may_take(site);
         let is_slow = |site| self.places.is_slow(site);
-        if let Some(id) = self.address_queues.awaited(addr) {
+        if let Some(id) = self.turn_queues.awaited(key) {
             // It may have become slow since it was called, and wait for a place.
             let site = self.hosts[id].site;
-            if !may_fetch(site) || is_slow(site) && !self.address_queues.keeps_place(addr, id) {
-                self.address_queues.is_late(id);
+            if !may_fetch(site) || is_slow(site) && !self.turn_queues.keeps_place(key, id) {
+                self.turn_queues.is_late(id);
             }
         }
-        let look_at = now + self.addr_pause();
-        let call = self.address_queues.call(addr, [now, noted, look_at], may_fetch, is_slow);
+        let look_at = now + self.look_pause(key);
+        let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
         if call != Call::Nobody {
-            self.calendar.push(look_at, Event::Addr(addr));
+            self.calendar.push(look_at, Event::Turn(key));
         }
         if let Call::Host(id) = call {
-            if self.address_queues.keeps_place(addr, id) {
+            if self.turn_queues.keeps_place(key, id) {
                 self.hosts.set_state(id, State::Ready);
                 self.ready.push_keeper(self.hosts[id].site, id);
                 return;
@@ -459,26 +471,49 @@ impl Frontier {
             self.make_ready(id);
             if self.places.is_slow(self.hosts[id].site) {
                 // It keeps its turn, and may have to wait for it.
-                self.address_queues.is_late(id);
+                self.turn_queues.is_late(id);
             }
         }
     }
 
-    /// Puts a host into the row of those that wait for `addr`.
-    fn park(&mut self, id: HostId, addr: IpAddr, now: Instant, free_from: Option<Instant>) {
+    /// Puts a host into the row of those that wait for a turn that is taken.
+    fn park(&mut self, id: HostId, now: Instant, Taken { key, until }: Taken) {
         self.hosts.set_state(id, State::Parked);
-        if self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
-            self.address_queues.keep_place(now, addr, (id, self.hosts[id].site));
+        let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
+        if is_address && self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
+            self.turn_queues.keep_place(now, key, (id, self.hosts[id].site));
         }
-        let look_at = free_from.unwrap_or(now + self.addr_pause());
-        if self.address_queues.wait(addr, self.hosts[id].site, id, look_at) {
-            self.calendar.push(look_at, Event::Addr(addr));
+        let look_at = until.unwrap_or(now + self.look_pause(key));
+        if self.turn_queues.wait(key, self.hosts[id].site, id, look_at) {
+            self.calendar.push(look_at, Event::Turn(key));
         }
     }
 
-    /// How often the first of those that wait for an address looks whether it is free.
-    fn addr_pause(&self) -> Duration {
-        self.settings.politeness.ip_delay.max(ADDR_PAUSE_MIN)
+    /// How often the first of those that wait for a turn looks whether it is free: no more rarely than the delay, so that no
+    /// part of it is lost.
+    fn look_pause(&self, key: Key) -> Duration {
+        let politeness = &self.settings.politeness;
+        let delay = match key {
+            Key::Ipv4(_) | Key::Ipv6Net(_) => politeness.ip_delay,
+            Key::Site(_) => politeness.site_delay,
+            Key::Group(_) => politeness.group_delay,
+        };
+        delay.max(LOOK_PAUSE_MIN)
+    }
+
+    /// The turns that a request of host `id` to `addr` needs.
+    fn turns_for(&self, id: HostId, addr: IpAddr) -> Turns {
+        let (site, politeness) = (self.hosts[id].site, &self.settings.politeness);
+        let operator = self.settings.operators.of_address(addr);
+        let slot = |operator| {
+            let slot = site.place_among(politeness.group_slots as usize) as u64;
+            (Key::Group(u64::from(operator) << 32 | slot), politeness.group_delay)
+        };
+        Turns::new([
+            Some((Key::Site(site), politeness.site_delay)),
+            Some((addr.into(), politeness.ip_delay)),
+            operator.map(slot),
+        ])
     }
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
@@ -518,4 +553,4 @@ const STEPS_MAX: usize = 256;
 const TIMES_FREE: u64 = 3;
 /// Places in which the fetches and lookups of sites are counted.
 const SHARE_PLACES: usize = 4_096;
-const ADDR_PAUSE_MIN: Duration = Duration::from_millis(10);
+const LOOK_PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -1,6 +1,9 @@
 //! The parts of the configuration that the frontier of one shard follows.
 
+use std::sync::Arc;
+
 use crate::config::{self, Config};
+use crate::politeness::Operators;
 use crate::route::Partition;
 use crate::time::Duration;
 
@@ -8,6 +11,7 @@ use crate::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) politeness: config::Politeness,
+    pub(super) operators: Arc<Operators>,
     pub(super) robots: config::Robots,
     pub(super) partition: Partition,
     /// Which of the partition's shards this is.
@@ -37,6 +41,7 @@ impl Settings {
         let shards = u64::from(partition.shards.max(1));
         Settings {
             politeness: config.politeness.clone(),
+            operators: Arc::default(),
             robots: config.robots.clone(),
             partition,
             shard,
@@ -55,5 +60,10 @@ impl Settings {
             resolve_lead: config.dns.timeout,
             stale_max: config.dns.stale_max,
         }
+    }
+
+    /// The same, where these operators are known.
+    pub fn knowing(self, operators: Arc<Operators>) -> Settings {
+        Settings { operators, ..self }
     }
 }

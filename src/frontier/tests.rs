@@ -34,6 +34,7 @@ impl Bed {
     fn new(change: impl FnOnce(&mut Config)) -> Bed {
         let mut config = Config::default();
         config.agent.name = "bed".to_owned();
+        config.politeness.slow_start = 1;
         change(&mut config);
         Bed {
             frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0, 7), Arc::new(Ledger::new(16))),
@@ -149,7 +150,9 @@ fn names_that_live_for_no_time_are_fetched_all_the_same() {
 /// With more ready hosts than are served within a TTL, each turn would find the last turn's answer too old.
 #[test]
 fn a_long_row_of_hosts_resolves_no_name_in_vain() {
-    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    let mut bed = Bed::new(|config| {
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+    });
     (0..5_000).for_each(|number| bed.offer(&format!("http://h{number}.test/")));
     bed.run(HOUR, 20_000, &mut |job| match job.kind {
         JobKind::Resolve => Outcome::Resolved {
@@ -183,7 +186,7 @@ fn rules_are_used_once_however_long_the_delay() {
 fn no_url_loses_its_tries_to_others() {
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
     let mut tries = BTreeMap::<String, u32>::new();
@@ -203,7 +206,9 @@ fn no_url_loses_its_tries_to_others() {
 /// Each host's robots.txt redirects to the next host's, for ever.
 #[test]
 fn a_row_of_moved_robots_ends() {
-    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    let mut bed = Bed::new(|config| {
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+    });
     bed.offer("http://h0.site.test/");
     let mut trap = |job: &FetchJob| match job.kind {
         JobKind::Robots => {
@@ -261,7 +266,9 @@ fn robots_in_a_circle_end() {
 /// A host with an endless queue is the one whose robots.txt another waits for, of an origin it has no URLs of.
 #[test]
 fn a_long_queue_does_not_hold_up_those_that_wait_for_robots() {
-    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    let mut bed = Bed::new(|config| {
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+    });
     (0..1_000).for_each(|number| bed.offer(&format!("http://long.site.test/{number}")));
     bed.run(10, 5, &mut well);
     bed.offer("http://www.site.test/");
@@ -323,7 +330,9 @@ fn a_torn_robots_txt_allows_nothing() {
 
 #[test]
 fn a_dot_at_the_end_makes_no_second_host() {
-    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    let mut bed = Bed::new(|config| {
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+    });
     for number in 0..5 {
         bed.offer(&format!("http://a.test/{number}"));
         bed.offer(&format!("http://a.test./{number}"));
@@ -355,7 +364,7 @@ fn a_long_queue_comes_back_in_pieces() {
     let mut bed = Bed::new(|config| {
         config.frontier.ram_bytes_max = ram_bytes_max;
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     (0..60_000).for_each(|number| bed.offer(&format!("http://a.test/{number}/{}", "x".repeat(40))));
     assert!(bed.frontier.ram_bytes() <= ram_bytes_max);
@@ -379,7 +388,7 @@ fn parked_urls_count_as_memory() {
     let mut bed = Bed::new(|config| {
         config.frontier.ram_bytes_max = ram_bytes_max;
         config.frontier.host_head_urls = 1;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     for number in 0..40_000 {
         bed.offer(&format!("http://h{}.test/{number}/{}", number % 50, "x".repeat(100)));

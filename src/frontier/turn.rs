@@ -11,8 +11,8 @@ use super::origin::Verdict;
 use super::waiting::WaitingUrls;
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
-use crate::politeness::GivenUp;
 use crate::politeness::ledger::HOLD_SLACK;
+use crate::politeness::{GivenUp, Key, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
@@ -303,7 +303,7 @@ impl Frontier {
             self.schedule(id, now, turn);
             return None;
         }
-        let Some((addr, others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
+        let Some((addr, mut others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
             if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
                 self.schedule(id, now, at);
                 return None;
@@ -316,19 +316,22 @@ impl Frontier {
             let deadline = now + self.settings.deadline;
             return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
-        let awaited = self.address_queues.awaited_by_another(addr, host.site);
-        let lasts_max = self.places.deadline(host.site, self.settings.deadline, awaited);
+        let (site, key) = (host.site, Key::from(addr));
+        let awaited = self.turn_queues.awaited_by_another(key, site);
+        let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
         let deadline = now + lasts_max;
-        if self.settings.politeness.ip_delay > Duration::ZERO {
-            let may_look = self.address_queues.may_look(now, addr, (id, host.site), self.places.is_slow(host.site));
-            let claim = if may_look { self.ledger.claim(addr, now, deadline + HOLD_SLACK) } else { Err(None) };
-            if let Err(free_from) = claim {
-                self.park(id, addr, now, free_from);
-                return None;
-            }
+        let turns = self.turns_for(id, addr);
+        // A turn with another operator would be one more.
+        let operator = self.settings.operators.of_address(addr);
+        others.retain(|other| self.settings.operators.of_address(*other) == operator);
+        let is_slow = self.places.is_slow(site);
+        let may_look = |key| self.turn_queues.may_look(now, key, (id, site), is_slow);
+        if let Err(taken) = turns.claim(&self.ledger, now, deadline + HOLD_SLACK, may_look) {
+            self.park(id, now, taken);
+            return None;
         }
         let is_hurried = lasts_max < self.settings.deadline;
-        Some(FetchJob { others, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
+        Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
     }
 
     fn job(
@@ -356,6 +359,7 @@ impl Frontier {
             addr,
             both_families: false,
             others: Vec::new(),
+            turns: Turns::default(),
             number: 0,
             depth: 0,
             attempt: 0,

@@ -5,25 +5,31 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::fake_robots::RobotsKind;
 use super::fake_web::{FakeWeb, PageKind};
+use crate::config::Politeness;
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
-use crate::politeness::Key;
+use crate::politeness::operators::Group;
+use crate::politeness::{Key, Operators};
 use crate::robots::Rules;
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::{Url, UrlBatch, site_of};
 
 /// All servers of a [`FakeWeb`].
 #[derive(Debug)]
 pub struct FakeServers {
     web: FakeWeb,
-    host_delay: Duration,
-    ip_delay: Duration,
+    politeness: Politeness,
+    operators: Arc<Operators>,
     stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<Key, Meter>,
+    sites: BTreeMap<String, Meter>,
+    /// Of operators, each of which is one slot.
+    groups: BTreeMap<Group, Meter>,
     /// Whether the last request for a file as a robots.txt brought something, and whether any has.
     robots: BTreeMap<String, (bool, bool)>,
     /// Until when a flaky robots.txt is well.
@@ -47,16 +53,19 @@ struct Meter {
 }
 
 impl FakeServers {
-    /// Servers that expect these delays to be kept, and addresses to be used no longer than `stale_max` after their time.
-    pub fn new(web: FakeWeb, host_delay: Duration, ip_delay: Duration, stale_max: Duration) -> FakeServers {
+    /// Servers of these operators that expect these delays to be kept, and addresses to be used no longer than `stale_max` after
+    /// their time.
+    pub fn new(web: FakeWeb, politeness: Politeness, operators: Arc<Operators>, stale_max: Duration) -> FakeServers {
         FakeServers {
             web,
-            host_delay,
-            ip_delay,
+            politeness,
+            operators,
             stale_max,
             tries: HashMap::new(),
             hosts: BTreeMap::new(),
             addrs: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            groups: BTreeMap::new(),
             robots: BTreeMap::new(),
             well_until: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -80,14 +89,21 @@ impl FakeServers {
         if !self.answers.get(&(host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
-        let mut host_delay = self.host_delay;
+        let mut host_delay = self.politeness.host_delay;
         if job.kind == JobKind::Page {
             let crawl_delay_s = self.web.effective_robots(&job.url).kind.crawl_delay_s();
             host_delay = host_delay.max(Duration::from_secs(crawl_delay_s));
         }
         check(self.hosts.entry(host.to_owned()).or_default(), at, host_delay, host, &mut self.complaints);
         let name = addr.to_string();
-        check(self.addrs.entry(addr.into()).or_default(), at, self.ip_delay, &name, &mut self.complaints);
+        let Politeness { ip_delay, site_delay, group_delay, .. } = self.politeness;
+        check(self.addrs.entry(addr.into()).or_default(), at, ip_delay, &name, &mut self.complaints);
+        let site = site_of(host);
+        check(self.sites.entry(site.to_owned()).or_default(), at, site_delay, site, &mut self.complaints);
+        if let Some(group) = self.operators.of_address(addr) {
+            let name = self.operators.name(group);
+            check(self.groups.entry(group).or_default(), at, group_delay, name, &mut self.complaints);
+        }
         if job.kind == JobKind::Page {
             self.check_robots(at, &job.url);
         }
@@ -96,7 +112,10 @@ impl FakeServers {
     /// The answer is lost on its way, and the request is over.
     pub fn lose(&mut self, at: Instant, job: &FetchJob) {
         if let Some(addr) = job.addr {
-            for meter in [self.hosts.get_mut(job.url.host()), self.addrs.get_mut(&addr.into())].into_iter().flatten() {
+            let group = self.operators.of_address(addr).and_then(|group| self.groups.get_mut(&group));
+            let (host, site) = (job.url.host(), site_of(job.url.host()));
+            let meters = [self.hosts.get_mut(host), self.sites.get_mut(site), self.addrs.get_mut(&addr.into()), group];
+            for meter in meters.into_iter().flatten() {
                 meter.under_way -= 1;
                 meter.last_end = Some(at);
             }
@@ -194,7 +213,9 @@ impl FakeServers {
         self.robots.clear();
         self.answers.clear();
         // Requests of a crawler that was killed end when its connections break.
-        self.hosts.values_mut().chain(self.addrs.values_mut()).for_each(|meter| meter.under_way = 0);
+        let names = self.hosts.values_mut().chain(self.sites.values_mut());
+        let machines = self.addrs.values_mut().chain(self.groups.values_mut());
+        names.chain(machines).for_each(|meter| meter.under_way = 0);
     }
 
     fn page(&mut self, job: &FetchJob) -> Fetched {

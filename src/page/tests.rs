@@ -18,6 +18,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         addr: None,
         both_families: false,
         others: Vec::new(),
+        turns: Default::default(),
         number: 0,
         depth: 3,
         attempt: 0,

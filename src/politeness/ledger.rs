@@ -1,4 +1,4 @@
-//! When each address may be asked again: one table for all shards.
+//! When each address, site and group may be asked again: one table for all shards.
 //!
 //! Decides: politeness to an address can only be promised by the whole box, because hosts of one address live
 //! in different shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its
@@ -117,13 +117,13 @@ fn enter(bucket: &[Entry; WAYS], number: u64, held: State, now: Instant) -> Resu
     Ok(())
 }
 
-/// An instant, rounded up to a multiple of 8 ns; whether a request is under way until then; the kind of key, 0 for none.
+/// An instant, rounded up to a multiple of 16 ns; whether a request is under way until then; the kind of key, 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
 
 impl State {
-    const KIND: u64 = 3;
-    const HELD: u64 = 4;
+    const KIND: u64 = 7;
+    const HELD: u64 = 8;
     const FLAGS: u64 = State::KIND | State::HELD;
     /// The latest instant of a claim.
     const LAST: u64 = !State::FLAGS - State::FLAGS - 1;

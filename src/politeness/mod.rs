@@ -1,18 +1,23 @@
-//! Politeness: when a host and an address may be asked again.
+//! Politeness: when a host, a site, an address and an operator may be asked again.
 //!
 //! Decides: three questions, apart from everything else the frontier does. [`HostPace`] says when a host may be asked:
 //! its delay, Crawl-delay, Retry-After. [`FailureStreak`] says how long an origin rests that fails, and when it is given
-//! up. The [`Ledger`] says when an address may be asked, whichever host and shard the request is for; what counts as one
-//! address is a [`Key`].
+//! up. The [`Ledger`] says when a site, an address or an operator's group may be asked, whichever host and shard the request is
+//! for; what counts as one of them is a [`Key`], and a request needs its [`Turns`] of all at once.
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
 //! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 
+mod caution;
 mod key;
 pub mod ledger;
+pub mod operators;
 mod pace;
 mod streak;
+mod turns;
 
 pub use key::Key;
 pub use ledger::{HOLD_SLACK, Ledger};
-pub use pace::{GivenUp, HostPace, Try, backoff, is_overload, rest_asked};
+pub use operators::Operators;
+pub use pace::{GivenUp, HostPace, Try, backoff, is_overload};
 pub use streak::FailureStreak;
+pub use turns::{Taken, Turns};

@@ -1,12 +1,15 @@
 //! When one host may be asked again.
 //!
 //! Decides: the next request starts no earlier than the host's delay after the *end* of the last one, because only then
-//! is the gap kept as the server measures it, however long the way. 429 and 503 are given the time that Retry-After asks
-//! for: of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
+//! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
+//! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to do; and
+//! it is stretched for hosts that are new or complain ([`super::caution`]). 429 and 503 are given the time that Retry-After
+//! asks for: of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
 //! for it ends.
 //! Invariants: `not_before` never moves back.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
+use super::caution::Caution;
 use super::streak::GIVEN_UP_FOR;
 use crate::config::Politeness;
 use crate::outcome::{Failure, Outcome};
@@ -18,6 +21,9 @@ pub struct HostPace {
     not_before: Instant,
     last_end: Instant,
     crawl_delay: Duration,
+    /// How long the last response took.
+    took: Duration,
+    caution: Caution,
     given_up: Option<GivenUp>,
 }
 
@@ -42,7 +48,14 @@ pub enum Try {
 impl HostPace {
     /// A host that was never asked.
     pub fn new() -> HostPace {
-        HostPace { not_before: Instant::ZERO, last_end: Instant::ZERO, crawl_delay: Duration::ZERO, given_up: None }
+        HostPace {
+            not_before: Instant::ZERO,
+            last_end: Instant::ZERO,
+            crawl_delay: Duration::ZERO,
+            took: Duration::ZERO,
+            caution: Caution::of_stranger(),
+            given_up: None,
+        }
     }
 
     /// A host that was forgotten and is met again.
@@ -70,28 +83,50 @@ impl HostPace {
         self.last_end > Instant::ZERO
     }
 
-    /// The delay after a request: the configured one or robots.txt's Crawl-delay, whichever is longer.
+    /// The delay after a request.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
+        let for_response = (self.took * politeness.response_factor).min(politeness.response_delay_max);
+        self.caution.stretch(self.usual_delay(politeness).max(for_response), politeness)
+    }
+
+    /// The same for a host that answers at once and never complained.
+    pub fn usual_delay(&self, politeness: &Politeness) -> Duration {
         self.crawl_delay.max(politeness.host_delay)
     }
 
-    /// A request ended.
-    pub fn ended(&mut self, now: Instant, outcome: &Outcome, politeness: &Politeness) {
+    /// A request ended that took so long, `draw` being a random number.
+    pub fn ended(&mut self, now: Instant, took: Duration, outcome: &Outcome, draw: u64, politeness: &Politeness) {
         self.last_end = now;
-        let mut pause = self.delay(politeness);
+        let mut rest = Duration::ZERO;
         match outcome {
-            Outcome::Fetched(fetched) => {
-                let asked = rest_asked(fetched.status, fetched.retry_after, politeness);
-                pause = pause.max(asked.unwrap_or_default());
+            Outcome::Fetched(fetched) if is_overload(fetched.status) => {
+                self.took = took;
+                rest = self.complained(fetched.retry_after, draw, politeness);
+            }
+            Outcome::Fetched(_) => {
+                self.took = took;
+                // The delay is that before this response: a stranger's holds until it has answered so often.
+                rest = self.delay(politeness);
+                self.caution.is_fine();
             }
             // Says nothing of the host: when the proxy is there again, all hosts must be.
-            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => {
-                pause = pause.max(politeness.retry_delay)
-            }
+            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => rest = politeness.retry_delay,
             Outcome::Failed(failure @ Failure::AddressForbidden) => self.give_up(*failure, now + GIVEN_UP_FOR),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
-        self.not_before = now + pause;
+        self.not_before = now + rest.max(self.delay(politeness));
+    }
+
+    /// The server says that it is asked too often. How long it is left alone: for as long as it asks for, or ever longer.
+    fn complained(&mut self, retry_after: Option<Duration>, draw: u64, politeness: &Politeness) -> Duration {
+        let back_off = self.caution.is_overloaded(draw, politeness);
+        retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
+    }
+
+    /// It says so in a response that counts for nothing else.
+    pub fn overloaded(&mut self, now: Instant, retry_after: Option<Duration>, draw: u64, politeness: &Politeness) {
+        let rest = self.complained(retry_after, draw, politeness);
+        self.rest_until(now + rest);
     }
 
     /// robots.txt asks for this delay: it holds from the last request on, and also after the rules have expired, until
@@ -130,11 +165,6 @@ pub fn backoff(attempt: u8, politeness: &Politeness) -> Duration {
     politeness.retry_delay * (1 << u32::from(attempt.min(10)))
 }
 
-/// How long a server wants to be left alone by a response of this status, as far as it is obeyed.
-pub fn rest_asked(status: u16, retry_after: Option<Duration>, politeness: &Politeness) -> Option<Duration> {
-    is_overload(status).then(|| retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max))
-}
-
 /// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
 pub fn is_overload(status: u16) -> bool {
     matches!(status, 429 | 503)
@@ -162,29 +192,46 @@ mod tests {
         Outcome::Fetched(Fetched { status, retry_after, ..Fetched::default() })
     }
 
+    fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
+        pace.ended(at(seconds), Duration::ZERO, outcome, 0, politeness);
+    }
+
     #[test]
     fn the_gap_is_counted_from_the_end() {
         let (mut pace, politeness) = (HostPace::new(), politeness());
         pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
         assert_eq!(pace.not_before(), Instant::ZERO, "nothing was asked yet");
-        pace.ended(at(100), &fetched(200, None), &politeness);
+        ended(&mut pace, 100, &fetched(200, None), &politeness);
+        assert_eq!(pace.not_before(), at(110), "twice as long at first");
+        (0..2).for_each(|_| ended(&mut pace, 100, &fetched(200, None), &politeness));
         assert_eq!(pace.not_before(), at(105));
-        pace.ended(at(110), &fetched(503, Some(60)), &politeness);
+        ended(&mut pace, 110, &fetched(503, Some(60)), &politeness);
         assert_eq!(pace.not_before(), at(170));
-        pace.ended(at(200), &fetched(429, None), &politeness);
-        assert_eq!(pace.not_before(), at(210), "without Retry-After the retry delay");
-        pace.obey_crawl_delay(Duration::from_secs(20), &politeness);
-        assert_eq!(pace.not_before(), at(220), "from the last request on");
+        ended(&mut pace, 200, &fetched(429, None), &politeness);
+        assert_eq!(pace.not_before(), at(220), "without Retry-After the retry delay, twice as long each time");
+        pace.obey_crawl_delay(Duration::from_secs(6), &politeness);
+        assert_eq!(pace.not_before(), at(224), "from the last request on, and stretched twice");
+    }
+
+    #[test]
+    fn a_slow_server_is_asked_less_often() {
+        let (mut pace, mut politeness) = (HostPace::new(), politeness());
+        (politeness.response_factor, politeness.response_delay_max) = (2, Duration::from_secs(30));
+        let mut gap = |seconds| {
+            (0..3).for_each(|_| pace.ended(at(100), Duration::from_secs(seconds), &fetched(200, None), 0, &politeness));
+            pace.not_before().since(at(100)).as_secs()
+        };
+        assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);
     }
 
     #[test]
     fn a_proxy_that_fails_makes_its_host_wait() {
         let (mut pace, politeness) = (HostPace::new(), politeness());
-        pace.ended(at(1), &Outcome::Failed(Failure::Aborted), &politeness);
-        assert_eq!(pace.not_before(), at(2));
-        pace.ended(at(2), &Outcome::Failed(Failure::ProxyFailed), &politeness);
+        ended(&mut pace, 1, &Outcome::Failed(Failure::Aborted), &politeness);
+        assert_eq!(pace.not_before(), at(3));
+        ended(&mut pace, 2, &Outcome::Failed(Failure::ProxyFailed), &politeness);
         assert_eq!((pace.not_before(), pace.given_up()), (at(12), None));
-        pace.ended(at(20), &Outcome::Failed(Failure::AddressForbidden), &politeness);
+        ended(&mut pace, 20, &Outcome::Failed(Failure::AddressForbidden), &politeness);
         let given_up = GivenUp { failure: Failure::AddressForbidden, until: at(3_620) };
         assert_eq!(HostPace::with_given_up(pace.given_up()).given_up(), Some(given_up));
         pace.forgive();

@@ -44,6 +44,7 @@ use crate::frontier::{self, Frontier, Ledger};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
+use crate::politeness::Operators;
 use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
@@ -139,6 +140,8 @@ pub struct Setup {
     pub user_agent: String,
     /// When each address may be asked again; one for all shards.
     pub ledger: Arc<Ledger>,
+    /// Whose machines are where.
+    pub operators: Arc<Operators>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.
@@ -173,7 +176,7 @@ pub struct FilesFound {
 impl Shard {
     /// A shard that first asks for the logs of an earlier run.
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
-        let Setup { index, partition, scope, rng_seed, config, ledger, budget, files, earlier, .. } = setup;
+        let Setup { index, partition, scope, rng_seed, config, ledger, operators, budget, files, earlier, .. } = setup;
         let originals = Originals::new(&config.store, rng_seed, earlier);
         let shards = partition.shards;
         let segment_seed = rng_seed ^ u64::from(index) << 48;
@@ -195,7 +198,10 @@ impl Shard {
             sites: Sites::new(),
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
-            frontier: Frontier::new(frontier::Settings::new(&config, partition, index, rng_seed), ledger),
+            frontier: Frontier::new(
+                frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators),
+                ledger,
+            ),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             readings: Readings::default(),

@@ -44,6 +44,7 @@ type Logs = BTreeMap<LogFile, Vec<u8>>;
 fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut config = Config::default();
     config.agent.name = "shard".to_owned();
+    config.politeness.slow_start = 1;
     config.dns.hosts.insert("s.test".to_owned(), vec!["192.0.2.1".parse().expect("an address")]);
     change(&mut config);
     config
@@ -74,6 +75,7 @@ impl Rig {
             user_agent: "shard/1".to_owned(),
             earlier: Arc::default(),
             ledger: Arc::new(Ledger::new(16)),
+            operators: Arc::default(),
             name_servers: 1,
             crawl: 1,
             epoch: UnixTime::from_micros(0),
@@ -432,7 +434,7 @@ fn delays_outlive_a_run() {
         config(|config| {
             names.iter().for_each(|name| drop(config.dns.hosts.insert(name.clone(), vec![addr])));
             config.politeness.host_delay = Duration::from_secs(1);
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         })
     };
     let mut first = Rig::new(polite(), Logs::new());

@@ -99,7 +99,7 @@ impl<'host> Site<'host> {
 
 /// A site under the crawl's own seed: nobody outside can make two sites share a key. IPv6 addresses of one /64 are one site
 /// here, as whoever has one of them has them all.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SiteKey(u64);
 
 impl SiteKey {

@@ -102,7 +102,8 @@ impl Arena {
 }
 
 /// Without delays.
-pub const AT_ONCE: &str = "politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n";
+pub const AT_ONCE: &str =
+    "politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n";
 
 fn serve(mut stream: TcpStream, port: u16, noted: &Asked, attack: &dyn Fn(&mut TcpStream, &str, u16, &str)) {
     while let Some(request) = read_request(&mut stream) {

@@ -40,7 +40,7 @@ fn asked_beside(closed: usize) -> (usize, Duration, serde_json::Value) {
         }
     });
     let folder = TempFolder::new("closed-ports");
-    let text = "politeness.host_delay = \"50ms\"\npoliteness.ip_delay = \"0s\"\npoliteness.retry_delay = \"500ms\"\n\
+    let text = "politeness.host_delay = \"50ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\npoliteness.retry_delay = \"500ms\"\n\
         politeness.host_failures_max = 4\nrobots.retry_delay = \"1s\"\nrobots.retries_max = 2\n\
         fetch.private_addresses = \"loopback-only\"\n[dns.hosts]\n\
         \"victim.test\" = [\"127.0.0.1\"]\n\"attacker.test\" = [\"127.0.0.1\"]\n";

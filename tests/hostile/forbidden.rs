@@ -136,7 +136,7 @@ fn a_name_that_changes_leads_to_no_forbidden_address() {
         "/" => html((1..PAGES).map(|page| format!("<a href='/{page}'>")).collect::<String>()),
         _ => nothing(),
     });
-    let text = "politeness.host_delay = \"200ms\"\npoliteness.ip_delay = \"0s\"\n\
+    let text = "politeness.host_delay = \"200ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n\
         dns.ttl_min = \"0s\"\ndns.stale_max = \"0s\"\n";
     let summary = arena.end(arena.crawl(&names, &["attacker.test"], text));
     let forbidden = number(&summary, "/failures/address-forbidden") as usize;

@@ -131,7 +131,7 @@ impl Crawl {
         let names = NameServer::pointing_to(Ipv4Addr::LOCALHOST);
         let text = format!(
             "version = 1\ncrawl.shards = 1\ndns.servers = [\"{}\"]\npoliteness.host_delay = \"0s\"\n\
-             politeness.ip_delay = \"0s\"\n{more}\n",
+             politeness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n{more}\n",
             names.addr
         );
         let (config, dir) = (folder.file("config.toml", &text), folder.at("crawl"));

@@ -104,7 +104,7 @@ fn crawl(attackers: usize, ram: &str) -> (Value, Duration) {
     let names = NameServer::pointing_to(Ipv4Addr::LOCALHOST);
     let text = format!(
         "version = 1\ncrawl.shards = 1\ncrawl.ram_bytes_max = \"{ram}\"\ndns.servers = [\"{}\"]\npoliteness.host_delay = \"0s\"\n\
-         politeness.ip_delay = \"0s\"\nfetch.deadline = \"20s\"\n",
+         politeness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\nfetch.deadline = \"20s\"\n",
         names.addr
     );
     let (config, dir) = (folder.file("config.toml", &text), folder.at("crawl"));

@@ -42,7 +42,7 @@ fn names_at_somebody_s_address_do_not_take_its_turns() {
         _ => nothing(),
     });
     let names = addresses(|name| if name == "attacker.test" { Ipv4Addr::LOCALHOST } else { SHARED });
-    let more = "politeness.host_delay = \"10ms\"\npoliteness.ip_delay = \"10ms\"\n";
+    let more = "politeness.host_delay = \"10ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"10ms\"\n";
     let crawl = arena.crawl(&names, &["attacker.test"], more);
     let summary = arena.stop_after_the_victim(crawl);
     let (attacker, victim) = (arena.requests(".attacker.test"), arena.requests(VICTIM));
@@ -68,7 +68,7 @@ fn sites_that_drip_leave_an_address_to_others() {
     let names = NameServer::pointing_to(Ipv4Addr::LOCALHOST);
     let hosts: Vec<String> = (0..SITES).map(|number| format!("drips-{number}.test")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let more = "politeness.host_delay = \"10ms\"\npoliteness.ip_delay = \"10ms\"\nfetch.deadline = \"3s\"\n\
+    let more = "politeness.host_delay = \"10ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"10ms\"\nfetch.deadline = \"3s\"\n\
                 fetch.connect_timeout = \"3s\"\nfetch.tls_timeout = \"3s\"\nfetch.first_byte_timeout = \"3s\"\n";
     let summary = arena.stop_after_the_victim(arena.crawl(&names, &hosts, more));
     // A robots.txt, a page while they are not known, and one while the victim is between two requests.
@@ -102,7 +102,7 @@ fn addresses_that_would_collide_do_not_take_turns_of_others() {
         });
     let hosts: Vec<String> = (0..ATTACKERS).map(|number| format!("n{number}.test")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let more = "politeness.host_delay = \"5ms\"\npoliteness.ip_delay = \"5ms\"\nfetch.first_byte_timeout = \"60s\"\n";
+    let more = "politeness.host_delay = \"5ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"5ms\"\nfetch.first_byte_timeout = \"60s\"\n";
     let mut crawl = arena.crawl(&names, &hosts, more);
     crawl.wait_until("the victim's pages", || arena.victim_pages() >= VICTIM_PAGES);
     crawl.signal("TERM");

@@ -64,7 +64,7 @@ fn places_come_back_from_sites_that_were_fast() {
     let hosts: Vec<String> = (0..SITES).map(|number| format!("turncoat-{number}.test")).chain(honest).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
     // The victim needs eight seconds: in the first of them the others are fast.
-    let more = "politeness.host_delay = \"200ms\"\npoliteness.ip_delay = \"0s\"\nfetch.in_flight_max = 32\n\
+    let more = "politeness.host_delay = \"200ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\nfetch.in_flight_max = 32\n\
                 fetch.deadline = \"10m\"\nfetch.first_byte_timeout = \"10m\"\n";
     let mut crawl = arena.crawl(&names, &hosts, more);
     crawl.wait_until("the victim's pages", || arena.victim_pages() >= VICTIM_PAGES);

@@ -74,7 +74,7 @@ fn serve() -> u16 {
 fn crawl(folder: &TempFolder, name: &str, port: u16, more: &[&str]) -> (BTreeSet<String>, serde_json::Value) {
     let (dir, seed) = (folder.at(name), format!("http://127.0.0.1:{port}/"));
     let mut arguments = vec!["crawl", &seed, "--dir", &dir, "--json", "-", "--set", "politeness.host_delay=0s"];
-    arguments.extend(["--set", "politeness.ip_delay=0s"]);
+    arguments.extend(["--set", "politeness.site_delay=0s", "--set", "politeness.ip_delay=0s"]);
     more.iter().for_each(|set| arguments.extend(["--set", set]));
     let json = run(&arguments).expect(0).json();
     let paths = stored(&dir).into_keys().map(|url| url.split_once(&format!(":{port}")).expect("ours").1.to_owned());

@@ -26,6 +26,7 @@ use crate::rig::web::WebProcess;
 
 /// Times so short that a URL is given up within three seconds, were it not for the breaker.
 const LINES: &str = "\
+politeness.site_delay = \"0s\"
 politeness.ip_delay = \"0s\"
 politeness.retry_delay = \"50ms\"
 politeness.host_failures_max = 4

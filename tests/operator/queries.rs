@@ -192,7 +192,7 @@ fn what_failed_is_asked_for_again_once() {
     let take = || std::mem::take(&mut *asked.lock().expect("a log"));
     let folder = TempFolder::new("retry");
     let (dir, seed) = (folder.at("crawl"), |path: &str| format!("http://127.0.0.1:{}{path}", addr.port()));
-    let keys = "politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\npoliteness.host_failures_max = 1\n";
+    let keys = "politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\npoliteness.host_failures_max = 1\n";
     let config = folder.file("config.toml", &format!("version = 1\n{keys}"));
     run(&["crawl", &seed("/"), &seed("/other"), "--dir", &dir, "-c", &config, "--shards", "1"]).expect(0);
     assert_eq!(of(&urls(&dir, &[]), "failed"), BTreeSet::from([seed("/"), seed("/other")]));

@@ -39,7 +39,8 @@ fn asked(hops: usize, shards: &str) -> Vec<String> {
         }
     });
     let folder = TempFolder::new("robots");
-    let mut text = String::from("politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n");
+    let mut text =
+        String::from("politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n");
     text += "fetch.private_addresses = \"loopback-only\"\n[dns.hosts]\n";
     (0..=hops).for_each(|host| text += &format!("\"h{host}.test\" = [\"127.0.0.1\"]\n"));
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &text));

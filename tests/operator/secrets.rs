@@ -77,7 +77,7 @@ fn passwords_are_shown_and_kept_nowhere() {
             }
         };
         let text = format!(
-            "version = 1\npoliteness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\ncrawl.shards = 1\n\
+            "version = 1\npoliteness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\ncrawl.shards = 1\n\
              agent.name = \"test\"\nagent.url = \"http://a.test/\"\nagent.email = \"a@a.test\"\n\
              fetch.private_addresses = \"loopback-only\"\n[proxy]\nurl = {url}\n\
              [http]\nauth = {{ \"http://a.test\" = {:?}, \"http://b.test\" = {{ file = {:?} }}, \

@@ -122,7 +122,7 @@ fn what_comes_in_too_late_is_not_stored_twice() {
 fn stopped_while_answers_come(pause: Duration) -> bool {
     let folder = TempFolder::new("too-late");
     let (names, server) = (NameServer::pointing_to(Ipv4Addr::LOCALHOST), SlowServer::start());
-    let lines = "politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\ncrawl.shards = 2\n";
+    let lines = "politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\ncrawl.shards = 2\n";
     let config = folder.file("config.toml", &format!("dns.servers = [\"{}\"]\n{lines}", names.addr));
     let urls: Vec<String> = (0..300).map(|number| format!("http://h{number}.test:{}/slow", server.port)).collect();
     let (dir, seeds) = (folder.at("crawl"), folder.file("seeds.txt", &urls.join("\n")));

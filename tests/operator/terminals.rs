@@ -59,7 +59,18 @@ fn no_control_characters_reach_a_terminal() {
     let folder = TempFolder::new("terminals");
     let (dir, url) = (folder.at("crawl"), format!("http://{addr}/"));
     let quick = "politeness.host_delay=0s";
-    let crawl = ["crawl", &url, "--dir", &dir, "--set", quick, "--set", "politeness.ip_delay=0s"];
+    let crawl = [
+        "crawl",
+        &url,
+        "--dir",
+        &dir,
+        "--set",
+        quick,
+        "--set",
+        "politeness.site_delay=0s",
+        "--set",
+        "politeness.ip_delay=0s",
+    ];
     let shown = on_a_terminal(&folder, &crawl).expect(0);
     assert!(!shown.out.contains("\u{1b}]0;") && !shown.out.contains("\u{9b}"), "{}", shown.out);
     // A panic is told there, too, with its place.

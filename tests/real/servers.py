@@ -213,6 +213,7 @@ page_link_ratio_max = 1000
 
 [politeness]
 host_delay = "0s"
+site_delay = "0s"
 ip_delay = "0s"
 retry_delay = "100ms"
 retries_max = 2

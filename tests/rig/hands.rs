@@ -71,6 +71,7 @@ pub fn job(url: &str) -> FetchJob {
         addr: Some(LOOPBACK),
         both_families: false,
         others: Vec::new(),
+        turns: Default::default(),
         number: 0,
         depth: 0,
         attempt: 0,

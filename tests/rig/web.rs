@@ -20,7 +20,7 @@ pub fn config(folder: &TempFolder, web: &Running, more: &str) -> String {
     let ca_file = folder.file("ca.pem", &web.ca_pem);
     let text = format!(
         "version = 1\ndns.servers = [\"{}\"]\ntls.ca_files = [{ca_file:?}]\n\
-         politeness.host_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n{more}\n",
+         politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\n{more}\n",
         web.dns
     );
     folder.file("config.toml", &text)

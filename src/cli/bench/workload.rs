@@ -140,7 +140,7 @@ impl Setup {
         config.store.segment_bytes_max = (STORED_BYTES_MAX / u64::from(shards)).clamp(16 << 20, 256 << 20);
         if !self.polite {
             config.politeness.host_delay = Duration::ZERO;
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         }
         config.set("dns.servers", dns)?;
         config.tls.ca_files = vec![ca_file.to_owned()];

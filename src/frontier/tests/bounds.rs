@@ -6,7 +6,7 @@ use super::*;
 
 fn fast(config: &mut Config) {
     config.politeness.host_delay = Duration::ZERO;
-    config.politeness.ip_delay = Duration::ZERO;
+    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
 }
 
 fn rules(number: usize) -> Outcome {
@@ -284,7 +284,7 @@ fn retries_count_as_memory() {
 fn dear_verdicts_give_way() {
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     let rules: String = (0..10_000).map(|number| format!("disallow:*ab{number:x}\n")).collect();
     let rules = format!("user-agent: *\n{rules}disallow: /x\n");
@@ -382,6 +382,7 @@ fn a_domain_that_never_answers_leaves_fetches_for_others() {
 fn many_names_at_an_address_take_every_second_turn() {
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
+        config.politeness.site_delay = Duration::ZERO;
         config.politeness.ip_delay = Duration::from_millis(100);
     });
     (0..3_000).for_each(|number| bed.offer(&format!("http://h{number}.wild.test/")));

@@ -236,7 +236,7 @@ fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
     let mut was_called = false;
     for step in 0..3_000 {
         crowd.run(10, &mut answer);
-        let awaited = crowd.frontier.address_queues.awaited(IpAddr::from([192, 0, 2, 1]));
+        let awaited = crowd.frontier.turn_queues.awaited(IpAddr::from([192, 0, 2, 1]).into());
         if let Some(id) = awaited.filter(|_| !was_called && step > 400) {
             was_called = true;
             let (now, site) = (crowd.now, crowd.frontier.hosts[id].site);

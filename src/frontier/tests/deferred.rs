@@ -19,7 +19,7 @@ fn is_deferred(job: &FetchJob) -> bool {
 fn they_wait_behind_all_others_of_all_hosts_and_a_few_come_early() {
     for (ram_bytes_max, share) in [(0, 2), (1 << 30, 2), (1 << 30, 0), (1 << 30, 50)] {
         let mut bed = Bed::new(|config| {
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
             config.frontier.ram_bytes_max = ram_bytes_max;
             config.frontier.deferred_share = share;
         });
@@ -69,7 +69,7 @@ fn they_do_not_wait_for_a_host_that_rests() {
 #[test]
 fn they_do_not_keep_others_out() {
     let mut bed = Bed::new(|config| {
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config.frontier.hosts_max = 8;
         config.frontier.deferred_share = 0;
     });

@@ -8,7 +8,7 @@ const PRIVATE: &str = "User-agent: *\nDisallow: /private\n";
 
 fn fast(config: &mut Config) {
     config.politeness.host_delay = Duration::ZERO;
-    config.politeness.ip_delay = Duration::ZERO;
+    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
 }
 
 fn asked_for(bed: &Bed, url: &str) -> usize {
@@ -179,7 +179,9 @@ fn what_cannot_be_had_at_the_end_forbids() {
 /// A hundred hosts are sent to as many files of one host: it fetches them in turns with its own pages.
 #[test]
 fn nobody_is_starved_by_files_for_others() {
-    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    let mut bed = Bed::new(|config| {
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+    });
     (0..300).for_each(|number| bed.offer(&format!("http://victim.test/{number}")));
     bed.run(5, 4, &mut well);
     (0..100).for_each(|number| bed.offer(&format!("http://h{number}.test/")));
@@ -302,7 +304,9 @@ impl Pair {
 fn another_shard_fetches_for_its_own_hosts() {
     // With 0, 1 or 2 lost messages: none, the request, or the answer to the second one, too.
     for lose in 0..3 {
-        let mut pair = Pair::new(|config| config.politeness.ip_delay = Duration::ZERO);
+        let mut pair = Pair::new(|config| {
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
+        });
         pair.lose = lose;
         let end = pair.host(1, "end");
         for number in 0..50 {

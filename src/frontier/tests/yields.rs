@@ -57,7 +57,7 @@ impl Site {
 fn site(config: impl FnOnce(&mut Config)) -> (Bed, Site) {
     let mut bed = Bed::new(|all| {
         all.politeness.host_delay = Duration::from_millis(10);
-        all.politeness.ip_delay = Duration::ZERO;
+        (all.politeness.site_delay, all.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config(all);
     });
     let mut site = Site { found: Default::default(), articles: 300 };
@@ -105,7 +105,7 @@ fn what_is_known_is_bounded_and_goes_with_its_host() {
     assert_eq!((bed.frontier.yield_bytes(), bed.frontier.poor_urls()), (0, 0));
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config.frontier.hosts_max = 8;
     });
     for host in 0..100 {
@@ -123,7 +123,7 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
     const BYTES_MAX: u64 = 30_000;
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config.traps.ram_bytes_max = BYTES_MAX;
     });
     let mut bytes_most = 0;

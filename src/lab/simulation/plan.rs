@@ -11,7 +11,7 @@ use crate::budget::PageBudget;
 use crate::config::{CompressUncoded, Config, OrNever, PartitionKey, StoreFormat};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
-use crate::politeness::Ledger;
+use crate::politeness::{Ledger, Operators};
 use crate::route::Partition;
 use crate::shard::{Phase, Scope, Setup, Shard};
 use crate::time::{Duration, Instant, UnixTime};
@@ -24,6 +24,7 @@ pub(super) struct Plan {
     pub(super) lane_messages_max: usize,
     scope: Scope,
     pub(super) rng_seed: u64,
+    pub(super) operators: Arc<Operators>,
 }
 
 impl Plan {
@@ -38,6 +39,7 @@ impl Plan {
             partition,
             lane_messages_max: 1 + rng.below(4) as usize,
             rng_seed,
+            operators: Arc::new(operators()),
         }
     }
 }
@@ -64,6 +66,7 @@ impl Run {
                 user_agent: "simulated/1.0".to_owned(),
                 earlier: Arc::default(),
                 ledger: Arc::clone(&ledger),
+                operators: Arc::clone(&plan.operators),
                 budget: Arc::clone(&budget),
                 name_servers,
                 crawl: plan.rng_seed,
@@ -102,11 +105,23 @@ impl Run {
 /// Some day in 2027.
 const EPOCH: UnixTime = UnixTime::from_micros(1_800_000_000_000_000);
 
+/// Three operators with a fourth of the addresses each; the others are nobody's.
+fn operators() -> Operators {
+    let mut operators = Operators::default();
+    let lines = "one 192.0.2.0/26\ntwo 192.0.2.64/26\nthree 192.0.2.128/26\n";
+    assert_eq!(operators.read(lines), Ok(()));
+    operators
+}
+
 fn config(rng: &mut Rng) -> Config {
     let mut config = Config::default();
     config.agent.name = "simulated".to_owned();
     config.politeness.host_delay = millis(pick(rng, &[0, 50, 1_000]));
+    config.politeness.site_delay = millis(pick(rng, &[0, 0, 30, 200]));
     config.politeness.ip_delay = millis(pick(rng, &[0, 20, 200]));
+    config.politeness.group_delay = millis(pick(rng, &[0, 10]));
+    config.politeness.group_slots = 1;
+    config.politeness.response_factor = pick(rng, &[0, 3]) as u32;
     config.politeness.crawl_delay_max = Duration::from_secs(60);
     config.politeness.retries_max = 4;
     config.politeness.retry_delay = millis(pick(rng, &[100, 10_000]));

@@ -12,8 +12,8 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
         config(|config| {
             config.visited.index_pages = difference;
             config.dns.hosts.insert(name.clone(), vec![addr]);
-            config.politeness.host_delay = Duration::ZERO;
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.host_delay, config.politeness.group_delay) = (Duration::ZERO, Duration::ZERO);
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         })
     };
     let paths = ["/d/index.html", "/d/", "/d/index.php", "/d/index.html"];
@@ -66,8 +66,8 @@ fn a_target_within_its_key_that_was_set_aside_comes_back_once() {
             config.visited.index_pages = Difference::Ignore;
             config.visited.urls_max = urls_max;
             config.dns.hosts.insert(name.clone(), vec![addr]);
-            config.politeness.host_delay = Duration::ZERO;
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.host_delay, config.politeness.group_delay) = (Duration::ZERO, Duration::ZERO);
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         })
     };
     let pages = |rig: &mut Rig| {

@@ -17,7 +17,7 @@ fn rig_of(hosts: usize, logs: Logs, change: impl FnOnce(&mut Config)) -> Rig {
     let names: Vec<String> = names(0).take(hosts).collect();
     let mut rig = Rig::new(
         config(|config| {
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
             config.robots.retries_max = 0;
             for name in &names {
                 config.dns.hosts.insert(name.clone(), vec!["192.0.2.1".parse().expect("an address")]);
@@ -163,7 +163,7 @@ fn a_drain_waits_for_no_turn_at_the_name_servers() {
     let mut rig = Rig::new(
         config(|config| {
             config.dns.rate_max = 1;
-            config.politeness.ip_delay = Duration::ZERO;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         }),
         Logs::new(),
     );

@@ -10,7 +10,7 @@ fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
     let hosts: Vec<String> = names(0).take(count).collect();
     let mut config = config(|config| {
         config.fetch.short_bytes_max = 64 << 10;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     for host in &hosts {
         config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
@@ -98,7 +98,7 @@ fn sites_that_are_dear_to_read_leave_places_to_others() {
     let mut config = config(|config| {
         config.fetch.in_flight_max = 64;
         config.fetch.short_bytes_max = 4 << 10;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     let hosts: Vec<String> = names(0).take(DEAR + OTHERS).collect();
     for host in &hosts {

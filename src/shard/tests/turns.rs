@@ -32,7 +32,7 @@ fn rig_with(host: &str) -> Rig {
     let config = config(|config| {
         config.dns.hosts.insert(host.to_owned(), vec![addr]);
         config.politeness.host_delay = Duration::ZERO;
-        config.politeness.ip_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
     Rig::new(config, Logs::new())
 }

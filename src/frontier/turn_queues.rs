@@ -1,29 +1,25 @@
-//! Hosts that wait for their turn at an address.
+//! Hosts that wait for a turn: at an address, of their site, or in an operator's group.
 //!
-//! Decides: those of one address wait in a row, with turns that go round by site ([`SiteTurns`]): whoever points many names
+//! Decides: those of one [`Key`] wait in a row, with turns that go round by site ([`SiteTurns`]): whoever points many names
 //! at another's address gets one turn for each turn of the other. Only one of them looks at the ledger, each time that the
-//! calendar says so, however many they are. Who was called and finds the address taken keeps its turn; who comes along
+//! calendar says so, however many they are. Who was called and finds the turn taken keeps its own; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
-//! has too many fetches in flight, keeps its turn for later, and the others do not wait for it.
+//! has too many fetches in flight, or who finds another turn taken that it needs at the same time, keeps its turn for later, and
+//! the others do not wait for it: a request needs up to three turns at once, and a host that waits for the third must not lose
+//! the other two each time.
 //! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
-//! A turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast there,
-//! only such sites have a turn, and every [`STRANGERS_TURNS`]th one is of those that were not there yet and are not slow
-//! elsewhere: who drips has a fifth of an address's time, however many they are. What counts is how a site was at this
-//! address: it may be fast at its own, and lead to a port of another's where nobody listens. An address is that of the
-//! ledger: of IPv6 a network of 64 bits.
+//! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
+//! there yet and is not slow elsewhere.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
-//! look at the instant from which the address is free; so shards share an address about evenly, but nothing promises it.
-//! Invariants: while hosts wait for an address, exactly one instant is noted in the calendar for it.
-//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
-//! or some more; each shard knows of its own turns.
+//! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
+//! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use super::fetch_places::Awaited;
 use super::site_turns::SiteTurns;
-use crate::by_number::ByNumber;
+use super::slow_turns::SlowTurns;
 use crate::outcome::HostId;
 use crate::politeness::Key;
 use crate::time::{Duration, Instant};
@@ -31,54 +27,16 @@ use crate::url::SiteKey;
 
 /// The rows.
 #[derive(Debug, Default)]
-pub struct AddressQueues {
+pub struct TurnQueues {
     rows: HashMap<Key, Row>,
-    /// Hosts whose turn has come and who have not had it yet.
-    called: HashMap<HostId, Called>,
+    /// Hosts whose turns have come and who have not had them yet.
+    called: HashMap<HostId, Calls>,
     /// Hosts of slow sites that keep a place while they wait for an address.
     keepers: HashMap<Key, HostId>,
-    /// Addresses where a turn was slow.
-    slow: HashMap<Key, SlowTurn>,
+    slow: SlowTurns,
 }
 
-/// A turn was slow.
-#[derive(Debug)]
-struct SlowTurn {
-    /// The end of the rest.
-    rests_until: Instant,
-    /// Sites that had turns there, and how many were fast, less [`KNOWN_TURNS`] for each that was not: those that had one lately,
-    /// and before them.
-    guests: [ByNumber<u8, SiteKey>; 2],
-}
-
-impl SlowTurn {
-    /// Whether `site` was fast; `None`: it was not there.
-    fn was_fast(&self, site: SiteKey) -> Option<bool> {
-        self.fast_turns(site).map(|turns| turns > 0)
-    }
-
-    fn fast_turns(&self, site: SiteKey) -> Option<u8> {
-        self.guests.iter().find_map(|guests| guests.get(&site).copied())
-    }
-
-    fn note(&mut self, site: SiteKey, was_fast: bool) {
-        let before = self.fast_turns(site).unwrap_or(0);
-        // Whoever was fast for long, and is slow once, does not rest as those do that drip.
-        let turns = if was_fast { before.saturating_add(1) } else { before.saturating_sub(KNOWN_TURNS) };
-        let [lately, before] = &mut self.guests;
-        if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
-            *before = std::mem::take(lately);
-        }
-        lately.insert(site, turns);
-    }
-
-    /// Whether any site was fast.
-    fn is_wanted(&self) -> bool {
-        self.guests.iter().flat_map(|guests| guests.values()).any(|turns| *turns > 0)
-    }
-}
-
-/// Who waits for one address.
+/// Who waits for one key.
 #[derive(Debug)]
 struct Row {
     waiting: SiteTurns,
@@ -90,16 +48,39 @@ struct Row {
     known_turns: u8,
 }
 
-/// A host whose turn has come.
+/// The turns of a host that have come, at most one of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls([Option<Called>; KINDS]);
+
+/// A turn that has come.
 #[derive(Clone, Copy, Debug)]
 struct Called {
-    /// To this address.
+    /// Of this key.
     to: Key,
     /// In a rest, since a stranger's turn had come.
     is_stranger: bool,
 }
 
-/// What the calendar's instant for an address comes to.
+impl Calls {
+    fn iter(&self) -> impl Iterator<Item = Called> {
+        self.0.into_iter().flatten()
+    }
+
+    fn is_to(&self, key: Key) -> bool {
+        self.iter().any(|called| called.to == key)
+    }
+
+    fn of_kind(&mut self, key: Key) -> &mut Option<Called> {
+        let [address, site, group] = &mut self.0;
+        match key {
+            Key::Ipv4(_) | Key::Ipv6Net(_) => address,
+            Key::Site(_) => site,
+            Key::Group(_) => group,
+        }
+    }
+}
+
+/// What the calendar's instant for a key comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// It is this host's turn.
@@ -110,19 +91,17 @@ pub enum Call {
     Nobody,
 }
 
-impl AddressQueues {
+impl TurnQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
-    pub fn may_look(&self, now: Instant, addr: IpAddr, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
-        let key = Key::from(addr);
-        let is_called = self.called.get(&id).is_some_and(|called| called.to == key);
+    pub fn may_look(&self, now: Instant, key: Key, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
+        let is_called = || self.called.get(&id).is_some_and(|calls| calls.is_to(key));
         // Also one that was called before the rest began.
-        !self.must_rest(now, key, site, is_slow) && (is_called || !self.rows.contains_key(&key))
+        !self.slow.must_rest(now, key, site, is_slow) && (!self.rows.contains_key(&key) || is_called())
     }
 
-    /// Keeps a place for a host of a slow site that waits for `addr`, unless another one does or slow sites rest there.
-    pub fn keep_place(&mut self, now: Instant, addr: IpAddr, (id, site): (HostId, SiteKey)) {
-        let key = Key::from(addr);
-        if !self.must_rest(now, key, site, true) {
+    /// Keeps a place for a host of a slow site that waits for an address, unless another one does or slow sites rest there.
+    pub fn keep_place(&mut self, now: Instant, key: Key, (id, site): (HostId, SiteKey)) {
+        if !self.slow.must_rest(now, key, site, true) {
             self.keepers.entry(key).or_insert(id);
         }
     }
@@ -132,63 +111,36 @@ impl AddressQueues {
         self.keepers.len()
     }
 
-    /// Whether a host keeps a place until it is called to `addr`.
-    pub fn keeps_place(&self, addr: IpAddr, id: HostId) -> bool {
-        self.keepers.get(&Key::from(addr)) == Some(&id)
+    /// Whether a host keeps a place until it is called to `key`.
+    pub fn keeps_place(&self, key: Key, id: HostId) -> bool {
+        self.keepers.get(&key) == Some(&id)
     }
 
-    /// Whether a host of another site than `site` waits for `addr`.
-    pub fn is_wanted_by_another(&self, addr: IpAddr, site: SiteKey) -> bool {
-        self.rows.get(&Key::from(addr)).is_some_and(|row| row.waiting.has_another(site))
+    /// Whether a host of another site than `site` waits for `key`.
+    pub fn is_wanted_by_another(&self, key: Key, site: SiteKey) -> bool {
+        self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
     }
 
-    /// Whether another site than `site` waits for `addr`, and what is known of `site` there.
-    pub fn awaited_by_another(&self, addr: IpAddr, site: SiteKey) -> Option<Awaited> {
-        let slow = self.slow.get(&Key::from(addr));
-        let is_known = slow.is_none_or(|slow| slow.fast_turns(site).is_some_and(|turns| turns >= KNOWN_TURNS));
+    /// Whether another site than `site` waits for an address, and what is known of `site` there.
+    pub fn awaited_by_another(&self, key: Key, site: SiteKey) -> Option<Awaited> {
+        let is_known = self.slow.at(key).is_none_or(|slow| slow.knows(site));
         let awaited = if is_known { Awaited::AsKnown } else { Awaited::AsStranger };
-        self.is_wanted_by_another(addr, site).then_some(awaited)
+        self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of `site` at `addr` has ended that was fast.
-    pub fn fast_turn_ended(&mut self, now: Instant, addr: IpAddr, site: SiteKey) {
-        let key = Key::from(addr);
-        if let Some(slow) = self.slow.get_mut(&key) {
-            slow.note(site, true);
-            if slow.rests_until > now {
-                // Who keeps a place for it would keep it in vain.
-                self.keepers.remove(&key);
-            }
+    /// A turn of `site` at an address has ended that was fast.
+    pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
+        if self.slow.fast_turn_ended(now, key, site) {
+            // Who keeps a place for it would keep it in vain.
+            self.keepers.remove(&key);
         }
     }
 
-    /// A turn of `site` at `addr` has ended that was slow: it `lasted` so long.
-    pub fn slow_turn_ended(&mut self, now: Instant, addr: IpAddr, site: SiteKey, lasted: Duration) {
-        if self.slow.len() >= SLOW_MAX {
-            self.slow.retain(|_, slow| slow.rests_until > now);
+    /// A turn of `site` at an address has ended that was slow: it `lasted` so long.
+    pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) {
+        if self.slow.slow_turn_ended(now, key, site, lasted) {
+            self.keepers.remove(&key);
         }
-        let key = Key::from(addr);
-        if self.slow.len() < SLOW_MAX || self.slow.contains_key(&key) {
-            let new = || SlowTurn { rests_until: now, guests: Default::default() };
-            let slow = self.slow.entry(key).or_insert_with(new);
-            // Several sites may be slow one after another, each when it is known as fast: rests add up.
-            slow.rests_until = (slow.rests_until.max(now) + lasted * REST_TURNS).min(now + REST_MAX);
-            slow.note(site, false);
-            if slow.is_wanted() {
-                // Who keeps a place for it would keep it in vain.
-                self.keepers.remove(&key);
-            }
-        }
-    }
-
-    /// The slow turn that `addr` rests from.
-    fn rest(&self, now: Instant, key: Key) -> Option<&SlowTurn> {
-        self.slow.get(&key).filter(|slow| slow.rests_until > now)
-    }
-
-    /// Whether `site`, which may be slow elsewhere, has no turn there now.
-    fn must_rest(&self, now: Instant, key: Key, site: SiteKey, is_slow: bool) -> bool {
-        self.rest(now, key).is_some_and(|slow| slow.is_wanted() && !slow.was_fast(site).unwrap_or(!is_slow))
     }
 
     fn gives_place_back(&mut self, key: Key, id: HostId) {
@@ -197,15 +149,10 @@ impl AddressQueues {
         }
     }
 
-    /// Puts a host into the row for `addr`: behind the others, or before them if its turn had come and the address is
-    /// taken. Whether `look_at` is to go into the calendar.
-    pub fn wait(&mut self, addr: IpAddr, site: SiteKey, id: HostId, look_at: Instant) -> bool {
-        let key = Key::from(addr);
-        let called = self.called.remove(&id);
-        if let Some(other) = called.filter(|called| called.to != key) {
-            self.gives_place_back(other.to, id);
-        }
-        let called = called.filter(|called| called.to == key);
+    /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken. Whether
+    /// `look_at` is to go into the calendar.
+    pub fn wait(&mut self, key: Key, site: SiteKey, id: HostId, look_at: Instant) -> bool {
+        let called = self.take_call(key, id);
         let is_new = !self.rows.contains_key(&key);
         let row = || Row { waiting: SiteTurns::default(), called: None, look_at, known_turns: 0 };
         let row = self.rows.entry(key).or_insert_with(row);
@@ -225,17 +172,32 @@ impl AddressQueues {
         is_new || is_awaited
     }
 
-    /// Calls the next of those whose site may fetch to `addr`, as noted for `noted`; the calendar gets `look_at` unless
-    /// nobody waits.
+    /// The host's turn of this key, if it has come: it is none any more. One of another key of the same kind is lost: the host has
+    /// moved.
+    fn take_call(&mut self, key: Key, id: HostId) -> Option<Called> {
+        let calls = self.called.get_mut(&id)?;
+        let called = calls.of_kind(key).take();
+        if calls.iter().next().is_none() {
+            self.called.remove(&id);
+        }
+        if let Some(other) = called.filter(|called| called.to != key) {
+            if let Some(row) = self.rows.get_mut(&other.to) {
+                row.called.take_if(|called| *called == id);
+            }
+            self.gives_place_back(other.to, id);
+        }
+        called.filter(|called| called.to == key)
+    }
+
+    /// Calls the next of those whose site may fetch, as noted for `noted`; the calendar gets `look_at` unless nobody waits.
     pub fn call(
         &mut self,
-        addr: IpAddr,
+        key: Key,
         [now, noted, look_at]: [Instant; 3],
         may_fetch: impl Fn(SiteKey) -> bool,
         is_slow: impl Fn(SiteKey) -> bool,
     ) -> Call {
-        let key = Key::from(addr);
-        let rest = self.slow.get(&key).filter(|slow| slow.rests_until > now);
+        let rest = self.slow.rest(now, key);
         let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
         if row.called.is_none() && row.waiting.is_empty() {
             self.rows.remove(&key);
@@ -264,34 +226,34 @@ impl AddressQueues {
             row.known_turns = 0;
         }
         row.called = Some(id);
-        self.called.insert(id, Called { to: key, is_stranger });
+        *self.called.entry(id).or_default().of_kind(key) = Some(Called { to: key, is_stranger });
         Call::Host(id)
     }
 
-    /// Who was called to `addr` and has not shown up.
-    pub fn awaited(&self, addr: IpAddr) -> Option<HostId> {
-        self.rows.get(&Key::from(addr))?.called
+    /// Who was called to `key` and has not shown up.
+    pub fn awaited(&self, key: Key) -> Option<HostId> {
+        self.rows.get(&key)?.called
     }
 
     /// A host that may have been called cannot show up soon: others need not wait for it.
     pub fn is_late(&mut self, id: HostId) {
-        if let Some(row) = self.called.get(&id).and_then(|called| self.rows.get_mut(&called.to)) {
-            row.called.take_if(|called| *called == id);
+        for called in self.calls(id).iter() {
+            if let Some(row) = self.rows.get_mut(&called.to) {
+                row.called.take_if(|called| *called == id);
+            }
         }
     }
 
-    /// A host that was called must look its name up first: it keeps its turn, and no place.
+    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place.
     pub fn looks_up(&mut self, id: HostId) {
         self.is_late(id);
-        if let Some(called) = self.called.get(&id).copied() {
-            self.gives_place_back(called.to, id);
-        }
+        self.calls(id).iter().for_each(|called| self.gives_place_back(called.to, id));
     }
 
-    /// A host that may have been called has had its turn, or does without.
+    /// A host that may have been called has had its turns, or does without.
     pub fn had_turn(&mut self, id: HostId) {
         self.is_late(id);
-        if let Some(called) = self.called.remove(&id) {
+        for called in self.called.remove(&id).unwrap_or_default().iter() {
             self.gives_place_back(called.to, id);
             if let Some(row) = self.rows.get_mut(&called.to).filter(|_| !called.is_stranger) {
                 row.known_turns = row.known_turns.saturating_add(1);
@@ -303,26 +265,22 @@ impl AddressQueues {
     pub fn is_called(&self, id: HostId) -> bool {
         self.called.contains_key(&id)
     }
+
+    fn calls(&self, id: HostId) -> Calls {
+        self.called.get(&id).copied().unwrap_or_default()
+    }
 }
 
-/// How many times as long as a slow turn the rest after it is.
-const REST_TURNS: u32 = 4;
-/// Nobody rests longer at once.
-const REST_MAX: Duration = Duration::from_secs(3_600);
-/// After so many fast turns at an address where others were slow, a site has all its time there while others wait.
-const KNOWN_TURNS: u8 = 16;
+/// Kinds of keys of which a request needs a turn.
+const KINDS: usize = 3;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
-/// Addresses with slow turns that are remembered, and sites that had turns there, twice as many at most: nine megabytes at
-/// worst.
-const SLOW_MAX: usize = 2_048;
-const GUESTS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ADDR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const ADDR: Key = Key::Ipv4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
     fn site(number: u32) -> SiteKey {
         SiteKey::of_host(7, &format!("s{number}.test"))
@@ -335,7 +293,7 @@ mod tests {
     /// 40,000 hosts of one site wait, and then one of another: it is next but one.
     #[test]
     fn sites_have_turns_at_an_address() {
-        let mut queues = AddressQueues::default();
+        let mut queues = TurnQueues::default();
         assert!(queues.may_look(at(0), ADDR, (0, site(0)), false));
         assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
         assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
@@ -357,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_kept_where_the_address_is_taken() {
-        let mut queues = AddressQueues::default();
+        let mut queues = TurnQueues::default();
         assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
         assert_eq!(
             queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false),
@@ -394,9 +352,9 @@ mod tests {
     /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.
     #[test]
     fn a_slow_turn_is_followed_by_a_rest() {
-        let mut queues = AddressQueues::default();
+        let mut queues = TurnQueues::default();
         let (slow, fast) = (site(0), site(1));
-        let call = |queues: &mut AddressQueues, now| {
+        let call = |queues: &mut TurnQueues, now| {
             queues.rows.values_mut().for_each(|row| row.look_at = at(now));
             queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |of| of == slow)
         };
@@ -418,7 +376,7 @@ mod tests {
     /// before the rest began rests as well.
     #[test]
     fn a_rest_is_for_all_and_as_long_as_all_slow_turns_ask_for() {
-        let mut queues = AddressQueues::default();
+        let mut queues = TurnQueues::default();
         let (first, second, fast) = (site(0), site(1), site(2));
         queues.wait(ADDR, second, 1, at(1_000));
         assert_eq!(queues.call(ADDR, [at(1_000), at(1_000), at(1_010)], |_| true, |_| true), Call::Host(1));
@@ -435,21 +393,10 @@ mod tests {
         assert_eq!(queues.places_kept(), 0);
     }
 
-    #[test]
-    fn one_slow_turn_among_many_is_forgiven() {
-        let mut turn = SlowTurn { rests_until: at(0), guests: Default::default() };
-        (0..40).for_each(|_| turn.note(site(1), true));
-        let after = [0; 3].map(|_| {
-            turn.note(site(1), false);
-            turn.fast_turns(site(1))
-        });
-        assert_eq!((after, turn.was_fast(site(1))), ([Some(24), Some(8), Some(0)], Some(false)));
-    }
-
     /// Of four turns in a rest one is a stranger's, however often the address was taken when its host looked.
     #[test]
     fn strangers_have_every_fourth_turn_of_a_rest() {
-        let mut queues = AddressQueues::default();
+        let mut queues = TurnQueues::default();
         let known = site(1);
         queues.slow_turn_ended(at(0), ADDR, site(0), Duration::from_secs(1_000));
         queues.fast_turn_ended(at(0), ADDR, known);
@@ -475,19 +422,6 @@ mod tests {
                 turns.contains("kkks") && !turns.contains("kkkk") && !turns.contains("ss"),
                 "{turns}, {looks} looks"
             );
-        }
-    }
-
-    #[test]
-    fn who_comes_often_is_known_however_many_come_once() {
-        let mut turn = SlowTurn { rests_until: at(0), guests: Default::default() };
-        for stranger in 0..10_000 {
-            turn.note(site(stranger), false);
-            if stranger % 90 == 0 {
-                turn.note(site(20_000), true);
-            }
-            assert_eq!(turn.fast_turns(site(20_000)), Some((stranger / 90 + 1).min(255) as u8));
-            assert!(turn.is_wanted() && turn.guests.iter().all(|guests| guests.len() <= GUESTS_MAX));
         }
     }
 }

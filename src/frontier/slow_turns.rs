@@ -1,0 +1,148 @@
+//! Addresses where a turn was slow, and how sites were there.
+//!
+//! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
+//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time,
+//! however many they are. What counts is how a site was at this address: it may be fast at its own, and lead to a port of another's
+//! where nobody listens. Several sites may be slow one after another, each when it is known as fast: rests add up.
+//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
+//! or some more; each shard knows of its own turns.
+
+use std::collections::HashMap;
+
+use crate::by_number::ByNumber;
+use crate::politeness::Key;
+use crate::time::{Duration, Instant};
+use crate::url::SiteKey;
+
+/// The addresses.
+#[derive(Debug, Default)]
+pub struct SlowTurns(HashMap<Key, SlowTurn>);
+
+/// A turn was slow.
+#[derive(Debug)]
+pub struct SlowTurn {
+    /// The end of the rest.
+    rests_until: Instant,
+    /// Sites that had turns there, and how many were fast, less [`KNOWN_TURNS`] for each that was not: those that had one lately,
+    /// and before them.
+    guests: [ByNumber<u8, SiteKey>; 2],
+}
+
+impl SlowTurns {
+    /// What is known of an address where a turn was slow.
+    pub fn at(&self, key: Key) -> Option<&SlowTurn> {
+        self.0.get(&key)
+    }
+
+    /// The slow turn that an address rests from.
+    pub fn rest(&self, now: Instant, key: Key) -> Option<&SlowTurn> {
+        self.at(key).filter(|slow| slow.rests_until > now)
+    }
+
+    /// Whether `site`, which may be slow elsewhere, has no turn there now.
+    pub fn must_rest(&self, now: Instant, key: Key, site: SiteKey, is_slow: bool) -> bool {
+        self.rest(now, key).is_some_and(|slow| slow.is_wanted() && !slow.was_fast(site).unwrap_or(!is_slow))
+    }
+
+    /// A turn of `site` has ended that was fast. Whether slow sites rest now.
+    pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) -> bool {
+        self.0.get_mut(&key).is_some_and(|slow| {
+            slow.note(site, true);
+            slow.rests_until > now
+        })
+    }
+
+    /// A turn of `site` has ended that was slow: it `lasted` so long. Whether slow sites rest now.
+    pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) -> bool {
+        if self.0.len() >= SLOW_MAX {
+            self.0.retain(|_, slow| slow.rests_until > now);
+        }
+        if self.0.len() >= SLOW_MAX && !self.0.contains_key(&key) {
+            return false;
+        }
+        let slow = self.0.entry(key).or_insert_with(|| SlowTurn { rests_until: now, guests: Default::default() });
+        slow.rests_until = (slow.rests_until.max(now) + lasted * REST_TURNS).min(now + REST_MAX);
+        slow.note(site, false);
+        slow.is_wanted()
+    }
+}
+
+impl SlowTurn {
+    /// Whether `site` was fast; `None`: it was not there.
+    pub fn was_fast(&self, site: SiteKey) -> Option<bool> {
+        self.fast_turns(site).map(|turns| turns > 0)
+    }
+
+    /// Whether `site` was fast so often that it has all its time while others wait.
+    pub fn knows(&self, site: SiteKey) -> bool {
+        self.fast_turns(site).is_some_and(|turns| turns >= KNOWN_TURNS)
+    }
+
+    /// Whether any site was fast.
+    pub fn is_wanted(&self) -> bool {
+        self.guests.iter().flat_map(|guests| guests.values()).any(|turns| *turns > 0)
+    }
+
+    fn fast_turns(&self, site: SiteKey) -> Option<u8> {
+        self.guests.iter().find_map(|guests| guests.get(&site).copied())
+    }
+
+    fn note(&mut self, site: SiteKey, was_fast: bool) {
+        let before = self.fast_turns(site).unwrap_or(0);
+        // Whoever was fast for long, and is slow once, does not rest as those do that drip.
+        let turns = if was_fast { before.saturating_add(1) } else { before.saturating_sub(KNOWN_TURNS) };
+        let [lately, before] = &mut self.guests;
+        if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
+            *before = std::mem::take(lately);
+        }
+        lately.insert(site, turns);
+    }
+}
+
+/// How many times as long as a slow turn the rest after it is.
+const REST_TURNS: u32 = 4;
+/// Nobody rests longer at once.
+const REST_MAX: Duration = Duration::from_secs(3_600);
+/// After so many fast turns at an address where others were slow, a site has all its time there while others wait.
+const KNOWN_TURNS: u8 = 16;
+/// Addresses with slow turns that are remembered, and sites that had turns there, twice as many at most: nine megabytes at
+/// worst.
+const SLOW_MAX: usize = 2_048;
+const GUESTS_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(number: u32) -> SiteKey {
+        SiteKey::of_host(7, &format!("s{number}.test"))
+    }
+
+    fn none() -> SlowTurn {
+        SlowTurn { rests_until: Instant::ZERO, guests: Default::default() }
+    }
+
+    #[test]
+    fn one_slow_turn_among_many_is_forgiven() {
+        let mut turn = none();
+        (0..40).for_each(|_| turn.note(site(1), true));
+        let after = [0; 3].map(|_| {
+            turn.note(site(1), false);
+            turn.fast_turns(site(1))
+        });
+        assert_eq!((after, turn.was_fast(site(1))), ([Some(24), Some(8), Some(0)], Some(false)));
+    }
+
+    #[test]
+    fn who_comes_often_is_known_however_many_come_once() {
+        let mut turn = none();
+        for stranger in 0..10_000 {
+            turn.note(site(stranger), false);
+            if stranger % 90 == 0 {
+                turn.note(site(20_000), true);
+            }
+            assert_eq!(turn.fast_turns(site(20_000)), Some((stranger / 90 + 1).min(255) as u8));
+            assert!(turn.is_wanted() && turn.guests.iter().all(|guests| guests.len() <= GUESTS_MAX));
+        }
+    }
+}

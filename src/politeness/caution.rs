@@ -1,0 +1,126 @@
+//! How careful one is with a host: by how much its delay is longer than the usual one.
+//!
+//! Decides: a host that is new starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`] times. Each 429 or 503
+//! doubles the delay, and also the rest where the server does not say how long that should be. It is forgiven slowly: one
+//! doubling for [`FORGIVEN_AFTER`] responses without a complaint, because a server that is asked too often at one rate will be
+//! so again.
+//! Why jitter: hosts that fall over together must not all be asked again at the same instant.
+//! Invariants: no delay is shorter than the usual one, and no rest shorter than its back-off.
+//! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
+
+use crate::config::Politeness;
+use crate::time::Duration;
+
+/// What one host has earned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caution {
+    /// Complaints that are not forgiven.
+    overloads: u8,
+    /// Responses without a complaint since the last one, or since one was forgiven.
+    fine: u8,
+    /// Responses until it is no stranger any more.
+    strange_for: u8,
+}
+
+impl Caution {
+    /// Towards a host that was never asked.
+    pub fn of_stranger() -> Caution {
+        Caution { overloads: 0, fine: 0, strange_for: STRANGE_FOR }
+    }
+
+    /// It answered, and did not complain.
+    pub fn is_fine(&mut self) {
+        self.strange_for = self.strange_for.saturating_sub(1);
+        self.fine += 1;
+        if self.fine >= FORGIVEN_AFTER || self.overloads == 0 {
+            self.fine = 0;
+            self.overloads = self.overloads.saturating_sub(1);
+        }
+    }
+
+    /// It says that it is asked too often. How long it rests, if it does not say that, `draw` being a random number.
+    pub fn is_overloaded(&mut self, draw: u64, politeness: &Politeness) -> Duration {
+        let wait = politeness.retry_delay * (1 << u32::from(self.overloads.min(DOUBLINGS_MAX)));
+        self.overloads = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
+        self.fine = 0;
+        let jitter = wait / JITTER * (draw % u64::from(JITTER)) as u32 / JITTER_PART;
+        (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
+    }
+
+    /// How long to wait where `delay` is usual.
+    pub fn stretch(&self, delay: Duration, politeness: &Politeness) -> Duration {
+        let at_first = if self.strange_for > 0 { politeness.slow_start } else { 1 };
+        (delay * at_first.max(1 << u32::from(self.overloads.min(DOUBLINGS_MAX)))).min(politeness.backoff_max.max(delay))
+    }
+}
+
+/// Responses after which a host is no stranger.
+const STRANGE_FOR: u8 = 2;
+/// Responses without a complaint after which one of those before is forgiven.
+const FORGIVEN_AFTER: u8 = 16;
+/// Doublings that are counted: 64 times a delay, or a rest.
+const DOUBLINGS_MAX: u8 = 6;
+/// A rest is longer by up to a quarter, in 256 steps.
+const JITTER: u32 = 256;
+const JITTER_PART: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    fn politeness() -> Politeness {
+        Politeness { retry_delay: seconds(10), backoff_max: seconds(3_600), ..Config::default().politeness }
+    }
+
+    #[test]
+    fn strangers_are_asked_less_often() {
+        let (mut caution, politeness) = (Caution::of_stranger(), Politeness { slow_start: 3, ..politeness() });
+        let delays = [0; 4].map(|_| {
+            let delay = caution.stretch(seconds(1), &politeness);
+            caution.is_fine();
+            delay
+        });
+        assert_eq!(delays, [3, 3, 1, 1].map(seconds));
+    }
+
+    #[test]
+    fn rests_double_and_are_forgiven_slowly() {
+        let (mut caution, politeness) = (Caution::of_stranger(), politeness());
+        (0..2).for_each(|_| caution.is_fine());
+        let rests = [0; 9].map(|_| caution.is_overloaded(0, &politeness));
+        assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640, 640].map(seconds));
+        assert_eq!(caution.stretch(seconds(1), &politeness), seconds(64));
+        let mut delays = Vec::new();
+        for _ in 0..7 * 16 {
+            caution.is_fine();
+            delays.push(caution.stretch(seconds(1), &politeness));
+        }
+        delays.dedup();
+        assert_eq!(delays, [64, 32, 16, 8, 4, 2, 1].map(seconds));
+        (0..15).for_each(|_| caution.is_fine());
+        assert_eq!(caution.is_overloaded(0, &politeness), seconds(10), "all is forgiven");
+    }
+
+    #[test]
+    fn rests_differ_by_a_quarter_at_most_and_have_an_end() {
+        let politeness = politeness();
+        let rests = (0..1_000).map(|draw| Caution::of_stranger().is_overloaded(draw, &politeness));
+        let (mut least, mut most) = (seconds(100), Duration::ZERO);
+        rests.for_each(|rest| (least, most) = (least.min(rest), most.max(rest)));
+        assert!(
+            least == seconds(10) && most > seconds(12) && most < Duration::from_millis(12_500),
+            "{least:?} {most:?}"
+        );
+        let short = Politeness { backoff_max: seconds(60), ..politeness };
+        let mut caution = Caution::of_stranger();
+        assert_eq!([0; 5].map(|_| caution.is_overloaded(255, &short)).last(), Some(&seconds(60)));
+        assert_eq!(caution.stretch(seconds(30), &short), seconds(60));
+        assert_eq!(caution.stretch(seconds(90), &short), seconds(90), "no delay is shorter than the usual one");
+        assert_eq!(caution.stretch(Duration::ZERO, &short), Duration::ZERO, "of one's own servers");
+    }
+}

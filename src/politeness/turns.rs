@@ -1,0 +1,94 @@
+//! The turns that one request needs at the same time: of its site, of its address, and of its address's operator.
+//!
+//! Decides: all are claimed or none; what was claimed before one that is taken is given back as it was. The order is
+//! always the same.
+//! Leaves to others: which are needed (`frontier`), who waits for them (`frontier::turn_queues`).
+
+use super::key::Key;
+use super::ledger::Ledger;
+use crate::time::{Duration, Instant};
+
+/// Keys, each with how long it stays free after the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Turns([Option<(Key, Duration)>; 3]);
+
+/// A turn is taken, or not to be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// Which.
+    pub key: Key,
+    /// From when on it is free; `None` when a request is under way, whose end nobody knows.
+    pub until: Option<Instant>,
+}
+
+impl Turns {
+    /// Those of a site, an address and a group that are to be left alone for so long after a request; a turn of no time is none.
+    pub fn new(turns: [Option<(Key, Duration)>; 3]) -> Turns {
+        Turns(turns.map(|turn| turn.filter(|(_, pause)| *pause > Duration::ZERO)))
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = Key> {
+        self.0.into_iter().flatten().map(|(key, _)| key)
+    }
+
+    /// Claims all of them for a request that ends by `hold_until`, of those that the caller `may` look at.
+    ///
+    /// # Errors
+    /// The first that is taken; then none is claimed.
+    pub fn claim(
+        &self,
+        ledger: &Ledger,
+        now: Instant,
+        hold_until: Instant,
+        may: impl Fn(Key) -> bool,
+    ) -> Result<(), Taken> {
+        for (count, key) in self.keys().enumerate() {
+            let claim = if may(key) { ledger.claim(key, now, hold_until) } else { Err(None) };
+            if let Err(until) = claim {
+                self.keys().take(count).for_each(|key| ledger.release(key, hold_until, now));
+                return Err(Taken { key, until });
+            }
+        }
+        Ok(())
+    }
+
+    /// The request has ended that claimed them.
+    pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant) {
+        for (key, pause) in self.0.iter().flatten() {
+            ledger.release(*key, hold_until, now + *pause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::SiteKey;
+
+    #[test]
+    fn all_are_claimed_or_none() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let ledger = Ledger::new(64);
+        let address = Key::from(std::net::IpAddr::from([192, 0, 2, 1]));
+        let turns = |host, address_pause| {
+            let site = Key::Site(SiteKey::of_host(7, host));
+            let pause = Duration::from_millis;
+            Turns::new([Some((site, pause(50))), Some((address, pause(address_pause))), None])
+        };
+        let (first, second) = (turns("a.test", 20), turns("b.test", 20));
+        assert_eq!(first.claim(&ledger, at(0), at(100), |_| true), Ok(()));
+        let taken = second.claim(&ledger, at(1), at(100), |_| true);
+        assert_eq!(taken, Err(Taken { key: address, until: None }));
+        first.release(&ledger, at(10), at(100));
+        let taken = second.claim(&ledger, at(11), at(100), |_| true);
+        assert_eq!(taken.map_err(|taken| taken.until.is_some_and(|until| until >= at(30))), Err(true));
+        assert_eq!(second.claim(&ledger, at(31), at(130), |_| true), Ok(()), "its site was given back each time");
+        second.release(&ledger, at(40), at(130));
+        // The site's pause is longer than the address's.
+        assert!(turns("a.test", 0).claim(&ledger, at(59), at(160), |_| true).is_err_and(|taken| taken.key != address));
+        let may = |key| key != address;
+        assert_eq!(first.claim(&ledger, at(61), at(160), may), Err(Taken { key: address, until: None }));
+        assert_eq!(first.claim(&ledger, at(62), at(160), |_| true), Ok(()));
+    }
+}
