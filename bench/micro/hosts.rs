@@ -113,7 +113,10 @@ impl Rig {
                 Effect::Fetch(job) => self.fetch(&job),
                 Effect::Ask(query) => {
                     let addrs = vec![IpAddr::from([192, 0, 2, 1])];
-                    Input::Answered { lookup: query.lookup, answer: DnsAnswer::Addrs(addrs, Duration::from_secs(300)) }
+                    Input::Answered {
+                        lookup: query.lookup,
+                        answer: DnsAnswer::Addrs(addrs, Duration::from_secs(300), None),
+                    }
                 }
                 Effect::Disk(op) => Input::Disk(self.disk(op)),
                 effect => panic!("{effect:?}"),

@@ -504,7 +504,7 @@ impl Frontier {
     /// The turns that a request of host `id` to `addr` needs.
     fn turns_for(&self, id: HostId, addr: IpAddr) -> Turns {
         let (site, politeness) = (self.hosts[id].site, &self.settings.politeness);
-        let operator = self.settings.operators.of_address(addr);
+        let operator = self.settings.operators.of_address(addr).or(self.hosts[id].resolution.operator());
         let slot = |operator| {
             let slot = site.place_among(politeness.group_slots as usize) as u64;
             (Key::Group(u64::from(operator) << 32 | slot), politeness.group_delay)

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use super::Settings;
 use super::addresses::{Addresses, NextAddress};
 use crate::outcome::{Failure, Outcome};
+use crate::politeness::operators::Group;
 use crate::politeness::{GivenUp, backoff};
 use crate::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub struct Resolution {
     wants_both_families: bool,
     /// The address that no connection came about to last.
     dead: Option<IpAddr>,
+    /// Whose machines its name is an alias of.
+    operator: Option<Group>,
 }
 
 #[derive(Debug)]
@@ -39,7 +42,7 @@ impl Resolution {
     /// Of a host that was never asked for; a name that is an address needs no lookup.
     pub fn new(name: &str) -> Resolution {
         let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
-        Resolution { dns, attempts: 0, wants_both_families: false, dead: None }
+        Resolution { dns, attempts: 0, wants_both_families: false, dead: None, operator: None }
     }
 
     /// The address to ask at `at`, and others for when it does not answer.
@@ -53,6 +56,11 @@ impl Resolution {
     /// Not before this is the name to be asked for again.
     pub fn retry_at(&self) -> Option<Instant> {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
+    }
+
+    /// Whose machines its name is an alias of, if that is known.
+    pub fn operator(&self) -> Option<Group> {
+        self.operator
     }
 
     /// As it was known of the host before it was forgotten.
@@ -91,7 +99,8 @@ impl Resolution {
     ) -> Option<GivenUp> {
         let given_up = |failure, until| Some(GivenUp { failure, until });
         match outcome {
-            Outcome::Resolved { addrs, ttl, is_half } if !addrs.is_empty() => {
+            Outcome::Resolved { addrs, ttl, is_half, alias } if !addrs.is_empty() => {
+                self.operator = alias.as_deref().and_then(|alias| settings.operators.of_alias(alias));
                 let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
                 let before = self.take_answer();
                 let mut known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());

@@ -110,6 +110,7 @@ fn well(job: &FetchJob) -> Outcome {
             addrs: vec![IpAddr::from([192, 0, 2, 1])],
             ttl: Duration::from_secs(300),
             is_half: false,
+            alias: None,
         },
         JobKind::Robots => status(404),
         JobKind::Page => status(200),
@@ -139,9 +140,12 @@ fn names_that_live_for_no_time_are_fetched_all_the_same() {
     let mut bed = Bed::new(|_| ());
     (0..3).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
     bed.run(HOUR, 1_000, &mut |job| match job.kind {
-        JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![IpAddr::from([192, 0, 2, 1])], ttl: Duration::ZERO, is_half: false }
-        }
+        JobKind::Resolve => Outcome::Resolved {
+            addrs: vec![IpAddr::from([192, 0, 2, 1])],
+            ttl: Duration::ZERO,
+            is_half: false,
+            alias: None,
+        },
         _ => well(job),
     });
     assert_eq!(bed.count(JobKind::Page), 3, "{} jobs", bed.jobs.len());
@@ -159,6 +163,7 @@ fn a_long_row_of_hosts_resolves_no_name_in_vain() {
             addrs: vec![IpAddr::from([192, 0, 2, 1])],
             ttl: Duration::from_millis(1_100),
             is_half: false,
+            alias: None,
         },
         _ => well(job),
     });

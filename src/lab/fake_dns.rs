@@ -74,6 +74,6 @@ impl FakeNameServers {
         let addrs = self.web.addrs(&query.name, at, true);
         let addrs: Vec<_> = addrs.into_iter().filter(|addr| addr.is_ipv4() == (query.family == Family::V4)).collect();
         let ttl = self.web.ttl(&query.name);
-        (if addrs.is_empty() { DnsAnswer::None(Some(ttl)) } else { DnsAnswer::Addrs(addrs, ttl) }, took)
+        (if addrs.is_empty() { DnsAnswer::None(Some(ttl)) } else { DnsAnswer::Addrs(addrs, ttl, None) }, took)
     }
 }

@@ -150,7 +150,7 @@ impl FakeServers {
                 if addrs.is_empty() {
                     return Outcome::NoAddress { ttl: self.web.ttl(host) };
                 }
-                Outcome::Resolved { addrs, ttl, is_half: false }
+                Outcome::Resolved { addrs, ttl, is_half: false, alias: None }
             }
             JobKind::Robots => Outcome::Fetched(Fetched { addr: job.addr, ..self.robots(at, &job.url) }),
             JobKind::Page => Outcome::Fetched(Fetched { addr: job.addr, ..self.page(job) }),

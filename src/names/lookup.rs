@@ -38,8 +38,8 @@ pub struct DnsQuery {
 /// What came of a query.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DnsAnswer {
-    /// Addresses, and how long they hold.
-    Addrs(Vec<IpAddr>, Duration),
+    /// Addresses, how long they hold, and of which name the name is an alias in the end.
+    Addrs(Vec<IpAddr>, Duration, Option<Box<str>>),
     /// The name has none in this family, and for so long.
     None(Option<Duration>),
     /// There is no such name, and for so long.
@@ -91,6 +91,8 @@ pub(super) struct Addresses {
     pub ttl: Duration,
     /// The other family was to be asked for, too, and no server told of it.
     pub is_half: bool,
+    /// Of which name it is an alias in the end.
+    pub alias: Option<Box<str>>,
 }
 
 /// A lookup in flight.
@@ -104,6 +106,7 @@ pub(super) struct Lookup {
     /// What is left of `timeout`.
     patience: Duration,
     addrs: Vec<IpAddr>,
+    alias: Option<Box<str>>,
     /// Until when they hold, and until when holds that there are none.
     until: Instant,
     negative_until: Instant,
@@ -147,6 +150,7 @@ impl Lookup {
             timeout: settings.timeout,
             patience: settings.timeout,
             addrs: Vec::new(),
+            alias: None,
             until: Instant::NEVER,
             negative_until: Instant::NEVER,
             question: Question::new(servers),
@@ -196,8 +200,9 @@ impl Lookup {
                 question.erred[server] = true;
                 question.failure = Failure::DnsFailed;
             }
-            DnsAnswer::Addrs(addrs, ttl) => {
+            DnsAnswer::Addrs(addrs, ttl, alias) => {
                 servers.answered(server);
+                self.alias = alias.or(self.alias.take());
                 self.addrs.extend(addrs.into_iter().take(ADDRS_MAX));
                 self.until = self.until.min(now + ttl);
                 return if self.both_families { self.next_family(now) } else { self.over(now) };
@@ -240,13 +245,13 @@ impl Lookup {
     fn over(&mut self, now: Instant) -> NextStep {
         let until = if self.addrs.is_empty() { self.negative_until } else { self.until };
         let addrs = std::mem::take(&mut self.addrs);
-        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: false }))
+        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: false, alias: self.alias.take() }))
     }
 
     /// There are addresses of one family, and the servers failed to tell those of the other.
     fn half(&mut self, now: Instant) -> NextStep {
         let (addrs, until) = (std::mem::take(&mut self.addrs), self.until.min(now + HALF_HOLDS_MAX));
-        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: true }))
+        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: true, alias: self.alias.take() }))
     }
 }
 

@@ -84,10 +84,15 @@ impl Lookups {
     /// known at once, else it comes with an answer: [`Outcome::Resolved`], [`Outcome::NoAddress`] or a DNS failure.
     pub fn start(&mut self, now: Instant, id: u64, host: &str, both_families: bool) -> Option<Outcome> {
         if let Some(addr) = literal(host) {
-            return Some(self.resolved(vec![addr], Duration::MAX, false));
+            return Some(self.known(vec![addr]));
         }
         if self.names_at_proxy {
-            return Some(Outcome::Resolved { addrs: vec![stand_in(host)], ttl: self.settings.ttl_max, is_half: false });
+            return Some(Outcome::Resolved {
+                addrs: vec![stand_in(host)],
+                ttl: self.settings.ttl_max,
+                is_half: false,
+                alias: None,
+            });
         }
         let name = canonical(host);
         if let Some(addrs) = self.fixed.get(&name) {
@@ -96,10 +101,10 @@ impl Lookups {
                 Families::Ipv4Only => addr.is_ipv4(),
                 Families::Ipv6Only => addr.is_ipv6(),
             };
-            return Some(self.resolved(addrs.iter().copied().filter(wanted).collect(), Duration::MAX, false));
+            return Some(self.known(addrs.iter().copied().filter(wanted).collect()));
         }
         if !is_name(&name) {
-            return Some(self.resolved(Vec::new(), Duration::MAX, false));
+            return Some(self.known(Vec::new()));
         }
         if self.servers.is_empty() {
             self.failed += 1;
@@ -149,7 +154,7 @@ impl Lookups {
             NextStep::Over(result) => {
                 self.lookups.remove(&id);
                 Some(match result {
-                    Ok(Addresses { addrs, ttl, is_half }) => self.resolved(addrs, ttl, is_half),
+                    Ok(found) => self.resolved(found),
                     Err(failure) => Outcome::Failed(failure),
                 })
             }
@@ -212,13 +217,18 @@ impl Lookups {
         self.queries
     }
 
-    /// The outcome for `addrs`, which hold for `ttl`; so does that there are none.
-    fn resolved(&self, addrs: Vec<IpAddr>, ttl: Duration, is_half: bool) -> Outcome {
+    /// The outcome for addresses that nobody was asked for.
+    fn known(&self, addrs: Vec<IpAddr>) -> Outcome {
+        self.resolved(Addresses { addrs, ttl: Duration::MAX, is_half: false, alias: None })
+    }
+
+    /// The outcome for addresses, perhaps none.
+    fn resolved(&self, Addresses { addrs, ttl, is_half, alias }: Addresses) -> Outcome {
         let Dns { ttl_min, ttl_max, negative_ttl_min, negative_ttl_max, .. } = self.settings;
         if addrs.is_empty() {
             return Outcome::NoAddress { ttl: ttl.min(negative_ttl_max).max(negative_ttl_min) };
         }
-        Outcome::Resolved { addrs, ttl: ttl.min(ttl_max).max(ttl_min), is_half }
+        Outcome::Resolved { addrs, ttl: ttl.min(ttl_max).max(ttl_min), is_half, alias }
     }
 }
 

@@ -54,6 +54,7 @@ fn names_resolve() {
             addrs: addrs.iter().map(|addr| addr.parse().expect("address")).collect(),
             ttl: Duration::from_secs(seconds),
             is_half: false,
+            alias: None,
         };
         // Without asking.
         assert_eq!(resolver.resolve("table.test", false).await, resolved(&["127.0.0.7"], 86_400));

@@ -66,18 +66,19 @@ impl NameServers {
 /// Addresses of an answer, and how long they hold.
 fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
     let mut addrs = Vec::new();
-    let mut ttl_seconds = u32::MAX;
+    let (mut ttl_seconds, mut alias) = (u32::MAX, None);
     for record in records {
         match &record.data {
             RData::A(a) => addrs.push(IpAddr::V4(a.0)),
             RData::AAAA(aaaa) => addrs.push(IpAddr::V6(aaaa.0)),
+            RData::CNAME(target) => alias = Some(target.0.to_ascii().to_ascii_lowercase().into_boxed_str()),
             _ => {}
         }
         // An alias on the way may expire before the address at its end.
         ttl_seconds = ttl_seconds.min(record.ttl);
     }
     addrs.truncate(ADDRS_MAX);
-    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds)) }
+    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds), alias) }
 }
 
 fn meaning(error: &NetError) -> DnsAnswer {

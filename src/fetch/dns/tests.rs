@@ -85,13 +85,13 @@ fn run<F: Future<Output = ()>>(dns: &Dns, test: impl FnOnce(Rc<Resolver>) -> F) 
 
 fn resolved(addrs: &[&str], seconds: u64) -> Outcome {
     let addrs = addrs.iter().map(|addr| addr.parse().expect("address")).collect();
-    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false }
+    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false, alias: None }
 }
 
 /// Addresses of one family, where no server told of the other one.
 fn half(addrs: &[&str], seconds: u64) -> Outcome {
     match resolved(addrs, seconds) {
-        Outcome::Resolved { addrs, ttl, .. } => Outcome::Resolved { addrs, ttl, is_half: true },
+        Outcome::Resolved { addrs, ttl, .. } => Outcome::Resolved { addrs, ttl, is_half: true, alias: None },
         outcome => outcome,
     }
 }
@@ -100,7 +100,9 @@ fn half(addrs: &[&str], seconds: u64) -> Outcome {
 fn in_seconds(outcome: Outcome) -> Outcome {
     let whole = |ttl: Duration| Duration::from_secs(ttl.as_secs_f64().round() as u64);
     match outcome {
-        Outcome::Resolved { addrs, ttl, is_half } => Outcome::Resolved { addrs, ttl: whole(ttl), is_half },
+        Outcome::Resolved { addrs, ttl, is_half, alias } => {
+            Outcome::Resolved { addrs, ttl: whole(ttl), is_half, alias }
+        }
         Outcome::NoAddress { ttl } => Outcome::NoAddress { ttl: whole(ttl) },
         other => other,
     }

@@ -44,7 +44,7 @@ fn an_address_that_does_not_connect_is_no_try_while_there_is_another() {
     let mut tries = Vec::new();
     bed.run(100 * HOUR, 100, &mut |job| match job.kind {
         JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![dead, living], ttl: Duration::from_secs(1), is_half: false }
+            Outcome::Resolved { addrs: vec![dead, living], ttl: Duration::from_secs(1), is_half: false, alias: None }
         }
         JobKind::Robots => well(job),
         JobKind::Page if job.addr == Some(dead) => {
@@ -75,7 +75,7 @@ fn what_is_not_counted_is_bounded() {
         JobKind::Resolve => {
             number += 8;
             let addrs = (0..8).map(|more| IpAddr::from((0xc000_0200_u32 + number + more).to_be_bytes())).collect();
-            Outcome::Resolved { addrs, ttl: Duration::from_secs(1), is_half: false }
+            Outcome::Resolved { addrs, ttl: Duration::from_secs(1), is_half: false, alias: None }
         }
         _ => Outcome::Failed(Failure::ConnectTimeout),
     });

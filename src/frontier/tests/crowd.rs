@@ -126,7 +126,7 @@ fn number(host: &str) -> u8 {
 
 fn resolved(addr: [u8; 4]) -> Reply {
     let addrs = vec![IpAddr::from(addr)];
-    reply(Outcome::Resolved { addrs, ttl: Duration::from_secs(86_400), is_half: false }, 20)
+    reply(Outcome::Resolved { addrs, ttl: Duration::from_secs(86_400), is_half: false, alias: None }, 20)
 }
 
 /// The next page of the same host.

@@ -5,7 +5,7 @@ use crate::config::Families;
 
 fn found(addrs: &[&str], seconds: u64) -> Outcome {
     let addrs = addrs.iter().map(|addr| addr.parse().expect("an address")).collect();
-    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false }
+    Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false, alias: None }
 }
 
 /// `job` answered from its own address.
@@ -192,7 +192,7 @@ fn half_an_answer_is_not_the_last_word() {
             // The first is of one family; of the next, which are of both, only the last is told whole.
             let (addrs, is_half) = if lookups < 4 { (vec![four], lookups > 1) } else { (vec![four, six], false) };
             assert_eq!(job.both_families, lookups > 1);
-            Outcome::Resolved { addrs, ttl: Duration::from_secs(60), is_half }
+            Outcome::Resolved { addrs, ttl: Duration::from_secs(60), is_half, alias: None }
         }
         _ if job.addr == Some(four) => Outcome::Failed(Failure::ConnectTimeout),
         JobKind::Robots => Outcome::Fetched(Fetched { status: 404, addr: job.addr, ..Fetched::default() }),
@@ -215,7 +215,7 @@ fn that_both_families_are_wanted_outlives_the_host() {
     bed.run(HOUR, 1_000, &mut |job| match job.kind {
         JobKind::Resolve => {
             let addrs = if job.both_families { vec![four, six] } else { vec![four] };
-            Outcome::Resolved { addrs, ttl: Duration::from_millis(1), is_half: false }
+            Outcome::Resolved { addrs, ttl: Duration::from_millis(1), is_half: false, alias: None }
         }
         _ if job.others.is_empty() && job.addr == Some(four) => Outcome::Failed(Failure::ConnectTimeout),
         // A further address is tried beside the dead one.
@@ -238,7 +238,7 @@ fn which_address_is_dead_outlives_the_host() {
     let [dead, living]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().expect("an address"));
     bed.run(HOUR, 1_000, &mut |job| match job.kind {
         JobKind::Resolve => {
-            Outcome::Resolved { addrs: vec![dead, living], ttl: Duration::from_millis(1), is_half: false }
+            Outcome::Resolved { addrs: vec![dead, living], ttl: Duration::from_millis(1), is_half: false, alias: None }
         }
         _ if job.addr == Some(dead) => Outcome::Failed(Failure::ConnectTimeout),
         _ => answered(job),

@@ -216,7 +216,7 @@ impl Simulation {
                 let lost = self.outages.answer(self.now, query.wait);
                 let (answer, took) = lost.unwrap_or_else(|| self.name_servers.answer(self.now, &query, &mut self.rng));
                 // Nobody goes by what a probe is told.
-                if let (DnsAnswer::Addrs(addrs, ttl), false) = (&answer, query.is_probe()) {
+                if let (DnsAnswer::Addrs(addrs, ttl, _), false) = (&answer, query.is_probe()) {
                     let is_v4 = query.family == Family::V4;
                     // A lookup may ask for the other family afterwards, at the rate of all.
                     let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;

@@ -296,7 +296,7 @@ fn a_server_failure_is_held_and_is_no_answer() {
 fn a_probe_asks_for_the_root_and_for_a_name_that_was_answered() {
     let mut rig = rig(0, |_| ());
     let name = stranger(&mut rig);
-    let found = DnsAnswer::Addrs(vec!["192.0.2.7".parse().expect("an address")], Duration::from_secs(60));
+    let found = DnsAnswer::Addrs(vec!["192.0.2.7".parse().expect("an address")], Duration::from_secs(60), None);
     asked(&mut rig, at(0), &found);
     rig.shard.handle(at(10), Input::Command(Command::ProbeNames));
     assert_eq!(asked(&mut rig, at(10), &DnsAnswer::Refused), [String::new(), name]);
