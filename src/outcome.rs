@@ -108,6 +108,8 @@ pub struct Fetched {
     pub rules: Option<Rules>,
     /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
     pub retry_after: Option<Duration>,
+    /// It is no page, but says that crawlers are not let in.
+    pub wall: Option<Wall>,
     /// The page says noindex.
     pub is_noindex: bool,
     /// By which near duplicates are known, if the job is examined and the page has words enough.
@@ -118,6 +120,25 @@ pub struct Fetched {
     pub wire_bytes: u64,
     /// Bytes of the body after all decoding.
     pub body_bytes: u64,
+}
+
+/// How a crawler is not let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Wall {
+    /// Pages are to be paid for: 402 (RFC 9110 section 15.5.3).
+    Payment,
+    /// Whoever asks is to prove that it is a person's browser.
+    Challenge,
+}
+
+impl Wall {
+    /// The word in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Wall::Payment => "payment",
+            Wall::Challenge => "challenge",
+        }
+    }
 }
 
 /// Why a body is incomplete: the words of WARC-Truncated (WARC 1.1 section 5.13).
@@ -195,6 +216,10 @@ blemishes! {
     RedirectToItself = "redirect-to-itself";
     /// 429 or 503: the server asks to be left alone for a while.
     Overloaded = "overloaded";
+    /// 402: the page is to be paid for.
+    PaymentRequired = "payment-required";
+    /// A challenge in place of a page: crawlers are not let in.
+    Challenge = "challenge";
     /// The certificate was not acceptable; `tls.certificates = "record"` took it.
     Certificate = "certificate";
     /// robots.txt is longer than what is read of it.

@@ -31,7 +31,8 @@ impl Frontier {
         let id = job.host;
         assert_eq!(self.hosts[id].state(), State::Busy, "a job came back that was not under way");
         if job.kind != JobKind::Resolve {
-            self.fetch_ended(now, job);
+            let met_wall = matches!(outcome, Outcome::Fetched(fetched) if fetched.wall.is_some());
+            self.fetch_ended(now, job, met_wall);
         }
         let end = match job.kind {
             JobKind::Resolve => {
@@ -118,6 +119,8 @@ impl Frontier {
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
         self.note_yield(job, outcome);
         let again = match outcome {
+            // The same again, and not of a server that has too much to do.
+            Outcome::Fetched(fetched) if fetched.wall.is_some() => false,
             Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
             Outcome::Failed(failure) => failure.is_transient(),
             Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,

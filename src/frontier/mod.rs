@@ -274,14 +274,14 @@ impl Frontier {
 
     /// A job failed, which is held back: its host stays busy until it counts, and its place and its address are another's.
     pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
-        self.fetch_ended(now, job);
+        self.fetch_ended(now, job, false);
     }
 
-    /// A fetch of a host ended.
-    fn fetch_ended(&mut self, now: Instant, job: &FetchJob) {
+    /// A fetch of a host ended; whether it met a wall.
+    fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
         // It may have when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
-        job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK);
+        job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK, met_wall);
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);

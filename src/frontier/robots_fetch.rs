@@ -77,6 +77,10 @@ impl Frontier {
         let settings = &self.settings;
         let mut retry_after = None;
         let result = match outcome {
+            // Who is not let in has not read what is allowed.
+            Outcome::Fetched(fetched) if fetched.wall.is_some() => {
+                RobotsResult::Unreachable(Failure::RobotsUnreachable)
+            }
             Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => match &fetched.redirect {
                 Some(target) if target.as_str().len() <= TARGET_BYTES_MAX => RobotsResult::Redirect(target.clone()),
                 Some(_) => RobotsResult::Unreachable(Failure::RobotsUnreachable),

@@ -107,7 +107,7 @@ impl Frontier {
     /// A page was fetched, or was not to be had.
     pub(super) fn note_yield(&mut self, job: &FetchJob, outcome: &Outcome) {
         let Outcome::Fetched(fetched) = outcome else { return };
-        if !self.settings.detects_traps || is_overload(fetched.status) {
+        if !self.settings.detects_traps || is_overload(fetched.status) || fetched.wall.is_some() {
             return;
         }
         let host = &mut self.hosts[job.host];

@@ -6,7 +6,7 @@
 use super::Page;
 use crate::http::{CodingProblem, Framing};
 use crate::links;
-use crate::outcome::{Blemish, JobKind, Truncated};
+use crate::outcome::{Blemish, JobKind, Truncated, Wall};
 use crate::stats::Totals;
 
 impl Page<'_> {
@@ -25,7 +25,9 @@ impl Page<'_> {
             (transaction.excess, Blemish::BodyExcess),
             (is_page && ok && links::is_misnamed(content_type, &decoded.bytes), Blemish::TypeMismatch),
             (is_page && fetched.redirect.as_ref() == Some(&job.url), Blemish::RedirectToItself),
-            (matches!(fetched.status, 429 | 503), Blemish::Overloaded),
+            (matches!(fetched.status, 429 | 503) && fetched.wall.is_none(), Blemish::Overloaded),
+            (fetched.wall == Some(Wall::Payment), Blemish::PaymentRequired),
+            (fetched.wall == Some(Wall::Challenge), Blemish::Challenge),
             (transaction.tls.as_ref().is_some_and(|tls| tls.certificate_error.is_some()), Blemish::Certificate),
             (is_long_robots, Blemish::RobotsOverLimit),
         ];

@@ -17,6 +17,7 @@ mod payload_type;
 mod reading;
 mod record;
 pub mod simhash;
+mod wall;
 
 pub use reading::{LongResponse, PageRead};
 
@@ -114,6 +115,7 @@ impl PageReader {
             kinds: self.config.store.records,
             has_simhash: self.config.store.simhash == Simhash::On,
         };
+        page.fetched.wall = wall::find(response.status, &response.headers, &page.decoded.bytes);
         self.find_links(&mut page, stats);
         page.is_stored = job.kind != JobKind::Page
             || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
@@ -147,7 +149,8 @@ impl PageReader {
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
             keep(&mut fetched.links, hops.redirect(), target.as_str());
         }
-        if (200..300).contains(&fetched.status) {
+        // What a wall links to is its own.
+        if (200..300).contains(&fetched.status) && fetched.wall.is_none() {
             // Menus and headings name the same pages again: each goes on once.
             let mut repeats = Repeats::new();
             let links = &mut fetched.links;
@@ -254,9 +257,9 @@ impl Page<'_> {
         self.fetched
     }
 
-    /// Whether it is a page in the sense of the counters: the body of a 2xx response.
+    /// Whether it is a page in the sense of the counters: the body of a 2xx response that is no wall.
     pub fn is_page(&self) -> bool {
-        self.job.kind == JobKind::Page && (200..300).contains(&self.fetched.status)
+        self.job.kind == JobKind::Page && (200..300).contains(&self.fetched.status) && self.fetched.wall.is_none()
     }
 
     /// Bytes of its body, decoded.

@@ -73,6 +73,9 @@ impl Page<'_> {
         if let Some(bits) = simhash.filter(|_| self.has_simhash) {
             fields.push(("simhash", format!("{bits:016x}")));
         }
+        if let Some(wall) = self.fetched.wall {
+            fields.push(("wall", wall.as_str().to_owned()));
+        }
         match (&decoded.problem, decoded.truncated) {
             (Some(problem), _) => fields.push(("contentCodingProblem", format!("{problem:?}"))),
             (None, Some(_)) => fields.push(("contentCodingProblem", "EndsEarly".to_owned())),

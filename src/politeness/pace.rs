@@ -4,7 +4,7 @@
 //! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
 //! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to do; and
 //! it is stretched for hosts that are new or complain ([`super::caution`]). 429 and 503 are given the time that Retry-After
-//! asks for: of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
+//! asks for (a wall counts as one, [`crate::outcome::Wall`]): of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
 //! for it ends.
 //! Invariants: `not_before` never moves back.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
@@ -99,7 +99,7 @@ impl HostPace {
         self.last_end = now;
         let mut rest = Duration::ZERO;
         match outcome {
-            Outcome::Fetched(fetched) if is_overload(fetched.status) => {
+            Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
                 self.took = took;
                 rest = self.complained(fetched.retry_after, draw, politeness);
             }

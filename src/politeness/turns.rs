@@ -53,13 +53,19 @@ impl Turns {
         Ok(())
     }
 
-    /// The request has ended that claimed them.
-    pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant) {
+    /// The request has ended that claimed them. Whether it met a wall: then the operator is left alone for longer, as its other
+    /// machines would count the next request against us as well.
+    pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant, met_wall: bool) {
         for (key, pause) in self.0.iter().flatten() {
-            ledger.release(*key, hold_until, now + *pause);
+            let times = if met_wall && matches!(key, Key::Group(_)) { WALL_PAUSES } else { 1 };
+            ledger.release(*key, hold_until, now + *pause * times);
         }
     }
 }
+
+/// How many times its delay an operator's slot is left alone after a wall. Its host rests for much longer; anybody can put up a
+/// wall at an operator's machine, and must not stop all others there.
+const WALL_PAUSES: u32 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -80,15 +86,27 @@ mod tests {
         assert_eq!(first.claim(&ledger, at(0), at(100), |_| true), Ok(()));
         let taken = second.claim(&ledger, at(1), at(100), |_| true);
         assert_eq!(taken, Err(Taken { key: address, until: None }));
-        first.release(&ledger, at(10), at(100));
+        first.release(&ledger, at(10), at(100), true);
         let taken = second.claim(&ledger, at(11), at(100), |_| true);
         assert_eq!(taken.map_err(|taken| taken.until.is_some_and(|until| until >= at(30))), Err(true));
         assert_eq!(second.claim(&ledger, at(31), at(130), |_| true), Ok(()), "its site was given back each time");
-        second.release(&ledger, at(40), at(130));
+        second.release(&ledger, at(40), at(130), false);
         // The site's pause is longer than the address's.
         assert!(turns("a.test", 0).claim(&ledger, at(59), at(160), |_| true).is_err_and(|taken| taken.key != address));
         let may = |key| key != address;
         assert_eq!(first.claim(&ledger, at(61), at(160), may), Err(Taken { key: address, until: None }));
         assert_eq!(first.claim(&ledger, at(62), at(160), |_| true), Ok(()));
+    }
+
+    #[test]
+    fn a_wall_slows_its_operator_and_no_address() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let (ledger, pause) = (Ledger::new(64), Duration::from_millis(10));
+        let address = Key::from(std::net::IpAddr::from([192, 0, 2, 1]));
+        let turns = Turns::new([None, Some((address, pause)), Some((Key::Group(5), pause))]);
+        assert_eq!(turns.claim(&ledger, at(0), at(100), |_| true), Ok(()));
+        turns.release(&ledger, at(0), at(100), true);
+        let taken = turns.claim(&ledger, at(11), at(100), |_| true).expect_err("the group rests");
+        assert!(taken.key == Key::Group(5) && taken.until.is_some_and(|until| until >= at(160) && until < at(161)));
     }
 }

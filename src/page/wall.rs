@@ -1,0 +1,123 @@
+//! Walls: responses that are no page, but say that this crawler is not let in.
+//!
+//! Decides: 402 asks for payment (RFC 9110 section 15.5.3). A challenge asks whoever sent the request to prove that it is a person's
+//! browser: known by the headers that its vendor sets, or by the words that its script cannot do without. Of a 2xx with headers of a
+//! vendor alone the body is looked at, because a page that merely speaks of a wall is none.
+//! Why told apart: a wall must not be taken for the page, and who meets one has to slow down at all machines of the operator.
+//! Limits: the first [`LOOKED_AT_BYTES`] of a body. A wall that nobody has described here is a page, or an error like others.
+//! Leaves to others: what is done about it (`politeness`, `frontier`).
+
+use memchr::memmem;
+
+use crate::http::Headers;
+use crate::outcome::Wall;
+
+/// Whether a response of `status` with the content `body` is a wall.
+pub fn find(status: u16, headers: &Headers, body: &[u8]) -> Option<Wall> {
+    match status {
+        402 => Some(Wall::Payment),
+        200..=299 | 400..=599 => is_challenge(status, headers, body).then_some(Wall::Challenge),
+        _ => None,
+    }
+}
+
+fn is_challenge(status: u16, headers: &Headers, body: &[u8]) -> bool {
+    let body = body.get(..LOOKED_AT_BYTES).unwrap_or(body);
+    if status == 200 {
+        let mut vendors = headers.iter().filter_map(|(name, value)| words_behind(name, value));
+        return vendors.any(|words| has_any(body, words));
+    }
+    headers.iter().any(|(name, value)| is_mark(status, name, value))
+        || matches!(status, 202 | 403 | 405 | 429 | 503) && has_any(body, &WORDS)
+}
+
+/// What the body of a 200 with this header has, if it is a challenge.
+fn words_behind(name: &[u8], value: &[u8]) -> Option<&'static [&'static str]> {
+    if name.eq_ignore_ascii_case(b"x-iinfo") {
+        return Some(&["_Incapsula_Resource"]);
+    }
+    let is_cookie = name.eq_ignore_ascii_case(b"set-cookie");
+    (is_cookie && memmem::find(value, b"anubis-").is_some()).then_some(&["anubis_challenge"])
+}
+
+/// Whether a header is set by who stops robots, on the response that does.
+fn is_mark(status: u16, name: &[u8], value: &[u8]) -> bool {
+    let is = |one: &str| name.eq_ignore_ascii_case(one.as_bytes());
+    let says = |words: &[&str]| words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()));
+    match name.len() {
+        12 if is("cf-mitigated") => says(&["challenge"]),
+        10 if is("sg-captcha") => says(&["challenge"]),
+        17 if is("x-amzn-waf-action") => says(&["challenge", "captcha"]),
+        18 if is("x-vercel-mitigated") => says(&["challenge", "deny"]),
+        14 if is("x-sucuri-block") => true,
+        10 if is("x-datadome") => status == 403 || status == 429,
+        10 if is("x-kpsdk-ct") => status == 429,
+        6 if is("server") => status == 403 && says(&["ddos-guard"]),
+        _ => false,
+    }
+}
+
+fn has_any(body: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|word| memmem::find(body, word.as_bytes()).is_some())
+}
+
+/// What the scripts of challenges cannot do without.
+const WORDS: [&str; 8] = [
+    "/cdn-cgi/challenge-platform/",
+    "_Incapsula_Resource",
+    "captcha-delivery.com",
+    "px-captcha",
+    "window.gokuProps",
+    "anubis_challenge",
+    "/.well-known/sgcaptcha/",
+    "ddos-guard.net/check",
+];
+/// Bytes of a body that are looked at.
+const LOOKED_AT_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &str) -> Headers {
+        Headers::of_head(format!("HTTP/1.1 200 OK\r\n{lines}").as_bytes())
+    }
+
+    #[test]
+    fn walls_are_known_by_their_marks() {
+        for (status, lines, body, expected) in [
+            (402, "Crawler-Price: USD 0.01\r\n", "", Some(Wall::Payment)),
+            (403, "CF-Mitigated: challenge\r\n", "", Some(Wall::Challenge)),
+            (429, "X-Vercel-Mitigated: challenge\r\n", "", Some(Wall::Challenge)),
+            (202, "x-amzn-waf-action: challenge\r\n", "", Some(Wall::Challenge)),
+            (202, "SG-Captcha: challenge\r\n", "", Some(Wall::Challenge)),
+            (403, "X-DataDome: protected\r\n", "", Some(Wall::Challenge)),
+            (
+                503,
+                "",
+                "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/h/b>",
+                Some(Wall::Challenge),
+            ),
+            (200, "X-Iinfo: 1-2\r\n", "<iframe src='/_Incapsula_Resource?x=1'>", Some(Wall::Challenge)),
+            (
+                200,
+                "Set-Cookie: techaro.lol-anubis-cookie-verification=1\r\n",
+                "<script id=anubis_challenge>",
+                Some(Wall::Challenge),
+            ),
+            // A page that speaks of them, a page behind one, and an error of its own.
+            (
+                200,
+                "Server: cloudflare\r\n",
+                "<p>/cdn-cgi/challenge-platform/ and _Incapsula_Resource, anubis_challenge",
+                None,
+            ),
+            (200, "X-DataDome: protected\r\nX-Iinfo: 1-2\r\n", "<h1>News</h1>", None),
+            (404, "", "/cdn-cgi/challenge-platform/", None),
+            (403, "Server: nginx\r\ncf-mitigated: no\r\n", "Forbidden", None),
+            (301, "CF-Mitigated: challenge\r\n", "", None),
+        ] {
+            assert_eq!(find(status, &headers(lines), body.as_bytes()), expected, "{status} {lines}");
+        }
+    }
+}
