@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::Switch;
 use super::output::{Stdout, tell};
 use crate::config::Config;
+use crate::politeness::Operators;
 use crate::url::Url;
 use crate::web::faults::ending::Ending;
 use crate::web::{Faults, Model, ModelConfig, Profile, Server, ServerConfig, truth};
@@ -102,6 +103,9 @@ struct ServerArguments {
     /// Watch every request: double fetches, robots.txt, gaps between requests to a host.
     #[arg(long)]
     watch: bool,
+    /// A file of operators and address ranges, as politeness.operators takes it: their gaps are watched, too.
+    #[arg(long, value_name = "FILE")]
+    operators: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -183,10 +187,15 @@ impl ModelArguments {
 }
 
 fn serve(model: &ModelArguments, arguments: &ServerArguments) -> io::Result<()> {
+    let mut operators = Operators::default();
+    if let Some(path) = &arguments.operators {
+        operators.read_file(path).map_err(invalid)?;
+    }
     let config = ServerConfig {
         threads: arguments.threads,
         cpus: parse_cpus(&arguments.cpus)?,
         watch: arguments.watch,
+        operators,
         dns_port: arguments.dns_port,
         dns_ttl: Duration::from_secs(u64::from(arguments.dns_ttl_seconds)),
         requests_per_connection: arguments.requests_per_connection,

@@ -23,7 +23,7 @@ use super::faults::script::{Question, Script};
 use super::model::Model;
 use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
-use super::watch::{Arrival, Observer};
+use super::watch::{Arrival, Keys, Observer};
 use crate::ring::unix_now;
 use crate::url::Scheme;
 
@@ -126,7 +126,7 @@ enum Step {
     /// The request is not complete.
     Read,
     /// The response is in the output.
-    Respond { consumed: usize, status: u16, key: Option<u64>, keep: bool, manner: Manner },
+    Respond { consumed: usize, status: u16, key: Option<Keys>, keep: bool, manner: Manner },
 }
 
 /// What the connection needs of a request.
@@ -370,10 +370,11 @@ mod tests {
     use super::super::draw::{Draw, Purpose};
     use super::super::model::ModelConfig;
     use super::*;
+    use crate::politeness::Operators;
 
     fn shared() -> Shared {
         let model = Arc::new(Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap());
-        let observer = Arc::new(Observer::new(Arc::clone(&model), true));
+        let observer = Arc::new(Observer::new(Arc::clone(&model), true, Operators::default()));
         Shared { model, observer, buffers: RefCell::default(), requests_per_connection: 0 }
     }
 

@@ -13,6 +13,7 @@ mod connection;
 mod crc;
 mod draw;
 pub mod faults;
+mod gaps;
 mod gzip;
 mod href;
 pub mod model;

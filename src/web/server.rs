@@ -21,9 +21,10 @@ use super::authority::Authority;
 use super::model::{Model, ModelConfig};
 use super::serve::{self, ThreadJob};
 use super::watch::{Observer, ServerReport};
+use crate::politeness::Operators;
 
 /// How a web is served.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Threads that serve, 1 to 256.
     pub threads: usize,
@@ -31,6 +32,8 @@ pub struct ServerConfig {
     pub cpus: Vec<usize>,
     /// Whether requests are watched one by one.
     pub watch: bool,
+    /// Whose machines the addresses are, for the watch.
+    pub operators: Operators,
     /// UDP port of the name server; 0: any free one.
     pub dns_port: u16,
     /// Time to live of the name server's answers.
@@ -47,6 +50,7 @@ impl Default for ServerConfig {
             threads: 1,
             cpus: Vec::new(),
             watch: false,
+            operators: Operators::default(),
             dns_port: 0,
             dns_ttl: Duration::from_secs(300),
             requests_per_connection: 0,
@@ -89,7 +93,7 @@ impl Server {
         model_config.http_port = http_port;
         model_config.https_port = https_port;
         let model = Arc::new(Model::new(model_config).map_err(invalid)?);
-        let observer = Arc::new(Observer::new(Arc::clone(&model), config.watch));
+        let observer = Arc::new(Observer::new(Arc::clone(&model), config.watch, config.operators));
         let authority = Arc::new(Authority::new(Arc::clone(&model))?);
         let ca_pem = authority.root_pem().to_owned();
         let tls = Arc::new(authority.server_config(config.tls_tickets)?);

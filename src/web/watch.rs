@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::faults::Fault;
+use super::gaps::{GapReport, Gaps};
 use super::model::Model;
 use super::place::{Item, Place};
-use crate::url::{Scheme, fingerprint};
+use crate::politeness::Operators;
+use crate::url::{Scheme, fingerprint, site_of};
 
 /// What the server saw.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -66,6 +68,14 @@ pub struct WatchReport {
     pub address_gap_ms_min: Option<f64>,
     /// Requests to a host that had asked to be left alone for longer (Retry-After).
     pub before_retry_after: u64,
+    /// Gaps between requests to a host.
+    pub hosts_gaps: GapReport,
+    /// The same of a site.
+    pub sites_gaps: GapReport,
+    /// The same of an address.
+    pub addresses_gaps: GapReport,
+    /// The same of an operator, as far as they were named.
+    pub operators_gaps: GapReport,
     /// Whether a table was full, so that the numbers above are too small.
     pub watch_full: bool,
 }
@@ -83,6 +93,22 @@ pub(super) struct Observer {
     /// How often what answers by that was asked for, by fingerprint.
     asked: Mutex<HashMap<u64, u64>>,
     watch: Option<Mutex<Watch>>,
+    operators: Operators,
+}
+
+/// Who is asked by a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    host: u64,
+    site: u64,
+    address: u64,
+    operator: Option<u64>,
+}
+
+impl Keys {
+    fn all(self) -> [Option<u64>; 4] {
+        [Some(self.host), Some(self.site), Some(self.address), self.operator]
+    }
 }
 
 /// One request as it arrives.
@@ -98,8 +124,8 @@ pub(super) struct Arrival<'a> {
 }
 
 impl Observer {
-    /// Counts; watches if asked to.
-    pub fn new(model: Arc<Model>, watch: bool) -> Observer {
+    /// Counts; watches if asked to, and knows these operators.
+    pub fn new(model: Arc<Model>, watch: bool, operators: Operators) -> Observer {
         Observer {
             model,
             requests: AtomicU64::new(0),
@@ -110,11 +136,12 @@ impl Observer {
             faults: std::array::from_fn(|_| AtomicU64::new(0)),
             asked: Mutex::default(),
             watch: watch.then(Mutex::default),
+            operators,
         }
     }
 
-    /// A request arrived; the key is for `finish`.
-    pub fn arrive(&self, arrival: &Arrival) -> Option<u64> {
+    /// A request arrived; the keys are for `finish`.
+    pub fn arrive(&self, arrival: &Arrival) -> Option<Keys> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let place = arrival.place?;
         if place.item.is_trap() {
@@ -130,7 +157,15 @@ impl Observer {
         {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        Some(lock(self.watch.as_ref()?).arrive(arrival, place.item.is_robots(), Instant::now()))
+        let watch = self.watch.as_ref()?;
+        let keys = Keys {
+            host: fingerprint(0, arrival.host),
+            site: fingerprint(0, site_of(arrival.host)),
+            address: u64::from(arrival.address.to_bits()),
+            operator: self.operators.of_address(arrival.address.into()).map(u64::from),
+        };
+        lock(watch).arrive(arrival, keys, place.item.is_robots(), Instant::now());
+        Some(keys)
     }
 
     /// How often a URL was asked for before this time, for what answers by that.
@@ -145,24 +180,24 @@ impl Observer {
         *count - 1
     }
 
-    /// The host of `key` was asked to be left alone until `until`.
-    pub fn rest(&self, key: Option<u64>, until: Instant) {
-        if let (Some(key), Some(watch)) = (key, &self.watch)
-            && let Some(seen) = lock(watch).hosts.get_mut(&key)
+    /// The host of `keys` was asked to be left alone until `until`.
+    pub fn rest(&self, keys: Option<Keys>, until: Instant) {
+        if let (Some(keys), Some(watch)) = (keys, &self.watch)
+            && let Some(seen) = lock(watch).hosts.get_mut(&keys.host)
         {
             seen.rest_until = Some(until);
         }
     }
 
-    /// The response to the request of `key` is written; `ended` is when writing began. That is what counts as its
+    /// The response to the request of `keys` is written; `ended` is when writing began. That is what counts as its
     /// end: the moment after writing may lie after the client's next step if this thread had to wait for its CPU.
-    pub fn finish(&self, key: Option<u64>, status: u16, bytes: u64, ended: Instant) {
+    pub fn finish(&self, keys: Option<Keys>, status: u16, bytes: u64, ended: Instant) {
         self.response_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some((_, count)) = STATUSES.iter().zip(&self.statuses).find(|(known, _)| **known == status) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        if let (Some(key), Some(watch)) = (key, &self.watch) {
-            lock(watch).finish(key, ended);
+        if let (Some(keys), Some(watch)) = (keys, &self.watch) {
+            lock(watch).finish(keys, ended);
         }
     }
 
@@ -210,6 +245,8 @@ struct Watch {
     origins: HashMap<u64, ()>,
     hosts: HashMap<u64, HostSeen>,
     addresses: HashMap<Ipv4Addr, Instant>,
+    /// Of hosts, sites, addresses and operators.
+    gaps: [Gaps; 4],
     report: WatchReport,
 }
 
@@ -223,8 +260,11 @@ struct HostSeen {
 }
 
 impl Watch {
-    fn arrive(&mut self, arrival: &Arrival, is_robots: bool, now: Instant) -> u64 {
-        let host = fingerprint(0, arrival.host);
+    fn arrive(&mut self, arrival: &Arrival, keys: Keys, is_robots: bool, now: Instant) {
+        let host = keys.host;
+        self.gaps.iter_mut().zip(keys.all()).for_each(|(gaps, key)| {
+            key.into_iter().for_each(|key| gaps.arrive(key, now));
+        });
         let origin = fingerprint(1 + arrival.scheme as u64, arrival.host);
         if is_robots {
             self.report.watch_full |= !insert_bounded(&mut self.origins, origin, (), HOSTS_MAX);
@@ -244,7 +284,7 @@ impl Watch {
                 HostSeen { arrival: now, arrival_was_robots: is_robots, end: None, rest_until: None, in_flight: 1 };
             self.report.watch_full |= !insert_bounded(&mut self.hosts, host, seen, HOSTS_MAX);
             self.report.host_in_flight_max = self.report.host_in_flight_max.max(1);
-            return host;
+            return;
         };
         self.report.before_retry_after += u64::from(seen.rest_until.is_some_and(|until| now < until));
         let gap = milliseconds(seen.arrival, now);
@@ -263,7 +303,6 @@ impl Watch {
         seen.arrival_was_robots = is_robots;
         seen.in_flight += 1;
         self.report.host_in_flight_max = self.report.host_in_flight_max.max(seen.in_flight);
-        host
     }
 
     fn count_url(&mut self, arrival: &Arrival, origin: u64) {
@@ -280,15 +319,27 @@ impl Watch {
         }
     }
 
-    fn finish(&mut self, host: u64, now: Instant) {
-        if let Some(seen) = self.hosts.get_mut(&host) {
+    fn finish(&mut self, keys: Keys, now: Instant) {
+        self.gaps.iter_mut().zip(keys.all()).for_each(|(gaps, key)| {
+            key.into_iter().for_each(|key| gaps.finish(key, now));
+        });
+        if let Some(seen) = self.hosts.get_mut(&keys.host) {
             seen.in_flight = seen.in_flight.saturating_sub(1);
             seen.end = Some(now);
         }
     }
 
     fn report(&self) -> WatchReport {
-        WatchReport { urls: self.urls.len() as u64, hosts: self.hosts.len() as u64, ..self.report.clone() }
+        let [hosts_gaps, sites_gaps, addresses_gaps, operators_gaps] = self.gaps.each_ref().map(Gaps::report);
+        WatchReport {
+            urls: self.urls.len() as u64,
+            hosts: self.hosts.len() as u64,
+            hosts_gaps,
+            sites_gaps,
+            addresses_gaps,
+            operators_gaps,
+            ..self.report.clone()
+        }
     }
 }
 
@@ -326,9 +377,10 @@ mod tests {
                 is_get: true,
                 address: Ipv4Addr::LOCALHOST,
             };
-            let key = watch.arrive(&arrival, path == "/robots.txt", start + Duration::from_millis(at_ms));
+            let keys = Keys { host: fingerprint(0, host), site: 0, address: 0, operator: None };
+            watch.arrive(&arrival, keys, path == "/robots.txt", start + Duration::from_millis(at_ms));
             if let Some(took) = took_ms {
-                watch.finish(key, start + Duration::from_millis(at_ms + took));
+                watch.finish(keys, start + Duration::from_millis(at_ms + took));
             }
             watch.report()
         };
