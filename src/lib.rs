@@ -28,6 +28,7 @@ mod grouped;
 pub mod latency;
 pub mod memory_budget;
 pub mod outcome;
+pub mod preferences;
 pub mod stage;
 pub mod stats;
 pub mod time;

@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use crate::politeness::Turns;
-use crate::robots::Rules;
+use crate::robots::{Rules, Usage};
 use crate::time::{Duration, Instant};
 use crate::url::{Url, UrlBatch};
 
@@ -60,6 +60,8 @@ pub struct FetchJob {
     pub is_hurried: bool,
     /// It is to be known whether the page is nearly another one ([`crate::traps`]).
     pub is_examined: bool,
+    /// Of a page: what robots.txt says about its use, where it says anything.
+    pub usage: Option<Box<Usage>>,
     /// Fetches of its site were slow lately.
     pub is_of_slow_site: bool,
     /// How long the host is left alone after this request at least.
@@ -110,6 +112,8 @@ pub struct Fetched {
     pub retry_after: Option<Duration>,
     /// It is no page, but says that crawlers are not let in.
     pub wall: Option<Wall>,
+    /// Of a robots.txt: how long it says that it may be used (RFC 9111 section 4.2).
+    pub fresh_for: Option<Duration>,
     /// The page says noindex.
     pub is_noindex: bool,
     /// By which near duplicates are known, if the job is examined and the page has words enough.
@@ -306,6 +310,9 @@ failures! {
     HeadTooLarge = "http-head-too-large", transient: false;
     /// robots.txt forbids the URL; no request was made.
     RobotsDenied = "robots-denied", transient: false;
+    /// robots.txt asks for a longer Crawl-delay than is waited for (`politeness.crawl_delay_above = "skip"`); no request was
+    /// made.
+    CrawlDelayTooLong = "crawl-delay-too-long", transient: false;
     /// robots.txt could not be had (no answer, no connection): everything is forbidden until it can (RFC 9309 section
     /// 2.3.1.4).
     RobotsUnreachable = "robots-unreachable", transient: false;

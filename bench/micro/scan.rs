@@ -57,7 +57,8 @@ fn ours(bencher: Bencher) {
     bencher.counter(BytesCount::new(input::bytes())).bench(|| {
         let mut links = 0;
         for page in input::pages() {
-            let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+            let page =
+                Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url, agent: "ringcrawl" };
             links += links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                 black_box(found.url);
             })
@@ -81,7 +82,12 @@ mod whole {
         bencher.counter(BytesCount::new(input::bytes())).bench(|| {
             let (mut keys, mut all) = (Vec::new(), 0);
             for page in input::pages() {
-                let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+                let page = Page {
+                    body: &page.html,
+                    content_type: Some(input::CONTENT_TYPE),
+                    url: &page.url,
+                    agent: "ringcrawl",
+                };
                 keys.clear();
                 links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                     keys.push(fingerprint(RNG_SEED, found.url.as_str()));
@@ -113,7 +119,7 @@ fn opens_of(page: &input::Page) -> usize {
 
 /// Bytes of the references of these kinds.
 fn of_page(page: &input::Page, kinds: &Kinds) -> usize {
-    let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url };
+    let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url, agent: "ringcrawl" };
     let mut bytes = 0;
     links::references(&page, kinds, &mut |reference| bytes += reference.text.len());
     bytes

@@ -88,6 +88,8 @@ impl Way {
                 mime: input::CONTENT_TYPE,
                 content_encoding: if self.is_coded { "gzip" } else { "" },
                 identified_type: Some("text/html"),
+                robots: Default::default(),
+                preferences: Default::default(),
                 charset: Some("UTF-8"),
                 redirect: None,
                 tls: None,

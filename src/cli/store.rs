@@ -11,6 +11,7 @@ mod filter;
 mod ls;
 mod verify;
 mod which;
+mod wishes;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};

@@ -198,6 +198,10 @@ tables! {
         /// Crawl-delay in robots.txt is obeyed up to this.
         /// Some files ask for a day; such a host would never be finished.
         crawl_delay_max: Duration = "60s", time("0s", "24h");
+        /// What becomes of URLs whose robots.txt asks for a longer Crawl-delay.
+        /// A request a minute disturbs nobody, no standard knows Crawl-delay, and who wants no crawler can say so: hence "cap".
+        /// With "skip" nobody is asked sooner than he wished, and the URLs end as crawl-delay-too-long.
+        crawl_delay_above: CrawlDelayAbove = "cap", Kind::Choice(CrawlDelayAbove::CHOICES);
         /// Retries of one URL after transient failures.
         retries_max: u8 = "4", Kind::Number(0, 100);
         /// Wait before the first retry; doubles each time.
@@ -218,9 +222,15 @@ tables! {
         /// Bytes that are parsed, after decoding; the rest is not read.
         /// RFC 9309 section 2.5 requires at least 500 KiB.
         body_bytes_max: usize = "512KiB", size("500KiB", "16MiB");
-        /// How long rules are used before robots.txt is fetched again.
+        /// How long rules are used before robots.txt is fetched again, unless its response states a shorter time.
         /// At most 24 hours, unless the file is unreachable (RFC 9309 section 2.4).
         ttl: Duration = "24h", time("1m", "24h");
+        /// Shorter times that a response states (Cache-Control, Expires) count as this; robots.ttl wins where it is shorter.
+        /// Many servers state no time at all for what hardly ever changes; an hour is a request in 3,600 at the default delay.
+        ttl_min: Duration = "1h", time("1m", "24h");
+        /// How long rules are used past their time while robots.txt cannot be had; then everything is forbidden.
+        /// Rules that were good yesterday are the best guess while a server is down (RFC 9309 section 2.3.1.4).
+        stale_max: Duration = "24h", time("0s", "720h");
         /// How long after a failure robots.txt is fetched again.
         retry_delay: Duration = "10m", time("1s", "24h");
         /// Retries before the URLs that wait for an unreachable robots.txt are given up.
@@ -564,6 +574,13 @@ choices! {
         Deny = "deny",
         /// they are crawled like others
         Allow = "allow",
+    }
+    /// `politeness.crawl_delay_above`
+    CrawlDelayAbove {
+        /// they are fetched, politeness.crawl_delay_max apart
+        Cap = "cap",
+        /// they are not fetched
+        Skip = "skip",
     }
     /// `links.documents`
     Documents {

@@ -7,6 +7,7 @@
 //! Invariants: an origin that answered last is held up by none of the others.
 //! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
 
+use super::Settings;
 use super::failure_history::{OriginRecord, Remembered};
 use super::host::Host;
 use super::origin::{Origin, Verdict};
@@ -58,15 +59,8 @@ impl Host {
     }
 
     /// What is to be done about `url`, of the origin `index`.
-    pub fn verdict(
-        &mut self,
-        index: usize,
-        url: &Url,
-        now: Instant,
-        politeness: &Politeness,
-        work: &mut Work,
-    ) -> Verdict {
-        let failures_max = self.failures_max(index, politeness);
+    pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, work: &mut Work) -> Verdict {
+        let failures_max = self.failures_max(index, &settings.politeness);
         let origin = &mut self.origins[index];
         match origin.streak.dead_until() {
             Some(until) if until > now => return Verdict::Settle(Failure::HostDead),
@@ -76,7 +70,7 @@ impl Host {
             }
             None => {}
         }
-        let verdict = origin.verdict(url, now, work);
+        let verdict = origin.verdict(url, now, settings, work);
         let rests_until = self.rests_until(index);
         match verdict {
             Verdict::Settle(_) | Verdict::Ask => verdict,

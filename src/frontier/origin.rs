@@ -3,6 +3,9 @@
 //! Decides: what is known of robots.txt is one state; on the way of its redirects an origin knows where it looks now and
 //! how many hops that took. Tries are counted for each hop, and a hop is never taken back, so the way ends.
 //! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
+//! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
+//! section 2.3.1.4), and then everything is forbidden. After 30 days without a robots.txt the RFC would have it count as
+//! missing; here it never does: a server that fails for a month permits nothing by that. Where there was no file there is no copy.
 //! Invariants: rules were fetched before anything is allowed.
 //! Limits: parked URLs are bounded by the constants below; what exceeds them waits in place.
 
@@ -14,9 +17,10 @@ use super::queue::Fifo;
 use super::robots_files::Finding;
 use super::rules_cache::CachedRules;
 use super::waiting::{Ticket, WaitingUrls};
+use crate::config::{CrawlDelayAbove, Politeness};
 use crate::outcome::Failure;
 use crate::politeness::FailureStreak;
-use crate::robots::{RobotsResult, Work};
+use crate::robots::{RobotsResult, Usage, Work};
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
 
@@ -28,6 +32,8 @@ pub struct Origin {
     robots: Robots,
     /// Where its robots.txt redirects to; `None` while it was not sent anywhere.
     way: Option<Box<Way>>,
+    /// The last rules that were good, once their time is over.
+    last_good: Option<Box<LastGood>>,
     /// Tries that failed, at the file where it looks now.
     attempts: u8,
     /// URLs that wait for robots.txt.
@@ -50,6 +56,14 @@ enum Robots {
     Refused { until: Instant, why: Failure },
     /// Another file was asked for; who answers wakes the host. `is_noted` says whether anybody will.
     Asked { again: Instant, is_noted: bool },
+}
+
+/// Rules whose time is over.
+#[derive(Debug)]
+struct LastGood {
+    rules: Rc<CachedRules>,
+    /// They may be used until then, while there are no others to be had.
+    until: Instant,
 }
 
 /// A way of redirects.
@@ -102,6 +116,7 @@ impl Origin {
             port,
             robots: Robots::Unknown,
             way: None,
+            last_good: None,
             attempts: 0,
             parked: Fifo::default(),
             streak,
@@ -150,23 +165,33 @@ impl Origin {
         self.rules().and_then(|rules| rules.crawl_delay())
     }
 
-    /// The rules that it holds.
+    /// The rules that it holds, also those that are only used when there are no others to be had.
     pub fn rules(&self) -> Option<&CachedRules> {
-        if let Robots::Known { rules, .. } = &self.robots { Some(rules) } else { None }
+        match &self.robots {
+            Robots::Known { rules, .. } => Some(rules),
+            _ => self.last_good.as_ref().map(|good| &*good.rules),
+        }
+    }
+
+    /// What robots.txt says about the use of `url`, which may be fetched; what it takes to find out is taken off `work`.
+    pub fn usage(&self, url: &Url, work: &mut Work) -> Option<Box<Usage>> {
+        self.rules()?.usage(url.path_and_query(), work).map(Box::new)
     }
 
     /// What robots.txt says of `url`; what it takes to find out is taken off `work`.
-    pub fn verdict(&mut self, url: &Url, now: Instant, work: &mut Work) -> Verdict {
-        self.expire(now);
+    pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, work: &mut Work) -> Verdict {
+        self.expire(now, settings.robots.stale_max);
         match &self.robots {
             Robots::Known { rules, .. } => {
                 let (is_allowed, units) = rules.judge(url.path_and_query());
                 work.spend(units);
-                if is_allowed {
-                    return Verdict::Allowed;
-                }
+                let why = match rules.crawl_delay().is_some_and(|delay| is_too_long(delay, &settings.politeness)) {
+                    _ if !is_allowed => Failure::RobotsDenied,
+                    true => Failure::CrawlDelayTooLong,
+                    false => return Verdict::Allowed,
+                };
                 self.note_use();
-                Verdict::Settle(Failure::RobotsDenied)
+                Verdict::Settle(why)
             }
             Robots::Refused { why, .. } => Verdict::Settle(*why),
             Robots::Unknown => Verdict::Fetch,
@@ -202,6 +227,8 @@ impl Origin {
                 self.way = Some(Box::new(Way { target: target.clone(), hops, until: until_all }));
                 return RulesStep::Ask(target);
             }
+            RobotsResult::Unreachable(_) if self.use_last_good(may_act, until, settings) => {}
+            RobotsResult::Refused(_) if hops > 0 && self.use_last_good(may_act, until, settings) => {}
             RobotsResult::Unreachable(why) if self.attempts < settings.robots.retries_max => {
                 self.attempts += 1;
                 self.robots = Robots::Unreachable { again: until.max(now + settings.robots.retry_delay), why };
@@ -262,9 +289,17 @@ impl Origin {
         self.robots = Robots::Refused { until, why };
     }
 
-    /// robots.txt is to be asked for anew.
+    /// robots.txt is to be asked for anew. What it said last is kept for the case that there is no answer.
     pub fn forget(&mut self) {
         (self.robots, self.way, self.attempts) = (Robots::Unknown, None, 0);
+    }
+
+    /// The rules are to leave memory.
+    pub fn drop_rules(&mut self) {
+        self.last_good = None;
+        if matches!(self.robots, Robots::Known { .. }) {
+            self.forget();
+        }
     }
 
     /// A URL was judged by the rules.
@@ -274,9 +309,12 @@ impl Origin {
         }
     }
 
-    /// Whether a URL was judged by the rules.
+    /// Whether a URL was judged by the rules that it holds.
     pub fn has_served(&self) -> bool {
-        matches!(self.robots, Robots::Known { used: true, .. })
+        match self.robots {
+            Robots::Known { used, .. } => used,
+            _ => self.last_good.is_some(),
+        }
     }
 
     /// Until when nothing of this origin can be fetched; `None` when something can be tried now.
@@ -308,21 +346,44 @@ impl Origin {
 
     fn know(&mut self, rules: Rc<CachedRules>, until: Instant) {
         self.robots = Robots::Known { rules, until, used: false };
-        self.attempts = 0;
+        (self.last_good, self.attempts) = (None, 0);
+    }
+
+    /// robots.txt cannot be had, and is asked for again at `again`: until then what it said last holds, if it may still be used
+    /// when the host may be asked at all, from `may_act` on. Whether it does.
+    fn use_last_good(&mut self, may_act: Instant, again: Instant, settings: &Settings) -> bool {
+        let Some(good) = self.last_good.as_ref().filter(|good| good.until > may_act) else { return false };
+        // However long the delay is, a page comes between two tries.
+        let until = again.max(may_act + settings.robots.retry_delay).min(good.until);
+        self.robots = Robots::Known { rules: Rc::clone(&good.rules), until, used: true };
+        (self.way, self.attempts) = (None, 0);
+        true
     }
 
     /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer: where a
     /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
-    fn expire(&mut self, now: Instant) {
+    fn expire(&mut self, now: Instant, stale_max: Duration) {
         let is_old = match self.robots {
             Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
             Robots::Refused { until, .. } => until <= now,
             _ => false,
         };
+        if let (true, Robots::Known { rules, until, .. }, None) = (is_old, &self.robots, &self.last_good)
+            && rules.is_of_file()
+        {
+            self.last_good = Some(Box::new(LastGood { rules: Rc::clone(rules), until: *until + stale_max }));
+        }
+        // Rules that are used past their time already get no more of it.
+        self.last_good.take_if(|good| good.until <= now);
         if is_old {
             self.forget();
         }
     }
+}
+
+/// Whether nobody waits for so long.
+fn is_too_long(crawl_delay: Duration, politeness: &Politeness) -> bool {
+    politeness.crawl_delay_above == CrawlDelayAbove::Skip && crawl_delay > politeness.crawl_delay_max
 }
 
 /// How long rules that were not used yet outlast their time: the longest delay that can be configured.

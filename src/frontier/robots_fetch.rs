@@ -4,7 +4,7 @@
 //! also to other hosts and sites; the rules at the end hold for the origin that was asked first, whatever their path
 //! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an origin
 //! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops, or a way back to the start, count
-//! as no robots.txt. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
+//! as no robots.txt. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
 //! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
 //! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place asks
 //! again after [`ASK_AGAIN`], which costs no try.
@@ -75,7 +75,10 @@ impl Frontier {
     /// What the outcome says of the file, and until when.
     fn finding(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Finding {
         let settings = &self.settings;
-        let mut retry_after = None;
+        let (mut retry_after, mut stated, mut is_file) = (None, None, false);
+        if let Outcome::Fetched(fetched) = outcome {
+            stated = fetched.fresh_for;
+        }
         let result = match outcome {
             // Who is not let in has not read what is allowed.
             Outcome::Fetched(fetched) if fetched.wall.is_some() => {
@@ -92,7 +95,10 @@ impl Frontier {
                     RobotsResult::Unreachable(Failure::RobotsUnreachable)
                 }
                 robots::Meaning::Parse => match &fetched.rules {
-                    Some(rules) => RobotsResult::Rules(rules.clone()),
+                    Some(rules) => {
+                        is_file = true;
+                        RobotsResult::Rules(rules.clone())
+                    }
                     None => RobotsResult::Unreachable(Failure::RobotsUnreachable),
                 },
                 robots::Meaning::AllowAll => RobotsResult::Rules(Rules::allow_all()),
@@ -108,7 +114,10 @@ impl Frontier {
             }
         };
         let until = match &result {
-            RobotsResult::Rules(_) | RobotsResult::Redirect(_) => now + settings.robots.ttl,
+            RobotsResult::Rules(_) | RobotsResult::Redirect(_) => {
+                let ttl = settings.robots.ttl;
+                now + stated.map_or(ttl, |stated| stated.max(settings.robots.ttl_min).min(ttl))
+            }
             RobotsResult::Unreachable(_) => {
                 let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
                 now + asked.max(settings.robots.retry_delay)
@@ -116,7 +125,8 @@ impl Frontier {
             // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
             RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
         };
-        (result.map(|rules| self.rules_cache.keep(rules)), until)
+        let keep = |rules| if is_file { self.rules_cache.keep(rules) } else { self.rules_cache.allow_all() };
+        (result.map(keep), until)
     }
 
     /// Tells all who wait for a file what it says, and keeps that for those who come later.

@@ -24,9 +24,16 @@ use crate::robots::Rules;
 #[derive(Debug)]
 pub struct CachedRules {
     rules: Rules,
-    /// Which they are, in the order of their coming; 0 for those that everybody shares.
+    /// Which they are, in the order of their coming; [`NO_FILE`] and [`EMPTY_FILE`] for those that everybody shares.
     number: u64,
     charge: Charge,
+}
+
+impl CachedRules {
+    /// Whether a robots.txt said so, and not that there is none.
+    pub fn is_of_file(&self) -> bool {
+        self.number != NO_FILE
+    }
 }
 
 impl Deref for CachedRules {
@@ -70,6 +77,8 @@ pub struct RulesCache {
     held: Rc<[Cell<u64>; ROWS]>,
     /// Most hosts have no rules: one value for all of them.
     allow_all: Rc<CachedRules>,
+    /// And many have a file that forbids nothing.
+    empty: Rc<CachedRules>,
     numbers: u64,
     /// Who holds rules, by their length, of each the oldest first.
     rows: [Row; ROWS],
@@ -87,21 +96,25 @@ impl RulesCache {
     /// No rules, and room for `bytes_max` bytes of them.
     pub fn new(bytes_max: u64) -> RulesCache {
         let held = Rc::default();
-        let charge = Charge::new(0, &held);
-        let allow_all = CachedRules { rules: Rules::allow_all(), number: 0, charge };
+        let shared = |number| {
+            let charge = Charge::new(0, &held);
+            Rc::new(CachedRules { rules: Rules::allow_all(), number, charge })
+        };
+        let (allow_all, empty) = (shared(NO_FILE), shared(EMPTY_FILE));
         RulesCache {
             bytes_max,
             held,
-            allow_all: Rc::new(allow_all),
-            numbers: 0,
+            allow_all,
+            empty,
+            numbers: EMPTY_FILE,
             rows: std::array::from_fn(|_| Row { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
         }
     }
 
-    /// Rules that came.
+    /// Rules that a file came with.
     pub fn keep(&mut self, rules: Rules) -> Rc<CachedRules> {
-        if rules == self.allow_all.rules {
-            return Rc::clone(&self.allow_all);
+        if rules == self.empty.rules {
+            return Rc::clone(&self.empty);
         }
         let charge = self.charge((size_of::<CachedRules>() + rules.ram_bytes()) as u64);
         self.numbers += 1;
@@ -138,7 +151,7 @@ impl Frontier {
     /// Notes that an origin holds rules.
     pub(super) fn note_rules(&mut self, id: HostId, index: usize) {
         let held = self.hosts[id].origins.get(index).and_then(|origin| origin.rules());
-        let Some(rules) = held.filter(|rules| rules.number > 0) else { return };
+        let Some(rules) = held.filter(|rules| rules.number > EMPTY_FILE) else { return };
         let (number, row) = (rules.number, row_of(rules.charge.bytes));
         let Some(Row { by_age, by_age_max }) = self.rules_cache.rows.get_mut(row) else { return };
         if by_age.len() >= *by_age_max {
@@ -175,7 +188,7 @@ impl Frontier {
             return;
         }
         if host.state() == State::Idle || !idle_alone && host.can_do_without_rules(usize::from(index)) {
-            host.origins[usize::from(index)].forget();
+            host.origins[usize::from(index)].drop_rules();
         } else {
             row.push_back(entry);
         }
@@ -188,6 +201,11 @@ impl Host {
         rules.is_some_and(|rules| rules.number == number)
     }
 }
+
+/// The number of the rules of those that have no robots.txt.
+const NO_FILE: u64 = 0;
+/// That of the rules of files that say nothing.
+const EMPTY_FILE: u64 = 1;
 
 /// The row of rules of so many bytes: each holds four times as long ones as the one before.
 fn row_of(bytes: u64) -> usize {

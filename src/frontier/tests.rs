@@ -6,6 +6,7 @@ mod crowd;
 mod deferred;
 mod names;
 mod redirects;
+mod robots;
 mod yields;
 
 use std::collections::BTreeMap;

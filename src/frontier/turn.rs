@@ -89,7 +89,7 @@ impl Frontier {
                 self.settle(entry, Failure::RobotsUnreachable);
                 continue;
             };
-            match host.verdict(origin, &entry.url, now, &self.settings.politeness, &mut self.work) {
+            match host.verdict(origin, &entry.url, now, &self.settings, &mut self.work) {
                 Verdict::Settle(failure) => self.settle(entry, failure),
                 Verdict::Wait(at) => {
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
@@ -257,10 +257,14 @@ impl Frontier {
                 self.deferred.began(now, ticket.depth);
             }
             let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_fingerprint(&job.url));
+            let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {
-                host.origins[origin].note_use();
+                let origin = &mut host.origins[origin];
+                origin.note_use();
+                usage = origin.usage(&job.url, &mut self.work);
             }
-            return Some(FetchJob { number: ticket.number, depth: ticket.depth, attempt, is_examined, ..job });
+            let (number, depth) = (ticket.number, ticket.depth);
+            return Some(FetchJob { number, depth, attempt, is_examined, usage, ..job });
         }
         Some(job)
     }
@@ -367,6 +371,7 @@ impl Frontier {
             deadline,
             is_hurried: false,
             is_examined: false,
+            usage: None,
             is_of_slow_site,
             rest,
         }

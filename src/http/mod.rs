@@ -23,6 +23,7 @@ mod cookie;
 mod credentials;
 mod date;
 mod framing;
+mod freshness;
 mod head;
 mod headers;
 mod opening;
@@ -38,6 +39,7 @@ pub use coding::{CodingProblem, Decoded, claimed_bytes, decode_content, gunzip, 
 pub use cookie::{CookieLimits, Jar};
 pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};
+pub use freshness::fresh_for;
 pub use head::status_of_head;
 pub use headers::Headers;
 pub use redirect::redirect_target;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::fake_robots::RobotsKind;
 use super::fake_web::{FakeWeb, PageKind};
-use crate::config::Politeness;
+use crate::config::{Config, Politeness};
 use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
 use crate::politeness::operators::Group;
 use crate::politeness::{Key, Operators};
@@ -24,14 +24,16 @@ pub struct FakeServers {
     politeness: Politeness,
     operators: Arc<Operators>,
     stale_max: Duration,
+    /// From a robots.txt on, how long its rules may be used at most.
+    robots_stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<Key, Meter>,
     sites: BTreeMap<String, Meter>,
     /// Of operators, each of which is one slot.
     groups: BTreeMap<Group, Meter>,
-    /// Whether the last request for a file as a robots.txt brought something, and whether any has.
-    robots: BTreeMap<String, (bool, bool)>,
+    /// Whether the last request for a file as a robots.txt brought something, and when one did last.
+    robots: BTreeMap<String, (bool, Option<Instant>)>,
     /// Until when a flaky robots.txt is well.
     well_until: BTreeMap<String, Instant>,
     /// What the name servers said last, and until when it holds.
@@ -53,14 +55,15 @@ struct Meter {
 }
 
 impl FakeServers {
-    /// Servers of these operators that expect these delays to be kept, and addresses to be used no longer than `stale_max` after
-    /// their time.
-    pub fn new(web: FakeWeb, politeness: Politeness, operators: Arc<Operators>, stale_max: Duration) -> FakeServers {
+    /// Servers of these operators that expect the delays of `config` to be kept, and addresses and rules to be used no longer than
+    /// it says.
+    pub fn new(web: FakeWeb, config: &Config, operators: Arc<Operators>) -> FakeServers {
         FakeServers {
             web,
-            politeness,
+            politeness: config.politeness.clone(),
             operators,
-            stale_max,
+            stale_max: config.dns.stale_max,
+            robots_stale_max: config.robots.ttl + config.robots.stale_max,
             tries: HashMap::new(),
             hosts: BTreeMap::new(),
             addrs: BTreeMap::new(),
@@ -162,7 +165,7 @@ impl FakeServers {
             return Outcome::Failed([Failure::DnsTimeout, Failure::DnsFailed][tries as usize % 2]);
         }
         if job.kind == JobKind::Robots {
-            self.note_robots(&job.url, false);
+            self.note_robots(at, &job.url, false);
             self.well_until.insert(job.url.as_str().to_owned(), at + WELL_FOR);
         }
         let retry_after = self.web.retry_after(job.url.host());
@@ -189,7 +192,7 @@ impl FakeServers {
             RobotsKind::Moved(to) => Fetched { redirect: Url::parse(&to).ok(), ..status(301) },
             _ => Fetched { rules: Some(Rules::default()), ..status(200) },
         };
-        self.note_robots(url, answer.status < 500);
+        self.note_robots(at, url, answer.status < 500);
         answer
     }
 
@@ -203,9 +206,9 @@ impl FakeServers {
         is_broken
     }
 
-    fn note_robots(&mut self, url: &Url, brought: bool) {
-        let (last, ever) = self.robots.entry(url.as_str().to_owned()).or_default();
-        (*last, *ever) = (brought, *ever || brought);
+    fn note_robots(&mut self, at: Instant, url: &Url, brought: bool) {
+        let (last, when) = self.robots.entry(url.as_str().to_owned()).or_default();
+        (*last, *when) = (brought, if brought { Some(at) } else { *when });
     }
 
     /// The crawler begins anew, a while later: it knows no robots.txt and no address any more.
@@ -236,13 +239,16 @@ impl FakeServers {
         }
     }
 
-    /// Every file on the way was read. Where there is no redirect, the last time brought something, too: what others
-    /// are sent to may be read for them while this host still has what it read before.
+    /// Every file on the way was read. Where there is no redirect, the last time brought something, too, or rules came not
+    /// long ago: what others are sent to may be read for them while this host still has what it read before.
     fn check_robots(&mut self, at: Instant, url: &Url) {
         let robots = self.web.effective_robots(url);
         let is_own = robots.way.len() == 1;
         let mut brought = robots.way.iter().map(|url| self.robots.get(url.as_str()).copied().unwrap_or_default());
-        let served = brought.all(|(last, ever)| if is_own { last } else { ever });
+        let has_file = robots.kind != RobotsKind::Missing;
+        let is_good = |when: Instant| has_file && at <= when + self.robots_stale_max + ON_ITS_WAY_MAX;
+        let served =
+            brought.all(|(last, when)| if is_own { last || when.is_some_and(is_good) } else { when.is_some() });
         let allowed = !robots.kind.forbids(url.path_and_query());
         if !served || !allowed {
             let way: Vec<&str> = robots.way.iter().map(Url::as_str).collect();

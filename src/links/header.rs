@@ -1,16 +1,16 @@
 //! What a response's header fields say: links, and what may be done with the page.
 //!
 //! Decides: `Link` counts as `<link>` does in a page: by each token of its first `rel`. A link whose context is another
-//! resource (`anchor`) says nothing of this page. `X-Robots-Tag` counts when it is for everybody or for us.
+//! resource (`anchor`) says nothing of this page. What `X-Robots-Tag` says is [`super::directives`]' to read.
 //! Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as appendix B.2 to B.4 has it, and going on behind
-//! what is no link); the robots tag as search engines document it.
+//! what is no link).
 //! Invariants: pure, linear, no byte can cause a panic.
 //! Limits: header fields have their own, of the HTTP client.
 
 use encoding_rs::UTF_8;
 
 use super::mime::{is_http_space, unquote};
-use super::scan::push_tokens;
+use super::scan::{ADDRESS_BYTES_MAX, push_tokens};
 use super::{Budget, Kinds, Summary};
 use crate::url::{Base, Url, UrlError};
 
@@ -57,33 +57,31 @@ pub fn scan_link_fields<'a>(
 
 /// Adds what an `X-Robots-Tag` field says to the agent with the product token `agent` or to all.
 pub fn hear_robots_tag(value: &[u8], agent: &str, summary: &mut Summary) {
-    let value = String::from_utf8_lossy(value);
-    let mut is_for_us = true;
-    for part in value.split(',') {
-        let mut directive = part.trim();
-        if let Some((name, after)) = directive.split_once(':')
-            && is_product(name.trim())
-        {
-            let name = name.trim();
-            const WITH_VALUES: [&str; 4] =
-                ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
-            if !WITH_VALUES.iter().any(|known| name.eq_ignore_ascii_case(known)) {
-                // A name holds for all that follows.
-                is_for_us = name.eq_ignore_ascii_case(agent);
-                directive = after.trim();
-            }
-        }
-        if is_for_us {
-            let none = directive.eq_ignore_ascii_case("none");
-            summary.noindex |= none || directive.eq_ignore_ascii_case("noindex");
-            summary.nofollow_page |= none || directive.eq_ignore_ascii_case("nofollow");
-        }
-    }
+    summary.robots.hear_field(&String::from_utf8_lossy(value), agent);
 }
 
-/// Whether this may be the product token of an agent: a date, which has commas and colons too, has spaces.
-fn is_product(name: &str) -> bool {
-    !name.is_empty() && !name.contains(is_http_space)
+/// The first licence that the `Link` fields `values` of the response to `url` name (RFC 4946, RSL 1.0).
+pub fn license_of<'a>(values: impl Iterator<Item = &'a [u8]>, url: &Url) -> Option<Url> {
+    let base = Base::new(url);
+    for value in values {
+        let value = String::from_utf8_lossy(value);
+        let mut rest: &str = &value;
+        while let Some((link, after)) = next_link(rest) {
+            rest = after;
+            let mut rels = String::new();
+            push_tokens(&link.rel.unwrap_or_default(), &mut rels);
+            let is_license = rels.split_ascii_whitespace().any(|rel| rel == "license");
+            if is_license
+                && link.anchor.is_none_or(|anchor| is_page(&anchor, &base, url))
+                && link.target.len() <= ADDRESS_BYTES_MAX
+                && let Ok(license) = base.resolve(link.target, UTF_8)
+                && license.as_str().len() <= ADDRESS_BYTES_MAX
+            {
+                return Some(license);
+            }
+        }
+    }
+    None
 }
 
 /// Whether an `anchor` is the page itself, not another resource nor a part of it.
@@ -200,26 +198,19 @@ mod tests {
     }
 
     #[test]
-    fn robots_tags() {
-        let heard = |value: &str| {
-            let mut summary = Summary::none(UTF_8);
-            hear_robots_tag(value.as_bytes(), "ringcrawl", &mut summary);
-            (summary.noindex, summary.nofollow_page)
-        };
+    fn licenses() {
+        let url = Url::parse("http://a.test/dir/page").expect("a URL");
+        let long = format!("</{}>; rel=license", "x".repeat(600));
         for (value, expected) in [
-            ("noindex", (true, false)),
-            ("NoFollow , max-snippet: 5, noindex", (true, true)),
-            ("none", (true, true)),
-            ("otherbot: none", (false, false)),
-            ("otherbot: noindex, nofollow, ringcrawl: nofollow", (false, true)),
-            ("RingCrawl:none", (true, true)),
-            ("unavailable_after: 25 Jun 2030 15:00:00 PST, noindex", (true, false)),
-            ("unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, noindex", (true, false)),
-            ("unavailable_after: Saturday, 25-Jun-30 15:00:00 PST, none", (true, true)),
-            ("ringcrawl: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow", (false, true)),
-            ("", (false, false)),
+            ("</license.xml>; rel=\"license\"; type=\"application/rsl+xml\"", Some("http://a.test/license.xml")),
+            ("<a>; rel=next, <b>; rel=\"nofollow LICENSE\"", Some("http://a.test/dir/b")),
+            ("<b>; rel=license; anchor=\"/other\", <c>; rel=license", Some("http://a.test/dir/c")),
+            ("<mailto:x>; rel=license", None),
+            ("<x>; rel=licensed", None),
+            (&long, None),
         ] {
-            assert_eq!(heard(value), expected, "{value}");
+            let found = license_of([value.as_bytes()].into_iter(), &url);
+            assert_eq!(found.as_ref().map(Url::as_str), expected, "{value}");
         }
     }
 }

@@ -17,8 +17,10 @@
 mod block;
 mod budget;
 mod charset;
+mod directives;
 mod document;
 mod entities;
+mod expiry;
 mod foreign;
 mod header;
 mod kinds;
@@ -38,13 +40,15 @@ use encoding_rs::Encoding;
 
 pub use block::set_baseline;
 pub use budget::Budget;
+pub use directives::Directives;
 pub use document::Document;
-pub use header::{hear_robots_tag, scan_link_fields};
+pub use header::{hear_robots_tag, license_of, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
 pub use scan::{Advice, Reference};
 
+use crate::preferences::Preferences;
 use crate::stage::{self, Stage};
 use crate::url::{Absolute, Base, Url, UrlError};
 
@@ -57,6 +61,8 @@ pub struct Page<'a> {
     pub content_type: Option<&'a str>,
     /// Where the page was found, after redirects.
     pub url: &'a Url,
+    /// The product token of whoever reads it: a `<meta>` of this name counts as one for robots does.
+    pub agent: &'a str,
 }
 
 /// A crawlable link.
@@ -68,7 +74,7 @@ pub struct Found<'a> {
     pub rel: &'a str,
     /// Where it leads.
     pub url: &'a Url,
-    /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::nofollow_page`).
+    /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::robots`).
     pub is_advised_against: bool,
 }
 
@@ -100,10 +106,12 @@ pub struct Summary {
     pub bad: usize,
     /// URLs of other schemes than http and https (`scan` only).
     pub other_scheme: usize,
-    /// `<meta name=robots>` has `nofollow` or `none`.
-    pub nofollow_page: bool,
-    /// `<meta name=robots>` has `noindex` or `none`.
-    pub noindex: bool,
+    /// What `<meta name=robots>` and those for our agent say.
+    pub robots: Directives,
+    /// What `<meta name=tdm-reservation>` says (TDMRep, "TDM Metadata in HTML").
+    pub tdm: Preferences,
+    /// `<meta name=tdm-policy>`: where the conditions are, as it is written.
+    pub tdm_policy: Option<Box<str>>,
     /// What references were resolved against, when `<base>` says so.
     pub base: Option<Absolute>,
 }
@@ -117,8 +125,9 @@ impl Summary {
             dropped: 0,
             bad: 0,
             other_scheme: 0,
-            nofollow_page: false,
-            noindex: false,
+            robots: Directives::default(),
+            tdm: Preferences::default(),
+            tdm_policy: None,
             base: None,
         }
     }
@@ -129,23 +138,24 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
     // One piece of memory for all of them.
     let mut url = page.url.clone();
     let mut counts = Counts::default();
-    let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
-        let _stage = stage::enter(Stage::Url);
-        if !budget.admits(reference.text) {
-            counts.dropped += 1;
-            return;
-        }
-        match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
-            Ok(_) => {
-                counts.links += 1;
-                budget.took(url.as_str().len());
-                let is_advised_against = reference.advice.is_given();
-                out(Found { kind: reference.kind, rel: reference.rel, url: &url, is_advised_against });
+    let said =
+        scan::references(page.body, page.content_type, Base::new(page.url), (kinds, page.agent), &mut |reference| {
+            let _stage = stage::enter(Stage::Url);
+            if !budget.admits(reference.text) {
+                counts.dropped += 1;
+                return;
             }
-            Err(UrlError::Scheme) => counts.other_scheme += 1,
-            Err(_) => counts.bad += 1,
-        }
-    });
+            match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
+                Ok(_) => {
+                    counts.links += 1;
+                    budget.took(url.as_str().len());
+                    let is_advised_against = reference.advice.is_given();
+                    out(Found { kind: reference.kind, rel: reference.rel, url: &url, is_advised_against });
+                }
+                Err(UrlError::Scheme) => counts.other_scheme += 1,
+                Err(_) => counts.bad += 1,
+            }
+        });
     counts.summary(said)
 }
 
@@ -158,30 +168,32 @@ pub fn scan_raw(
     out: &mut dyn FnMut(Raw),
 ) -> Summary {
     let mut counts = Counts::default();
-    let said = scan::references(body, content_type, Base::of_document(document.clone()), kinds, &mut |reference| {
-        let resolved = reference.base.resolve_any(reference.text, reference.encoding);
-        match resolved {
-            Ok(_) => counts.links += 1,
-            Err(_) => counts.bad += 1,
-        }
-        out(Raw {
-            kind: reference.kind,
-            rel: reference.rel,
-            text: reference.text,
-            url: resolved.as_ref().map_err(|error| *error),
-            nofollow: reference.advice.nofollow,
+    let said =
+        scan::references(body, content_type, Base::of_document(document.clone()), (kinds, ""), &mut |reference| {
+            let resolved = reference.base.resolve_any(reference.text, reference.encoding);
+            match resolved {
+                Ok(_) => counts.links += 1,
+                Err(_) => counts.bad += 1,
+            }
+            out(Raw {
+                kind: reference.kind,
+                rel: reference.rel,
+                text: reference.text,
+                url: resolved.as_ref().map_err(|error| *error),
+                nofollow: reference.advice.nofollow,
+            });
         });
-    });
     counts.summary(said)
 }
 
 /// Finds the references of `page` in document order, as they are written: what scanning alone takes.
 pub fn references(page: &Page, kinds: &Kinds, out: &mut dyn FnMut(Reference)) -> Summary {
     let mut counts = Counts::default();
-    let said = scan::references(page.body, page.content_type, Base::new(page.url), kinds, &mut |reference| {
-        counts.links += 1;
-        out(reference);
-    });
+    let said =
+        scan::references(page.body, page.content_type, Base::new(page.url), (kinds, page.agent), &mut |reference| {
+            counts.links += 1;
+            out(reference);
+        });
     counts.summary(said)
 }
 
@@ -201,8 +213,9 @@ impl Counts {
             dropped: self.dropped,
             bad: self.bad,
             other_scheme: self.other_scheme,
-            nofollow_page: said.nofollow,
-            noindex: said.noindex,
+            robots: said.robots,
+            tdm: said.tdm,
+            tdm_policy: said.tdm_policy,
             base: said.base,
         }
     }

@@ -15,10 +15,12 @@
 use encoding_rs::Encoding;
 
 use super::charset;
+use super::directives::Directives;
 use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
 use super::pass::{Element, Pass, Says};
 use super::value::{Decoder, Value};
+use crate::preferences::Preferences;
 use crate::url::{Absolute, Base};
 
 /// A reference as the page has it.
@@ -71,21 +73,23 @@ impl Advice {
 pub(super) struct Said {
     pub encoding: &'static Encoding,
     pub base: Option<Absolute>,
-    pub noindex: bool,
-    pub nofollow: bool,
+    pub robots: Directives,
+    pub tdm: Preferences,
+    pub tdm_policy: Option<Box<str>>,
 }
 
-/// Gives each reference of a wanted kind to `out`; `base` is the document's own URL.
+/// Gives each reference of a wanted kind to `out`; `base` is the document's own URL, and `agent` who reads it.
 pub(super) fn references(
     body: &[u8],
     content_type: Option<&str>,
     mut base: Base,
-    kinds: &Kinds,
+    (kinds, agent): (&Kinds, &str),
     out: &mut impl FnMut(Reference),
 ) -> Said {
     let (encoding, mark_bytes) = charset::detect(body, content_type);
     let body = body.get(mark_bytes..).unwrap_or_default();
-    let mut said = Said { encoding, base: None, noindex: false, nofollow: false };
+    let mut said =
+        Said { encoding, base: None, robots: Directives::default(), tdm: Preferences::default(), tdm_policy: None };
     if encoding == encoding_rs::REPLACEMENT {
         return said;
     }
@@ -96,7 +100,7 @@ pub(super) fn references(
     } else {
         (body, encoding)
     };
-    let mut pass = Pass::new(bytes, kinds);
+    let mut pass = Pass::new(bytes, kinds, agent);
     let mut decoder = Decoder::new(byte_encoding);
     let mut elements = Vec::with_capacity(ELEMENTS_MOSTLY);
     let mut more = pass.read(&mut elements);
@@ -182,7 +186,16 @@ impl Page<'_> {
                     give(Kind::Refresh, text, "", Advice::NONE);
                 }
             }
-            (Says::Robots, Some(content), _) => said.hear_robots(decoder.text(content)),
+            (Says::Robots, Some(content), _) => said.robots.hear(decoder.text(content)),
+            (Says::TdmReservation, Some(content), _) => {
+                said.tdm.add(Preferences::of_tdm_reservation(decoder.text(content).as_bytes()));
+            }
+            (Says::TdmPolicy, Some(content), _) => {
+                let text = decoder.text(content);
+                if text.len() <= ADDRESS_BYTES_MAX {
+                    said.tdm_policy.get_or_insert_with(|| text.into());
+                }
+            }
             _ => {}
         }
     }
@@ -191,17 +204,8 @@ impl Page<'_> {
 /// Elements for which there is room from the start.
 const ELEMENTS_MOSTLY: usize = 256;
 
-impl Said {
-    /// `<meta name=robots>`: the de facto standard's tokens, separated by commas.
-    fn hear_robots(&mut self, content: &str) {
-        for token in content.split([',', ' ', '\t', '\n']) {
-            let token = token.trim();
-            let none = token.eq_ignore_ascii_case("none");
-            self.noindex |= none || token.eq_ignore_ascii_case("noindex");
-            self.nofollow |= none || token.eq_ignore_ascii_case("nofollow");
-        }
-    }
-}
+/// Longer addresses of conditions are not kept.
+pub(super) const ADDRESS_BYTES_MAX: usize = 512;
 
 /// Encodings whose ASCII bytes may be something else.
 fn is_transcoded(encoding: &'static Encoding) -> bool {

@@ -26,7 +26,7 @@ pub fn page(
     let content_type = headers.get("content-type");
     let header = content_type.map(String::from_utf8_lossy);
     let budget = &mut Budget::of_page(&config.links);
-    let page = |body| Page { body, content_type: header.as_deref(), url: &job.url };
+    let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };
     let mut found = None;
     let mut document = Document::of(content_type, body);
     let mut unpacked: Cow<[u8]> = body.into();
@@ -76,7 +76,7 @@ pub fn page(
     }
     for tag in headers.all("x-robots-tag") {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::hear_robots_tag(tag, &config.agent.name, summary);
+        links::hear_robots_tag(tag, config.agent.token(), summary);
     }
     if let Some(summary) = &found {
         stats.links += summary.links as u64;

@@ -14,6 +14,7 @@
 mod blemishes;
 mod links;
 mod payload_type;
+mod preferences;
 mod reading;
 mod record;
 pub mod simhash;
@@ -31,8 +32,10 @@ use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
+use crate::time::UnixTime;
 use crate::transaction::Transaction;
 use crate::url::{Repeats, UrlBatch};
+use preferences::Said;
 
 /// Reads responses, by the configuration.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct Page<'a> {
     decoded: Decoded<'a>,
     /// What was found in it; `None` when it is no document that is looked through.
     summary: Option<Summary>,
+    /// What is said about its use.
+    said: Said,
     /// By which near duplicates are known; `None` when nobody asks, or it is no page with text.
     simhash: Option<u64>,
     /// Whether it goes into a segment.
@@ -101,6 +106,10 @@ impl PageReader {
                 truncated: response.truncated.or(decoded.truncated),
                 redirect: http::redirect_target(&job.url, response.status, response.headers.get("location")),
                 retry_after: http::retry_after(&response.headers, transaction.started),
+                fresh_for: match job.kind {
+                    JobKind::Robots => http::fresh_for(&response.headers, transaction.started),
+                    _ => None,
+                },
                 wire_bytes: response.wire_bytes,
                 body_bytes: decoded.bytes.len() as u64,
                 ..Fetched::default()
@@ -109,6 +118,7 @@ impl PageReader {
             transaction,
             decoded,
             summary: None,
+            said: Said::default(),
             simhash: None,
             is_stored: true,
             is_stored_decoded: self.config.store.body == StoredBody::Decoded,
@@ -121,7 +131,11 @@ impl PageReader {
             || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
         page.simhash = self.simhash(&page);
         page.fetched.fingerprint = page.simhash.filter(|_| job.is_examined);
-        page.fetched.is_noindex = page.summary.as_ref().is_some_and(|found| found.noindex);
+        page.fetched.is_noindex =
+            page.summary.as_ref().is_some_and(|found| found.robots.is_noindex(transaction.started));
+        if page.is_page() {
+            page.said = Said::of(&job.url, &response.headers, page.summary.as_ref(), job.usage.as_deref());
+        }
         page.count(stats);
         page.count_blemishes(self.config.robots.body_bytes_max, stats);
         page
@@ -166,7 +180,7 @@ impl PageReader {
                     }
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
-                let of_page = self.advice(summary.as_ref());
+                let of_page = self.advice(summary.as_ref(), transaction.started);
                 self.take_advice(of_page, job.url.host(), links, stats);
                 let advice = of_page.max(Some(self.config.links.nofollow));
                 let mut others = UrlBatch::new();
@@ -193,10 +207,10 @@ impl PageReader {
     }
 
     /// What a page that says `summary` wants to become of its links; `None`: it says nothing.
-    fn advice(&self, summary: Option<&Summary>) -> Option<AdvisedAgainst> {
+    fn advice(&self, summary: Option<&Summary>, now: UnixTime) -> Option<AdvisedAgainst> {
         let (links, summary) = (&self.config.links, summary?);
-        let nofollow = summary.nofollow_page.then_some(links.nofollow);
-        nofollow.max(summary.noindex.then_some(links.from_noindex))
+        let nofollow = summary.robots.nofollow.then_some(links.nofollow);
+        nofollow.max(summary.robots.is_noindex(now).then_some(links.from_noindex))
     }
 
     /// Does to the links of a page of `host` what is configured for those that are advised against. Only links to the host itself are

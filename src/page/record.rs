@@ -16,7 +16,7 @@ impl Page<'_> {
         if !self.is_stored {
             return None;
         }
-        let Page { job, transaction, decoded, fetched, kinds, .. } = self;
+        let Page { job, transaction, decoded, fetched, kinds, said, .. } = self;
         let response = &transaction.response;
         let fields = if kinds.metadata { self.fields() } else { Vec::new() };
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -41,6 +41,8 @@ impl Page<'_> {
             mime: &mime,
             content_encoding: &coding,
             identified_type: identify(&decoded.bytes, &mime),
+            robots: self.summary.as_ref().map(|found| found.robots).unwrap_or_default(),
+            preferences: said.preferences,
             charset: self.summary.as_ref().map(|found| found.encoding.name()),
             redirect: fetched.redirect.as_ref(),
             tls: transaction.tls.as_ref().map(|tls| (tls.version, tls.cipher)),
@@ -49,7 +51,7 @@ impl Page<'_> {
 
     /// The fields of the metadata record.
     fn fields(&self) -> Vec<(&'static str, String)> {
-        let Page { job, transaction, decoded, summary, simhash, .. } = self;
+        let Page { job, transaction, decoded, summary, simhash, said, .. } = self;
         let mut fields = vec![
             ("hopsFromSeed", Hops::from_bits(job.depth).links().to_string()),
             ("fetchTimeMs", transaction.timings.total.as_millis().to_string()),
@@ -64,11 +66,15 @@ impl Page<'_> {
             if found.dropped > 0 {
                 fields.push(("outlinksDropped", found.dropped.to_string()));
             }
-            let said = [("noindex", found.noindex), ("nofollow", found.nofollow_page)];
-            let said: Vec<&str> = said.into_iter().filter(|(_, is_said)| *is_said).map(|(word, _)| word).collect();
-            if !said.is_empty() {
-                fields.push(("robotsDirectives", said.join(", ")));
+            if !found.robots.is_empty() {
+                fields.push(("robotsDirectives", found.robots.to_label()));
             }
+        }
+        if !said.preferences.is_empty() {
+            fields.push(("usagePreferences", said.preferences.to_label()));
+        }
+        for (name, address) in [("license", &said.license), ("tdmPolicy", &said.tdm_policy)] {
+            fields.extend(address.as_ref().map(|address| (name, address.to_string())));
         }
         if let Some(bits) = simhash.filter(|_| self.has_simhash) {
             fields.push(("simhash", format!("{bits:016x}")));

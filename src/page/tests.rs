@@ -26,6 +26,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         deadline: Instant::NEVER,
         is_hurried: false,
         is_examined: false,
+        usage: None,
         is_of_slow_site: false,
         rest: Duration::ZERO,
     }
@@ -155,6 +156,79 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
     assert_eq!(fetched.body_bytes, (512 << 10) + 1);
     assert!(fetched.rules.is_some_and(|rules| rules.len() == 1 && !rules.allows("/x")));
     assert_eq!((stats.blemishes[Blemish::RobotsOverLimit as usize], stats.blemishes.iter().sum::<u64>()), (1, 1));
+}
+
+/// What a page and its site say of it is in its record, in the metadata and in the index.
+#[test]
+fn what_is_said_of_a_page_is_recorded() {
+    let recorded = |fields: &str, head: &str, robots: &str| {
+        let rules = Rules::parse(robots.as_bytes(), "ringcrawl", 1 << 20);
+        let usage = rules.usage("/x", &mut crate::robots::Work::new(1 << 20)).map(Box::new);
+        let job = FetchJob { usage, ..job(JobKind::Page, "http://a.test/x") };
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n{head}");
+        let started = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
+        let transaction = Transaction { started, ..transaction(bytes.as_bytes()) };
+        let mut stats = Totals::default();
+        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut stats);
+        let taken = page.store(|capture| {
+            let of = ["robotsDirectives", "usagePreferences", "license", "tdmPolicy"].map(|name| {
+                capture.metadata.iter().find(|(other, _)| *other == name).map_or("", |(_, value)| *value).to_owned()
+            });
+            assert_eq!((capture.robots.to_label(), capture.preferences.to_label()), (of[0].clone(), of[1].clone()));
+            of.join("|")
+        });
+        (taken.expect("stored"), page.into_fetched().is_noindex)
+    };
+    let long = format!("Content-Usage: train-ai=n, x=\"{}\"\r\n", "y".repeat(9_000));
+    for (fields, head, robots, expected, is_noindex) in [
+        ("", "", "", "|||", false),
+        ("X-Robots-Tag: noindex\r\n", "<meta name=robots content=nofollow>", "", "noindex, nofollow|||", true),
+        ("", "<meta name=ringcrawl content=noarchive>", "", "noarchive|||", false),
+        ("X-Robots-Tag: googlebot: none\r\nX-Robots-Tag: noarchive\r\n", "", "", "noarchive|||", false),
+        (
+            "X-Robots-Tag: unavailable_after: 25-Aug-2007 15:00:00 EST\r\n",
+            "",
+            "",
+            "unavailable_after: 2007-08-25T20:00:00.000000Z|||",
+            true,
+        ),
+        (
+            "X-Robots-Tag: unavailable_after: 1 Jan 2300 00:00:00 GMT\r\n",
+            "",
+            "",
+            "unavailable_after: 2300-01-01T00:00:00.000000Z|||",
+            false,
+        ),
+        ("Content-Usage: train-ai=n\r\ncontent-usage: search=y\r\n", "", "", "|search=y, train-ai=n||", false),
+        (&long, "", "", "|train-ai=n||", false),
+        ("Content-Signal: ai-train=no\r\n", "", "", "|train-ai=n||", false),
+        ("", "<meta name=robots content='noai, noimageai'>", "", "noai, noimageai|train-ai=n||", false),
+        ("X-Robots-Tag: noimageai\r\n", "", "", "noimageai|||", false),
+        (
+            "TDM-Reservation: 1\r\nTDM-Policy: https://a.test/p.json\r\n",
+            "<meta name=tdm-policy content=https://a.test/other>",
+            "",
+            "|tdm=n, train-ai=n||https://a.test/p.json",
+            false,
+        ),
+        ("", "<meta name=tdm-reservation content=0><meta name=tdm-policy content='a b'>", "", "|tdm=y||", false),
+        (
+            "Link: </l.xml>; rel=license\r\n",
+            "",
+            "License: https://a.test/2\n",
+            "|license=n|http://a.test/l.xml|",
+            false,
+        ),
+        (
+            "Content-Usage: search=y, train-ai=y\r\n",
+            "",
+            "User-agent: *\nContent-Usage: /x train-ai=n\nLicense: https://a.test/2\n",
+            "|license=n, search=y, train-ai=n|https://a.test/2|",
+            false,
+        ),
+    ] {
+        assert_eq!(recorded(fields, head, robots), (expected.to_owned(), is_noindex), "{fields} {head} {robots}");
+    }
 }
 
 #[test]

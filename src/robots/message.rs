@@ -134,7 +134,7 @@ fn failure(name: &[u8]) -> Option<Failure> {
     Failure::ALL.iter().copied().find(|failure| failure.as_str().as_bytes() == name)
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const RULES: u8 = 0;
 const REDIRECT: u8 = 1;
 const UNREACHABLE: u8 = 2;
@@ -153,6 +153,9 @@ mod tests {
             RobotsResult::Rules(Rules::disallow_all()),
             parse("User-agent: *\nDisallow: /a\nAllow: /a/b$\nDisallow: /*?q=%2F\nCrawl-delay: 2.5\n"),
             parse("User-agent: us\nCrawl-delay: 1\n"),
+            parse(
+                "User-agent: us\nContent-Usage: /a* train-ai=n\nContent-Signal: search=no\nLicense: https://a.test/l\n",
+            ),
             RobotsResult::Redirect(target("https://b.test:8443/robots/a.txt?x=y")),
             RobotsResult::Unreachable(Failure::RobotsServerError),
             RobotsResult::Refused(Failure::TlsExpired),
@@ -215,7 +218,7 @@ mod tests {
         assert!(refused > read && read > 0, "{refused} refused, {read} read");
         assert!(RobotsAnswer::from_bytes(&[]).is_none() && RobotsRequest::from_bytes(&[]).is_none());
         let mut other_version = answers().remove(0).to_bytes();
-        other_version[0] = 2;
+        other_version[0] = 1;
         assert_eq!(RobotsAnswer::from_bytes(&other_version), None);
     }
 }

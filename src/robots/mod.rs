@@ -14,14 +14,17 @@ mod message;
 mod parse;
 mod pattern;
 mod target;
+mod usage;
 mod wire;
 mod work;
 
 use crate::time::Duration;
+use usage::UsageLines;
 use work::RULE_WORK;
 
 pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use target::path_of;
+pub use usage::Usage;
 pub use work::{VERDICT_WORK_MAX, Work};
 
 /// The rules of one robots.txt for one agent.
@@ -32,6 +35,8 @@ pub struct Rules {
     rules: Box<[Rule]>,
     crawl_delay: Option<Duration>,
     sitemaps: Box<[Box<str>]>,
+    /// Few files say anything about use.
+    usage: Option<Box<UsageLines>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,10 +121,16 @@ impl Rules {
         std::mem::take(&mut self.sitemaps)
     }
 
+    /// What is said about the use of a URL that may be fetched; `None` when nothing is, as mostly.
+    pub fn usage(&self, path_and_query: &str, work: &mut Work) -> Option<Usage> {
+        self.usage.as_ref().map(|lines| lines.of(path_and_query, work))
+    }
+
     /// Memory that the rules hold.
     pub fn ram_bytes(&self) -> usize {
         let sitemaps: usize = self.sitemaps.iter().map(|sitemap| size_of::<Box<str>>() + sitemap.len()).sum();
-        size_of::<Rules>() + self.patterns.len() + size_of_val(&*self.rules) + sitemaps
+        let usage = self.usage.as_ref().map_or(0, |usage| size_of::<UsageLines>() + usage.ram_bytes());
+        size_of::<Rules>() + self.patterns.len() + size_of_val(&*self.rules) + sitemaps + usage
     }
 
     /// Number of rules that are kept.
@@ -215,6 +226,39 @@ mod tests {
             println!("{work} units in {:?}", begun.elapsed());
             assert_eq!((allows, work < VERDICT_WORK_MAX), (expected, expected));
         }
+    }
+
+    /// What is no robots.txt has no rules, and what is one has ours, however much there is of others'.
+    #[test]
+    fn what_stands_in_the_place_of_a_robots_txt() {
+        let of = |body: &[u8]| Rules::parse(body, "ExampleBot", 512 * 1024);
+        let text = "User-agent: *\nDisallow: /\n";
+        let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut rng = crate::lab::Rng::new(3);
+        let html =
+            "<!doctype html><html><head><title>Not found</title></head><body><p>User-agent: *</p>\n<p>Disallow: /</p>";
+        for body in [&utf16, &[&b"\xff\xfe"[..], &utf16].concat(), &rng.bytes(300_000), html.as_bytes()] {
+            let rules = of(body);
+            assert!(rules.is_empty() && rules.allows("/x"), "{}", body[..40].escape_ascii());
+        }
+        // A mark of UTF-8 is none of the text.
+        assert!(!of(&[b"\xef\xbb\xbf", text.as_bytes()].concat()).allows("/x"));
+        let groups = |ours: &str| -> String {
+            (0..20_000)
+                .map(|number| {
+                    format!("User-agent: {}\nDisallow: /{number}\n", if number % 10 == 0 { ours } else { "x" })
+                })
+                .collect()
+        };
+        let rules = of(groups("ExampleBot").as_bytes());
+        assert!(rules.len() > 1_000 && !rules.allows("/10") && rules.allows("/9"), "{}", rules.len());
+        assert!(of(groups("y").as_bytes()).is_empty());
+        let names: String = (0..20_000).map(|number| format!("User-agent: x{number}\n")).collect();
+        assert!(!of(format!("{names}User-agent: examplebot\nDisallow: /a\n").as_bytes()).allows("/a"));
+        // A hundred megabytes: what lies behind the limit is not looked at.
+        let endless = "Disallow: /b\n# more\n".repeat(5_000_000);
+        let rules = of(format!("User-agent: *\nDisallow: /a\n{endless}Disallow: /c\n").as_bytes());
+        assert!(!rules.allows("/a") && !rules.allows("/b") && rules.allows("/c") && rules.len() == 2);
     }
 
     /// One pattern of many stars, on a long path.

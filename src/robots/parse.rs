@@ -12,11 +12,12 @@
 //! - `Allow: …/index.htm…` allows the folder's own address besides.
 //!
 //! A body longer than the limit loses its last, broken line: half an Allow line would allow too much.
-//! Crawl-delay: the first number of our group holds; fractions are good, signs and units are not.
+//! What is said about use ([`super::usage`]) is of a group, too. Crawl-delay: the first number of our group holds; fractions are good, signs and units are not.
 //!
 //! Limits: those above; 1,024 sitemaps.
 
 use super::pattern::Pattern;
+use super::usage::UsageLines;
 use super::{Rule, Rules};
 use crate::time::Duration;
 
@@ -28,7 +29,8 @@ pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
             parser.take(Key::of(key), value, agent_token);
         }
     }
-    let group = if parser.specific_ever { parser.specific } else { parser.global };
+    let mut group = if parser.specific_ever { parser.specific } else { parser.global };
+    group.usage.license = group.usage.license.or(parser.license);
     group.into_rules(parser.sitemaps)
 }
 
@@ -47,6 +49,8 @@ struct Parser {
     global_now: bool,
     rule_seen: bool,
     sitemaps: Vec<Box<str>>,
+    /// The first licence of all.
+    license: Option<Box<str>>,
 }
 
 impl Parser {
@@ -69,6 +73,19 @@ impl Parser {
                     && self.sitemaps.len() < SITEMAPS_MAX
                 {
                     self.sitemaps.push(text.into());
+                }
+            }
+            Key::ContentUsage | Key::ContentSignal => {
+                if let Some(group) = self.group() {
+                    group.usage.add(value, key == Key::ContentSignal);
+                }
+            }
+            Key::License => {
+                let mut named = UsageLines::default();
+                named.license(value);
+                self.license = self.license.take().or_else(|| named.license.clone());
+                if let Some(group) = self.group() {
+                    group.usage.license = group.usage.license.take().or(named.license);
                 }
             }
             Key::Other => {}
@@ -112,6 +129,7 @@ impl Parser {
 struct Group {
     rules: Vec<(Pattern, bool)>,
     crawl_delay: Option<Duration>,
+    usage: UsageLines,
 }
 
 impl Group {
@@ -148,6 +166,7 @@ impl Group {
             rules: rules.into_boxed_slice(),
             crawl_delay: self.crawl_delay,
             sitemaps: sitemaps.into_boxed_slice(),
+            usage: (!self.usage.is_empty()).then(|| Box::new(self.usage)),
         }
     }
 }
@@ -209,18 +228,24 @@ enum Key {
     Disallow,
     CrawlDelay,
     Sitemap,
+    ContentUsage,
+    ContentSignal,
+    License,
     Other,
 }
 
 impl Key {
     fn of(key: &[u8]) -> Key {
         let begins = |name: &&str| key.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name.as_bytes()));
-        let names: [(&[&str], Key); 5] = [
+        let names: [(&[&str], Key); 8] = [
             (&["user-agent", "useragent", "user agent"], Key::UserAgent),
             (&["allow"], Key::Allow),
             (&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"], Key::Disallow),
             (&["crawl-delay", "crawldelay", "crawl delay"], Key::CrawlDelay),
             (&["sitemap", "site-map"], Key::Sitemap),
+            (&["content-usage"], Key::ContentUsage),
+            (&["content-signal"], Key::ContentSignal),
+            (&["license"], Key::License),
         ];
         names.iter().find(|(names, _)| names.iter().any(begins)).map_or(Key::Other, |(_, key)| *key)
     }

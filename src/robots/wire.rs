@@ -1,10 +1,11 @@
 //! Rules as bytes, for another shard.
 //!
 //! Format: 8 bytes of Crawl-delay in nanoseconds, all ones for none; 4 bytes: how many rules; for each rule 2 bytes of
-//! length and 1 byte of flags; then the texts of all rules, one after the other. Little endian.
+//! length and 1 byte of flags; what is said about use; then the texts of all rules, one after the other. Little endian.
 //! Invariants: what is read keeps the order on which a match relies: heaviest first, allow before disallow.
 //! Limits: sitemaps are left out. Nothing is set aside for a number that the bytes do not bear out.
 
+use super::usage::UsageLines;
 use super::{Rule, Rules};
 use crate::time::Duration;
 
@@ -18,6 +19,10 @@ impl Rules {
         for rule in &self.rules {
             bytes.extend(rule.bytes.to_le_bytes());
             bytes.push(u8::from(rule.allows) | u8::from(rule.anchored) << 1 | u8::from(rule.has_query) << 2);
+        }
+        match &self.usage {
+            Some(usage) => usage.write(&mut bytes),
+            None => UsageLines::default().write(&mut bytes),
         }
         // Each rule's text by itself: it need not lie behind that of the rule before.
         for rule in &self.rules {
@@ -33,7 +38,8 @@ impl Rules {
         let (count, rest) = rest.split_first_chunk::<4>()?;
         let delay = u64::from_le_bytes(*delay);
         let heads_bytes = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(3)?;
-        let (heads, patterns) = rest.split_at_checked(heads_bytes)?;
+        let (heads, rest) = rest.split_at_checked(heads_bytes)?;
+        let (usage, patterns) = UsageLines::read(rest)?;
         let (mut rules, mut start) = (Vec::with_capacity(heads.len() / 3), 0_u32);
         for head in heads.chunks_exact(3) {
             let [low, high, flags] = *head else { return None };
@@ -52,6 +58,7 @@ impl Rules {
             rules: rules.into(),
             crawl_delay: (delay != NO_DELAY).then(|| Duration::from_nanos(delay)),
             sitemaps: Box::default(),
+            usage: (!usage.is_empty()).then(|| Box::new(usage)),
         })
     }
 }

@@ -26,7 +26,9 @@ use super::index::{IndexEntry, REVISIT, coding_label, media_type, record_label, 
 use super::originals::{Original, Originals, PAYLOAD_BYTES_MIN};
 use super::record::{RecordId, RecordIds, write_field};
 use crate::config::DigestAlgorithm;
+use crate::links::Directives;
 use crate::outcome::Truncated;
+use crate::preferences::Preferences;
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -61,6 +63,10 @@ pub struct Capture<'a> {
     pub content_encoding: &'a str,
     /// What the content is by its first bytes.
     pub identified_type: Option<&'a str>,
+    /// What the page says of itself to robots.
+    pub robots: Directives,
+    /// What is said about its use.
+    pub preferences: Preferences,
     /// In which charset the content was read.
     pub charset: Option<&'a str>,
     /// Where it leads.
@@ -282,6 +288,9 @@ impl CaptureWriter {
             mime: if original.is_some() { REVISIT.to_owned() } else { media_type(capture.mime) },
             mime_detected: capture.identified_type.unwrap_or_default().to_owned(),
             status: capture.status,
+            robotflags: capture.robots.flags().to_owned(),
+            unavailable_after: capture.robots.unavailable_after.map(UnixTime::to_digits).unwrap_or_default(),
+            usage: capture.preferences.to_label(),
             charset: capture.charset.unwrap_or_default().to_owned(),
             redirect: capture.redirect.map(redirect_label).unwrap_or_default(),
             truncated: capture.truncated.map(Truncated::as_str).unwrap_or_default().to_owned(),
@@ -318,6 +327,12 @@ impl CaptureWriter {
         }
         if let Some(charset) = capture.charset {
             write_field(&mut self.head, CHARSET, charset.as_bytes());
+        }
+        if !capture.robots.is_empty() {
+            write_field(&mut self.head, ROBOTS, capture.robots.to_label().as_bytes());
+        }
+        if !capture.preferences.is_empty() {
+            write_field(&mut self.head, USAGE, capture.preferences.to_label().as_bytes());
         }
         write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
     }
@@ -396,6 +411,10 @@ fn tls_protocol(version: &str) -> String {
 
 /// The field with the charset in which the content was read. WARC has none for it.
 pub(super) const CHARSET: &str = "X-Crawl-Charset";
+/// The field with what the page says of itself to robots, as an X-Robots-Tag would.
+pub(super) const ROBOTS: &str = "X-Crawl-Robots";
+/// The field with what is said about the use of the page, as a Content-Usage would.
+pub(super) const USAGE: &str = "X-Crawl-Usage";
 /// WARC 1.1 section 6.7.2.
 const IDENTICAL_PAYLOAD: &[u8] = b"http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// Up to which length a record is short, in bytes: requests, metadata, redirects.

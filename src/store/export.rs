@@ -3,10 +3,12 @@
 //! Decides: every record becomes a frame or member of its own, its fields and block as they are, but for the name of the file
 //! that a warcinfo record tells (WARC 1.1 section 5.14). Short records, payloads in a content coding, and records of more
 //! than [`JOINED_BYTES_MAX`] bytes are not compressed. A damaged record is omitted and counted; the next good one follows.
+//! What the pages' own words keep out ([`super::selection`]) is left out with all that belongs to it, and counted.
 //! Invariants: what is written holds whole records alone, and its index tells of each capture.
 //! Limits: memory for the longest record that is compressed.
 //! Leaves to others: files and their names (`cli`).
 
+use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::StoreError;
@@ -17,6 +19,7 @@ use super::index::{Index, coding_label};
 use super::read::{Record, SegmentReader};
 use super::record::write_field;
 use super::recover::entry_at;
+use super::selection::Selection;
 use super::warc::HttpHead;
 
 /// What was written of a file.
@@ -26,8 +29,22 @@ pub struct Exported {
     pub records: u64,
     /// Places where the file is damaged.
     pub damaged: u64,
+    /// Captures that were left out because they say noindex, or because a use is not wanted.
+    pub left_out: [u64; 2],
+    /// Revisits that were written, of captures that were left out.
+    pub orphans: u64,
     /// The lines of the index, sorted.
     pub index: Vec<u8>,
+}
+
+impl Exported {
+    /// Counts what was written of another file, whose index is its own.
+    pub fn add(&mut self, other: &Exported) {
+        self.records += other.records;
+        self.damaged += other.damaged;
+        self.orphans += other.orphans;
+        self.left_out.iter_mut().zip(other.left_out).for_each(|(all, more)| *all += more);
+    }
 }
 
 /// Why an export ended.
@@ -41,12 +58,12 @@ pub enum ExportError {
     Store(#[from] StoreError),
 }
 
-/// Writes the records of `input` to `output`, a file that will be called `filename`.
+/// Writes the records of `input` that `taken` has to `output`, a file that will be called `filename`.
 pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
     input: R,
     output: &mut W,
-    filename: &str,
-    packing: Packing,
+    (filename, packing): (&str, Packing),
+    taken: &mut Taken,
 ) -> Result<Exported, ExportError> {
     let mut exported = Exported::default();
     let mut reader = match SegmentReader::new(input) {
@@ -58,6 +75,7 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
     loop {
         match reader.next_record() {
             Ok(None) => break,
+            Ok(Some(record)) if !taken.takes(&record, &mut exported) => {}
             Ok(Some(record)) => match copy.record(&mut reader, &record, output) {
                 Ok(()) => exported.records += 1,
                 Err(Failed::Export(error)) => return Err(error),
@@ -74,6 +92,52 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
     exported.index = copy.index.sorted();
     Ok(exported)
 }
+
+/// What is taken of all files of an export.
+///
+/// A capture that is left out takes its request and metadata records with it: ours stand behind its response and name it.
+#[derive(Debug)]
+pub struct Taken {
+    selection: Selection,
+    /// The response that was left out last.
+    left_out: String,
+    /// By URL and time, hashed: what revisits may refer to.
+    targets: HashSet<u64>,
+}
+
+impl Taken {
+    /// What `selection` has.
+    pub fn new(selection: Selection) -> Taken {
+        Taken { selection, left_out: String::new(), targets: HashSet::new() }
+    }
+
+    fn takes(&mut self, record: &Record, exported: &mut Exported) -> bool {
+        let field = |name| record.head.get(name).unwrap_or_default();
+        let target = |url: &str, date: &str| xxhash_rust::xxh3::xxh3_64(format!("{url} {date}").as_bytes());
+        match record.head.kind().as_str() {
+            kind @ ("response" | "revisit") => match self.selection.of_record(record) {
+                Ok(()) => {
+                    let original = (field("WARC-Refers-To-Target-URI"), field("WARC-Refers-To-Date"));
+                    let is_orphan = kind == "revisit" && self.targets.contains(&target(original.0, original.1));
+                    exported.orphans += u64::from(is_orphan);
+                    true
+                }
+                Err(why) => {
+                    exported.left_out[why as usize] += 1;
+                    record.head.id().clone_into(&mut self.left_out);
+                    if self.targets.len() < TARGETS_MAX {
+                        self.targets.insert(target(record.head.target_uri(), field("WARC-Date")));
+                    }
+                    false
+                }
+            },
+            _ => self.left_out.is_empty() || field("WARC-Concurrent-To") != self.left_out,
+        }
+    }
+}
+
+/// Captures that were left out and are known to revisits: more are forgotten, which a number that is told depends on.
+const TARGETS_MAX: usize = 4_000_000;
 
 /// Something that can be cut.
 pub trait Truncate {
@@ -201,3 +265,71 @@ const END: &[u8] = b"\r\n\r\n";
 /// Longer records are written piece by piece.
 const JOINED_BYTES_MAX: usize = 64 << 20;
 const WRITE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::index::IndexEntry;
+    use super::super::sample::capture;
+    use super::super::selection::Noindex;
+    use super::super::{Capture, SegmentWriter, Settings};
+    use super::*;
+    use crate::links::Directives;
+    use crate::preferences::{Preferences, Use};
+    use crate::time::UnixTime;
+    use crate::url::Url;
+
+    impl Truncate for Cursor<Vec<u8>> {
+        fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+            self.get_mut().truncate(bytes as usize);
+            Ok(())
+        }
+    }
+
+    /// Pages that say noindex, and pages that are not for a use, are left out with their requests and metadata.
+    #[test]
+    fn what_is_left_out() {
+        let settings = Settings { segment_bytes_max: 1 << 30, ..Settings::default() };
+        let mut writer = SegmentWriter::new(settings).expect("a writer");
+        writer.begin("own", UnixTime::from_micros(0)).expect("begins");
+        let pages = [
+            ("plain", "", ""),
+            ("hidden", "noindex", ""),
+            ("closed", "nofollow, noarchive", "train-ai=n"),
+            ("over", "unavailable_after: 2001-01-01", ""),
+            ("later", "unavailable_after: 2300-01-01", "train-ai=y"),
+        ];
+        for (name, said, uses) in pages {
+            let url = Url::parse(&format!("http://a.test/{name}")).expect("a URL");
+            let mut robots = Directives::default();
+            robots.hear(said);
+            let preferences = Preferences::of_label(uses);
+            let metadata = [("fetchTimeMs", "1")];
+            let request = b"GET / HTTP/1.1\r\n\r\n";
+            let page = Capture { robots, preferences, metadata: &metadata, request, ..capture(&url, b"body") };
+            writer.append(&page).expect("appends");
+        }
+        let bytes = writer.take_pending(Vec::new()).bytes;
+        let exported = |noindex, respect: &[Use]| {
+            let now = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
+            let mut taken = Taken::new(Selection { noindex, respect: respect.to_vec(), now });
+            let mut output = Cursor::new(Vec::new());
+            let packing = Packing::default();
+            let exported = export(Cursor::new(&bytes), &mut output, ("out", packing), &mut taken).expect("memory");
+            let index = String::from_utf8(exported.index).expect("UTF-8");
+            let urls: Vec<String> = index.lines().map(|line| IndexEntry::parse(line).expect("a line").url).collect();
+            // A warcinfo record, and three of each page; the index that is written is the one of what is written.
+            assert_eq!((exported.records, exported.damaged), (1 + 3 * urls.len() as u64, 0));
+            let again = super::super::recover::recover(Cursor::new(output.into_inner()), "out").expect("memory");
+            assert_eq!((again.records, String::from_utf8(again.index).expect("UTF-8")), (exported.records, index));
+            let names: Vec<&str> = urls.iter().filter_map(|url| url.strip_prefix("http://a.test/")).collect();
+            (names.join(" "), exported.left_out)
+        };
+        assert_eq!(exported(Noindex::Omit, &[]), ("closed later plain".to_owned(), [2, 0]));
+        assert_eq!(exported(Noindex::Include, &[]), ("closed hidden later over plain".to_owned(), [0, 0]));
+        assert_eq!(exported(Noindex::Only, &[]), ("hidden over".to_owned(), [3, 0]));
+        assert_eq!(exported(Noindex::Omit, &[Use::TrainAi]), ("later plain".to_owned(), [2, 1]));
+        assert_eq!(exported(Noindex::Include, &[Use::Search]).1, [0, 0]);
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Decides: `SURT TIMESTAMP JSON` with the members url, mime, status, digest, length, offset and filename, all
 //! strings, as pywb and cdxj-indexer write them; mime-detected, charset, redirect and truncated, where there is something to
-//! say, as Common Crawl writes them; coding, where the stored payload is in a content coding; and record-id. Sorted by bytes
+//! say, as Common Crawl writes them; robotflags, as pywb names what a CDX has in its column M; unavailable-after and usage, of
+//! which no other index is known; coding, where the stored payload is in a content coding; and record-id. Sorted by bytes
 //! (`LC_ALL=C sort`).
 //! Invariants: a line holds no control byte and exactly one LF, at its end.
 //! Limits: the lines of one segment are held in memory until it closes; `SegmentWriter::is_full` bounds them.
@@ -25,6 +26,12 @@ pub struct IndexEntry {
     pub mime_detected: String,
     /// In which charset it was read; empty when it was not.
     pub charset: String,
+    /// What the page says of itself: A noarchive, F nofollow, I noindex; empty when nothing of these.
+    pub robotflags: String,
+    /// The 14 digits of the time from which on the page counts as noindex; empty when it does not say so.
+    pub unavailable_after: String,
+    /// What is said about its use, as a Content-Usage would; empty when nothing.
+    pub usage: String,
     /// Where it leads; empty when nowhere.
     pub redirect: String,
     /// WARC-Truncated; empty when it was not cut.
@@ -62,6 +69,9 @@ impl IndexEntry {
             mime: text("mime").unwrap_or_else(|| "unk".to_owned()),
             mime_detected: text("mime-detected").unwrap_or_default(),
             charset: text("charset").unwrap_or_default(),
+            robotflags: text("robotflags").unwrap_or_default(),
+            unavailable_after: text("unavailable-after").unwrap_or_default(),
+            usage: text("usage").unwrap_or_default(),
             redirect: text("redirect").unwrap_or_default(),
             truncated: text("truncated").unwrap_or_default(),
             record_id: text("record-id").unwrap_or_default(),
@@ -91,6 +101,9 @@ impl IndexEntry {
             ("mime-detected", &self.mime_detected),
             ("charset", &self.charset),
             ("coding", &self.coding),
+            ("robotflags", &self.robotflags),
+            ("unavailable-after", &self.unavailable_after),
+            ("usage", &self.usage),
             ("redirect", &self.redirect),
             ("truncated", &self.truncated),
             ("record-id", &self.record_id),
@@ -204,6 +217,9 @@ mod tests {
             mime: media_type("Text/HTML; charset=x"),
             mime_detected: "text/html".to_owned(),
             charset: "windows-1252".to_owned(),
+            robotflags: "AI".to_owned(),
+            unavailable_after: "20300625150000".to_owned(),
+            usage: "search=y, train-ai=n".to_owned(),
             redirect: redirect_label(&url),
             truncated: "length".to_owned(),
             record_id: record_label("<urn:uuid:1>"),

@@ -34,6 +34,7 @@ pub mod index;
 pub mod read;
 pub mod recover;
 pub mod segments;
+pub mod selection;
 pub mod source;
 pub mod verify;
 pub mod warc;

@@ -9,13 +9,16 @@
 
 use std::io::{self, Read, Seek};
 
-use super::capture::CHARSET;
+use super::capture::{CHARSET, ROBOTS, USAGE};
 use super::examine::{Examined, next_examined};
 use super::fault::{ReadError, SegmentFault};
 use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::read::{Record, SegmentReader, Trailer};
 use super::warc::HttpHead;
 use crate::http::redirect_target;
+use crate::links::Directives;
+use crate::preferences::Preferences;
+use crate::time::UnixTime;
 use crate::url::Url;
 
 /// What can be kept of a segment.
@@ -103,12 +106,16 @@ pub fn entry_at(
     let url = Url::parse(record.head.target_uri()).ok()?;
     let location = http.get("Location");
     let redirect = redirect_target(&url, http.status(), location.as_deref().map(str::as_bytes));
+    let robots = robots_of(record);
     let entry = IndexEntry {
         timestamp: record.head.timestamp(),
         url: record.head.target_uri().to_owned(),
         mime,
         mime_detected: record.head.get("WARC-Identified-Payload-Type").unwrap_or_default().to_owned(),
         charset: record.head.get(CHARSET).unwrap_or_default().to_owned(),
+        robotflags: robots.flags().to_owned(),
+        unavailable_after: robots.unavailable_after.map(UnixTime::to_digits).unwrap_or_default(),
+        usage: preferences_of(record).to_label(),
         redirect: redirect.as_ref().map(redirect_label).unwrap_or_default(),
         truncated: record.head.get("WARC-Truncated").unwrap_or_default().to_owned(),
         record_id: record_label(record.head.id()),
@@ -122,6 +129,18 @@ pub fn entry_at(
     Some((url, entry))
 }
 
+/// What the page of a record says of itself to robots, as far as we noted it.
+pub fn robots_of(record: &Record) -> Directives {
+    let mut robots = Directives::default();
+    record.head.get(ROBOTS).into_iter().for_each(|said| robots.hear(said));
+    robots
+}
+
+/// What is said about the use of a record's page, as far as we noted it.
+pub fn preferences_of(record: &Record) -> Preferences {
+    record.head.get(USAGE).map(Preferences::of_label).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -129,8 +148,7 @@ mod tests {
     use super::*;
     use crate::config::StoreFormat;
     use crate::store::sample::capture;
-    use crate::store::{Packing, SegmentWriter, Settings};
-    use crate::time::UnixTime;
+    use crate::store::{Capture, Packing, SegmentWriter, Settings};
 
     fn segment(format: StoreFormat, rng_seed: u64, bodies: &[&[u8]]) -> Vec<u8> {
         let packing = Packing { format, is_raw: true, ..Packing::default() };
@@ -142,6 +160,30 @@ mod tests {
             writer.append(&capture(&url, body)).expect("appends");
         }
         writer.take_pending(Vec::new()).bytes
+    }
+
+    /// What pages say of themselves is in their records, so an index that is made anew says the same.
+    #[test]
+    fn what_a_page_says_of_itself_is_found_again() {
+        let settings = Settings { segment_bytes_max: 1 << 30, ..Settings::default() };
+        let mut writer = SegmentWriter::new(settings).expect("a writer");
+        writer.begin("own", UnixTime::from_micros(0)).expect("begins");
+        for (said, uses) in [("", ""), ("none", "train-ai=n"), ("noarchive, unavailable_after: 2030-06-25", "search=y")]
+        {
+            let url = Url::parse(&format!("http://a.test/{}", said.len())).expect("a URL");
+            let mut robots = Directives::default();
+            robots.hear(said);
+            let preferences = Preferences::of_label(uses);
+            writer.append(&Capture { robots, preferences, ..capture(&url, b"body") }).expect("appends");
+        }
+        let (bytes, index) = (writer.take_pending(Vec::new()).bytes, writer.finish());
+        let again = recover(Cursor::new(bytes), "own").expect("memory").index;
+        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&index));
+        let entries: Vec<IndexEntry> =
+            String::from_utf8_lossy(&index).lines().map(|line| IndexEntry::parse(line).expect("a line")).collect();
+        let said: Vec<[&str; 3]> =
+            entries.iter().map(|it| [&*it.robotflags, &*it.unavailable_after, &*it.usage]).collect();
+        assert_eq!(said, [["", "", ""], ["FI", "", "train-ai=n"], ["A", "20300625000000", "search=y"]]);
     }
 
     /// A page whose body is a segment: where its record was cut or damaged, no record of it is taken for one of ours.

@@ -24,6 +24,8 @@ pub(super) fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {
         mime: "",
         content_encoding: "",
         identified_type: None,
+        robots: Default::default(),
+        preferences: Default::default(),
         charset: None,
         redirect: None,
         tls: None,

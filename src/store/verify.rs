@@ -260,6 +260,10 @@ fn check_entry(
         ("status", expected.status == entry.status),
         ("coding", is_same(&expected.coding, &entry.coding)),
         ("charset", is_same(&expected.charset, &entry.charset)),
+        // Others read the page for it.
+        ("robotflags", expected.robotflags.is_empty() || is_same(&expected.robotflags, &entry.robotflags)),
+        ("unavailable-after", is_same(&expected.unavailable_after, &entry.unavailable_after)),
+        ("usage", is_same(&expected.usage, &entry.usage)),
         ("redirect", is_same(&expected.redirect, &entry.redirect)),
         ("truncated", is_same(&expected.truncated, &entry.truncated)),
         ("record-id", is_same(&expected.record_id, &entry.record_id)),

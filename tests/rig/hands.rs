@@ -79,6 +79,7 @@ pub fn job(url: &str) -> FetchJob {
         deadline: Instant::NEVER,
         is_hurried: false,
         is_examined: false,
+        usage: None,
         is_of_slow_site: false,
         rest: Duration::ZERO,
     }

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use ringcrawl::lab::Rng;
+use ringcrawl::links::Directives;
 use ringcrawl::outcome::Truncated;
+use ringcrawl::preferences::{Preferences, Use};
 use ringcrawl::store::head::{Undone, write_stored_head};
 use ringcrawl::store::warc::HttpHead;
 use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings};
@@ -103,6 +105,8 @@ impl Sample {
             mime: "text/html; charset=utf-8",
             content_encoding: &content_encoding,
             identified_type: None,
+            robots: self.robots(),
+            preferences: Preferences::of(Use::TrainAi, self.chunked),
             charset: None,
             redirect: None,
             tls: None,
@@ -120,6 +124,18 @@ impl Sample {
         let mut head = Vec::new();
         write_stored_head(&mut head, &self.head, self.stored_body().len(), self.undone());
         head
+    }
+
+    /// What some of the pages say of themselves.
+    fn robots(&self) -> Directives {
+        let mut said = Directives::default();
+        let said_by = self.body.first().map_or("", |first| match first % 4 {
+            0 => "noindex, noarchive",
+            1 => "nofollow, unavailable_after: 2030-06-25T15:00:00Z",
+            _ => "",
+        });
+        said.hear(said_by);
+        said
     }
 
     fn undone(&self) -> Undone {

@@ -213,6 +213,7 @@ fn job(url: &Url) -> FetchJob {
         deadline: Instant::NEVER,
         is_hurried: false,
         is_examined: false,
+        usage: None,
         is_of_slow_site: false,
         rest: ringcrawl::time::Duration::ZERO,
     }

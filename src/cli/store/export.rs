@@ -2,20 +2,23 @@
 //!
 //! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
 //! when it is whole. A file that is there already is left as it is: of a segment that grows it may be the beginning. That and
-//! damaged records, which are omitted, are told of: exit code 1.
+//! damaged records, which are omitted, are told of: exit code 1. What pages' own words leave out is told, too, and no problem:
+//! noindex by default, for an export is what others get to see.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::wishes::Wishes;
 use super::{opened_file, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
 use crate::config::StoreFormat;
 use crate::private;
 use crate::store::Packing;
-use crate::store::export::export;
+use crate::store::export::{Exported, Taken, export};
 use crate::store::segments::{INDEX_SUFFIX, OPEN, warc_stem};
+use crate::store::selection::Noindex;
 
 /// Arguments of `store export`.
 #[derive(clap::Args, Debug)]
@@ -29,6 +32,8 @@ pub struct Export {
     /// A directory; made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 fn format_of(text: &str) -> Result<StoreFormat, String> {
@@ -41,31 +46,41 @@ fn format_of(text: &str) -> Result<StoreFormat, String> {
 /// Runs it.
 pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     private::create_dirs(&arguments.out).map_err(|error| with_path(&arguments.out, &error))?;
-    let (mut records, mut damaged, mut passed_over) = (0, 0, 0u64);
+    let (mut all, mut passed_over) = (Exported::default(), 0u64);
+    let mut taken = Taken::new(arguments.wishes.selection(Noindex::Omit));
     for path in segments(&arguments.paths)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.strip_suffix(OPEN).unwrap_or(&name);
         let stem = warc_stem(name).unwrap_or(name);
-        let Some((written, lost)) = write(&path, stem, arguments)? else {
+        let Some(written) = write(&path, stem, arguments, &mut taken)? else {
             passed_over += 1;
             continue;
         };
-        records += written;
-        damaged += lost;
-        if lost > 0 {
-            tell!("{}: {lost} damaged places omitted", path.display());
+        if written.damaged > 0 {
+            tell!("{}: {} damaged places omitted", path.display(), written.damaged);
         }
+        all.add(&written);
         writeln!(out, "{}", arguments.out.join(format!("{stem}.{}", arguments.to.as_str())).display())?;
     }
+    let Exported { records, damaged, left_out: [noindex, unwanted], orphans, .. } = all;
     tell!("{records} records exported, {damaged} damaged places omitted");
+    if noindex > 0 {
+        tell!("{noindex} captures left out by noindex (--noindex include takes them)");
+    }
+    if unwanted > 0 {
+        tell!("{unwanted} captures left out by --respect");
+    }
+    if orphans > 0 {
+        tell!("{orphans} revisits exported whose bodies are those of captures that were left out");
+    }
     if passed_over > 0 {
         tell!("{passed_over} files were there already");
     }
     Ok(if damaged + passed_over == 0 && records > 0 { DONE } else { FAILED })
 }
 
-/// Writes one file and its index; how many records, and how many damaged places. `None`: it is there already.
-fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<Option<(u64, u64)>> {
+/// Writes one file and its index. `None`: it is there already.
+fn write(path: &Path, stem: &str, arguments: &Export, taken: &mut Taken) -> io::Result<Option<Exported>> {
     let name = format!("{stem}.{}", arguments.to.as_str());
     let (target, index) = (arguments.out.join(&name), arguments.out.join(format!("{stem}{INDEX_SUFFIX}")));
     if target.exists() {
@@ -78,7 +93,7 @@ fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<Option<(u64,
     let mut output = private::create(&open).map_err(|error| with_path(&open, &error))?;
     let from_to =
         |error: &dyn std::fmt::Display| io::Error::other(format!("{} to {}: {error}", path.display(), open.display()));
-    let exported = export(input, &mut output, &name, packing).map_err(|error| from_to(&error))?;
+    let exported = export(input, &mut output, (&name, packing), taken).map_err(|error| from_to(&error))?;
     output.sync_all().map_err(|error| from_to(&error))?;
     let index_open = arguments.out.join(format!("{stem}{INDEX_SUFFIX}{OPEN}"));
     let mut lines = private::create(&index_open).map_err(|error| with_path(&index_open, &error))?;
@@ -86,5 +101,5 @@ fn write(path: &Path, stem: &str, arguments: &Export) -> io::Result<Option<(u64,
     // What has a segment's name has its index.
     written.and_then(|()| fs::rename(&index_open, &index)).map_err(|error| with_path(&index_open, &error))?;
     fs::rename(&open, &target).map_err(|error| with_path(&open, &error))?;
-    Ok(Some((exported.records, exported.damaged)))
+    Ok(Some(exported))
 }

@@ -3,7 +3,7 @@
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
 //! conversion, but not where hosts were; `--records` shows all, with the type first and the offset last; `--digests` adds what
 //! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it. Damage, and a file without a record,
-//! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] and a segment has
+//! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] or [`Wishes`] and a segment has
 //! an index, only the records that the index names are read.
 
 use std::fs::File;
@@ -11,6 +11,7 @@ use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use super::filter::{Facts, Filter};
+use super::wishes::Wishes;
 use super::{column, opened_file, read_line, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
@@ -20,6 +21,7 @@ use crate::store::examine::{Examined, examine_payload};
 use crate::store::fault::ReadError;
 use crate::store::index::{IndexEntry, media_type};
 use crate::store::read::{Record, SegmentReader};
+use crate::store::selection::{Noindex, Selection};
 use crate::store::verify::index_path;
 
 /// Arguments of `store ls`.
@@ -36,6 +38,8 @@ pub struct Ls {
     digests: bool,
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    wishes: Wishes,
 }
 
 /// A record, read to its end.
@@ -49,6 +53,8 @@ struct Listed {
 /// Runs it.
 pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
     let mut code = DONE;
+    let is_filtered = arguments.filter.is_set() || arguments.wishes.is_set();
+    let selection = arguments.wishes.selection(Noindex::Include);
     for path in segments(&arguments.paths)? {
         let file = opened_file(&path).map_err(|error| with_path(&path, &error))?;
         let reader = match SegmentReader::new(file) {
@@ -60,11 +66,10 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
                 continue;
             }
         };
-        let index =
-            index_path(&path).filter(|index| arguments.filter.is_set() && !arguments.records && index.is_file());
+        let index = index_path(&path).filter(|index| is_filtered && !arguments.records && index.is_file());
         let is_well = match index {
-            Some(index) => list_indexed(reader, &path, &index, arguments, out)?,
-            None => list_all(reader, &path, arguments, out)?,
+            Some(index) => list_indexed(reader, &path, &index, (arguments, &selection), out)?,
+            None => list_all(reader, &path, (arguments, &selection), out)?,
         };
         code = if is_well { code } else { FAILED };
     }
@@ -76,7 +81,7 @@ fn list_indexed(
     mut reader: SegmentReader<File>,
     path: &Path,
     index: &Path,
-    arguments: &Ls,
+    (arguments, selection): (&Ls, &Selection),
     out: &mut impl Write,
 ) -> io::Result<bool> {
     let mut is_well = true;
@@ -97,7 +102,7 @@ fn list_indexed(
         let types = [entry.mime.as_str(), entry.mime_detected.as_str()];
         let facts = Facts { url: &entry.url, timestamp: &entry.timestamp, status: entry.status, types };
         let filter = if entry.is_revisit() { &of_revisits } else { &arguments.filter };
-        if !filter.takes(&facts) {
+        if !filter.takes(&facts) || selection.of_entry(&entry).is_err() {
             continue;
         }
         let record = reader.record_at(entry.offset);
@@ -122,7 +127,12 @@ fn list_indexed(
 }
 
 /// Lists what a segment holds; whether nothing was damaged.
-fn list_all(mut reader: SegmentReader<File>, path: &Path, arguments: &Ls, out: &mut impl Write) -> io::Result<bool> {
+fn list_all(
+    mut reader: SegmentReader<File>,
+    path: &Path,
+    (arguments, selection): (&Ls, &Selection),
+    out: &mut impl Write,
+) -> io::Result<bool> {
     let mut is_well = true;
     let mut has_any = path.extension().is_some_and(|suffix| suffix == "open");
     loop {
@@ -137,7 +147,8 @@ fn list_all(mut reader: SegmentReader<File>, path: &Path, arguments: &Ls, out: &
                     "resource" => !listed.record.head.target_uri().starts_with("dns:"),
                     _ => false,
                 };
-                if (arguments.records || is_capture) && is_meant(&listed, &arguments.filter) {
+                let is_selected = selection.of_record(&listed.record).is_ok();
+                if (arguments.records || is_capture) && is_selected && is_meant(&listed, &arguments.filter) {
                     write_line(&listed, arguments, out)?;
                 }
             }

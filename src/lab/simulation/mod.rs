@@ -127,9 +127,7 @@ impl Simulation {
         let name_servers = FakeNameServers::new(web.clone(), &mut rng);
         let interruptions = Interruption::some(&mut rng);
         let outages = FakeOutages::some(&mut rng);
-        let politeness = &plan.config.politeness;
-        let servers =
-            FakeServers::new(web.clone(), politeness.clone(), Arc::clone(&plan.operators), plan.config.dns.stale_max);
+        let servers = FakeServers::new(web.clone(), &plan.config, Arc::clone(&plan.operators));
         let mut disks: Vec<FakeDisk> = (0..plan.partition.shards).map(|_| FakeDisk::default()).collect();
         let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), interruptions.front());
         Simulation {

@@ -149,6 +149,7 @@ fn config(rng: &mut Rng) -> Config {
     config.frontier.hosts_max = pick(rng, &[1, 4, 16, 1 << 20]);
     config.robots.ram_bytes_max = pick(rng, &[0, 1_500, 1 << 30]);
     config.dns.stale_max = Duration::from_secs(pick(rng, &[0, 10, 3_600]));
+    config.robots.stale_max = config.dns.stale_max;
     config.dns.timeout = millis(pick(rng, &[10, 5_000]));
     config.dns.in_flight_max = 1 + rng.below(4) as usize;
     config.dns.rate_max = pick(rng, &[0, 5, 100]) as u32;

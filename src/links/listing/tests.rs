@@ -4,7 +4,7 @@ use super::*;
 use crate::lab::Rng;
 
 fn page<'a>(url: &'a Url, body: &'a [u8], content_type: Option<&'a str>) -> Page<'a> {
-    Page { body, content_type, url }
+    Page { body, content_type, url, agent: "" }
 }
 
 fn xml(body: &[u8]) -> Vec<String> {

@@ -80,9 +80,13 @@ impl<'a> Pass<'a> {
             Name::Source => (Slot::Srcset, Unless::Never),
             Name::Link if self.skip_link(tokenizer) => return Some(kept),
             Name::Link => (Slot::None, Unless::Never),
-            // Of `robots` and `refresh`.
+            // Of `robots`, `refresh`, `tdm-reservation` and `tdm-policy`, and of our agent's name.
             Name::Meta => {
-                if tokenizer.skim(Unless::Either(*b"obo", *b"efr")).is_none() {
+                let skimmed = match self.agent_word() {
+                    Some(agent) => tokenizer.skim(Unless::Any([*b"obo", *b"efr", *b"tdm", agent])),
+                    None => None,
+                };
+                if skimmed.is_none() {
                     tokenizer.attributes(|name, span| kept.keep(name, span))?;
                 }
                 return Some(kept);
@@ -102,6 +106,18 @@ impl<'a> Pass<'a> {
             tokenizer.attributes(|name, span| kept.keep(name, span))?;
         }
         Some(kept)
+    }
+
+    /// The first letters of the agent's name, or others that are looked for anyhow; `None` when it is too short to be seen.
+    #[inline(always)]
+    fn agent_word(&self) -> Option<[u8; 3]> {
+        match *self.agent.as_bytes() {
+            [] => Some(*b"obo"),
+            [one, two, three, ..] => {
+                Some([one.to_ascii_lowercase(), two.to_ascii_lowercase(), three.to_ascii_lowercase()])
+            }
+            _ => None,
+        }
     }
 
     /// Goes behind a `<link>` if its `rel` is one that nobody asked for: most are to style sheets and icons.

@@ -47,8 +47,12 @@ pub(super) enum Says {
     Related,
     /// `<meta http-equiv=refresh>`.
     Refresh,
-    /// `<meta name=robots>`.
+    /// `<meta name=robots>`, or the name of our agent.
     Robots,
+    /// `<meta name=tdm-reservation>`.
+    TdmReservation,
+    /// `<meta name=tdm-policy>`.
+    TdmPolicy,
 }
 
 /// Elements in one batch: a hundred kilobytes of them. Of a page with more, which is rare, the rest is read twice until a
@@ -65,6 +69,8 @@ pub(super) struct Pass<'a> {
     at: usize,
     wanted: Wanted,
     kinds: &'a Kinds,
+    /// A `<meta>` of this name counts as one for robots does.
+    agent: &'a str,
     foreign: Foreign,
     around: Around,
     templates_open: usize,
@@ -72,8 +78,8 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Begins at the start of `bytes`, for links of these kinds.
-    pub fn new(bytes: &'a [u8], kinds: &'a Kinds) -> Pass<'a> {
+    /// Begins at the start of `bytes`, for links of these kinds and what is said to this agent.
+    pub fn new(bytes: &'a [u8], kinds: &'a Kinds, agent: &'a str) -> Pass<'a> {
         let of = |kind, names: u32| if kinds.has(kind) { names } else { 0 };
         let wanted = ALWAYS
             | of(Kind::A, wanted::A)
@@ -89,6 +95,7 @@ impl<'a> Pass<'a> {
             at: 0,
             wanted,
             kinds,
+            agent,
             foreign: Foreign::default(),
             around: Around::default(),
             templates_open: 0,
@@ -259,7 +266,13 @@ impl<'a> Pass<'a> {
             Name::Meta if kinds.has(Kind::Refresh) && is(Slot::HttpEquiv, b"refresh") => {
                 (Says::Refresh, Slot::Content, None)
             }
-            Name::Meta if is(Slot::Name, b"robots") => (Says::Robots, Slot::Content, None),
+            Name::Meta
+                if is(Slot::Name, b"robots") || !self.agent.is_empty() && is(Slot::Name, self.agent.as_bytes()) =>
+            {
+                (Says::Robots, Slot::Content, None)
+            }
+            Name::Meta if is(Slot::Name, b"tdm-reservation") => (Says::TdmReservation, Slot::Content, None),
+            Name::Meta if is(Slot::Name, b"tdm-policy") => (Says::TdmPolicy, Slot::Content, None),
             _ => return None,
         };
         let (value, second) = (kept.get(value), second.and_then(|second| kept.get(second)));

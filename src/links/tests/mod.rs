@@ -54,15 +54,19 @@ fn hrefs(html: &str) -> String {
 fn scanned(body: &[u8], content_type: Option<&str>, links_max: usize) -> (Vec<String>, Summary) {
     let url = Url::parse("http://a.test/d/p").unwrap();
     let mut found = Vec::new();
-    let summary =
-        scan(&Page { body, content_type, url: &url }, &Kinds::FOLLOW, &mut Budget::of_links(links_max), &mut |link| {
+    let summary = scan(
+        &Page { body, content_type, url: &url, agent: "My_Bot" },
+        &Kinds::FOLLOW,
+        &mut Budget::of_links(links_max),
+        &mut |link| {
             found.push(format!(
                 "{}{}{}",
                 link.url.as_str(),
                 if link.is_advised_against { " nofollow " } else { "" },
                 link.rel
             ));
-        });
+        },
+    );
     (found, summary)
 }
 
@@ -227,7 +231,7 @@ fn what_a_page_says_of_itself() {
         100,
     );
     assert_eq!(found, ["http://a.test/d/1 nofollow ", "http://a.test/d/2", "http://a.test/d/3next"]);
-    assert!(summary.noindex && summary.nofollow_page);
+    assert!(summary.robots.noindex && summary.robots.nofollow);
     let behind = "x ".repeat(100);
     for meta in [
         "name=robots",
@@ -238,11 +242,33 @@ fn what_a_page_says_of_itself() {
     ] {
         for behind in ["", &behind] {
             let (_, summary) = scanned(format!("<meta {meta} content=none>{behind}").as_bytes(), None, 100);
-            assert_eq!(summary.noindex && summary.nofollow_page, !meta.contains('\n'), "{meta}");
+            assert_eq!(summary.robots.noindex && summary.robots.nofollow, !meta.contains('\n'), "{meta}");
         }
     }
     let (_, summary) = scanned(b"<meta name=robots content=index><meta name=keywords content=noindex>", None, 100);
-    assert!(!summary.noindex && !summary.nofollow_page);
+    assert!(summary.robots.is_empty());
+    // For one agent, and about mining.
+    let behind = "x ".repeat(100);
+    for (meta, heard) in [
+        ("name=my_bot content=nofollow", "nofollow"),
+        ("content=\"noindex, noarchive\" NAME=\"MY_BOT\"", "noindex, noarchive"),
+        ("name=my_bot2 content=none", ""),
+        ("name=other_bot content=none", ""),
+        ("name='my' content=none", ""),
+        (
+            "name=my_bot property='x' content='unavailable_after: 2030-01-02'",
+            "unavailable_after: 2030-01-02T00:00:00.000000Z",
+        ),
+    ] {
+        let (_, summary) = scanned(format!("<meta {meta}>{behind}").as_bytes(), None, 100);
+        assert_eq!(summary.robots.to_label(), heard, "{meta}");
+    }
+    let page = format!(
+        "<meta name=TDM-Reservation content=1><meta name=\"tdm-policy\" content=\"https://a.test/p?a&amp;b\">{behind}"
+    );
+    let (_, summary) = scanned(page.as_bytes(), None, 100);
+    assert_eq!(summary.tdm.to_label(), "tdm=n, train-ai=n");
+    assert_eq!(summary.tdm_policy.as_deref(), Some("https://a.test/p?a&b"));
 }
 
 #[test]

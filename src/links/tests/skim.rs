@@ -5,6 +5,8 @@ use super::super::block::{Kernel, Task, with_each};
 use super::super::tokenizer::{Quoted, Span, Tokenizer, Unless};
 use super::super::value::Value;
 
+const FOUR: [[u8; 3]; 4] = [*b"obo", *b"efr", *b"tdm", *b"my_"];
+
 /// A tag that was skimmed from behind some of its attributes on.
 pub(super) struct Skimmed {
     unless: Unless,
@@ -19,7 +21,7 @@ pub(super) struct Skimmed {
 pub(super) fn each_way<K: Kernel>(mut tokenizer: Tokenizer<'_, K>) -> Vec<Skimmed> {
     let mut skimmed = Vec::new();
     for behind in 0..4 {
-        for unless in [Unless::Never, Unless::Unquoted, Unless::Word(*b"rel"), Unless::Either(*b"obo", *b"efr")] {
+        for unless in [Unless::Never, Unless::Unquoted, Unless::Word(*b"rel"), Unless::Any(FOUR)] {
             let mut tokenizer = tokenizer;
             if let Some(slash) = tokenizer.skim(unless) {
                 skimmed.push(Skimmed { unless, behind, slash, at: tokenizer.at() });
@@ -43,7 +45,7 @@ impl Skimmed {
         let none_asked = match self.unless {
             Unless::Never | Unless::Unquoted => true,
             Unless::Word(word) => !has(&word),
-            Unless::Either(one, other) => !has(&one) && !has(&other),
+            Unless::Any(words) => !words.iter().any(has),
         };
         let is_sure = matches!(self.unless, Unless::Unquoted);
         none_asked && self.at == at && (self.slash == closes_itself || self.slash && !is_sure)
@@ -117,7 +119,7 @@ impl Task for Skim<'_> {
 /// Tags that are skimmed, and tags that are not, wherever in a block the question is decided.
 #[test]
 fn skimmed_tags() {
-    let (never, rel, r) = (Unless::Never, Unless::Word(*b"rel"), Unless::Either(*b"obo", *b"efr"));
+    let (never, rel, r) = (Unless::Never, Unless::Word(*b"rel"), Unless::Any(FOUR));
     let rest = " x".repeat(40);
     for before in ["".to_owned(), " a=\"b\"".repeat(9), " c".repeat(61), format!(" d=\"{}\"", "e".repeat(200))] {
         for space in 0..64 {

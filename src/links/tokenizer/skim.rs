@@ -23,8 +23,8 @@ pub(in super::super) enum Unless {
     Never,
     /// Three letters, small or not, whatever they are part of. Small ones here.
     Word([u8; 3]),
-    /// The same of two words.
-    Either([u8; 3], [u8; 3]),
+    /// The same of four words.
+    Any([[u8; 3]; 4]),
     /// A `=` without a `"` right behind it: where there is none, no value is without quotes, and `/>` is what it looks like.
     Unquoted,
 }
@@ -52,8 +52,10 @@ impl<K: Kernel> Tokenizer<'_, K> {
                 Unless::Never => 0,
                 Unless::Unquoted => kernel.places(block, b'=') & !kernel.places(kernel.load(block_of(window, 1)), b'"'),
                 Unless::Word(word) => kernel.bits(begins(kernel, window, word)),
-                Unless::Either(one, other) => {
-                    kernel.bits(kernel.either(begins(kernel, window, one), begins(kernel, window, other)))
+                Unless::Any([one, two, three, four]) => {
+                    let either = kernel.either(begins(kernel, window, one), begins(kernel, window, two));
+                    let other = kernel.either(begins(kernel, window, three), begins(kernel, window, four));
+                    kernel.bits(kernel.either(either, other))
                 }
             };
             if (asked | kernel.places(block, b'\'')) & before_close != 0 {

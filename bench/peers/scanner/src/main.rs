@@ -78,7 +78,7 @@ fn main() {
 }
 
 fn ours(page: &[u8], url: &Url, kinds: &Kinds) -> Sum {
-    let page = Page { body: page, content_type: Some("text/html; charset=utf-8"), url };
+    let page = Page { body: page, content_type: Some("text/html; charset=utf-8"), url, agent: "ringcrawl" };
     let mut sum = (0, 0);
     links::references(&page, kinds, &mut |reference| sum = (sum.0 + 1, sum.1 + reference.text.len()));
     sum

@@ -67,6 +67,8 @@ impl Storing {
                 mime: "text/html",
                 content_encoding: "",
                 identified_type: None,
+                robots: Default::default(),
+                preferences: Default::default(),
                 charset: None,
                 redirect: None,
                 tls: None,

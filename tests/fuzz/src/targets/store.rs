@@ -85,6 +85,8 @@ fn round_trip(data: &[u8]) {
         mime: &mime,
         content_encoding: &coding,
         identified_type: None,
+        robots: Default::default(),
+        preferences: Default::default(),
         charset: None,
         redirect: None,
         tls: None,

@@ -75,7 +75,7 @@ pub fn links(data: &[u8]) {
     let content_type =
         [None, Some("text/html"), Some("text/html; charset=utf-16le"), Some("text/html;charset=shift_jis")]
             [usize::from(steer & 3)];
-    let page = Page { body, content_type, url: &url };
+    let page = Page { body, content_type, url: &url, agent: "ringcrawl" };
     let mut found = Vec::new();
     let summary = scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(LINKS_MAX), &mut |link| {
         assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(link.url));
@@ -125,7 +125,7 @@ pub fn listing(data: &[u8]) {
     };
     let document = Document::of(content_type.map(str::as_bytes), body);
     assert!(steer != 0 || document == Document::Xml);
-    let page = Page { body, content_type, url: &url };
+    let page = Page { body, content_type, url: &url, agent: "ringcrawl" };
     let check = |summary: &Summary, found: &[String]| {
         assert_eq!(summary.links, found.len());
         assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
@@ -165,7 +165,8 @@ pub fn listing(data: &[u8]) {
     );
     check(&summary, &found);
     links::hear_robots_tag(body, "ringcrawl", &mut summary);
-    assert!(!(summary.noindex || summary.nofollow_page) || body.len() >= 4);
+    assert!(summary.robots.is_empty() || body.len() >= 4);
+    assert!(links::license_of([body].into_iter(), &url).is_none_or(|license| license.as_str().len() <= 512));
 }
 
 pub fn listing_seeds() -> Vec<Vec<u8>> {
@@ -176,6 +177,8 @@ pub fn listing_seeds() -> Vec<Vec<u8>> {
         b"\x01http://a.test/1\nHTTPS://b.test/\n no\n",
         b"x</a>; rel=\"next prev\"; title=\"a, <b>\", <c>;rel=canonical",
         b"xringcrawl: noindex, nofollow, unavailable_after: 1",
+        b"xunavailable_after: Saturday, 25-Jun-30 15:00:00 PST, noai",
+        b"x<license.xml>; rel=license; type=\"application/rsl+xml\"",
         b"\x02%PDF-1.7",
     ]
     .map(<[u8]>::to_vec)

@@ -1,0 +1,251 @@
+//! What a page says of itself to robots, in `<meta name=robots>` and in `X-Robots-Tag`.
+//!
+//! Decides: both have one language, which search engines document: words without regard to case, separated by commas, or by
+//! spaces, as many write; `none` is `noindex, nofollow`. What is said to all and what is said to us both count: of two
+//! directives the stricter one holds, so `index`, `follow` and `all` take nothing back. In a header field a name before a
+//! colon says to whom the rest of the field is said; a directive with a value (`max-snippet: 5`) is no name.
+//! `unavailable_after` is a date, from which on the page counts as noindex.
+//! Source: Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications"; `noai` and `noimageai` are DeviantArt's.
+//! Invariants: pure, linear, no byte can cause a panic.
+//! Limits: of several dates the earliest counts; directives about excerpts say nothing to a crawler and are left out.
+
+use std::fmt::Write as _;
+
+use super::expiry::expiry;
+use super::mime::is_http_space;
+use crate::time::UnixTime;
+
+/// The directives that mean something to a crawler or an archive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Directives {
+    /// It is not to be found: `noindex` or `none`.
+    pub noindex: bool,
+    /// Its links are not to be followed: `nofollow` or `none`.
+    pub nofollow: bool,
+    /// No copy of it is to be shown.
+    pub noarchive: bool,
+    /// It is not for the training of models.
+    pub noai: bool,
+    /// Its images are not.
+    pub noimageai: bool,
+    /// From then on it counts as noindex.
+    pub unavailable_after: Option<UnixTime>,
+}
+
+impl Directives {
+    /// Hears the `content` of a `<meta>`.
+    pub fn hear(&mut self, content: &str) {
+        let mut parts = content.split(',');
+        while let Some(part) = parts.next() {
+            self.hear_part(part, &mut parts);
+        }
+    }
+
+    /// Hears the value of an `X-Robots-Tag` field, as the agent with this product token.
+    pub fn hear_field(&mut self, value: &str, agent: &str) {
+        let mut is_for_us = true;
+        let mut others = Directives::default();
+        let mut parts = value.split(',');
+        while let Some(mut part) = parts.next() {
+            if let Some((name, after)) = part.split_once(':')
+                && is_product(name.trim())
+                && !VALUED.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+            {
+                // A name holds for all that follows.
+                is_for_us = name.trim().eq_ignore_ascii_case(agent);
+                part = after;
+            }
+            if is_for_us { &mut *self } else { &mut others }.hear_part(part, &mut parts);
+        }
+    }
+
+    /// One part between commas; a date takes the next one, too, where it has a comma in it.
+    fn hear_part(&mut self, part: &str, parts: &mut std::str::Split<'_, char>) {
+        let Some((name, value)) = part.split_once(':') else {
+            part.split(is_http_space).for_each(|word| self.hear_word(word));
+            return;
+        };
+        // Words may stand before it without a comma.
+        let mut words = name.trim().rsplit(is_http_space);
+        let name = words.next().unwrap_or_default();
+        words.for_each(|word| self.hear_word(word));
+        if !name.eq_ignore_ascii_case("unavailable_after") {
+            return;
+        }
+        let value = value.trim();
+        let date = if is_day_name(value) { expiry(parts.next().unwrap_or_default()) } else { expiry(value) };
+        self.unavailable_after = [self.unavailable_after, date].into_iter().flatten().min();
+    }
+
+    fn hear_word(&mut self, word: &str) {
+        let is = |directive: &str| word.eq_ignore_ascii_case(directive);
+        let none = is("none");
+        self.noindex |= none || is("noindex");
+        self.nofollow |= none || is("nofollow");
+        self.noarchive |= is("noarchive") || is("nocache");
+        self.noai |= is("noai");
+        self.noimageai |= is("noimageai");
+    }
+
+    /// Whether it counts as noindex at this time.
+    pub fn is_noindex(&self, now: UnixTime) -> bool {
+        self.noindex || self.unavailable_after.is_some_and(|date| date <= now)
+    }
+
+    /// Whether anything is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Directives::default()
+    }
+
+    /// As they would stand in an `X-Robots-Tag` field; empty when nothing is said.
+    pub fn to_label(&self) -> String {
+        let mut label = String::new();
+        let words = [
+            ("noindex", self.noindex),
+            ("nofollow", self.nofollow),
+            ("noarchive", self.noarchive),
+            ("noai", self.noai),
+            ("noimageai", self.noimageai),
+        ];
+        let said = words.into_iter().filter(|(_, is_said)| *is_said).map(|(word, _)| word);
+        for word in said {
+            let _ = write!(label, "{}{word}", if label.is_empty() { "" } else { ", " });
+        }
+        if let Some(date) = self.unavailable_after {
+            let comma = if label.is_empty() { "" } else { ", " };
+            let _ = write!(label, "{comma}unavailable_after: {}", date.to_iso());
+        }
+        label
+    }
+
+    /// The letters that they have in the column of robot flags of a CDX: A, F and I; empty for none of them.
+    pub fn flags(&self) -> &'static str {
+        match (self.noarchive, self.nofollow, self.noindex) {
+            (false, false, false) => "",
+            (true, false, false) => "A",
+            (false, true, false) => "F",
+            (false, false, true) => "I",
+            (true, true, false) => "AF",
+            (true, false, true) => "AI",
+            (false, true, true) => "FI",
+            (true, true, true) => "AFI",
+        }
+    }
+}
+
+/// Directives whose value is behind a colon, as the name of an agent is before one.
+const VALUED: [&str; 4] = ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
+
+/// Whether this may be the product token of an agent: a date, which has commas and colons too, has spaces.
+fn is_product(name: &str) -> bool {
+    !name.is_empty() && !name.contains(is_http_space)
+}
+
+/// Whether a date goes on behind the comma.
+fn is_day_name(word: &str) -> bool {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let head = word.get(..3).unwrap_or_default();
+    word.bytes().all(|byte| byte.is_ascii_alphabetic()) && DAYS.iter().any(|day| day.eq_ignore_ascii_case(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(content: &str) -> String {
+        let mut heard = Directives::default();
+        heard.hear(content);
+        heard.to_label()
+    }
+
+    fn field(value: &str) -> String {
+        let mut heard = Directives::default();
+        heard.hear_field(value, "ringcrawl");
+        heard.to_label()
+    }
+
+    /// Each way of saying something that the documentation has an example of, in a page and in a field alike.
+    #[test]
+    fn words_and_lists() {
+        for (said, heard) in [
+            ("all", ""),
+            ("index, follow", ""),
+            ("noindex", "noindex"),
+            ("NOINDEX", "noindex"),
+            ("nofollow", "nofollow"),
+            ("none", "noindex, nofollow"),
+            ("noindex, nofollow", "noindex, nofollow"),
+            ("noindex,nofollow,all", "noindex, nofollow"),
+            ("nofollow noindex", "noindex, nofollow"),
+            ("noarchive", "noarchive"),
+            ("nocache", "noarchive"),
+            ("noarchive, nosnippet", "noarchive"),
+            ("max-snippet:20", ""),
+            ("max-snippet: -1, max-image-preview:large, max-video-preview: 0, noindex", "noindex"),
+            ("nosnippet, notranslate, noimageindex, indexifembedded", ""),
+            ("noai, noimageai", "noai, noimageai"),
+            ("noindexed, no index, no-follow", ""),
+            ("", ""),
+            (" , ,\tnoindex\t,", "noindex"),
+        ] {
+            assert_eq!((meta(said).as_str(), field(said).as_str()), (heard, heard), "{said}");
+        }
+    }
+
+    #[test]
+    fn dates_end_a_page() {
+        for (said, heard) in [
+            ("unavailable_after: 2030-06-25", "unavailable_after: 2030-06-25T00:00:00.000000Z"),
+            ("unavailable_after: 25 Jun 2030 15:00:00 PST", "unavailable_after: 2030-06-25T23:00:00.000000Z"),
+            ("unavailable_after: 25-Aug-2007 15:00:00 EST", "unavailable_after: 2007-08-25T20:00:00.000000Z"),
+            (
+                "unavailable_after: Saturday, 25-Jun-30 15:00:00 PST, none",
+                "noindex, nofollow, unavailable_after: 2030-06-25T23:00:00.000000Z",
+            ),
+            (
+                "noarchive, Unavailable_After:Sat, 25 Jun 2030 15:00:00 GMT",
+                "noarchive, unavailable_after: 2030-06-25T15:00:00.000000Z",
+            ),
+            (
+                "unavailable_after: 2031-01-01, unavailable_after: 2030-01-01",
+                "unavailable_after: 2030-01-01T00:00:00.000000Z",
+            ),
+            ("unavailable_after: soon, noindex", "noindex"),
+            ("unavailable_after:", ""),
+        ] {
+            assert_eq!((meta(said).as_str(), field(said).as_str()), (heard, heard), "{said}");
+        }
+        let mut heard = Directives::default();
+        heard.hear("unavailable_after: 2030-06-25T15:00:00Z");
+        let date = UnixTime::from_civil(2030, 6, 25, 15, 0, 0).expect("a date");
+        assert!(heard.is_noindex(date) && !heard.is_noindex(UnixTime::from_micros(date.as_micros() - 1)));
+    }
+
+    /// Who is meant: fields with a name before them, and a name among others that a proxy joined into one field.
+    #[test]
+    fn names_in_fields() {
+        for (said, heard) in [
+            ("otherbot: none", ""),
+            ("ringcrawl: nofollow", "nofollow"),
+            ("RingCrawl:none", "noindex, nofollow"),
+            ("otherbot: noindex, nofollow, ringcrawl: nofollow", "nofollow"),
+            ("noarchive, otherbot: noindex", "noarchive"),
+            (
+                "ringcrawl: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow",
+                "nofollow, unavailable_after: 2030-06-25T15:00:00.000000Z",
+            ),
+            ("otherbot: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow", ""),
+            ("otherbot: max-snippet: 5, noindex", ""),
+            (": noindex", ""),
+        ] {
+            assert_eq!(field(said), heard, "{said}");
+        }
+        // Several fields add up.
+        let mut heard = Directives::default();
+        for value in ["noarchive", "googlebot: noindex", "ringcrawl: nofollow", "unavailable_after: 2030-06-25"] {
+            heard.hear_field(value, "ringcrawl");
+        }
+        assert_eq!(heard.to_label(), "nofollow, noarchive, unavailable_after: 2030-06-25T00:00:00.000000Z");
+        assert_eq!(heard.flags(), "AF");
+    }
+}

@@ -1,0 +1,222 @@
+//! What robots.txt says about the use of what may be fetched.
+//!
+//! Decides: `Content-Usage: /path train-ai=n` (draft-ietf-aipref-attach, "Robots Exclusion Protocol Content-Usage Rule") holds for
+//! the paths that an Allow line with this path would, and the longest path that matches says it; where two lines have one path,
+//! both count. `Content-Signal: search=yes, ai-train=no` has mostly no path and then holds for all; where it has one, it is read
+//! in the same way, apart from the others. Both are of a group, and ours is the one whose rules we obey. Older drafts let the path
+//! out; so may lines here.
+//! `License:` (RSL 1.0) names where the conditions are: that of our group, or else the first of the file, as it is no group's.
+//! None of these lines ends the list of agents that a group is for: by RFC 9309 section 2.2.4 only rules do, and a file must mean
+//! the same to us as to those who know nothing of these lines.
+//! Invariants: nothing here changes what may be fetched.
+//! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
+
+use super::pattern::{self, Pattern};
+use super::work::{RULE_WORK, Work};
+use crate::preferences::{Preferences, Use};
+
+/// What is said about the use of one URL.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// By categories.
+    pub preferences: Preferences,
+    /// Where the licence lies, as it is written.
+    pub license: Option<Box<str>>,
+}
+
+/// The lines of one group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct UsageLines {
+    pub lines: Vec<UsageLine>,
+    pub license: Option<Box<str>>,
+}
+
+/// For which paths what is said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct UsageLine {
+    pub pattern: Pattern,
+    pub is_signal: bool,
+    pub preferences: Preferences,
+}
+
+impl UsageLines {
+    /// Adds the value of a line of either kind.
+    pub fn add(&mut self, value: &[u8], is_signal: bool) {
+        let end = value.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(value.len());
+        let (path, said) = match value.first() {
+            Some(b'/') => value.split_at_checked(end).unwrap_or((value, b"")),
+            _ => (&b"/"[..], value),
+        };
+        let preferences = match is_signal {
+            true => Preferences::of_signals(said),
+            false => Preferences::of_dictionary(said.trim_ascii()),
+        };
+        if let Some(pattern) = Pattern::new(path)
+            && self.lines.len() < LINES_MAX
+            && path.len() <= usize::from(u16::MAX) / 4
+        {
+            // One that says nothing counts, too: a longer path may take back what a shorter one says.
+            self.lines.push(UsageLine { pattern, is_signal, preferences });
+        }
+    }
+
+    /// Notes where a licence lies, if none is noted yet.
+    pub fn license(&mut self, value: &[u8]) {
+        let is_address = |text: &&str| {
+            (1..=LICENSE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        if let Some(text) = std::str::from_utf8(value).ok().filter(is_address) {
+            self.license.get_or_insert_with(|| text.into());
+        }
+    }
+
+    /// What is said of the URL with this path and query.
+    pub fn of(&self, path_and_query: &str, work: &mut Work) -> Usage {
+        let path = pattern::normalize(path_and_query.as_bytes());
+        let folded = pattern::fold_query(&path);
+        // Of usages and of signals: the longest path so far, and what it says.
+        let mut best = [(0, Preferences::default()); 2];
+        for line in &self.lines {
+            let path = if line.pattern.has_query { &folded } else { &path };
+            let weight = line.pattern.weight();
+            let Some((longest, said)) = best.get_mut(usize::from(line.is_signal)) else { continue };
+            if !work.spend(RULE_WORK) {
+                break;
+            }
+            if weight < *longest || !pattern::matches(&line.pattern.text, line.pattern.anchored, path, work) {
+                continue;
+            }
+            *said = if weight > *longest { line.preferences } else { said.and(line.preferences) };
+            *longest = weight;
+        }
+        let [(_, usages), (_, signals)] = best;
+        let licensed = self.license.as_ref().map(|_| Preferences::of(Use::License, false)).unwrap_or_default();
+        Usage { preferences: usages.and(signals).and(licensed), license: self.license.clone() }
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.license.is_none()
+    }
+
+    /// Memory besides the value itself.
+    pub fn ram_bytes(&self) -> usize {
+        let lines: usize = self.lines.iter().map(|line| size_of::<UsageLine>() + line.pattern.text.len()).sum();
+        lines + self.license.as_ref().map_or(0, |license| license.len())
+    }
+
+    /// As bytes, for another shard: 2 bytes: how many lines; for each 1 byte of flags, 2 of preferences, 2 of length, and the text;
+    /// 2 bytes and so many: the licence.
+    pub fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend((self.lines.len() as u16).to_le_bytes());
+        for UsageLine { pattern, is_signal, preferences } in &self.lines {
+            bytes.push(u8::from(*is_signal) | u8::from(pattern.anchored) << 1 | u8::from(pattern.has_query) << 2);
+            bytes.extend(preferences.to_bytes());
+            bytes.extend((pattern.text.len() as u16).to_le_bytes());
+            bytes.extend(&pattern.text);
+        }
+        let license = self.license.as_deref().unwrap_or_default();
+        bytes.extend((license.len() as u16).to_le_bytes());
+        bytes.extend(license.as_bytes());
+    }
+
+    /// Reads what `write` wrote, and gives what is behind it.
+    pub fn read(bytes: &[u8]) -> Option<(UsageLines, &[u8])> {
+        let (count, mut rest) = bytes.split_first_chunk::<2>()?;
+        let mut read = UsageLines::default();
+        for _ in 0..u16::from_le_bytes(*count).min(LINES_MAX as u16 + 1) {
+            let ([flags, denied, allowed, low, high], behind) = rest.split_first_chunk::<5>()?;
+            let (text, behind) = behind.split_at_checked(usize::from(u16::from_le_bytes([*low, *high])))?;
+            let pattern = Pattern { text: text.into(), anchored: flags & 2 != 0, has_query: flags & 4 != 0 };
+            let preferences = Preferences::from_bytes([*denied, *allowed])?;
+            (*flags <= 7 && read.lines.len() < LINES_MAX).then_some(())?;
+            read.lines.push(UsageLine { pattern, is_signal: flags & 1 != 0, preferences });
+            rest = behind;
+        }
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let (license, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        if !license.is_empty() {
+            read.license(license);
+            read.license.as_ref()?;
+        }
+        Some((read, rest))
+    }
+}
+
+/// Lines of one group; no file that is known has more than five.
+const LINES_MAX: usize = 256;
+/// Longer addresses are not kept.
+const LICENSE_BYTES_MAX: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Rules, VERDICT_WORK_MAX};
+    use super::*;
+
+    fn said(body: &str, path: &str) -> String {
+        let rules = Rules::parse(body.as_bytes(), "ExampleBot", 1 << 20);
+        let again = Rules::from_bytes(&rules.to_bytes()).expect("rules");
+        let of = |rules: &Rules| {
+            let usage = rules.usage(path, &mut Work::new(VERDICT_WORK_MAX)).unwrap_or_default();
+            format!("{} {}", usage.preferences.to_label(), usage.license.unwrap_or_default())
+        };
+        assert_eq!(of(&again), of(&rules), "what another shard is told");
+        of(&rules).trim().to_owned()
+    }
+
+    /// The example of the draft.
+    #[test]
+    fn the_longest_path_of_our_group() {
+        let body = "User-Agent: *\nAllow: /\nDisallow: /never/\nContent-Usage: / train-ai=n\n\
+                    Content-Usage: /ai-ok/ train-ai=y\n\nUser-Agent: OtherBot\nAllow: /\nContent-Usage: / train-ai=y\n";
+        assert_eq!([said(body, "/test"), said(body, "/ai-ok/test")], ["train-ai=n", "train-ai=y"]);
+        assert_eq!(said(&body.replace("OtherBot", "ExampleBot"), "/test"), "train-ai=y");
+    }
+
+    #[test]
+    fn lines() {
+        for (lines, path, expected) in [
+            ("Content-Usage: train-ai=n, search=y", "/x", "search=y, train-ai=n"),
+            ("content-usage :\t/a\tsearch=n # words", "/ab", "search=n"),
+            ("Content-Usage: /a search=n", "/b", ""),
+            ("Content-Usage: /a search=n\nContent-Usage: /a search=y, ai-use=y", "/a", "ai-use=y, search=n"),
+            ("Content-Usage: /a* search=n\nContent-Usage: /a$ search=y", "/a", "search=n"),
+            ("Content-Usage: / search=n\nContent-Usage: /b", "/b", ""),
+            ("Content-Usage: /%61?b=%2F search=n", "/a?b=/c", "search=n"),
+            ("Content-Usage: / Search=n", "/", ""),
+            ("Content-Signal: search=yes, ai-train=no", "/x", "search=y, train-ai=n"),
+            ("Content-Signal: /a ai-input=no\nContent-Signal: ai-input=yes", "/a", "ai-use=n"),
+            ("Content-Signal: /a ai-input=no\nContent-Usage: /ab ai-use=y", "/abc", "ai-use=n"),
+            ("License: https://a.test/license.xml", "/", "license=n https://a.test/license.xml"),
+            (
+                "License: no address\nLicense: https://b.test/2\nLicense: https://b.test/3",
+                "/",
+                "license=n https://b.test/2",
+            ),
+        ] {
+            assert_eq!(said(&format!("User-agent: *\n{lines}\nDisallow: /no\n"), path), expected, "{lines} {path}");
+        }
+        assert_eq!(
+            said("License: https://a.test/1\nUser-agent: *\nDisallow:\nLicense: https://a.test/2", "/"),
+            "license=n https://a.test/2"
+        );
+        assert_eq!(said("License: https://a.test/1\nUser-agent: *\nDisallow:\n", "/"), "license=n https://a.test/1");
+        assert_eq!(said("User-agent: x\nContent-Usage: / search=n\nDisallow: /\n", "/"), "");
+    }
+
+    /// Whoever knows nothing of these lines reads the same rules.
+    #[test]
+    fn rules_stay_what_they_are() {
+        let lines = "Content-Usage: / train-ai=n\nContent-Signal: search=no\nLicense: https://a.test/\n";
+        let body = |lines: &str| {
+            format!("User-agent: ExampleBot\n{lines}User-agent: x\n{lines}Disallow: /a\n{lines}Allow: /a/b\n")
+        };
+        let rules = |lines: &str| Rules::parse(body(lines).as_bytes(), "ExampleBot", 1 << 20);
+        for path in ["/", "/a", "/a/b"] {
+            assert_eq!(rules(lines).allows(path), rules("").allows(path), "{path}");
+        }
+        let many: String = (0..1_000).map(|number| format!("Content-Usage: /{number} search=n\n")).collect();
+        let usage = rules(&many);
+        assert!(usage.ram_bytes() < 40_000, "{}", usage.ram_bytes());
+    }
+}
