@@ -54,6 +54,7 @@ pub mod robots;
 
 pub mod hops;
 pub mod http;
+pub mod identity;
 
 pub mod links;
 
