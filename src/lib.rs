@@ -55,6 +55,7 @@ pub mod robots;
 
 pub mod hops;
 pub mod http;
+pub mod identity;
 
 pub mod links;
 

@@ -35,6 +35,7 @@ struct Limits {
     waiting_bytes: u64,
     rules_bytes: u64,
     traps_bytes: u64,
+    signatures_bytes: u64,
     sessions: u64,
     chains: u64,
     cookie_bytes: u64,
@@ -96,6 +97,8 @@ impl MemoryBudget {
             RepeatedBodies::Revisit => config.store.duplicates_bytes_max as u64,
             RepeatedBodies::Store => 0,
         };
+        let identity = &config.identity;
+        let signatures = if identity.signing_key.is_given() { each(identity.ram_bytes_max, 1) } else { 0 };
         let mut parts = [
             (connections, 4),
             (bodies, 3),
@@ -107,10 +110,12 @@ impl MemoryBudget {
             (tls_bytes, 1),
             (cookies, 1),
             (originals, 1),
+            (signatures, 1),
         ]
         .map(|(wanted, weight)| Part { wanted, weight, bytes: 0 });
         share(elastic, &mut parts);
-        let [connections, bodies, urls, hosts, waiting, rules, traps, tls_part, cookies, originals] = &parts;
+        let [connections, bodies, urls, hosts, waiting, rules, traps, tls_part, cookies, originals, signatures] =
+            &parts;
         Ok(MemoryBudget {
             shards,
             shard_bytes,
@@ -125,6 +130,7 @@ impl MemoryBudget {
                 waiting_bytes: waiting.of(config.frontier.ram_bytes_max / shards),
                 rules_bytes: rules.of(config.robots.ram_bytes_max / shards),
                 traps_bytes: traps.of(config.traps.ram_bytes_max / shards),
+                signatures_bytes: signatures.of(identity.ram_bytes_max / shards),
                 sessions: tls_part.of(tls.sessions_max as u64),
                 chains: tls_part.of(tls.chains_max as u64),
                 cookie_bytes: cookies.of(config.http.cookie_ram_bytes_max as u64),
@@ -136,8 +142,17 @@ impl MemoryBudget {
     /// Lowers the limits of `config` to what the memory holds; those that were lowered, as keys with their new values.
     pub fn limit(&self, config: &mut Config) -> Vec<String> {
         let Limits { fetches, idle_connections, body_wire_bytes, body_bytes, urls, hosts, .. } = self.limits;
-        let Limits { waiting_bytes, rules_bytes, traps_bytes, sessions, chains, cookie_bytes, originals_bytes, .. } =
-            self.limits;
+        let Limits {
+            waiting_bytes,
+            rules_bytes,
+            traps_bytes,
+            sessions,
+            chains,
+            cookie_bytes,
+            originals_bytes,
+            signatures_bytes,
+            ..
+        } = self.limits;
         let mut lowered = Vec::new();
         let mut lower = |key: &str, limit: &mut usize, to: u64| {
             let to = usize::try_from(to).unwrap_or(usize::MAX);
@@ -171,6 +186,9 @@ impl MemoryBudget {
         lower("frontier.ram_bytes_max", &mut config.frontier.ram_bytes_max, waiting_bytes);
         lower("robots.ram_bytes_max", &mut config.robots.ram_bytes_max, rules_bytes);
         lower("traps.ram_bytes_max", &mut config.traps.ram_bytes_max, traps_bytes);
+        if config.identity.signing_key.is_given() {
+            lower("identity.ram_bytes_max", &mut config.identity.ram_bytes_max, signatures_bytes);
+        }
         lowered
     }
 

@@ -8,6 +8,7 @@ mod config;
 mod conformance;
 mod fuzz;
 mod hostile;
+mod identity;
 mod loopback;
 mod operator;
 #[allow(dead_code, reason = "each test program uses a part of it")]

@@ -10,6 +10,7 @@ mod crawl;
 mod crawl_logs;
 mod demo;
 mod hosts;
+mod identity;
 mod inspect;
 mod json;
 mod output;
@@ -48,6 +49,8 @@ enum Command {
     /// Show what the crawler makes of one file.
     #[command(subcommand)]
     Inspect(inspect::Inspect),
+    /// Write what is published about the crawler: bot page, bot.json, key directory; or a new key.
+    Identity(identity::IdentityArguments),
     /// Measure pages a second and the CPU time of a page on this machine.
     Bench(bench::BenchArguments),
     /// Serve the synthetic web alone, or compute its truth.
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Hosts(arguments) => hosts::run(&arguments),
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
+        Command::Identity(arguments) => identity::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Web(arguments) => web::run(arguments),
     }

@@ -103,6 +103,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         let keys = ["store.dedupe_against", "store.duplicates"];
         clashes.push(Clash { keys, messages: [message.clone(), message] });
     }
+    if config.identity.signing_key.is_given() && config.identity.directory_url.is_empty() {
+        let message = "nobody would know where the public key is: expected identity.directory_url as well".to_owned();
+        let keys = ["identity.signing_key", "identity.directory_url"];
+        clashes.push(Clash { keys, messages: [message.clone(), message] });
+    }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });

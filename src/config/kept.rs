@@ -12,7 +12,7 @@ use super::error::ConfigError;
 use super::keys::{Config, TABLES};
 use super::secret::Secret;
 use super::value::Value;
-use super::{login, proxy};
+use super::{login, proxy, signing_key};
 
 /// Whether a value that was given holds the text of a secret.
 pub(super) fn holds_text(value: &Value) -> bool {
@@ -81,8 +81,9 @@ impl Config {
         for (key, name, secret) in self.secrets_mut() {
             let is_credential = secret.is_credential();
             let read = match key {
-                "http.auth" => secret.read(credentials, login::check),
-                _ => secret.read(credentials, |text| proxy::read(text).map(|_| ())),
+                "http.auth" => secret.read(credentials, false, login::check),
+                "identity.signing_key" => secret.read(credentials, true, signing_key::check),
+                _ => secret.read(credentials, false, |text| proxy::read(text).map(|_| ())),
             };
             errors.extend(read.err().map(|why| SecretError { key, name, is_credential, why }));
         }
@@ -93,6 +94,7 @@ impl Config {
     pub(super) fn masked(&self) -> Config {
         let mut masked = self.clone();
         masked.http.auth.values_mut().for_each(Secret::leave_out);
+        masked.identity.signing_key.forget();
         if proxy::has_login(&self.proxy.url) {
             masked.proxy.url.leave_out();
         } else {
@@ -143,7 +145,9 @@ impl Config {
     /// Every secret with its key and the name below it.
     fn secrets_mut(&mut self) -> impl Iterator<Item = (&'static str, Option<String>, &mut Secret)> {
         let logins = self.http.auth.iter_mut().map(|(origin, login)| ("http.auth", Some(origin.clone()), login));
-        logins.chain(std::iter::once(("proxy.url", None, &mut self.proxy.url)))
+        let others =
+            [("proxy.url", None, &mut self.proxy.url), ("identity.signing_key", None, &mut self.identity.signing_key)];
+        logins.chain(others)
     }
 }
 

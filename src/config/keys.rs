@@ -119,6 +119,35 @@ tables! {
         /// Where site owners can write.
         /// People who can reach you need not complain to your provider.
         email: String = "", Kind::Text(TextForm::MailAddress);
+        /// Whether requests say in From whom to write to: agent.email (RFC 9110 section 10.1.2).
+        /// A robot should send it; who reads a log then need not look for an address.
+        from: SentFrom = "on", Kind::Choice(SentFrom::CHOICES);
+    }
+
+    /// How others can be sure who crawls: signed requests (Web Bot Auth), and what `ringcrawl identity` publishes.
+    /// See docs/IDENTITY.md.
+    identity: Identity {
+        /// Who runs the crawl, as the bot page names them: a person or an organization.
+        operator: String = "", Kind::Text(TextForm::Line);
+        /// What the crawl is for and what becomes of the pages, in a sentence or two, for the bot page and bot.json.
+        purpose: String = "", Kind::Text(TextForm::Line);
+        /// Addresses that the crawl comes from, for the bot page and addresses.json; none: it says that there are no fixed ones.
+        addresses: Vec<String> = "[]", Kind::Networks;
+        /// The private key that requests are signed with (Ed25519, PEM or JWK); "": nothing is signed.
+        /// `ringcrawl identity keygen FILE` makes one. A file that others than its owner can read is refused.
+        signing_key: Secret = "", Kind::SigningKey;
+        /// Where the public keys are, as Signature-Agent tells: a URL of the file that `ringcrawl identity` writes.
+        directory_url: String = "", Kind::Text(TextForm::SecureAddress);
+        /// How Signature-Agent is written. The draft says dictionary; string is what Cloudflare documents.
+        signature_agent_form: SignatureAgentForm = "dictionary", Kind::Choice(SignatureAgentForm::CHOICES);
+        /// How long a signature is valid; after half of it there is a new one.
+        /// Whoever sees one can repeat it to the same host until then; at most a day is recommended. It costs 25 µs of CPU time.
+        signature_lifetime: Duration = "1h", time("1m", "24h");
+        /// Which requests are signed.
+        /// In clear everybody on the way can take the signature, and it holds for the https pages of the host, too.
+        sign: SignedRequests = "https", Kind::Choice(SignedRequests::CHOICES);
+        /// Bytes of signatures in memory, all shards together: about 260 for each host. Further hosts' are signed anew.
+        ram_bytes_max: u64 = "64MiB", size("0B", "16TiB");
     }
 
     /// Which CPUs, and how much to crawl.
@@ -559,6 +588,27 @@ tables! {
 }
 
 choices! {
+    /// `agent.from`
+    SentFrom {
+        /// every request has it
+        On = "on",
+        /// none has it
+        Off = "off",
+    }
+    /// `identity.signature_agent_form`
+    SignatureAgentForm {
+        /// sig1="https://…", the very URL of the directory
+        Dictionary = "dictionary",
+        /// "https://…", without the well-known path, which the reader puts there
+        String = "string",
+    }
+    /// `identity.sign`
+    SignedRequests {
+        /// those over TLS
+        Https = "https",
+        /// all
+        All = "all",
+    }
     /// `scope.follow`
     Follow {
         /// every link

@@ -4,7 +4,7 @@
 //! cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names, credentials and proxies (`hosts`, `login`, `proxy`), where in the file the value stands (`parse`),
+//! Leaves to others: fixed names, credentials, proxies and keys (`hosts`, `login`, `proxy`, `signing_key`), where in the file the value stands (`parse`),
 //! which key has which kind (`keys`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
-use super::{hosts, login, proxy};
+use super::{hosts, login, network, proxy, signing_key};
 use crate::time::Duration;
 
 /// Most elements of a list.
@@ -55,6 +55,10 @@ pub(super) enum Kind {
     Proxy,
     /// IP addresses.
     Addresses,
+    /// Ranges of IP addresses.
+    Networks,
+    /// A private key's place.
+    SigningKey,
 }
 
 /// A duration from `min` to `max`; a mistake in either is a compile error.
@@ -116,6 +120,10 @@ impl Kind {
             Kind::Hosts => hosts::expected(),
             Kind::Logins => login::EXPECTED.to_owned(),
             Kind::Proxy => proxy::EXPECTED.to_owned(),
+            Kind::SigningKey => signing_key::EXPECTED.to_owned(),
+            Kind::Networks => {
+                format!("a list of at most {LIST_MAX} ranges such as [\"192.0.2.0/24\", \"2001:db8::/32\"]")
+            }
             Kind::Addresses => {
                 format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
             }
@@ -146,13 +154,11 @@ impl Kind {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
             (Kind::Proxy, _) => proxy::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
-            (Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, Item::Value(Toml::Array(array))) => {
-                self.read_list(array)
-            }
+            (Kind::SigningKey, _) => signing_key::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
+            (_, Item::Value(Toml::Array(array))) if self.is_list() => self.read_list(array),
             (Kind::Number(..), Item::Value(Toml::Integer(number))) => self.read_number((*number.value()).into()),
-            (Kind::Number(..) | Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses, _) => {
-                Err(self.fault(&describe(item)))
-            }
+            (Kind::Number(..), _) => Err(self.fault(&describe(item))),
+            _ if self.is_list() => Err(self.fault(&describe(item))),
             (Kind::Time(..) | Kind::TimeOrNever(..) | Kind::Size(..), Item::Value(Toml::Integer(_))) => {
                 Err(self.fault(&format!("{} without a unit", describe(item))))
             }
@@ -171,15 +177,13 @@ impl Kind {
                 Ok(value) => self.read(&Item::Value(value)),
                 Err(_) => Err(self.fault("this is not TOML")),
             },
-            Kind::Proxy => match word.parse::<Toml>() {
+            Kind::Proxy | Kind::SigningKey => match word.parse::<Toml>() {
                 Ok(value @ (Toml::String(_) | Toml::InlineTable(_))) => self.read(&Item::Value(value)),
                 _ => self.read(&Item::Value(Toml::from(word))),
             },
             Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
-            Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses if word.trim_start().starts_with('[') => {
-                self.read(&toml()?)
-            }
-            Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses => {
+            _ if self.is_list() && word.trim_start().starts_with('[') => self.read(&toml()?),
+            _ if self.is_list() => {
                 let words = word.split(',').map(str::trim).filter(|part| !part.is_empty());
                 self.read_list(&words.collect::<toml_edit::Array>())
             }
@@ -279,7 +283,13 @@ impl Kind {
                 (Kind::Names, Some(text)) if !is_parameter_name(text) => {
                     faults.push(wrong(format!("{} is not the name of a parameter", quote(text))));
                 }
-                (Kind::Names, Some(text)) => names.push(text.to_owned()),
+                (Kind::Networks, Some(text)) if names.iter().any(|known| known == text) => {
+                    faults.push(wrong(format!("{} is listed twice", quote(text))));
+                }
+                (Kind::Networks, Some(text)) if network::read(text).is_none() => {
+                    faults.push(wrong(format!("{} is no range of addresses by its first one", quote(text))));
+                }
+                (Kind::Names | Kind::Networks, Some(text)) => names.push(text.to_owned()),
                 (_, Some(text)) if text.is_empty() || text.contains('\0') => {
                     faults.push(wrong(format!("{} is not a path", quote(text))));
                 }
@@ -291,9 +301,14 @@ impl Kind {
             _ if !faults.is_empty() => Err(faults),
             Kind::Servers => Ok(Value::Servers(servers)),
             Kind::Addresses => Ok(Value::Addresses(addresses)),
-            Kind::Names => Ok(Value::Names(names)),
+            Kind::Names | Kind::Networks => Ok(Value::Names(names)),
             _ => Ok(Value::Files(files)),
         }
+    }
+
+    /// Whether its values are lists.
+    fn is_list(self) -> bool {
+        matches!(self, Kind::Servers | Kind::Files | Kind::Names | Kind::Addresses | Kind::Networks)
     }
 
     fn fault(self, what: &str) -> Vec<ValueFault> {

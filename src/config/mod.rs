@@ -19,10 +19,12 @@ mod keys;
 mod kind;
 mod login;
 mod nearest;
+mod network;
 mod parse;
 mod proxy;
 mod record_kinds;
 mod secret;
+mod signing_key;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -38,13 +40,15 @@ pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
     AdvisedAgainst, Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, CrawlDelayAbove,
-    Difference, DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage,
-    PageCache, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope,
-    Simhash, Sitemaps, Store, StoreFormat, StoredBody, Tls, TrapDetection, Traps, Visited,
+    Difference, DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Identity, Links,
+    Outage, PageCache, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies,
+    Robots, Scope, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, Store, StoreFormat, StoredBody,
+    Tls, TrapDetection, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
 pub(crate) use nearest::nearest;
+pub use network::read as read_network;
 pub use proxy::{ProxyAddress, ProxyScheme};
 pub use record_kinds::RecordKinds;
 pub use secret::Secret;

@@ -12,6 +12,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Item, TableLike, Value as Toml};
@@ -97,6 +98,11 @@ impl Secret {
         }
     }
 
+    /// Whether there is one, read or not.
+    pub fn is_given(&self) -> bool {
+        self.source != Source::Text || !self.text.is_empty()
+    }
+
     /// Whether the text itself stands in the configuration.
     pub(super) fn is_text(&self) -> bool {
         self.source == Source::Text
@@ -123,10 +129,12 @@ impl Secret {
     }
 
     /// Reads what a reference leads to, a credential in the directory `credentials`; `check` says what is wrong with a
-    /// text. Without a directory a credential is an error.
+    /// text. Without a directory a credential is an error. A file that `is_private` must be its owner's alone; of credentials
+    /// systemd sees to that, by means that do not show in a mode.
     pub(super) fn read(
         &mut self,
         credentials: Option<&Path>,
+        is_private: bool,
         check: impl Fn(&str) -> Result<(), &'static str>,
     ) -> Result<(), String> {
         let path = match &self.source {
@@ -145,9 +153,15 @@ impl Secret {
         };
         let wrong = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
         let mut bytes = Vec::new();
-        File::open(&path)
-            .and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes))
-            .map_err(|error| wrong(&error))?;
+        let file = File::open(&path).map_err(|error| wrong(&error))?;
+        let mode = file.metadata().map_err(|error| wrong(&error))?.mode();
+        if is_private && mode & 0o077 != 0 && !self.is_credential() {
+            let mode = mode & 0o777;
+            return Err(wrong(&format_args!(
+                "others than its owner can use it (mode {mode:04o}); expected mode 0600 or 0400: chmod 600 FILE"
+            )));
+        }
+        file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error))?;
         if bytes.len() as u64 > SECRET_BYTES_MAX {
             return Err(wrong(&format_args!("longer than {SECRET_BYTES_MAX} bytes")));
         }

@@ -1,5 +1,5 @@
-//! The forms of text values: product token, web address, mail address, list of CPUs, range of ports, media types, kinds of
-//! records.
+//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, media types,
+//! kinds of records.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
 //! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
@@ -17,8 +17,12 @@ pub(super) enum TextForm {
     Token,
     /// An http or https URL.
     WebAddress,
+    /// An https URL.
+    SecureAddress,
     /// `local@domain`.
     MailAddress,
+    /// A line of text.
+    Line,
     /// `1-7,9`.
     Cpus,
     /// `20000-60000`.
@@ -38,6 +42,11 @@ impl TextForm {
         match self {
             TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
             TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
+            TextForm::SecureAddress => {
+                "an https:// address without credentials and fragment, such as \
+                 \"https://example.org/.well-known/http-message-signatures-directory\", or \"\""
+            }
+            TextForm::Line => "at most 1000 characters in one line, or \"\"",
             TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
@@ -53,7 +62,9 @@ impl TextForm {
         match self {
             TextForm::Token => check_token(text),
             TextForm::WebAddress => check_web_address(text),
+            TextForm::SecureAddress => check_secure_address(text),
             TextForm::MailAddress => check_mail_address(text),
+            TextForm::Line => check_line(text),
             TextForm::Cpus => read_cpus(text).map(|_| ()),
             TextForm::Ports => read_ports(text).map(|_| ()),
             TextForm::MediaTypes => check_media_types(text),
@@ -142,6 +153,35 @@ fn check_web_address(text: &str) -> Result<(), String> {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
         Ok(_) => Ok(()),
         Err(error) => Err(format!("this is not an address ({error})")),
+    }
+}
+
+/// What may stand in a string of structured fields (RFC 9651 section 3.3.3) and in a URL, both as it is.
+fn check_secure_address(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    if text.len() > 512 {
+        return Err("it is longer than 512 bytes".to_owned());
+    }
+    if let Some(character) =
+        text.chars().find(|character| !character.is_ascii_graphic() || matches!(character, '"' | '\\'))
+    {
+        return Err(format!("{character:?} is not allowed in this address"));
+    }
+    let url = ::url::Url::parse(text).map_err(|error| format!("this is not an address ({error})"))?;
+    match url.scheme() {
+        "https" if url.username().is_empty() && url.password().is_none() && url.fragment().is_none() => Ok(()),
+        "https" => Err("it has credentials or a fragment".to_owned()),
+        scheme => Err(format!("the scheme is {scheme:?}")),
+    }
+}
+
+fn check_line(text: &str) -> Result<(), String> {
+    match text.chars().find(|character| character.is_control()) {
+        Some(character) => Err(format!("{character:?} is not allowed in a line")),
+        None if text.chars().count() > 1_000 => Err("it is longer than 1000 characters".to_owned()),
+        None => Ok(()),
     }
 }
 

@@ -109,11 +109,16 @@ impl Fetch<'_> {
         let login = hands.logins.get(job.url.origin());
         let proxy = hands.proxy.as_ref().filter(|proxy| proxy.takes_whole(&job.url));
         let to_proxy = proxy.and_then(|proxy| proxy.authorization());
+        let mut signer = hands.signer.as_ref().map(|signer| signer.borrow_mut());
+        let signed = signer.as_mut().and_then(|signer| signer.fields(&job.url, self.started));
         let fields = [
             ("Accept-Encoding", Some(hands.codings.as_bytes())),
             ("Authorization", login.map(String::as_bytes)),
             ("Proxy-Authorization", to_proxy.map(str::as_bytes)),
             ("Cookie", cookies.as_deref()),
+            ("Signature-Agent", signed.map(|signed| signed.agent.as_bytes())),
+            ("Signature-Input", signed.map(|signed| signed.input.as_bytes())),
+            ("Signature", signed.map(|signed| signed.signature.as_bytes())),
         ];
         let extra: Vec<(&str, &[u8])> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let last = !self.may_keep();

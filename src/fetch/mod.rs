@@ -37,8 +37,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses, StoredBody};
+use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses, SentFrom, StoredBody};
 use crate::http;
+use crate::identity::Signer;
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Failure, FetchJob};
 use crate::politeness::Ledger;
@@ -63,6 +64,8 @@ pub struct Hands {
     robots_limits: http::Limits,
     agent_ua: String,
     from: String,
+    /// Signs requests, where there is a key.
+    signer: Option<RefCell<Signer>>,
     /// What Authorization says, by origin.
     logins: BTreeMap<String, String>,
     /// Cookies, where they are wanted.
@@ -120,6 +123,9 @@ pub enum HandsError {
     /// `proxy.url`
     #[error("proxy.url: {0}")]
     Proxy(String),
+    /// `identity.signing_key`
+    #[error("identity.signing_key: {0}")]
+    SigningKey(&'static str),
     /// `fetch.source_addresses`, `fetch.source_ports`
     #[error("fetch.{0}")]
     Source(String),
@@ -129,8 +135,9 @@ pub enum HandsError {
 }
 
 /// Tries what the configuration names and hands cannot do without: the files of `tls.ca_files`, the addresses of
-/// `fetch.source_addresses`, the proxy's name.
+/// `fetch.source_addresses`, the proxy's name, the key that requests are signed with.
 pub fn check(config: &Config) -> Result<(), HandsError> {
+    signer(config)?;
     source::Sources::new(&config.fetch)?;
     proxy::Proxy::new(config)?;
     tls::TlsClient::new(&config.tls).map(|_| ())
@@ -148,7 +155,11 @@ impl Hands {
             limits: http::Limits::from(&fetch),
             robots_limits: http::Limits::of_robots(&fetch, &config.robots),
             agent_ua,
-            from: config.agent.email.clone(),
+            from: match config.agent.from {
+                SentFrom::On => config.agent.email.clone(),
+                SentFrom::Off => String::new(),
+            },
+            signer: signer(config)?,
             logins: config
                 .http
                 .auth
@@ -188,6 +199,14 @@ impl Hands {
     /// hold; without this they have no bound but those of single bodies.
     pub fn holding(self, bytes_max: u64) -> Hands {
         Hands { bodies: BodyMemory::new(bytes_max), ..self }
+    }
+
+    /// The same hands, which remember at most `bytes_max` bytes of signatures; without this, as many as all shards together.
+    pub fn holding_signatures(self, bytes_max: u64) -> Hands {
+        if let Some(signer) = &self.signer {
+            signer.borrow_mut().hold(bytes_max);
+        }
+        self
     }
 
     /// The same hands, which know this machine's addresses; without this they know none.
@@ -270,6 +289,11 @@ impl Hands {
     pub fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
+}
+
+fn signer(config: &Config) -> Result<Option<RefCell<Signer>>, HandsError> {
+    let signer = Signer::new(&config.identity).map_err(HandsError::SigningKey)?;
+    Ok(signer.map(RefCell::new))
 }
 
 fn add(counter: &Cell<u64>, more: u64) {

@@ -65,7 +65,8 @@ impl Request<'_> {
     }
 
     fn with_target(&self, target: &str) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(512);
+        let extra: usize = self.extra.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let mut bytes = Vec::with_capacity(512 + extra);
         bytes.extend_from_slice(self.method.as_str().as_bytes());
         bytes.push(b' ');
         push_target(&mut bytes, target);

@@ -1,0 +1,100 @@
+//! The private key that requests are signed with.
+//!
+//! Decides: it never stands in the configuration, which is shown, copied and kept; only where it is does.
+//! Leaves to others: what form it has (`identity`), who may read its file (`secret`).
+
+use toml_edit::{Item, Value as Toml};
+
+use super::secret::Secret;
+
+pub(super) const EXPECTED: &str = "{ file = \"/path\" }, { credential = \"name\" } or \"\"";
+
+/// Reads the key's value: a reference, or nothing.
+pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
+    match (item, item.as_table_like()) {
+        (Item::Value(Toml::String(text)), _) if text.value().is_empty() => Ok(Secret::from_text("")),
+        (Item::Value(Toml::String(_)), _) => {
+            Err("a private key does not stand in a configuration, but in a file of its own")
+        }
+        (_, Some(table)) => Secret::from_table(table),
+        _ => Err("this is no table"),
+    }
+}
+
+/// What is wrong with a key's text.
+pub(super) fn check(text: &str) -> Result<(), &'static str> {
+    crate::identity::SigningKey::parse(text).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use crate::config::Config;
+    use crate::identity::SigningKey;
+    use crate::lab::TempFolder;
+
+    const DIRECTORY: &str = "identity.directory_url = \"https://a.test/\"\n";
+
+    #[test]
+    fn a_key_is_in_its_file_and_nowhere_else() {
+        let folder = TempFolder::new("signing-key");
+        let pem = SigningKey::generate().and_then(|key| key.to_pem()).expect("a key");
+        let told = |text: &str, mode: u32| {
+            let file = folder.file("key.pem", text);
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("a mode");
+            let text = format!("{DIRECTORY}identity.signing_key = {{ file = {file:?} }}\n");
+            let mut config = Config::parse(&text, "test").expect("right");
+            let read = config.read_secrets_in(None).map_err(|errors| format!("{errors:?}"));
+            (read, config)
+        };
+        for mode in [0o600, 0o400] {
+            let (read, config) = told(&pem, mode);
+            assert_eq!(read, Ok(()));
+            assert_eq!(config.identity.signing_key.reveal(), pem.trim_end());
+            let shown = format!("{config:?}{}{:?}", config.to_toml(), config.kept());
+            assert!(!shown.contains("BEGIN") && shown.contains("key.pem"), "{shown}");
+            assert_eq!(config.kept().identity.signing_key.reveal(), "");
+        }
+        for mode in [0o640, 0o604, 0o644, 0o620] {
+            let error = told(&pem, mode).0.expect_err("others");
+            let mode = format!("{mode:04o}");
+            assert!(
+                error.contains("identity.signing_key") && error.contains(&mode) && error.contains("chmod 600"),
+                "{error}"
+            );
+        }
+        let error = told("-----BEGIN RSA PRIVATE KEY-----\nhunter2", 0o600).0.expect_err("RSA");
+        assert!(error.contains("RSA") && !error.contains("hunter2"), "{error}");
+        // What systemd hands over may look as if its group could read it: that is an entry for the service.
+        std::fs::set_permissions(folder.file("credential", &pem), PermissionsExt::from_mode(0o440)).expect("a mode");
+        let text = format!("{DIRECTORY}identity.signing_key = {{ credential = \"credential\" }}");
+        let mut config = Config::parse(&text, "test").expect("right");
+        assert_eq!(config.read_secrets_in(Some(folder.path())), Ok(()));
+    }
+
+    #[test]
+    fn mistakes() {
+        let error = |text: &str| format!("{:?}", Config::parse(text, "test").expect_err(text));
+        for wrong in ["\"hunter2\"", "1", "[\"hunter2\"]", "{ file = \"hunter2\" }"] {
+            let text = format!("{DIRECTORY}identity.signing_key = {wrong}");
+            assert!(
+                error(&text).contains("expected { file = ") && !error(&text).contains("hunter2"),
+                "{}",
+                error(&text)
+            );
+        }
+        assert!(error("identity.signing_key = { credential = \"a\" }").contains("identity.directory_url"));
+        for wrong in ["http://a.test/", "https://u:p@a.test/", "https://a.test/#a", "https://a.test/\\\"", "a.test"] {
+            assert!(error(&format!("identity.directory_url = '{wrong}'")).contains("https://"));
+        }
+        assert!(error("identity.purpose = \"a\\nb\"").contains("one line"));
+        let both = error("identity.addresses = [\"192.0.2.1/24\", \"192.0.2.0/24\", \"192.0.2.0/24\", \"x\"]");
+        assert!(both.contains("192.0.2.1/24") && both.contains("listed twice") && both.contains("\\\"x"), "{both}");
+        let mut config = Config::default();
+        config.set("identity.addresses", "192.0.2.0/24, ::1").expect("right");
+        config.set("identity.signing_key", "{ file = \"/key\" }").expect("right");
+        config.set("identity.directory_url", "https://a.test").expect("right");
+        assert_eq!(Config::parse(&config.to_toml(), "again"), Ok(config));
+    }
+}

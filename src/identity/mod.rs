@@ -1,0 +1,22 @@
+//! Who crawls, so that others can be sure of it: signed requests, and what is published about the crawler.
+//!
+//! Decides: requests are signed by Web Bot Auth (`signer`), a profile of HTTP Message Signatures (`message`), with one key
+//! (`key`). What site owners and their programs want to know is made of the configuration (`publication`): a page (`page`),
+//! its like for programs (`card`), the public keys (`directory`), and how to serve them (`snippets`).
+//! Invariants: nothing here opens a file or reads a clock; no private key is published or shown.
+//! Leaves to others: sending (`fetch`), writing files (`cli`), whom the operator keeps out of a crawl (`scope`).
+
+mod card;
+mod directory;
+mod key;
+mod message;
+mod page;
+mod publication;
+mod signer;
+mod snippets;
+mod words;
+
+pub use directory::LIFETIME as DIRECTORY_LIFETIME;
+pub use key::SigningKey;
+pub use publication::{PublishedFile, publish};
+pub use signer::{SignatureFields, Signer, WELL_KNOWN};
