@@ -54,6 +54,8 @@ pub mod names;
 pub mod robots;
 
 pub mod hops;
+pub mod scope;
+
 pub mod http;
 pub mod identity;
 

@@ -329,6 +329,10 @@ failures! {
     TlsChainTooLong = "tls-chain-too-long", transient: false;
     /// The port belongs to another protocol (`scope.bad_ports`); no connection was made.
     PortForbidden = "port-forbidden", transient: false;
+    /// The scope's rules exclude the URL, which was queued before; no request was made.
+    OutOfScope = "out-of-scope", transient: false;
+    /// The URL, its host or its address is on a list of `scope.block`; no request was made.
+    Blocked = "blocked", transient: false;
 }
 
 impl Failure {

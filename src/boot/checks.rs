@@ -6,16 +6,17 @@ use std::fs;
 use std::path::Path;
 
 use super::memory::memory_budget;
+use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{BadPorts, Config, PrivateAddresses};
+use crate::config::{Config, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
 use crate::private;
 use crate::ring;
-use crate::shard::Scope;
-use crate::url::{Url, is_bad_port};
+use crate::scope::{Outside, Scope};
+use crate::url::Url;
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
 pub(super) fn size(config: &Config, shards: u16) -> Result<MemoryBudget, BootError> {
@@ -112,15 +113,23 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
 }
 
 /// A seed that is out of scope would be no URL of the crawl, without a word.
-pub(super) fn seeds(config: &Config, seeds: &[Url]) -> Result<(), BootError> {
-    let scope = Scope::new(&config.scope, seeds);
-    let why = |seed: &Url| match is_bad_port(seed.port()) && config.scope.bad_ports == BadPorts::Deny {
-        true => "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"",
-        false => "it is longer than scope.url_bytes_max",
+pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Result<(), BootError> {
+    let scope = files.of(&Scope::new(&config.scope, seeds));
+    let why = |outside: Outside| match outside {
+        Outside::Rule(line) => {
+            format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
+        }
+        Outside::Port => {
+            "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"".to_owned()
+        }
+        _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
-    let outside = seeds.iter().filter(|seed| scope.admits(seed, seed.site(), Hops::default()).is_err());
-    let lines: Vec<_> =
-        outside.take(SHOWN_MAX).map(|seed| format!("seed {seed} is out of scope: {}", why(seed))).collect();
+    let judged = seeds.iter().map(|seed| (seed, scope.admits(seed, seed.site(), Hops::default())));
+    let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
+    let lines: Vec<_> = outside
+        .take(SHOWN_MAX)
+        .map(|(seed, outside)| format!("seed {seed} is out of scope: {}", why(outside)))
+        .collect();
     if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
 }
 

@@ -12,6 +12,7 @@ use super::checks;
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
+use super::scope_files::ScopeFiles;
 use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
@@ -26,7 +27,8 @@ use crate::politeness::Operators;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
-use crate::shard::{FilesFound, Phase, Scope, Setup};
+use crate::scope::Scope;
+use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::time::{Duration, UnixTime};
@@ -73,6 +75,14 @@ impl BootError {
     }
 }
 
+/// What shards are told besides the configuration.
+struct Setting {
+    scope: Scope,
+    earlier: Arc<EarlierCrawls>,
+    operators: Arc<Operators>,
+    retry_failed: bool,
+}
+
 /// A running crawl.
 #[derive(Debug)]
 pub struct Crawl {
@@ -100,7 +110,8 @@ impl Crawl {
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
-        checks::seeds(&config, &seeds)?;
+        let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
+        checks::seeds(&config, &files, &seeds)?;
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
@@ -153,8 +164,9 @@ impl Crawl {
         // Whoever is refused finds the crawl as it was.
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
-        let crawl =
-            Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, retry_failed, Arc::new(earlier), operators)?;
+        let scope = files.of(&Scope::new(&config.scope, &seeds));
+        let setting = Setting { scope, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
+        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
         if captures > 0 {
             crawl.control.note(format!("store.dedupe_against: {captures} captures of earlier crawls"));
@@ -172,9 +184,7 @@ impl Crawl {
         seeds: &[Url],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
-        retry_failed: bool,
-        earlier: Arc<EarlierCrawls>,
-        operators: Operators,
+        setting: Setting,
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
@@ -184,9 +194,8 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
-        let operators = Arc::new(operators);
         let user_agent = config.agent.user_agent();
-        let scope = Scope::new(&config.scope, seeds);
+        let Setting { scope, earlier, operators, retry_failed } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);

@@ -1,7 +1,8 @@
 //! `ringcrawl check-config`: is this configuration right, and what does it come to?
 //!
 //! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can tell it
-//! from a crash. The memory that a crawl of it needs is looked for on this machine, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! from a crash. The memory that a crawl of it needs is looked for on this machine, and the files of its
+//! scope are read, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
     let loaded = load(file, &arguments.set);
     if let Ok(config) = &loaded
         && let Err(error) = boot::check_memory(config)
+            .and_then(|()| boot::ScopeFiles::read(config).map(drop).map_err(|errors| errors.join("\n")))
     {
         tell!("{error}");
         return ExitCode::from(MISTAKE);

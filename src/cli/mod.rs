@@ -15,6 +15,7 @@ mod inspect;
 mod json;
 mod output;
 pub mod progress;
+mod scope;
 mod store;
 pub mod summary;
 mod terminal;
@@ -44,6 +45,9 @@ enum Command {
     Urls(urls::Urls),
     /// List the hosts that a crawl knows, one a line, with what came of their URLs.
     Hosts(hosts::Hosts),
+    /// Ask what the scope's rules say of URLs.
+    #[command(subcommand)]
+    Scope(scope::ScopeCommand),
     /// Read what was crawled.
     Store(store::Store),
     /// Show what the crawler makes of one file.
@@ -83,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Hosts(arguments) => hosts::run(&arguments),
+        Command::Scope(command) => scope::run(command),
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Identity(arguments) => identity::run(&arguments),

@@ -123,6 +123,11 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
+    let rules = &config.scope.rules;
+    if !rules.is_empty() && !Path::new(rules).is_file() {
+        let message = format!("{rules:?} is no file that can be found; expected the path of a file of rules");
+        clashes.push(Clash { keys: ["scope.rules"; 2], messages: [message.clone(), message] });
+    }
     // A pipe would be waited for.
     for path in config.store.dedupe_against.iter().filter(|path| !path.is_file() && !path.is_dir()) {
         let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");

@@ -112,6 +112,11 @@ impl Config {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
+        if let Some(rules) =
+            std::path::absolute(&kept.scope.rules).ok().and_then(|path| path.to_str().map(str::to_owned))
+        {
+            kept.scope.rules = rules;
+        }
         kept
     }
 
@@ -152,8 +157,14 @@ impl Config {
 }
 
 /// Addresses and folders of this machine.
-const NOT_TOLD: [&str; 5] =
-    ["fetch.source_addresses", "fetch.source_ports", "politeness.operators", "store.dedupe_against", "store.dirs"];
+const NOT_TOLD: [&str; 6] = [
+    "fetch.source_addresses",
+    "fetch.source_ports",
+    "politeness.operators",
+    "scope.rules",
+    "store.dedupe_against",
+    "store.dirs",
+];
 /// Tables that say what was asked for and what was kept.
 const TOLD: [&str; 7] = ["scope.", "politeness.", "robots.", "fetch.", "links.", "visited.", "store."];
 

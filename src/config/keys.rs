@@ -176,8 +176,9 @@ tables! {
         /// Everything, the seeds' sites, or the seeds' hosts.
         follow: Follow = "all", Kind::Choice(Follow::CHOICES);
         /// Most links followed from a seed.
-        /// Ends traps that go ever deeper. Heritrix stops at 20, which loses parts of large sites.
-        depth_max: u16 = "100", Kind::Number(0, 1_022);
+        /// Ends traps that go ever deeper. Heritrix stops at 20, which loses parts of large sites. No more than 255 are counted:
+        /// 255 is no limit.
+        depth_max: u16 = "100", Kind::Number(0, 255);
         /// Most redirects followed in a row.
         /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch).
         redirects_max: u16 = "20", Kind::Number(0, 30);
@@ -187,6 +188,9 @@ tables! {
         /// Whether URLs at ports of other protocols are crawled: mail, chat, file systems (Fetch standard, port blocking).
         /// A link may name any port of anybody's machine.
         bad_ports: BadPorts = "deny", Kind::Choice(BadPorts::CHOICES);
+        /// A file of rules that say which URLs are queued, fetched, looked through and stored; see docs/SCOPE.md.
+        /// What no rule matches is decided by follow.
+        rules: String = "", Kind::Text(TextForm::File);
     }
 
     /// How URLs are assigned to shards.

@@ -1,5 +1,5 @@
-//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, media types,
-//! kinds of records.
+//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, media types, kinds of
+//! records, path of a file.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
 //! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
@@ -31,6 +31,8 @@ pub(super) enum TextForm {
     MediaTypes,
     /// `request,metadata`.
     RecordKinds,
+    /// `/etc/ringcrawl/scope.rules`.
+    File,
 }
 
 /// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
@@ -53,6 +55,7 @@ impl TextForm {
             TextForm::RecordKinds => {
                 "some of request, metadata, failure and dns, such as \"metadata,failure\", or \"\""
             }
+            TextForm::File => "the path of a file, such as \"/etc/ringcrawl/scope.rules\", or \"\"",
             TextForm::Cpus => "CPU numbers and ascending ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
     }
@@ -69,6 +72,8 @@ impl TextForm {
             TextForm::Ports => read_ports(text).map(|_| ()),
             TextForm::MediaTypes => check_media_types(text),
             TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
+            TextForm::File if text.contains('\0') => Err("this is not a path".to_owned()),
+            TextForm::File => Ok(()),
         }
     }
 }

@@ -59,6 +59,7 @@ pub use waiting::{Ticket, WaitingUrls};
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, Taken, Turns, is_overload};
 use crate::robots::Work;
+use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
@@ -92,6 +93,7 @@ pub struct Frontier {
     deferred: Deferred,
     yields: Yields,
     ledger: Arc<Ledger>,
+    scope: Scope,
     settings: Settings,
     memory: UrlMemory,
     next_job: u64,
@@ -133,6 +135,7 @@ impl Frontier {
             deferred: Deferred::new(settings.deferred_share),
             yields: Yields::default(),
             ledger,
+            scope: Scope::default(),
             memory: UrlMemory::new(settings.ram_bytes_max),
             settings,
             next_job: 0,
@@ -142,6 +145,11 @@ impl Frontier {
             rests: Vec::new(),
             draws: 0,
         }
+    }
+
+    /// The same frontier, of a crawl with a scope: it is asked once more when a URL's turn comes.
+    pub fn within(self, scope: Scope) -> Frontier {
+        Frontier { scope, ..self }
     }
 
     /// Queues a URL of `site` that was never offered before.

@@ -1,6 +1,6 @@
 //! A host's turn: what is the next thing to ask of it?
 //!
-//! Decides, for the host's current URL, in this order: an address, then a verdict of robots.txt, then the
+//! Decides, for the host's current URL, in this order: whether it is still in scope, an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
 use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
@@ -10,6 +10,7 @@ use super::host::State;
 use super::origin::Verdict;
 use super::waiting::WaitingUrls;
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
+use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::ledger::HOLD_SLACK;
 use crate::politeness::{GivenUp, Key, Turns};
@@ -80,6 +81,11 @@ impl Frontier {
             }
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
+            // It may be another scope than that in which the URL was queued.
+            if let Some(failure) = self.scope.refuses(&entry.url, Hops::from_bits(entry.ticket.depth)) {
+                self.settle(entry, failure);
+                continue;
+            }
             if self.is_poor(id, &entry) {
                 self.defer_url(id, entry, now, spool);
                 continue;

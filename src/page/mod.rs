@@ -30,6 +30,7 @@ use crate::http::{self, CodingProblem, Decoded};
 use crate::links::{Document, Summary};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
+use crate::scope::Scope;
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::time::UnixTime;
@@ -41,6 +42,7 @@ use preferences::Said;
 #[derive(Clone, Debug)]
 pub struct PageReader {
     config: Arc<Config>,
+    scope: Scope,
 }
 
 /// A response that was read.
@@ -69,7 +71,12 @@ pub struct Page<'a> {
 impl PageReader {
     /// A reader with the limits and wishes of `config`.
     pub fn new(config: Arc<Config>) -> PageReader {
-        PageReader { config }
+        PageReader { config, scope: Scope::default() }
+    }
+
+    /// The same reader, of a crawl with a scope: it says of which pages links are taken, and which are stored.
+    pub fn within(self, scope: Scope) -> PageReader {
+        PageReader { scope, ..self }
     }
 
     /// Reads the response to `job`, and counts what it is.
@@ -127,8 +134,10 @@ impl PageReader {
         };
         page.fetched.wall = wall::find(response.status, &response.headers, &page.decoded.bytes);
         self.find_links(&mut page, stats);
+        let content_type = response.headers.get("content-type");
         page.is_stored = job.kind != JobKind::Page
-            || crate::links::is_in_ranges(response.headers.get("content-type"), &self.config.store.types);
+            || crate::links::is_in_ranges(content_type, &self.config.store.types)
+                && self.scope.stores(&job.url, Hops::from_bits(job.depth), content_type);
         page.simhash = self.simhash(&page);
         page.fetched.fingerprint = page.simhash.filter(|_| job.is_examined);
         page.fetched.is_noindex =
@@ -180,6 +189,11 @@ impl PageReader {
                     }
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
+                if !self.scope.follows(&job.url, hops, transaction.response.headers.get("content-type")) {
+                    stats.links_out_of_scope += (links.len() + advised_against.len()) as u64;
+                    links.clear();
+                    advised_against.clear();
+                }
                 let of_page = self.advice(summary.as_ref(), transaction.started);
                 self.take_advice(of_page, job.url.host(), links, stats);
                 let advice = of_page.max(Some(self.config.links.nofollow));

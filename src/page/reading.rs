@@ -7,10 +7,7 @@
 //! Invariants: pure; a [`LongResponse`] comes to what the shard would have made of the response itself.
 //! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
 
-use std::sync::Arc;
-
 use super::{Page, PageReader};
-use crate::config::Config;
 use crate::http;
 use crate::outcome::{FetchJob, Fetched};
 use crate::stage::{self, Stage};
@@ -24,7 +21,7 @@ use crate::transaction::Transaction;
 pub struct LongResponse {
     job: FetchJob,
     transaction: Box<Transaction>,
-    config: Arc<Config>,
+    reader: PageReader,
     /// For its records.
     names: Names,
 }
@@ -74,7 +71,7 @@ impl PageReader {
 
     /// The response to `job`, to be read elsewhere; its records get these names.
     pub fn reading(&self, job: FetchJob, transaction: Box<Transaction>, names: Names) -> Box<LongResponse> {
-        Box::new(LongResponse { job, transaction, config: Arc::clone(&self.config), names })
+        Box::new(LongResponse { job, transaction, reader: self.clone(), names })
     }
 }
 
@@ -82,8 +79,7 @@ impl LongResponse {
     /// Reads it.
     pub fn read(self: Box<Self>, writer: &mut CaptureWriter) -> PageRead {
         let mut stats = Totals::default();
-        let reader = PageReader::new(Arc::clone(&self.config));
-        let page = reader.read(&self.job, &self.transaction, &mut stats);
+        let page = self.reader.read(&self.job, &self.transaction, &mut stats);
         let records = {
             let _stage = stage::enter(Stage::Store);
             page.store(|capture| writer.records(capture, self.names.clone()))

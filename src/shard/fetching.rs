@@ -357,7 +357,7 @@ impl Shard {
         {
             // Those of robots.txt are its sitemaps.
             let _stage = stage::enter(Stage::Url);
-            fetched.links.for_each_url(|depth, url| self.found(now, url, depth));
+            self.found_by(now, job, &fetched.links);
             if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
                 self.redirected(now, job, target);
             }

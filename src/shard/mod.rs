@@ -21,7 +21,6 @@ mod keys;
 mod network;
 mod phase;
 mod resume;
-mod scope;
 mod urls;
 mod writing;
 
@@ -30,7 +29,6 @@ pub use input::{Cleared, Command, DiskEnd, Input};
 pub(crate) use network::HELD_FREE_BYTES_MAX;
 pub use network::{NetworkReport, SiteEnd, SiteReply};
 pub use phase::{Phase, ShardReport};
-pub use scope::{Outside, Scope};
 pub use writing::BACKLOG_BYTES_MAX;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +46,7 @@ use crate::politeness::Operators;
 use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
+use crate::scope::Scope;
 use crate::site_shares::SiteShares;
 use crate::spool::{Block, Spool};
 use crate::stage::{self, Stage};
@@ -189,7 +188,7 @@ impl Shard {
         let mut shard = Shard {
             index,
             partition,
-            scope,
+            scope: scope.clone(),
             in_flight_max: config.fetch.in_flight_max,
             phase: Phase::Run,
             replay: Some(replay),
@@ -201,7 +200,8 @@ impl Shard {
             frontier: Frontier::new(
                 frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators),
                 ledger,
-            ),
+            )
+            .within(scope.clone()),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             readings: Readings::default(),
@@ -212,7 +212,7 @@ impl Shard {
             segments: Segments::new(settings, index, files.next_segment, originals)?,
             record_kinds: config.store.records,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
-            reader: PageReader::new(config),
+            reader: PageReader::new(config).within(scope),
             recent_bodies: Recent::default(),
             recent_aside: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),

@@ -3,11 +3,12 @@
 //! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
 //! queue of its host (`frontier`).
 
-use super::{Outside, Shard};
+use super::Shard;
 use crate::frontier::Ticket;
 use crate::hops::Hops;
 use crate::log::{End, EndKind};
-use crate::outcome::FetchJob;
+use crate::outcome::{FetchJob, JobKind};
+use crate::scope::Outside;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
 use crate::url::{SiteKey, Url, UrlBatch};
@@ -19,6 +20,19 @@ impl Shard {
         if let Some(key) = self.key_if_ours(now, url, depth) {
             self.accept_or_note(now, key, url, depth);
         }
+    }
+
+    /// The links of a response are found; what is another site's is so far off-site.
+    pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &UrlBatch) {
+        let page_site = self.sites.of(job.url.host()).name;
+        // What led to a robots.txt is not known.
+        let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
+        links.for_each_url(|depth, url| {
+            let hops = Hops::from_bits(depth);
+            let hops = hops.with_offsite(hops.offsite().max(least));
+            let hops = self.scope.way(hops, self.sites.of(url.host()).name, page_site);
+            self.found(now, url, hops.bits());
+        });
     }
 
     /// Seeds are found as links are, once it is known what earlier runs knew. One that finds no room is not noted: it is
@@ -39,9 +53,9 @@ impl Shard {
         let site = self.sites.of(url.host());
         if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
             *match outside {
-                Outside::Elsewhere => &mut self.stats.links_out_of_scope,
                 Outside::Depth => &mut self.stats.links_too_deep,
                 Outside::Redirects => &mut self.stats.redirects_too_many,
+                _ => &mut self.stats.links_out_of_scope,
             } += 1;
             return None;
         }
@@ -70,7 +84,8 @@ impl Shard {
     /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
     /// server gives out a session. Such a target has been taken for the page that sent there, and gets a place of its own.
     pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
-        let depth = Hops::from_bits(job.depth).redirect();
+        let hops = Hops::from_bits(job.depth).redirect();
+        let depth = self.scope.way(hops, target.site(), job.url.site());
         if self.keys.are_urls()
             || *target == job.url
             || self.keys.key(target) != self.keys.key(&job.url)

@@ -12,6 +12,7 @@ use super::BenchArguments;
 use super::layout::Layout;
 use crate::cli::Switch;
 use crate::config::{Config, ConfigError};
+use crate::hops::LINKS_MAX;
 use crate::time::Duration;
 use crate::url::Url;
 use crate::web::{Model, ModelConfig, Profile};
@@ -132,8 +133,8 @@ impl Setup {
         config.crawl.shards = shards;
         config.crawl.cpus = Layout::list(&layout.shards);
         config.crawl.rng_seed = 1;
-        // Endless webs grow deep; no run is long enough to meet this.
-        config.scope.depth_max = 1_000;
+        // Endless webs grow deep.
+        config.scope.depth_max = LINKS_MAX;
         // Many shards share what few have, so that neither open files nor disk grow with them.
         config.fetch.in_flight_max = (IN_FLIGHT_MAX / shards as usize).clamp(64, config.fetch.in_flight_max);
         config.fetch.idle_connections_max = config.fetch.in_flight_max;

@@ -13,7 +13,8 @@ use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::{Ledger, Operators};
 use crate::route::Partition;
-use crate::shard::{Phase, Scope, Setup, Shard};
+use crate::scope::Scope;
+use crate::shard::{Phase, Setup, Shard};
 use crate::time::{Duration, Instant, UnixTime};
 
 /// The configuration and what follows from it.

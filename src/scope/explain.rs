@@ -1,0 +1,122 @@
+//! What decides on a URL, in words: for people who ask "why?".
+//!
+//! Invariants: the verdict is that of the crawl; only what is said about it is worked out here.
+
+use super::rule::{Action, Stage};
+use super::{Outside, Scope, Subject};
+
+/// What becomes of a URL at a stage.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// Whether it goes on.
+    pub is_allowed: bool,
+    /// What decided.
+    pub by: Decider,
+    /// Rules before that, which do not match.
+    pub passed: Vec<Passed>,
+}
+
+/// What decides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decider {
+    /// A limit or list, by its key.
+    Key(&'static str),
+    /// A rule.
+    Rule {
+        /// Its line.
+        line: usize,
+        /// Its text.
+        text: String,
+    },
+    /// No rule is about it.
+    Nothing,
+}
+
+/// A rule that does not match.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// Its line.
+    pub line: usize,
+    /// Its text.
+    pub text: String,
+    /// The condition that does not hold, and what there is instead.
+    pub why: String,
+}
+
+impl Scope {
+    /// What becomes of `subject` at `stage`, and why.
+    pub fn explain(&self, stage: Stage, subject: &Subject<'_>) -> Verdict {
+        let rule = self.rules.decide(stage, subject);
+        let admitted = match stage {
+            Stage::Schedule => self.admits(subject.url, subject.site, subject.hops),
+            _ => Ok(()),
+        };
+        let key = |key: &'static str| Verdict { is_allowed: false, by: Decider::Key(key), passed: Vec::new() };
+        match admitted {
+            Err(Outside::Length) => return key("scope.url_bytes_max"),
+            Err(Outside::Port) => return key("scope.bad_ports"),
+            Err(Outside::Depth) => return key("scope.depth_max"),
+            Err(Outside::Redirects) => return key("scope.redirects_max"),
+            Err(Outside::Elsewhere | Outside::Rule(_)) | Ok(()) => {}
+        }
+        let end = rule.map_or(usize::MAX, |rule| rule.line);
+        let passed = self.rules.of(stage).take_while(|rule| rule.line < end).map(|rule| Passed {
+            line: rule.line,
+            text: rule.text.to_string(),
+            why: rule
+                .conditions()
+                .iter()
+                .find(|condition| !condition.holds(subject))
+                .map(|condition| format!("{}: {}", condition.as_str(), condition.found(subject)))
+                .unwrap_or_default(),
+        });
+        let passed = passed.collect();
+        match rule {
+            Some(rule) => {
+                let by = Decider::Rule { line: rule.line, text: rule.text.to_string() };
+                Verdict { is_allowed: rule.action == Action::Allow, by, passed }
+            }
+            None if stage == Stage::Schedule => {
+                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key("scope.follow"), passed }
+            }
+            None => Verdict { is_allowed: true, by: Decider::Nothing, passed },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Rules;
+    use super::*;
+    use crate::config;
+    use crate::hops::Hops;
+    use crate::url::Url;
+
+    #[test]
+    fn what_decides_is_told_with_what_was_passed() {
+        let rules = "deny host=forum.example.org\n# PDFs\nallow extension=pdf offsite<=1\ndeny store type=image/*\n";
+        let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
+        let seed = Url::parse("http://example.org/").unwrap();
+        let config = config::Scope { follow: config::Follow::SeedSites, ..config::Scope::default() };
+        let scope = Scope::new(&config, [&seed]).with_rules(Arc::new(rules));
+        let explain = |text: &str, stage, offsite, links| {
+            let url = Url::parse(text).unwrap();
+            let hops = Hops::from_bits(links).with_offsite(offsite);
+            scope.explain(stage, &Subject { content_type: Some(b"image/png"), ..Subject::new(&url, hops) })
+        };
+        let rule = |line, text: &str| Decider::Rule { line, text: text.to_owned() };
+        let verdict = explain("http://a.test/x.pdf", Stage::Schedule, 1, 1);
+        assert_eq!((verdict.is_allowed, verdict.by), (true, rule(3, "allow extension=pdf offsite<=1")));
+        let why = "host=forum.example.org: its host is a.test".to_owned();
+        assert_eq!(verdict.passed, [Passed { line: 1, text: "deny host=forum.example.org".to_owned(), why }]);
+        let verdict = explain("http://a.test/x.pdf", Stage::Schedule, 2, 1);
+        assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.follow")));
+        assert_eq!(verdict.passed[1].why, "offsite<=1: it is 2 hops off-site");
+        let verdict = explain("http://example.org/", Stage::Schedule, 0, 101);
+        assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.depth_max")));
+        assert_eq!(explain("http://a.test/", Stage::Follow, 0, 0).by, Decider::Nothing);
+        assert_eq!(explain("http://a.test/", Stage::Store, 0, 0).by, rule(4, "deny store type=image/*"));
+    }
+}

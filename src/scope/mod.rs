@@ -1,0 +1,294 @@
+//! Which URLs belong to the crawl.
+//!
+//! Decides, of a link that was found, in this order: the limits that are built in (length, port, distance from a seed in links,
+//! redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
+//! (`scope.follow`). The rules decide once more when the URL's turn comes, as they may be others by then, and of its response
+//! whether its links are taken and whether it is stored.
+//! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
+//! Invariants: pure; a scope is never changed, so that all shards share one.
+//! Limits: [`rules`].
+//! Leaves to others: robots.txt (`frontier`), whether the URL was seen (`visited`), reading files (`boot`).
+
+mod condition;
+mod explain;
+mod glob;
+mod index;
+mod literal;
+mod names;
+mod rule;
+mod rules;
+mod subject;
+mod surt;
+
+pub use condition::Condition;
+pub use explain::{Decider, Passed, Verdict};
+pub use rule::{Action, Rule, Stage};
+pub use rules::{FILE_BYTES_MAX as RULES_BYTES_MAX, LineError, Rules};
+pub use subject::Subject;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::config::{self, BadPorts, Follow};
+use crate::hops::Hops;
+use crate::outcome::Failure;
+use crate::url::{Url, is_bad_port};
+
+/// The crawl's scope; cheap to clone, one for each shard.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    limits: Arc<Limits>,
+    rules: Arc<Rules>,
+}
+
+/// What holds for a whole run.
+#[derive(Debug)]
+struct Limits {
+    follow: Follow,
+    /// Hosts of the seeds; empty unless they bound the crawl.
+    hosts: HashSet<Box<str>>,
+    /// Sites of the seeds.
+    sites: HashSet<Box<str>>,
+    depth_max: u16,
+    redirects_max: u16,
+    url_bytes_max: usize,
+    bad_ports: BadPorts,
+}
+
+/// Why a URL is not crawled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outside {
+    /// Too many links from a seed.
+    Depth,
+    /// Too many redirects in a row.
+    Redirects,
+    /// Too long.
+    Length,
+    /// At a port of another protocol.
+    Port,
+    /// Of another site or host than the seeds.
+    Elsewhere,
+    /// A rule denies it, in this line.
+    Rule(usize),
+}
+
+impl Default for Scope {
+    /// Everything within the default limits.
+    fn default() -> Scope {
+        Scope::new(&config::Scope::default(), [])
+    }
+}
+
+impl Scope {
+    /// The scope of a crawl from `seeds`, without rules.
+    pub fn new<'a>(config: &config::Scope, seeds: impl IntoIterator<Item = &'a Url>) -> Scope {
+        let (mut hosts, mut sites) = (HashSet::new(), HashSet::new());
+        for seed in seeds {
+            if config.follow == Follow::SeedHosts {
+                hosts.insert(seed.host().into());
+            }
+            sites.insert(seed.site().into());
+        }
+        let limits = Limits {
+            follow: config.follow,
+            hosts,
+            sites,
+            depth_max: config.depth_max,
+            redirects_max: config.redirects_max,
+            url_bytes_max: config.url_bytes_max,
+            bad_ports: config.bad_ports,
+        };
+        Scope { limits: Arc::new(limits), rules: Arc::default() }
+    }
+
+    /// The same with other rules.
+    pub fn with_rules(&self, rules: Arc<Rules>) -> Scope {
+        Scope { limits: Arc::clone(&self.limits), rules }
+    }
+
+    /// Its rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Whether `url` of `site`, found `hops` from a seed, is to be queued.
+    pub fn admits(&self, url: &Url, site: &str, hops: Hops) -> Result<(), Outside> {
+        let Limits { depth_max, redirects_max, url_bytes_max, bad_ports, .. } = &*self.limits;
+        if url.as_str().len() > *url_bytes_max {
+            return Err(Outside::Length);
+        }
+        if *bad_ports == BadPorts::Deny && is_bad_port(url.port()) {
+            return Err(Outside::Port);
+        }
+        self.is_wanted(&Subject { url, site, hops, content_type: None })?;
+        match () {
+            () if hops.links() > *depth_max => Err(Outside::Depth),
+            () if hops.redirects() > *redirects_max => Err(Outside::Redirects),
+            () => Ok(()),
+        }
+    }
+
+    /// Why a URL that was queued so far from a seed is not requested, now that its turn has come.
+    pub fn refuses(&self, url: &Url, hops: Hops) -> Option<Failure> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let subject = Subject::new(url, hops);
+        // What was queued was in scope then, maybe by other rules.
+        let is_denied = self.is_wanted(&subject).is_err() || self.denies(Stage::Fetch, &subject);
+        is_denied.then_some(Failure::OutOfScope)
+    }
+
+    /// Whether the links in the response to a URL are taken.
+    pub fn follows(&self, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
+        !self.denies_response(Stage::Follow, url, hops, content_type)
+    }
+
+    /// Whether the response to a URL is stored.
+    pub fn stores(&self, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
+        !self.denies_response(Stage::Store, url, hops, content_type)
+    }
+
+    /// The `hops` to a URL of `site` that was found on a page of `page_site`, with those off-site. A redirect is none of its
+    /// own, but nobody comes to another site without one.
+    pub fn way(&self, hops: Hops, site: &str, page_site: &str) -> Hops {
+        if site == page_site {
+            hops
+        } else if self.limits.sites.contains(site) {
+            hops.with_offsite(0)
+        } else if hops.redirects() > 0 {
+            hops.with_offsite(hops.offsite().max(1))
+        } else {
+            hops.with_offsite(hops.offsite() + 1)
+        }
+    }
+
+    /// What a page of `site` is off-site at least, as what leads to robots.txt is not known.
+    pub fn least_offsite(&self, site: &str) -> u16 {
+        u16::from(!self.limits.sites.contains(site))
+    }
+
+    /// By rules, and where none matches by `scope.follow`.
+    fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
+        match self.rules.decide(Stage::Schedule, subject) {
+            Some(rule) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
+            Some(_) => Ok(()),
+            None if self.is_followed(subject.url, subject.site) => Ok(()),
+            None => Err(Outside::Elsewhere),
+        }
+    }
+
+    /// What `scope.follow` says.
+    pub fn is_followed(&self, url: &Url, site: &str) -> bool {
+        match self.limits.follow {
+            Follow::All => true,
+            Follow::SeedSites => self.limits.sites.contains(site),
+            Follow::SeedHosts => self.limits.hosts.contains(url.host()),
+        }
+    }
+
+    fn denies_response(&self, stage: Stage, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
+        self.rules.has(stage) && self.denies(stage, &Subject { content_type, ..Subject::new(url, hops) })
+    }
+
+    fn denies(&self, stage: Stage, subject: &Subject<'_>) -> bool {
+        self.rules.decide(stage, subject).is_some_and(|rule| rule.action == Action::Deny)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(follow: Follow) -> config::Scope {
+        config::Scope { follow, depth_max: 3, redirects_max: 1, url_bytes_max: 60, ..config::Scope::default() }
+    }
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn with_rules(follow: Follow, rules: &str) -> Scope {
+        let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
+        Scope::new(&config(follow), [&url("http://www.example.co.uk/")]).with_rules(Arc::new(rules))
+    }
+
+    #[test]
+    fn seeds_bound_the_crawl() {
+        let admitted = |follow, text: &str, depth| {
+            let url = url(text);
+            with_rules(follow, "").admits(&url, url.site(), Hops::from_bits(depth)).is_ok()
+        };
+        assert!(admitted(Follow::All, "http://other.test/", 3));
+        assert!(!admitted(Follow::All, "http://other.test/", 4));
+        let redirected = Hops::from_bits(3).redirect();
+        assert!(admitted(Follow::All, "http://other.test/", redirected.bits()));
+        assert!(!admitted(Follow::All, "http://other.test/", redirected.redirect().bits()));
+        assert!(!admitted(Follow::All, &format!("http://other.test/{}", "x".repeat(60)), 0));
+        assert!(!admitted(Follow::All, "http://www.example.co.uk:25/", 0));
+        assert!(admitted(Follow::All, "http://www.example.co.uk:8025/", 0));
+        assert!(admitted(Follow::SeedSites, "https://blog.example.co.uk/x", 0));
+        assert!(!admitted(Follow::SeedSites, "http://example2.co.uk/", 0));
+        assert!(!admitted(Follow::SeedHosts, "https://blog.example.co.uk/x", 0));
+        assert!(admitted(Follow::SeedHosts, "https://www.example.co.uk/x", 0));
+    }
+
+    #[test]
+    fn rules_come_before_the_seeds_and_behind_the_limits() {
+        let scope = with_rules(Follow::SeedSites, "deny path=/forum/*\nallow host=other.test\n");
+        let admitted = |text: &str, depth| {
+            let url = url(text);
+            scope.admits(&url, url.site(), Hops::from_bits(depth))
+        };
+        assert_eq!(admitted("http://www.example.co.uk/", 0), Ok(()));
+        assert_eq!(admitted("http://www.example.co.uk/forum/", 0), Err(Outside::Rule(1)));
+        assert_eq!(admitted("http://other.test/", 0), Ok(()));
+        assert_eq!(admitted("http://other.test/", 4), Err(Outside::Depth));
+        assert_eq!(admitted("http://other.test:25/", 0), Err(Outside::Port));
+        assert_eq!(admitted("http://third.test/", 0), Err(Outside::Elsewhere));
+    }
+
+    #[test]
+    fn what_was_queued_is_judged_again() {
+        let refused =
+            |rules: &str, text: &str| with_rules(Follow::SeedSites, rules).refuses(&url(text), Hops::default());
+        let out = Some(Failure::OutOfScope);
+        assert_eq!(refused("", "http://other.test/"), None);
+        assert_eq!(refused("deny host=other.test", "http://other.test/"), out);
+        assert_eq!(refused("allow host=x.test", "http://other.test/"), out);
+        assert_eq!(refused("allow host=other.test\ndeny fetch path=/x*", "http://other.test/x"), out);
+        assert_eq!(refused("allow host=other.test\ndeny fetch path=/x*", "http://other.test/"), None);
+        assert_eq!(refused("allow fetch\nallow", "http://other.test/"), None);
+    }
+
+    #[test]
+    fn responses_are_judged_by_their_type() {
+        let scope = with_rules(
+            Follow::All,
+            "deny follow,store type=text/css\nallow store type=text/html\ndeny store path=/x\n",
+        );
+        let (page, hops) = (url("http://a.test/x"), Hops::default());
+        let both = |content_type: &[u8]| {
+            let content_type = Some(content_type);
+            (scope.follows(&page, hops, content_type), scope.stores(&page, hops, content_type))
+        };
+        assert_eq!(both(b"text/css"), (false, false));
+        assert_eq!(both(b"text/html"), (true, true));
+        assert_eq!(both(b"image/png"), (true, false));
+    }
+
+    #[test]
+    fn hops_off_site_are_those_since_a_seeds_site() {
+        let scope = with_rules(Follow::All, "");
+        let way = |hops: Hops, site: &str, page_site: &str| scope.way(hops, site, page_site).offsite();
+        let (at_home, off) = (Hops::default().link(), Hops::default().link().with_offsite(1));
+        assert_eq!(way(at_home, "example.co.uk", "example.co.uk"), 0);
+        assert_eq!(way(at_home, "a.test", "example.co.uk"), 1);
+        assert_eq!(way(off, "a.test", "a.test"), 1);
+        assert_eq!(way(off, "b.test", "a.test"), 2);
+        assert_eq!(way(off, "example.co.uk", "a.test"), 0);
+        assert_eq!(way(at_home.redirect(), "a.test", "example.co.uk"), 1);
+        assert_eq!(way(off.redirect(), "b.test", "a.test"), 1);
+        assert_eq!((scope.least_offsite("a.test"), scope.least_offsite("example.co.uk")), (1, 0));
+    }
+}
