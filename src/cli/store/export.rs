@@ -65,7 +65,7 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     let Exported { records, damaged, left_out: [noindex, unwanted], orphans, .. } = all;
     tell!("{records} records exported, {damaged} damaged places omitted");
     if noindex > 0 {
-        tell!("{noindex} captures left out by noindex (--noindex include takes them)");
+        tell!("{noindex} captures left out by noindex (see --noindex)");
     }
     if unwanted > 0 {
         tell!("{unwanted} captures left out by --respect");

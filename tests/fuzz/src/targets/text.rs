@@ -2,7 +2,8 @@
 
 use ringcrawl::links::{self, Budget, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::page::simhash;
-use ringcrawl::robots::Rules;
+use ringcrawl::preferences::Preferences;
+use ringcrawl::robots::{Rules, VERDICT_WORK_MAX, Work};
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 
 use super::steered;
@@ -18,6 +19,9 @@ pub fn robots(data: &[u8]) {
     assert!(rules.ram_bytes() <= 1_024 + 32 * body.len(), "{} bytes of {}", rules.ram_bytes(), body.len());
     assert_eq!(rules, Rules::parse(body, "RingCrawl", body.len()), "the limit is the length");
     assert!(rules.allows("/robots.txt"));
+    let usage = rules.usage("/a?b", &mut Work::new(VERDICT_WORK_MAX)).unwrap_or_default();
+    assert_eq!(Preferences::of_label(&usage.preferences.to_label()).to_label(), usage.preferences.to_label());
+    assert_eq!(Rules::from_bytes(&rules.to_bytes()).map(|read| read.len()), Some(rules.len()));
     assert!(!rules.is_empty() || rules.allows("/anything"));
     // A line that the limit cuts is none; of whole lines, what lies behind is ignored.
     let end = body.len() * usize::from(steer) / 256;
@@ -61,6 +65,7 @@ pub fn robots_seeds() -> Vec<Vec<u8>> {
     [
         &b"xUser-agent: *\nDisallow: /a\nAllow: /a/b$\nCrawl-delay: 2.5\nSitemap: http://example.com/s.xml\n"[..],
         b"x\xef\xbb\xbfuser-agent:ringcrawl\r\nuser-agent: other # words\r\ndisallow:/*.php*?x=*&y\r\n\r\nUser-agent: *\nDisallow:/",
+        b"xUser-agent: *\nContent-Usage: /a* train-ai=n, x=(1 \"b\");c\nContent-Signal: search=yes, ai-train=no\nLicense: http://example.com/l\n",
         b"xDisallow: /before\nUser-agent: ringcrawl/1.0\nDissallow: /typo\nDisallow: %2f%C3%A9\xc3\xa9*$",
     ]
     .map(<[u8]>::to_vec)
