@@ -1,9 +1,9 @@
-//! The URLs of one host that wait: the one under consideration, those that wait for another try, the queue, and the queue
-//! of those that are deferred ([`super::deferred`]).
+//! The URLs of one host that wait: the one under consideration, those that wait for another try, and three queues: the usual one,
+//! that of URLs that are deferred ([`super::deferred`]), and that of the deferred ones that are poor as well ([`super::yields`]).
 //!
-//! Decides: the current URL first, then a retry that is due, then the oldest of the queue, then the oldest deferred one. While
+//! Decides: the current URL first, then a retry that is due, then the oldest of the first queue that has one. While
 //! too many wait for another try, no new URL is taken until one of them has had its turn.
-//! Invariants: at most one URL is the current one; at most one of the two queues has a block on its way back.
+//! Invariants: at most one URL is the current one; at most one of the queues has a block on its way back.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
 use super::SHORT_TAIL_BYTES;
@@ -17,8 +17,8 @@ use crate::url::Url;
 /// What waits for a host.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    queue: HostQueue,
-    deferred: HostQueue,
+    /// By [`Band`].
+    queues: [HostQueue; 3],
     /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
     current: Option<QueuedUrl>,
     retries: Vec<(Instant, QueuedUrl)>,
@@ -34,6 +34,20 @@ pub struct QueuedUrl {
     pub ticket: Ticket,
     /// How many times it was tried before.
     pub attempt: u8,
+    /// In which queue it stood.
+    pub band: Band,
+}
+
+/// How soon a URL's turn comes among those of its host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Band {
+    /// As it came.
+    #[default]
+    Usual,
+    /// Behind those.
+    Deferred,
+    /// Behind the deferred ones: pages like it were not worth their fetch.
+    Poor,
 }
 
 /// What the queue has to give.
@@ -50,35 +64,35 @@ pub enum Taken {
 }
 
 impl Backlog {
-    /// Adds a URL to the queue.
-    pub fn push(&mut self, ticket: Ticket, url: &str, head_urls: usize) {
-        let queue = if is_deferred(ticket.depth) { &mut self.deferred } else { &mut self.queue };
-        queue.push(ticket, url, head_urls);
+    /// Adds a URL to a queue.
+    pub fn push(&mut self, band: Band, ticket: Ticket, url: &str, head_urls: usize) {
+        debug_assert_eq!(band > Band::Usual, is_deferred(ticket.depth), "a band and a ticket that differ");
+        self.queues[band as usize].push(ticket, url, head_urls);
     }
 
-    /// A block of the queue came back.
+    /// A block of a queue came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
-        let queue = if self.deferred.is_reading() { &mut self.deferred } else { &mut self.queue };
-        queue.returned(batch);
+        let reading = self.queues.iter().position(HostQueue::is_reading).unwrap_or_default();
+        self.queues[reading].returned(batch);
     }
 
     /// Sends the queues' tails to disk, but for a short one.
     pub fn spill(&mut self, spool: &mut Spool) {
-        for queue in [&mut self.queue, &mut self.deferred] {
+        for queue in &mut self.queues {
             if queue.tail_bytes() >= SHORT_TAIL_BYTES {
                 super::spill_tail(queue, spool);
             }
         }
     }
 
-    /// Bytes of URLs in the longer of the queues' tails.
+    /// Bytes of URLs in the longest of the queues' tails.
     pub fn tail_bytes(&self) -> usize {
-        self.queue.tail_bytes().max(self.deferred.tail_bytes())
+        self.queues.iter().map(HostQueue::tail_bytes).max().unwrap_or_default()
     }
 
     /// Bytes of memory of the queues and of what waits for another try.
     pub fn ram_bytes(&self) -> u64 {
-        (self.queue.ram_bytes() + self.deferred.ram_bytes()) as u64 + self.retries_bytes
+        self.queues.iter().map(|queue| queue.ram_bytes() as u64).sum::<u64>() + self.retries_bytes
     }
 
     /// The URL under consideration.
@@ -132,20 +146,21 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the oldest URL of the queue the current one, or the oldest deferred one where it is empty and one `may` be taken;
-    /// counts in `damaged` those that cannot be read.
+    /// Makes the oldest URL of the first queue that has one the current one, if a deferred one `may` be taken; counts in `damaged` those that cannot be read.
     pub fn take_next(&mut self, may_take_deferred: bool, damaged: &mut u64) -> Taken {
         loop {
-            let is_turn_of_deferred = self.queue.is_empty();
-            let queue = if is_turn_of_deferred { &mut self.deferred } else { &mut self.queue };
-            if is_turn_of_deferred && !may_take_deferred && !queue.is_empty() {
+            let bands = [Band::Usual, Band::Deferred, Band::Poor].into_iter().zip(&mut self.queues);
+            let Some((band, queue)) = bands.into_iter().find(|(_, queue)| !queue.is_empty()) else {
+                return Taken::Nothing;
+            };
+            if band > Band::Usual && !may_take_deferred {
                 return Taken::Deferred;
             }
             if let Some((ticket, text)) = queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
-                        self.set_current(QueuedUrl { url, ticket, attempt: 0 });
+                        self.set_current(QueuedUrl { url, ticket, attempt: 0, band });
                         return Taken::Url;
                     }
                     Err(_) => *damaged += 1,
@@ -163,6 +178,13 @@ impl Backlog {
     /// URLs in memory that were considered already.
     pub fn considered(&self) -> impl Iterator<Item = &Url> {
         self.current.iter().chain(self.retries.iter().map(|(_, entry)| entry)).map(|entry| &entry.url)
+    }
+}
+
+impl Band {
+    /// Of a URL of which is known that it was deferred, or was not, and not why.
+    pub fn of(ticket: Ticket) -> Band {
+        if is_deferred(ticket.depth) { Band::Poor } else { Band::Usual }
     }
 }
 

@@ -80,6 +80,12 @@ impl Deferred {
         }
     }
 
+    /// One that was taken from its queue goes back into one.
+    pub fn is_back(&mut self) {
+        self.begun = self.begun.saturating_sub(1);
+        self.begun_deferred = self.begun_deferred.saturating_sub(1);
+    }
+
     /// Whether one may begin while others wait.
     fn may_begin(&self, now: Instant) -> bool {
         let is_within_share = self.begun_deferred * 100 < self.share * self.begun || self.share >= 100;

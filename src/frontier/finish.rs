@@ -5,7 +5,7 @@
 //! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
 
 use super::Frontier;
-use super::backlog::QueuedUrl;
+use super::backlog::{Band, QueuedUrl};
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
@@ -141,7 +141,7 @@ impl Frontier {
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth };
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt });
+        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket) });
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

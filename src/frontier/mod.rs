@@ -63,7 +63,7 @@ use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
-use backlog::QueuedUrl;
+use backlog::{Band, QueuedUrl};
 use calendar::{Calendar, Event};
 use deferred::{Deferred, is_deferred};
 use fetch_places::{FetchPlaces, SLOW_AFTER, Turn};
@@ -155,7 +155,7 @@ impl Frontier {
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
         let known = self.hosts.find(url.host());
-        let ticket = self.ticket_of(known, url, ticket);
+        let (band, ticket) = self.band_of(known, url, ticket);
         self.queued += 1;
         self.deferred.came(now, ticket);
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
@@ -163,20 +163,20 @@ impl Frontier {
         let is_behind = self.outside.has_of(site) || self.can_let_in();
         if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
             let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site));
-            self.queue(now, id, url, ticket, spool);
+            self.queue(now, id, url, band, ticket, spool);
         } else {
             self.wait_outside(url, site, ticket, spool);
         }
     }
 
     /// Queues a URL for its host.
-    fn queue(&mut self, now: Instant, id: HostId, url: &Url, ticket: Ticket, spool: &mut Spool) {
+    fn queue(&mut self, now: Instant, id: HostId, url: &Url, band: Band, ticket: Ticket, spool: &mut Spool) {
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         // A head cannot be spilled.
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let host = &mut self.hosts[id];
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
-        host.backlog.push(ticket, url.as_str(), head_urls);
+        host.backlog.push(band, ticket, url.as_str(), head_urls);
         // Less than before when it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
@@ -527,7 +527,7 @@ impl Frontier {
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
         self.queued -= 1;
         self.work.spend(SETTLE_WORK);
-        let QueuedUrl { url, ticket, attempt } = entry;
+        let QueuedUrl { url, ticket, attempt, .. } = entry;
         self.deferred.is_over(ticket.depth);
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }

@@ -8,6 +8,8 @@
 //! Limits: a block of each lane in memory at most, less where the frontier's memory is over its bound.
 
 use super::Frontier;
+use super::backlog::Band;
+use super::deferred::is_deferred;
 use super::overflow::{Next, Overflow};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Spool;
@@ -197,7 +199,9 @@ impl Frontier {
             match look {
                 Look::In(Waiting { url, site, ticket }) => {
                     let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
-                    self.queue(now, id, &url, ticket, spool);
+                    // Its host is known now, and may have something to say of it at its turn.
+                    let band = if is_deferred(ticket.depth) { Band::Deferred } else { Band::Usual };
+                    self.queue(now, id, &url, band, ticket, spool);
                     (came_in, in_vain) = (came_in + 1, 0);
                 }
                 Look::Nobody => in_vain += 1,

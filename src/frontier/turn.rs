@@ -3,7 +3,7 @@
 //! Decides, for the host's current URL, in this order: whether it is still in scope, an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
-use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::backlog::{Band, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::calendar::Event;
 use super::deferred::is_deferred;
 use super::host::State;
@@ -111,7 +111,7 @@ impl Frontier {
                     }
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of those that work.
-                        self.queue(now, id, &entry.url, entry.ticket, spool);
+                        self.queue(now, id, &entry.url, entry.band, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
                         continue;
                     }
@@ -173,7 +173,7 @@ impl Frontier {
                     if let Some((ticket, text)) = origin.unpark() {
                         self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.set_current(QueuedUrl { url, ticket, attempt: 0 });
+                            host.backlog.set_current(QueuedUrl { url, ticket, attempt: 0, band: Band::of(ticket) });
                             return Next::Current;
                         }
                         self.queued -= 1;

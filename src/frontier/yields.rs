@@ -1,7 +1,8 @@
 //! What pages of hosts were worth ([`crate::traps`]), and which URLs wait behind all others for it.
 //!
 //! Decides: a URL is looked at when it comes and when its turn has come, as its host may have taught something in between. One that
-//! is poor is deferred ([`super::deferred`]), but for seeds: somebody wants them. One that was deferred is not looked at again.
+//! is poor is deferred ([`super::deferred`]), behind those that their pages advise against alone, but for seeds: somebody wants
+//! them. It is not looked at again.
 //! While waiting URLs have no room in memory, one whose turn has come is fetched, whatever it is like: to defer it would write it to
 //! disk again, and strangers could make twice as much of their links.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
@@ -11,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::Frontier;
-use super::backlog::QueuedUrl;
+use super::backlog::{Band, QueuedUrl};
 use super::deferred::is_deferred;
 use super::waiting::Ticket;
 use crate::hops::Hops;
@@ -72,20 +73,24 @@ impl Drop for CountedYield {
 }
 
 impl Frontier {
-    /// The ticket with which a URL of host `id` waits, if that is in memory.
-    pub(super) fn ticket_of(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> Ticket {
+    /// In which queue of host `id`, if that is in memory, a URL waits, and with which ticket.
+    pub(super) fn band_of(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> (Band, Ticket) {
         let is_poor = match id {
-            _ if is_deferred(ticket.depth) || !self.settings.detects_traps || is_seed(ticket) => false,
+            _ if !self.settings.detects_traps || is_seed(ticket) => false,
             Some(id) if self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(url)) => true,
             _ => traps::is_repetitive(url.path_and_query()),
         };
-        if is_poor { self.deferred_ticket(ticket) } else { ticket }
+        match is_poor {
+            true => (Band::Poor, self.deferred_ticket(ticket)),
+            false if is_deferred(ticket.depth) => (Band::Deferred, ticket),
+            false => (Band::Usual, ticket),
+        }
     }
 
     /// Whether a URL whose turn has come is to wait behind all others.
     pub(super) fn is_poor(&self, id: HostId, entry: &QueuedUrl) -> bool {
         self.memory.has_room()
-            && !is_deferred(entry.ticket.depth)
+            && entry.band != Band::Poor
             && entry.attempt == 0
             && !is_seed(entry.ticket)
             && self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(&entry.url))
@@ -94,9 +99,15 @@ impl Frontier {
     /// Puts it there.
     pub(super) fn defer_url(&mut self, id: HostId, entry: QueuedUrl, now: Instant, spool: &mut Spool) {
         self.work.spend(DEFER_WORK);
+        let was_deferred = is_deferred(entry.ticket.depth);
         let ticket = self.deferred_ticket(entry.ticket);
-        self.deferred.came(now, ticket);
-        self.queue(now, id, &entry.url, ticket, spool);
+        if was_deferred {
+            // It was counted as begun when it was taken.
+            self.deferred.is_back();
+        } else {
+            self.deferred.came(now, ticket);
+        }
+        self.queue(now, id, &entry.url, Band::Poor, ticket, spool);
     }
 
     fn deferred_ticket(&mut self, ticket: Ticket) -> Ticket {

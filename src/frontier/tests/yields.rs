@@ -7,6 +7,8 @@ use crate::hops::Hops;
 struct Site {
     found: std::collections::BTreeSet<String>,
     articles: usize,
+    /// All its pages say nofollow.
+    is_advised_against: bool,
 }
 
 impl Site {
@@ -14,7 +16,9 @@ impl Site {
         if self.found.insert(path.to_owned()) {
             let url = Url::parse(&format!("http://a.test{path}")).expect("a URL");
             let site = SiteKey::of_host(7, url.host());
-            let ticket = Ticket { number: 0, depth: Hops::default().link().bits() };
+            let hops = Hops::default().link();
+            let hops = if self.is_advised_against { hops.deferred() } else { hops };
+            let ticket = Ticket { number: 0, depth: hops.bits() };
             bed.frontier.offer(bed.now, &url, site, ticket, &mut bed.spool);
         }
     }
@@ -60,7 +64,7 @@ fn site(config: impl FnOnce(&mut Config)) -> (Bed, Site) {
         (all.politeness.site_delay, all.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config(all);
     });
-    let mut site = Site { found: Default::default(), articles: 300 };
+    let mut site = Site { found: Default::default(), articles: 300, is_advised_against: false };
     site.offer(&mut bed, "/article/0");
     (bed, site)
 }
@@ -73,9 +77,11 @@ fn near(number: u64) -> Fetched {
 fn pages_that_are_not_worth_it_wait_behind_those_that_are() {
     let same = |number| Fetched { payload: Some(7), fingerprint: None, ..near(number) };
     let noindex = |number| Fetched { is_noindex: true, fingerprint: Some(number), ..near(number) };
-    let traps: [&dyn Fn(u64) -> Fetched; 3] = [&near, &same, &noindex];
-    for trap in traps {
+    let traps: [(&dyn Fn(u64) -> Fetched, bool); 4] =
+        [(&near, false), (&same, false), (&noindex, false), (&near, true)];
+    for (trap, is_advised_against) in traps {
         let (mut bed, mut here) = site(|_| ());
+        here.is_advised_against = is_advised_against;
         let (articles, traps) = here.crawl(&mut bed, 340, trap);
         assert!(articles == 300 && traps <= 40, "{articles} articles, {traps} of the trap");
         assert!(bed.frontier.poor_urls() > 300 && bed.frontier.yield_bytes() > 0);
