@@ -217,7 +217,8 @@ tables! {
         /// Requests to one operator's group at once: each site belongs to one of so many slots.
         /// With responses of 100 ms, 256 slots and the default delay let 1,280 requests a second to one operator.
         group_slots: u32 = "256", Kind::Number(1, 65_536);
-        /// Files with further operators: a line each of a name and an address range, or a suffix of the names that hosts are aliases of.
+        /// Files with further operators: a line each of a name and an address range, or a dot and a suffix of the names that hosts
+        /// are aliases of (CNAME).
         /// Large CDNs and hosters are built in.
         operators: Vec<PathBuf> = "[]", Kind::Files;
         /// Until it has answered twice, a new host has so many times its delay; 1: it has its delay from the start.
@@ -241,12 +242,13 @@ tables! {
         /// With 4 retries the last comes after two and a half minutes; by then a server's restart is over.
         retry_delay: Duration = "10s", time("0s", "24h");
         /// Failures in a row after which all that is queued for an origin (scheme, host and port) is given up.
-        /// A port that never answered has three tries while another origin of its host works.
+        /// A port that never answered has three tries while another origin of its host works. So many 429 or 503 in a row cost no URL
+        /// a try.
         host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
         /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
         retry_after_max: Duration = "24h", time("0s", "720h");
         /// After 429 or 503 without Retry-After a host rests for retry_delay, doubled each time, up to this.
-        /// Each also doubles the host's delay, and is forgiven after 16 responses without a complaint.
+        /// Each that follows another one also doubles the host's delay; 16 responses without a complaint take one doubling back.
         backoff_max: Duration = "1h", time("0s", "24h");
     }
 

@@ -4,6 +4,8 @@
 //! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
 //! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::Frontier;
 use super::backlog::{Band, QueuedUrl};
 use super::host::State;
@@ -79,9 +81,9 @@ impl Frontier {
 
     /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
-        let draw = self.draw();
+        let random = [xxh3_64(job.url.as_str().as_bytes()), self.draw()];
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        host.pace.ended(now, now.since(job.began), outcome, draw, politeness);
+        host.pace.ended(now, now.since(job.began), outcome, random, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -125,7 +127,10 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_transient(),
             Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
-        let uncounted = counts == Try::Uncounted;
+        // A host that complains of everything would cost each of its URLs all its tries.
+        let is_storm = matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status))
+            && self.hosts[job.host].pace.is_in_storm(self.settings.politeness.host_failures_max);
+        let uncounted = counts == Try::Uncounted || is_storm;
         if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
             self.queued -= 1;
             self.deferred.is_over(job.depth);

@@ -48,7 +48,7 @@ mod yields;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
 pub use finish::End;
@@ -391,10 +391,10 @@ impl Frontier {
     }
 
     /// A host has asked for a rest in a response that counts for nothing else.
-    pub fn asked_for_rest(&mut self, now: Instant, id: HostId, status: u16, retry_after: Option<Duration>) {
+    pub fn asked_for_rest(&mut self, now: Instant, id: HostId, url: &Url, status: u16, retry_after: Option<Duration>) {
         if is_overload(status) {
-            let draw = self.draw();
-            self.hosts[id].pace.overloaded(now, retry_after, draw, &self.settings.politeness);
+            let random = [xxh3_64(url.as_str().as_bytes()), self.draw()];
+            self.hosts[id].pace.overloaded(now, retry_after, random, &self.settings.politeness);
             self.note_rest(id);
         }
     }

@@ -7,6 +7,7 @@ mod deferred;
 mod names;
 mod redirects;
 mod robots;
+mod storms;
 mod yields;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! How careful one is with a host: by how much its delay is longer than the usual one.
 //!
 //! Decides: a host that is new starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`] times. Each 429 or 503
-//! doubles the delay, and also the rest where the server does not say how long that should be. It is forgiven slowly: one
+//! that follows another one doubles the delay, and also the rest where the server does not say how long that should be, if it is for another
+//! URL: one alone may be the page's fault. It is forgiven slowly: one
 //! doubling for [`FORGIVEN_AFTER`] responses without a complaint, because a server that is asked too often at one rate will be
 //! so again.
 //! Why jitter: hosts that fall over together must not all be asked again at the same instant.
@@ -14,8 +15,12 @@ use crate::time::Duration;
 /// What one host has earned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caution {
-    /// Complaints that are not forgiven.
+    /// Doublings that are not forgiven.
     overloads: u8,
+    /// Complaints since the last response without one, those of one URL in a row counted once.
+    in_row: u32,
+    /// The URL of the last complaint, as a hash.
+    of_url: u64,
     /// Responses without a complaint since the last one, or since one was forgiven.
     fine: u8,
     /// Responses until it is no stranger any more.
@@ -25,11 +30,12 @@ pub struct Caution {
 impl Caution {
     /// Towards a host that was never asked.
     pub fn of_stranger() -> Caution {
-        Caution { overloads: 0, fine: 0, strange_for: STRANGE_FOR }
+        Caution { overloads: 0, in_row: 0, of_url: 0, fine: 0, strange_for: STRANGE_FOR }
     }
 
     /// It answered, and did not complain.
     pub fn is_fine(&mut self) {
+        self.in_row = 0;
         self.strange_for = self.strange_for.saturating_sub(1);
         self.fine += 1;
         if self.fine >= FORGIVEN_AFTER || self.overloads == 0 {
@@ -38,13 +44,24 @@ impl Caution {
         }
     }
 
-    /// It says that it is asked too often. How long it rests, if it does not say that, `draw` being a random number.
-    pub fn is_overloaded(&mut self, draw: u64, politeness: &Politeness) -> Duration {
-        let wait = politeness.retry_delay * (1 << u32::from(self.overloads.min(DOUBLINGS_MAX)));
-        self.overloads = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
+    /// It says that it is asked too often, as a response to the URL of this hash. How long it rests, if it does not say that,
+    /// `draw` being a random number.
+    pub fn is_overloaded(&mut self, of_url: u64, draw: u64, politeness: &Politeness) -> Duration {
+        if self.in_row == 0 || of_url != self.of_url {
+            (self.in_row, self.of_url) = (self.in_row.saturating_add(1), of_url);
+        }
+        if self.in_row > 1 {
+            self.overloads = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
+        }
         self.fine = 0;
+        let wait = politeness.retry_delay * (1 << u32::from(self.overloads));
         let jitter = wait / JITTER * (draw % u64::from(JITTER)) as u32 / JITTER_PART;
         (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
+    }
+
+    /// Complaints in a row until now.
+    pub fn complaints(&self) -> u32 {
+        self.in_row
     }
 
     /// How long to wait where `delay` is usual.
@@ -92,7 +109,7 @@ mod tests {
     fn rests_double_and_are_forgiven_slowly() {
         let (mut caution, politeness) = (Caution::of_stranger(), politeness());
         (0..2).for_each(|_| caution.is_fine());
-        let rests = [0; 9].map(|_| caution.is_overloaded(0, &politeness));
+        let rests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|url| caution.is_overloaded(url, 0, &politeness));
         assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640, 640].map(seconds));
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(64));
         let mut delays = Vec::new();
@@ -103,13 +120,17 @@ mod tests {
         delays.dedup();
         assert_eq!(delays, [64, 32, 16, 8, 4, 2, 1].map(seconds));
         (0..15).for_each(|_| caution.is_fine());
-        assert_eq!(caution.is_overloaded(0, &politeness), seconds(10), "all is forgiven");
+        assert_eq!(
+            [0; 3].map(|_| caution.is_overloaded(7, 0, &politeness)),
+            [seconds(10); 3],
+            "all is forgiven; one page"
+        );
     }
 
     #[test]
     fn rests_differ_by_a_quarter_at_most_and_have_an_end() {
         let politeness = politeness();
-        let rests = (0..1_000).map(|draw| Caution::of_stranger().is_overloaded(draw, &politeness));
+        let rests = (0..1_000).map(|draw| Caution::of_stranger().is_overloaded(1, draw, &politeness));
         let (mut least, mut most) = (seconds(100), Duration::ZERO);
         rests.for_each(|rest| (least, most) = (least.min(rest), most.max(rest)));
         assert!(
@@ -118,7 +139,7 @@ mod tests {
         );
         let short = Politeness { backoff_max: seconds(60), ..politeness };
         let mut caution = Caution::of_stranger();
-        assert_eq!([0; 5].map(|_| caution.is_overloaded(255, &short)).last(), Some(&seconds(60)));
+        assert_eq!([1, 2, 3, 4, 5].map(|url| caution.is_overloaded(url, 255, &short)).last(), Some(&seconds(60)));
         assert_eq!(caution.stretch(seconds(30), &short), seconds(60));
         assert_eq!(caution.stretch(seconds(90), &short), seconds(90), "no delay is shorter than the usual one");
         assert_eq!(caution.stretch(Duration::ZERO, &short), Duration::ZERO, "of one's own servers");

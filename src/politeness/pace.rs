@@ -94,14 +94,21 @@ impl HostPace {
         self.crawl_delay.max(politeness.host_delay)
     }
 
-    /// A request ended that took so long, `draw` being a random number.
-    pub fn ended(&mut self, now: Instant, took: Duration, outcome: &Outcome, draw: u64, politeness: &Politeness) {
+    /// A request ended that `took` so long, of a URL with this hash; `draw` is a random number.
+    pub fn ended(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        outcome: &Outcome,
+        [of_url, draw]: [u64; 2],
+        politeness: &Politeness,
+    ) {
         self.last_end = now;
         let mut rest = Duration::ZERO;
         match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
                 self.took = took;
-                rest = self.complained(fetched.retry_after, draw, politeness);
+                rest = self.complained(fetched.retry_after, [of_url, draw], politeness);
             }
             Outcome::Fetched(_) => {
                 self.took = took;
@@ -118,14 +125,30 @@ impl HostPace {
     }
 
     /// The server says that it is asked too often. How long it is left alone: for as long as it asks for, or ever longer.
-    fn complained(&mut self, retry_after: Option<Duration>, draw: u64, politeness: &Politeness) -> Duration {
-        let back_off = self.caution.is_overloaded(draw, politeness);
+    fn complained(
+        &mut self,
+        retry_after: Option<Duration>,
+        [of_url, draw]: [u64; 2],
+        politeness: &Politeness,
+    ) -> Duration {
+        let back_off = self.caution.is_overloaded(of_url, draw, politeness);
         retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
     }
 
+    /// Whether the host complains of everything: then no URL is to blame, until it has done so `max` times in a row.
+    pub fn is_in_storm(&self, max: u32) -> bool {
+        (2..max).contains(&self.caution.complaints())
+    }
+
     /// It says so in a response that counts for nothing else.
-    pub fn overloaded(&mut self, now: Instant, retry_after: Option<Duration>, draw: u64, politeness: &Politeness) {
-        let rest = self.complained(retry_after, draw, politeness);
+    pub fn overloaded(
+        &mut self,
+        now: Instant,
+        retry_after: Option<Duration>,
+        random: [u64; 2],
+        politeness: &Politeness,
+    ) {
+        let rest = self.complained(retry_after, random, politeness);
         self.rest_until(now + rest);
     }
 
@@ -193,7 +216,7 @@ mod tests {
     }
 
     fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
-        pace.ended(at(seconds), Duration::ZERO, outcome, 0, politeness);
+        pace.ended(at(seconds), Duration::ZERO, outcome, [seconds, 0], politeness);
     }
 
     #[test]
@@ -209,8 +232,8 @@ mod tests {
         assert_eq!(pace.not_before(), at(170));
         ended(&mut pace, 200, &fetched(429, None), &politeness);
         assert_eq!(pace.not_before(), at(220), "without Retry-After the retry delay, twice as long each time");
-        pace.obey_crawl_delay(Duration::from_secs(6), &politeness);
-        assert_eq!(pace.not_before(), at(224), "from the last request on, and stretched twice");
+        pace.obey_crawl_delay(Duration::from_secs(12), &politeness);
+        assert_eq!(pace.not_before(), at(224), "from the last request on, and stretched");
     }
 
     #[test]
@@ -218,7 +241,9 @@ mod tests {
         let (mut pace, mut politeness) = (HostPace::new(), politeness());
         (politeness.response_factor, politeness.response_delay_max) = (2, Duration::from_secs(30));
         let mut gap = |seconds| {
-            (0..3).for_each(|_| pace.ended(at(100), Duration::from_secs(seconds), &fetched(200, None), 0, &politeness));
+            (0..3).for_each(|_| {
+                pace.ended(at(100), Duration::from_secs(seconds), &fetched(200, None), [0, 0], &politeness)
+            });
             pace.not_before().since(at(100)).as_secs()
         };
         assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);

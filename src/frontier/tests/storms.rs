@@ -1,0 +1,67 @@
+//! Servers that say that they are asked too often, and what that costs.
+
+use super::*;
+
+/// A crawler that took Retry-After for two minutes at most made 3,222 requests of one storm.
+#[test]
+fn a_storm_ends_without_a_loss() {
+    let mut bed = Bed::new(|_| ());
+    (0..30).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+    let storm_ends = Instant::ZERO + Duration::from_secs(HOUR);
+    let mut asked = Vec::new();
+    bed.run(4 * HOUR, 1_000, &mut |job| match job.kind {
+        JobKind::Page => {
+            asked.push(job.began);
+            status(if job.began < storm_ends { 429 } else { 200 })
+        }
+        _ => well(job),
+    });
+    let in_storm = asked.iter().filter(|at| **at < storm_ends).count();
+    assert!((7..12).contains(&in_storm), "{in_storm} requests in an hour");
+    assert!(asked.windows(2).all(|pair| pair[1].since(pair[0]) >= Duration::from_secs(1)));
+    let fetched: std::collections::BTreeSet<&str> = bed.pages().into_iter().collect();
+    assert_eq!((fetched.len(), asked.len() - in_storm, bed.settled.len()), (30, 30, 0), "each comes in the end");
+}
+
+/// A host that complains for ever is given up like one that fails for ever, and each of its URLs ends.
+#[test]
+fn a_storm_without_end_ends() {
+    let mut bed = Bed::new(|_| ());
+    (0..5).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+    bed.run(1_000 * HOUR, 10_000, &mut |job| if job.kind == JobKind::Page { status(503) } else { well(job) });
+    assert!(bed.frontier.is_idle() && bed.frontier.queued() == 0);
+    assert!((40..60).contains(&bed.count(JobKind::Page)), "{} requests", bed.count(JobKind::Page));
+}
+
+#[test]
+fn what_is_asked_for_is_waited_for() {
+    let mut bed = Bed::new(|_| ());
+    (0..3).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+    let mut complaints = 0;
+    bed.run(10 * HOUR, 1_000, &mut |job| match job.kind {
+        JobKind::Page if complaints < 2 => {
+            complaints += 1;
+            let retry_after = Some(Duration::from_secs(3_120));
+            Outcome::Fetched(Fetched { status: 429, retry_after, ..Fetched::default() })
+        }
+        _ => well(job),
+    });
+    let pages: Vec<Instant> = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(at, _)| *at).collect();
+    let gaps: Vec<u64> = pages.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
+    assert_eq!((pages.len(), gaps.first(), gaps.get(1)), (5, Some(&3_120), Some(&3_120)), "{gaps:?}");
+}
+
+/// One page that is broken in this way costs its own tries, and a rest each time, but no longer delays.
+#[test]
+fn a_page_is_no_storm() {
+    let mut bed = Bed::new(|_| ());
+    (0..60).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+    bed.run(10 * HOUR, 1_000, &mut |job| match job.kind {
+        JobKind::Page if job.url.path_and_query() == "/3" => status(503),
+        _ => well(job),
+    });
+    let of_broken = bed.pages().into_iter().filter(|url| url.ends_with("/3")).count();
+    assert_eq!((of_broken, bed.count(JobKind::Page)), (5, 64));
+    let lasted = bed.jobs.last().map_or(Instant::ZERO, |(at, _)| *at).since(Instant::ZERO);
+    assert!(lasted < Duration::from_secs(60 + 5 * 10 + 170), "{lasted:?}");
+}
