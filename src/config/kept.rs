@@ -104,7 +104,7 @@ impl Config {
     /// This configuration as a crawl's directory keeps it: without the texts of secrets, and with absolute paths.
     pub fn kept(&self) -> Config {
         let mut kept = self.masked();
-        for file in kept.tls.ca_files.iter_mut().chain(&mut kept.store.dedupe_against) {
+        for file in kept.tls.ca_files.iter_mut().chain(&mut kept.store.dedupe_against).chain(&mut kept.scope.block) {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
@@ -151,8 +151,14 @@ impl Config {
 }
 
 /// Addresses and folders of this machine.
-const NOT_TOLD: [&str; 5] =
-    ["fetch.source_addresses", "fetch.source_ports", "scope.rules", "store.dedupe_against", "store.dirs"];
+const NOT_TOLD: [&str; 6] = [
+    "fetch.source_addresses",
+    "fetch.source_ports",
+    "scope.rules",
+    "scope.block",
+    "store.dedupe_against",
+    "store.dirs",
+];
 /// Tables that say what was asked for and what was kept.
 const TOLD: [&str; 7] = ["scope.", "politeness.", "robots.", "fetch.", "links.", "visited.", "store."];
 

@@ -37,7 +37,7 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    AdvisedAgainst, Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference,
+    AdvisedAgainst, Agent, BadPorts, BlockErrors, Certificates, CompressUncoded, Config, Cookies, Crawl, Difference,
     DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Links, Outage, PageCache,
     Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies, Robots, Scope, Simhash,
     Sitemaps, Store, StoreFormat, StoredBody, Tls, TrapDetection, Traps, Visited,
