@@ -233,8 +233,10 @@ counters! {
         links_advised_against,
         /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`).
         links_over_bytes,
-        /// Links not followed because the scope rules them out (`scope.follow`, `scope.url_bytes_max`).
+        /// Links not followed because the scope rules them out (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
         links_out_of_scope,
+        /// Links not followed because they, or their hosts, are on a list (`scope.block`).
+        links_blocked,
         /// URLs set aside because the visited set is full (`visited.urls_max`), or their site has its share of it.
         set_aside,
         /// Those of them whose site has its share.

@@ -20,6 +20,7 @@ mod own_addresses;
 mod panics;
 mod queries;
 mod robots;
+mod scope;
 mod secrets;
 mod stop;
 mod stores;

@@ -119,12 +119,17 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Resul
         Outside::Rule(line) => {
             format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
         }
+        Outside::Blocked => "it is on a list of scope.block; give another one, or take it off the list".to_owned(),
         Outside::Port => {
             "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"".to_owned()
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
-    let judged = seeds.iter().map(|seed| (seed, scope.admits(seed, seed.site(), Hops::default())));
+    let judge = |seed: &Url| match scope.blocks().blocks(seed) {
+        true => Err(Outside::Blocked),
+        false => scope.admits(seed, seed.site(), Hops::default()),
+    };
+    let judged = seeds.iter().map(|seed| (seed, judge(seed)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
         .take(SHOWN_MAX)

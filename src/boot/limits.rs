@@ -37,6 +37,11 @@ pub fn is_ignored(signal: i32) -> bool {
     u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
+/// Whether the process has a terminal that it loses when the connection to it ends (tty(4)).
+pub fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
 /// Starts a thread; the error names it and the limits that may have been met.
 pub fn spawn<T: Send + 'static>(
     name: String,

@@ -12,6 +12,7 @@ mod memory;
 mod outage_watch;
 mod redistribution;
 mod scope_files;
+mod scope_reload;
 mod sealed_file;
 mod seed;
 mod seeds;
@@ -22,7 +23,9 @@ mod surroundings;
 pub use checks::check_memory;
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config};
-pub use limits::{cpu_time, forget_rss_bytes_max, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
+pub use limits::{
+    cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
+};
 pub use manifest::{Manifest, read as read_manifest};
 pub use redistribution::is_unsettled;
 pub use scope_files::ScopeFiles;

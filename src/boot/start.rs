@@ -13,6 +13,7 @@ use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
+use super::scope_reload::ScopeReload;
 use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
@@ -92,6 +93,7 @@ pub struct Crawl {
     hearts: HeartWatch,
     memory: MemoryWatch,
     threads: Vec<JoinHandle<Result<(), String>>>,
+    scope: ScopeReload,
     dir: CrawlDir,
 }
 
@@ -168,6 +170,10 @@ impl Crawl {
         let setting = Setting { scope, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
+        files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
+        if ScopeFiles::are_named(&crawl.scope.config) {
+            crawl.control.note(format!("scope: {files}"));
+        }
         if captures > 0 {
             crawl.control.note(format!("store.dedupe_against: {captures} captures of earlier crawls"));
         }
@@ -267,7 +273,8 @@ impl Crawl {
         }
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
         let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
-        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, dir })
+        let scope = ScopeReload::new(config, scope);
+        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, scope, dir })
     }
 
     /// What the shards publish.
@@ -290,6 +297,7 @@ impl Crawl {
             wanted = Phase::Abort;
         }
         self.watch_hearts();
+        self.scope.look(&self.control);
         if let Some(note) = self.memory.look(ring::now(), super::rss_bytes) {
             self.control.note(note);
         }
@@ -311,6 +319,11 @@ impl Crawl {
                 self.control.note(note);
             }
         }
+    }
+
+    /// The files of the scope are to be read again.
+    pub fn reload_scope(&mut self) {
+        self.scope.ask();
     }
 
     /// What makes fetching wait now, in words: an outage, or a full disk.

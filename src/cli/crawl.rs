@@ -4,7 +4,8 @@
 //! the last run; then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way
 //! end, everything is written), the second leaves the fetches under way, a third ends the process as the system does it.
 //! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
-//! `nohup` it does nothing.
+//! `nohup` it does nothing. SIGUSR1 has the files of the scope read again, and so has SIGHUP where it cannot be a lost terminal's:
+//! the process has none, as under systemd, and there are such files.
 //! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
 
 use std::io::IsTerminal;
@@ -14,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-use crate::boot::{self, BootError, Crawl, DirError, Order};
+use crate::boot::{self, BootError, Crawl, DirError, Order, ScopeFiles};
 use crate::config::{Config, ConfigError};
 use crate::shard::Phase;
 use crate::stats::Totals;
@@ -161,7 +162,11 @@ impl Ended {
 /// Runs a crawl to its end, with progress on standard error.
 pub fn drive(order: Order) -> Result<Ended, BootError> {
     let pages_max = order.config.crawl.pages_max;
-    let interrupts = interrupts().map_err(BootError::System)?;
+    let hangup = match ScopeFiles::are_named(&order.config) && !boot::has_terminal() {
+        true => Hangup::Reloads,
+        false => Hangup::Drains,
+    };
+    let Signals { interrupts, reloads } = signals(hangup).map_err(BootError::System)?;
     let mut crawl = Crawl::start(order)?;
     let shards = crawl.control().shards().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
@@ -169,6 +174,9 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
     let mut next_tick = begun;
     let mut phase = Phase::Run;
     while !crawl.poll(begun.elapsed(), wanted(&interrupts)) {
+        if reloads.swap(0, Ordering::Relaxed) > 0 {
+            crawl.reload_scope();
+        }
         for note in crawl.control().take_notes() {
             progress.println(&note);
         }
@@ -215,24 +223,43 @@ pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
     }
 }
 
+/// Signals so far.
+pub(super) struct Signals {
+    /// What is to end the crawl.
+    pub(super) interrupts: Arc<AtomicUsize>,
+    /// What has its scope read again.
+    pub(super) reloads: Arc<AtomicUsize>,
+}
+
+/// What SIGHUP means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hangup {
+    /// The terminal is lost.
+    Drains,
+    /// The files of the scope are others.
+    Reloads,
+}
+
 /// Counts SIGINT and SIGTERM; the third is left to the system's own action. SIGHUP counts as the first, and as none where
 /// it is ignored.
-pub(super) fn interrupts() -> Result<Arc<AtomicUsize>, String> {
-    let count = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&count);
-    let hangup = (!boot::is_ignored(SIGHUP)).then_some(SIGHUP);
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+pub(super) fn signals(hangup: Hangup) -> Result<Signals, String> {
+    let (interrupts, reloads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, asked) = (Arc::clone(&interrupts), Arc::clone(&reloads));
+    let of_hangup = (!boot::is_ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1].into_iter().chain(of_hangup))
         .map_err(|error| format!("signals cannot be waited for: {error}"))?;
     let wait = move || {
         for signal in signals.forever() {
-            if signal == SIGHUP {
+            if signal == SIGUSR1 || signal == SIGHUP && hangup == Hangup::Reloads {
+                asked.fetch_add(1, Ordering::Relaxed);
+            } else if signal == SIGHUP {
                 seen.fetch_max(1, Ordering::Relaxed);
             } else if seen.fetch_add(1, Ordering::Relaxed) >= 2 {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
         }
     };
-    boot::spawn("signals".to_owned(), wait).map(|_| count)
+    boot::spawn("signals".to_owned(), wait).map(|_| Signals { interrupts, reloads })
 }
 
 const POLL: Duration = Duration::from_millis(25);

@@ -17,7 +17,7 @@ use super::{DONE, FAILED, MISTAKE};
 use crate::boot::{self, ScopeFiles};
 use crate::config::Config;
 use crate::hops::Hops;
-use crate::scope::{Decider, Scope, Stage, Subject, Verdict};
+use crate::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
 use crate::url::Url;
 
 /// What to do with a scope.
@@ -39,6 +39,9 @@ pub struct Test {
     /// Rules, instead of those of scope.rules.
     #[arg(long, value_name = "FILE")]
     rules: Option<String>,
+    /// A block list, instead of those of scope.block; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    block: Vec<PathBuf>,
     /// The crawl's seeds, for scope.follow; may be given several times.
     #[arg(long = "seed", value_name = "URL")]
     seeds: Vec<String>,
@@ -108,9 +111,13 @@ fn scope(test: &Test) -> Result<Scope, Vec<String>> {
     if let Some(rules) = &test.rules {
         config.scope.rules.clone_from(rules);
     }
+    if !test.block.is_empty() {
+        config.scope.block.clone_from(&test.block);
+    }
     let seeds = boot::read_seeds(&test.seeds, &[] as &[PathBuf])
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let files = ScopeFiles::read(&config)?;
+    files.notes.iter().for_each(|note| tell!("ringcrawl: {note}"));
     Ok(files.of(&Scope::new(&config.scope, &seeds)))
 }
 
@@ -143,6 +150,7 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         let by = match &verdict.by {
             Decider::Key(key) => (*key).to_owned(),
             Decider::Rule { line, text } => format!("line {line}: {text}"),
+            Decider::Blocked(by) => format!("scope.block: {}", blocked_by(by)),
             Decider::Nothing => "no rule".to_owned(),
         };
         // What is written to a string arrives.
@@ -154,6 +162,14 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
     text
 }
 
+fn blocked_by(by: &BlockedBy) -> String {
+    match by {
+        BlockedBy::Name(name) => name.clone(),
+        BlockedBy::Url => "its URL".to_owned(),
+        BlockedBy::Address => "its address".to_owned(),
+    }
+}
+
 fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
     let mut stages = serde_json::Map::new();
     for (stage, verdict) in verdicts {
@@ -161,6 +177,7 @@ fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         match &verdict.by {
             Decider::Key(key) => told["by"] = json!(key),
             Decider::Rule { line, text } => told["by"] = json!({ "line": line, "rule": text }),
+            Decider::Blocked(by) => told["by"] = json!({ "block": blocked_by(by) }),
             Decider::Nothing => told["by"] = json!(null),
         }
         if test.explain {

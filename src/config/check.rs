@@ -128,6 +128,10 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{rules:?} is no file that can be found; expected the path of a file of rules");
         clashes.push(Clash { keys: ["scope.rules"; 2], messages: [message.clone(), message] });
     }
+    for path in config.scope.block.iter().filter(|path| !path.is_file()) {
+        let message = format!("{path:?} is no file that can be found; expected paths of block lists");
+        clashes.push(Clash { keys: ["scope.block"; 2], messages: [message.clone(), message] });
+    }
     // A pipe would be waited for.
     for path in config.store.dedupe_against.iter().filter(|path| !path.is_file() && !path.is_dir()) {
         let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");

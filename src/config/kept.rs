@@ -106,9 +106,13 @@ impl Config {
     /// This configuration as a crawl's directory keeps it: without the texts of secrets, and with absolute paths.
     pub fn kept(&self) -> Config {
         let mut kept = self.masked();
-        for file in
-            kept.tls.ca_files.iter_mut().chain(&mut kept.store.dedupe_against).chain(&mut kept.politeness.operators)
-        {
+        let files = [
+            &mut kept.tls.ca_files,
+            &mut kept.store.dedupe_against,
+            &mut kept.politeness.operators,
+            &mut kept.scope.block,
+        ];
+        for file in files.into_iter().flatten() {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
@@ -157,11 +161,12 @@ impl Config {
 }
 
 /// Addresses and folders of this machine.
-const NOT_TOLD: [&str; 6] = [
+const NOT_TOLD: [&str; 7] = [
     "fetch.source_addresses",
     "fetch.source_ports",
     "politeness.operators",
     "scope.rules",
+    "scope.block",
     "store.dedupe_against",
     "store.dirs",
 ];

@@ -191,6 +191,11 @@ tables! {
         /// A file of rules that say which URLs are queued, fetched, looked through and stored; see docs/SCOPE.md.
         /// What no rule matches is decided by follow.
         rules: String = "", Kind::Text(TextForm::File);
+        /// Block lists: hosts, .suffixes, URLs, beginnings of URLs and ranges of addresses that are never asked, one a line; also
+        /// hosts files, and packed by gzip. An entry takes some 30 bytes of memory, twice while a list is reloaded.
+        block: Vec<PathBuf> = "[]", Kind::Files;
+        /// What becomes of a list with lines that cannot be read.
+        block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
     }
 
     /// How URLs are assigned to shards.
@@ -636,6 +641,13 @@ choices! {
         /// they are fetched, politeness.crawl_delay_max apart
         Cap = "cap",
         /// they are not fetched
+        Skip = "skip",
+    }
+    /// `scope.block_errors`
+    BlockErrors {
+        /// the crawl does not begin, or keeps the list that it has
+        Refuse = "refuse",
+        /// the lines are told and skipped
         Skip = "skip",
     }
     /// `links.documents`

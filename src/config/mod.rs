@@ -39,11 +39,11 @@ pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
 pub use kept::Change;
 pub use keys::{
-    AdvisedAgainst, Agent, BadPorts, Certificates, CompressUncoded, Config, Cookies, Crawl, CrawlDelayAbove,
-    Difference, DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http, Identity, Links,
-    Outage, PageCache, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames, RepeatedBodies,
-    Robots, Scope, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, Store, StoreFormat, StoredBody,
-    Tls, TrapDetection, Traps, Visited,
+    AdvisedAgainst, Agent, BadPorts, BlockErrors, Certificates, CompressUncoded, Config, Cookies, Crawl,
+    CrawlDelayAbove, Difference, DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http,
+    Identity, Links, Outage, PageCache, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames,
+    RepeatedBodies, Robots, Scope, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, Store, StoreFormat,
+    StoredBody, Tls, TrapDetection, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -13,6 +13,7 @@ mod heart_watch;
 mod memory_watch;
 mod orders;
 mod outage;
+mod scope_cell;
 mod sightings;
 mod sites;
 mod supervisor;
@@ -24,6 +25,7 @@ pub use heart_watch::{Beat, HeartWatch};
 pub use memory_watch::MemoryWatch;
 pub use orders::{Orders, OrdersCell};
 pub use outage::{Cause, Outage};
+pub use scope_cell::ScopeCell;
 pub use sightings::Sightings;
 pub use supervisor::{Observation, Supervisor};
 
@@ -60,6 +62,8 @@ pub struct ShardHandle {
     pub sightings: Sightings,
     /// What is wanted of it.
     pub orders: OrdersCell,
+    /// The version of the scope that it has.
+    pub scope_heard: AtomicU64,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
     pub has_messages: AtomicBool,
 }
@@ -74,6 +78,8 @@ pub struct Control {
     failed: AtomicBool,
     /// What people should know, said before the first page or after the last.
     notes: Mutex<Vec<String>>,
+    /// The scope, where it was changed since the beginning.
+    scope: ScopeCell,
 }
 
 impl ShardHandle {
@@ -99,6 +105,7 @@ impl Control {
                 quiet: AtomicBool::new(false),
                 sightings: Sightings::default(),
                 orders: OrdersCell::default(),
+                scope_heard: AtomicU64::new(0),
                 has_messages: AtomicBool::new(false),
             }))
         };
@@ -108,7 +115,13 @@ impl Control {
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
+            scope: ScopeCell::default(),
         })
+    }
+
+    /// The scope that is to be in force.
+    pub fn scope(&self) -> &ScopeCell {
+        &self.scope
     }
 
     /// Every shard's handle, by its index.

@@ -152,6 +152,11 @@ impl Frontier {
         Frontier { scope, ..self }
     }
 
+    /// Another scope is in force, for queued URLs, too.
+    pub fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
         let known = self.hosts.find(url.host());

@@ -1,6 +1,7 @@
 //! The frontier alone, against servers and name servers that do their worst.
 
 mod blame;
+mod blocks;
 mod bounds;
 mod crowd;
 mod deferred;

@@ -3,6 +3,8 @@
 //! Decides, for the host's current URL, in this order: whether it is still in scope, an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
+use std::net::IpAddr;
+
 use super::backlog::{Band, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::calendar::Event;
 use super::deferred::is_deferred;
@@ -50,6 +52,11 @@ impl Frontier {
                 } else {
                     return None;
                 }
+            }
+            // All that waits for it ends. Soon afterwards it is judged anew, as another list may be in force.
+            if self.scope.blocks().blocks_host(&self.hosts[id].name) {
+                self.give_up_blocked(id, now);
+                continue;
             }
             // Before the host's own URLs, as others wait for it, but in turns with them.
             if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
@@ -239,6 +246,21 @@ impl Frontier {
         }
     }
 
+    /// The host, or every address that it has, is blocked.
+    fn give_up_blocked(&mut self, id: HostId, now: Instant) {
+        self.hosts[id].pace.give_up(Failure::Blocked, now + BLOCKED_FOR);
+    }
+
+    /// An address to ask, and others for when it does not answer, of those that are not blocked.
+    fn unblocked(&self, addr: IpAddr, others: Vec<IpAddr>) -> Option<(IpAddr, Vec<IpAddr>)> {
+        let blocks = self.scope.blocks();
+        if !blocks.has_addresses() {
+            return Some((addr, others));
+        }
+        let mut all = std::iter::once(addr).chain(others).filter(|addr| !blocks.blocks_address(*addr));
+        Some((all.next()?, all.collect()))
+    }
+
     /// A host has nothing to do. It was woken before its delay was over if its address was to be asked for: then it
     /// sleeps that out, for one that is idle may be forgotten.
     fn retire(&mut self, id: HostId, now: Instant) {
@@ -300,6 +322,13 @@ impl Frontier {
 
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
+        if self.scope.blocks().blocks(&url) {
+            self.hosts[id].robots_wanted.retain(|wanted| *wanted != url);
+            let refused = RobotsResult::Refused(Failure::RobotsUnreachable);
+            self.file_came(now, &url, (refused, now + self.settings.robots.retry_delay));
+            self.schedule(id, now, now);
+            return None;
+        }
         let job = self.request(id, JobKind::Robots, url, now);
         self.hosts[id].is_own_turn |= is_request(&job);
         job
@@ -313,7 +342,7 @@ impl Frontier {
             self.schedule(id, now, turn);
             return None;
         }
-        let Some((addr, mut others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
+        let Some((addr, others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
             if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
                 self.schedule(id, now, at);
                 return None;
@@ -326,7 +355,13 @@ impl Frontier {
             let deadline = now + self.settings.deadline;
             return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
-        let (site, key) = (host.site, Key::from(addr));
+        let Some((addr, mut others)) = self.unblocked(addr, others).filter(|_| !self.scope.blocks().blocks(&url))
+        else {
+            self.give_up_blocked(id, now);
+            self.schedule(id, now, now);
+            return None;
+        };
+        let (site, key) = (self.hosts[id].site, Key::from(addr));
         let awaited = self.turn_queues.awaited_by_another(key, site);
         let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
         let deadline = now + lasts_max;
@@ -350,7 +385,7 @@ impl Frontier {
         id: HostId,
         kind: JobKind,
         url: Url,
-        addr: Option<std::net::IpAddr>,
+        addr: Option<IpAddr>,
         deadline: Instant,
     ) -> FetchJob {
         self.hosts.set_state(id, State::Busy);
@@ -389,6 +424,8 @@ fn is_request(job: &Option<FetchJob>) -> bool {
     job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }
 
+/// How long a host that is blocked is given up: as long as its queue takes to end.
+const BLOCKED_FOR: Duration = Duration::from_secs(1);
 /// A turn in which URLs only went behind others is not repeated sooner.
 const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
 /// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a

@@ -79,6 +79,11 @@ impl PageReader {
         PageReader { scope, ..self }
     }
 
+    /// Another scope is in force.
+    pub fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
+    }
+
     /// Reads the response to `job`, and counts what it is.
     pub fn read<'a>(&self, job: &'a FetchJob, transaction: &'a Transaction, stats: &mut Totals) -> Page<'a> {
         let decoded = self.decode(&transaction.response, &self.limits(job.kind));

@@ -91,6 +91,8 @@ struct Pump {
     /// The orders that the brain has heard, and how often there had been any.
     orders: Orders,
     orders_heard: u64,
+    /// The version of the scope that the brain has.
+    scope_heard: u64,
     to: Vec<Option<Producer>>,
     from: Vec<Option<Consumer>>,
     control: Arc<Control>,
@@ -142,6 +144,7 @@ impl Pump {
             phase,
             orders,
             orders_heard: 0,
+            scope_heard: 0,
             to,
             from,
             control,
@@ -231,6 +234,12 @@ impl Pump {
                 self.brain.handle(ring::now(), Input::Command(command));
             }
             (self.orders, self.orders_heard) = (orders, changes);
+        }
+        let scope_version = self.control.scope().version();
+        if scope_version != self.scope_heard {
+            self.brain.handle(ring::now(), Input::Scope(self.control.scope().get()));
+            self.scope_heard = scope_version;
+            self.handle.scope_heard.store(scope_version, Ordering::Release);
         }
         let phase = self.control.phase();
         let closes = phase > self.phase && phase == Phase::Close;

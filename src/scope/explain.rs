@@ -3,7 +3,7 @@
 //! Invariants: the verdict is that of the crawl; only what is said about it is worked out here.
 
 use super::rule::{Action, Stage};
-use super::{Outside, Scope, Subject};
+use super::{BlockedBy, Outside, Scope, Subject};
 
 /// What becomes of a URL at a stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub enum Decider {
         /// Its text.
         text: String,
     },
+    /// A block list.
+    Blocked(BlockedBy),
     /// No rule is about it.
     Nothing,
 }
@@ -51,13 +53,16 @@ impl Scope {
             Stage::Schedule => self.admits(subject.url, subject.site, subject.hops),
             _ => Ok(()),
         };
+        if let Some(by) = self.blocks.why(subject.url) {
+            return Verdict { is_allowed: false, by: Decider::Blocked(by), passed: Vec::new() };
+        }
         let key = |key: &'static str| Verdict { is_allowed: false, by: Decider::Key(key), passed: Vec::new() };
         match admitted {
             Err(Outside::Length) => return key("scope.url_bytes_max"),
             Err(Outside::Port) => return key("scope.bad_ports"),
             Err(Outside::Depth) => return key("scope.depth_max"),
             Err(Outside::Redirects) => return key("scope.redirects_max"),
-            Err(Outside::Elsewhere | Outside::Rule(_)) | Ok(()) => {}
+            Err(Outside::Elsewhere | Outside::Blocked | Outside::Rule(_)) | Ok(()) => {}
         }
         let end = rule.map_or(usize::MAX, |rule| rule.line);
         let passed = self.rules.of(stage).take_while(|rule| rule.line < end).map(|rule| Passed {
@@ -88,7 +93,7 @@ impl Scope {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::Rules;
+    use super::super::{BlockList, Rules};
     use super::*;
     use crate::config;
     use crate::hops::Hops;
@@ -98,9 +103,10 @@ mod tests {
     fn what_decides_is_told_with_what_was_passed() {
         let rules = "deny host=forum.example.org\n# PDFs\nallow extension=pdf offsite<=1\ndeny store type=image/*\n";
         let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
+        let (blocks, _) = BlockList::read(&[(String::new(), b".blocked.test".to_vec())]);
         let seed = Url::parse("http://example.org/").unwrap();
         let config = config::Scope { follow: config::Follow::SeedSites, ..config::Scope::default() };
-        let scope = Scope::new(&config, [&seed]).with_rules(Arc::new(rules));
+        let scope = Scope::new(&config, [&seed]).with(Arc::new(rules), Arc::new(blocks));
         let explain = |text: &str, stage, offsite, links| {
             let url = Url::parse(text).unwrap();
             let hops = Hops::from_bits(links).with_offsite(offsite);
@@ -116,6 +122,8 @@ mod tests {
         assert_eq!(verdict.passed[1].why, "offsite<=1: it is 2 hops off-site");
         let verdict = explain("http://example.org/", Stage::Schedule, 0, 101);
         assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.depth_max")));
+        let blocked = explain("http://x.blocked.test/", Stage::Fetch, 0, 0);
+        assert_eq!(blocked.by, Decider::Blocked(BlockedBy::Name("blocked.test".to_owned())));
         assert_eq!(explain("http://a.test/", Stage::Follow, 0, 0).by, Decider::Nothing);
         assert_eq!(explain("http://a.test/", Stage::Store, 0, 0).by, rule(4, "deny store type=image/*"));
     }

@@ -14,7 +14,7 @@ const COMMON: [&str; 2] = ["https://www.", "http://www."];
 /// `text`, if it tells URLs apart.
 pub fn useful(text: &[u8]) -> Option<&[u8]> {
     let is_common = |common: &&str| memchr::memmem::find(common.as_bytes(), text).is_some();
-    (text.len() >= LITERAL_BYTES_MIN && !COMMON.iter().any(|common| is_common(common))).then_some(text)
+    (text.len() >= LITERAL_BYTES_MIN && !COMMON.iter().any(is_common)).then_some(text)
 }
 
 /// The longest useful text in whatever the regex matches.

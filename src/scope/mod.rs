@@ -1,14 +1,15 @@
 //! Which URLs belong to the crawl.
 //!
-//! Decides, of a link that was found, in this order: the limits that are built in (length, port, distance from a seed in links,
-//! redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
-//! (`scope.follow`). The rules decide once more when the URL's turn comes, as they may be others by then, and of its response
+//! Decides, of a link that was found: whether it is on a [`BlockList`]; the limits that are built in (length, port, distance from
+//! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
+//! (`scope.follow`). Lists and rules decide once more when the URL's turn comes, as they may be others by then, and of its response
 //! whether its links are taken and whether it is stored.
 //! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
 //! Invariants: pure; a scope is never changed, so that all shards share one.
-//! Limits: [`rules`].
+//! Limits: [`rules`], [`blocks`].
 //! Leaves to others: robots.txt (`frontier`), whether the URL was seen (`visited`), reading files (`boot`).
 
+mod blocks;
 mod condition;
 mod explain;
 mod glob;
@@ -20,6 +21,7 @@ mod rules;
 mod subject;
 mod surt;
 
+pub use blocks::{BlockList, BlockedBy, ClearHosts, FILE_BYTES_MAX as BLOCKS_BYTES_MAX, Mistakes};
 pub use condition::Condition;
 pub use explain::{Decider, Passed, Verdict};
 pub use rule::{Action, Rule, Stage};
@@ -39,6 +41,7 @@ use crate::url::{Url, is_bad_port};
 pub struct Scope {
     limits: Arc<Limits>,
     rules: Arc<Rules>,
+    blocks: Arc<BlockList>,
 }
 
 /// What holds for a whole run.
@@ -68,6 +71,8 @@ pub enum Outside {
     Port,
     /// Of another site or host than the seeds.
     Elsewhere,
+    /// It is on a block list.
+    Blocked,
     /// A rule denies it, in this line.
     Rule(usize),
 }
@@ -98,12 +103,12 @@ impl Scope {
             url_bytes_max: config.url_bytes_max,
             bad_ports: config.bad_ports,
         };
-        Scope { limits: Arc::new(limits), rules: Arc::default() }
+        Scope { limits: Arc::new(limits), rules: Arc::default(), blocks: Arc::default() }
     }
 
-    /// The same with other rules.
-    pub fn with_rules(&self, rules: Arc<Rules>) -> Scope {
-        Scope { limits: Arc::clone(&self.limits), rules }
+    /// The same with other rules and another block list.
+    pub fn with(&self, rules: Arc<Rules>, blocks: Arc<BlockList>) -> Scope {
+        Scope { limits: Arc::clone(&self.limits), rules, blocks }
     }
 
     /// Its rules.
@@ -111,7 +116,12 @@ impl Scope {
         &self.rules
     }
 
-    /// Whether `url` of `site`, found `hops` from a seed, is to be queued.
+    /// What is blocked.
+    pub fn blocks(&self) -> &BlockList {
+        &self.blocks
+    }
+
+    /// Whether `url` of `site`, found `hops` from a seed, is to be queued, if it is not blocked.
     pub fn admits(&self, url: &Url, site: &str, hops: Hops) -> Result<(), Outside> {
         let Limits { depth_max, redirects_max, url_bytes_max, bad_ports, .. } = &*self.limits;
         if url.as_str().len() > *url_bytes_max {
@@ -130,6 +140,9 @@ impl Scope {
 
     /// Why a URL that was queued so far from a seed is not requested, now that its turn has come.
     pub fn refuses(&self, url: &Url, hops: Hops) -> Option<Failure> {
+        if self.blocks.blocks(url) {
+            return Some(Failure::Blocked);
+        }
         if self.rules.is_empty() {
             return None;
         }
@@ -210,7 +223,7 @@ mod tests {
 
     fn with_rules(follow: Follow, rules: &str) -> Scope {
         let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
-        Scope::new(&config(follow), [&url("http://www.example.co.uk/")]).with_rules(Arc::new(rules))
+        Scope::new(&config(follow), [&url("http://www.example.co.uk/")]).with(Arc::new(rules), Arc::default())
     }
 
     #[test]

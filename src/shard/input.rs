@@ -8,6 +8,7 @@ use crate::exchange::Outgoing;
 use crate::names::DnsAnswer;
 use crate::outcome::Failure;
 use crate::page::PageRead;
+use crate::scope::Scope;
 use crate::spool::Block;
 use crate::store::Dictionary;
 use crate::time::Instant;
@@ -19,6 +20,8 @@ use crate::url::Url;
 pub enum Input {
     /// The housekeeping thread wants something.
     Command(Command),
+    /// Another scope is in force from now on, also for what is queued.
+    Scope(Scope),
     /// A message from another shard.
     Received {
         /// The shard.

@@ -46,7 +46,7 @@ use crate::politeness::Operators;
 use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
-use crate::scope::Scope;
+use crate::scope::{ClearHosts, Scope};
 use crate::site_shares::SiteShares;
 use crate::spool::{Block, Spool};
 use crate::stage::{self, Stage};
@@ -68,6 +68,8 @@ pub struct Shard {
     index: u16,
     partition: Partition,
     scope: Scope,
+    /// Hosts at which the scope blocks nothing.
+    clear_hosts: ClearHosts,
     in_flight_max: usize,
     phase: Phase,
     /// An earlier run that is being taken up; nothing else happens meanwhile.
@@ -189,6 +191,7 @@ impl Shard {
             index,
             partition,
             scope: scope.clone(),
+            clear_hosts: ClearHosts::default(),
             in_flight_max: config.fetch.in_flight_max,
             phase: Phase::Run,
             replay: Some(replay),
@@ -257,6 +260,11 @@ impl Shard {
             Input::Command(Command::DiskFull(is_full)) => self.is_disk_full = is_full,
             Input::Command(Command::Probe(count)) => self.probe(count),
             Input::Command(Command::ProbeNames) => self.lookups.probe(),
+            Input::Scope(scope) => {
+                self.frontier.set_scope(scope.clone());
+                self.reader.set_scope(scope.clone());
+                (self.scope, self.clear_hosts) = (scope, ClearHosts::default());
+            }
             Input::Received { from, bytes } => self.receive(now, from, &bytes),
             Input::Refused(message) => {
                 self.report.sent -= u64::from(message::is_counted(&message.bytes));

@@ -30,7 +30,11 @@ impl Shard {
         links.for_each_url(|depth, url| {
             let hops = Hops::from_bits(depth);
             let hops = hops.with_offsite(hops.offsite().max(least));
-            let hops = self.scope.way(hops, self.sites.of(url.host()).name, page_site);
+            // Most links stay at the page's host.
+            let hops = match url.host() == job.url.host() {
+                true => hops,
+                false => self.scope.way(hops, self.sites.of(url.host()).name, page_site),
+            };
             self.found(now, url, hops.bits());
         });
     }
@@ -51,8 +55,14 @@ impl Shard {
     pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
-        if let Err(outside) = self.scope.admits(url, site.name, Hops::from_bits(depth)) {
+        let is_blocked = !self.clear_hosts.is_clear(self.scope.blocks(), url.host()) && self.scope.blocks().blocks(url);
+        let admitted = match is_blocked {
+            true => Err(Outside::Blocked),
+            false => self.scope.admits(url, site.name, Hops::from_bits(depth)),
+        };
+        if let Err(outside) = admitted {
             *match outside {
+                Outside::Blocked => &mut self.stats.links_blocked,
                 Outside::Depth => &mut self.stats.links_too_deep,
                 Outside::Redirects => &mut self.stats.redirects_too_many,
                 _ => &mut self.stats.links_out_of_scope,
@@ -89,6 +99,7 @@ impl Shard {
         if self.keys.are_urls()
             || *target == job.url
             || self.keys.key(target) != self.keys.key(&job.url)
+            || self.scope.blocks().blocks(target)
             || self.scope.admits(target, target.site(), depth).is_err()
         {
             return;

@@ -91,7 +91,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
     if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, None)) {
         return complain(&wrong, MISTAKE);
     }
-    let interrupts = match super::crawl::interrupts() {
+    let interrupts = match super::crawl::signals(super::crawl::Hangup::Drains).map(|signals| signals.interrupts) {
         Ok(interrupts) => interrupts,
         Err(error) => return complain(&error, FAILED),
     };

@@ -1,0 +1,91 @@
+//! Another scope while the crawl runs.
+//!
+//! Decides: the files are read on a thread of their own. If all are right, every shard takes the new scope at its next turn, and
+//! when all have, one line says so, with the time and what each file held: no request to what it blocks begins after that. If
+//! one is wrong, the scope stays as it was. Who asks meanwhile is heard afterwards.
+//! Invariants: the old scope is freed here, as a list of millions would hold up a shard.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use super::scope_files::ScopeFiles;
+use crate::config::Config;
+use crate::control::Control;
+use crate::ring;
+use crate::scope::Scope;
+
+/// The scope of a crawl, and how far a change of it is.
+#[derive(Debug)]
+pub(super) struct ScopeReload {
+    pub(super) config: Arc<Config>,
+    scope: Scope,
+    is_wanted: bool,
+    reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
+    /// What shards are to take: its version, and what is said when all have.
+    given: Option<Given>,
+}
+
+#[derive(Debug)]
+struct Given {
+    version: u64,
+    told: String,
+    /// Freed when no shard has it any more.
+    _before: Scope,
+}
+
+impl ScopeReload {
+    pub(super) fn new(config: Arc<Config>, scope: Scope) -> ScopeReload {
+        ScopeReload { config, scope, is_wanted: false, reading: None, given: None }
+    }
+
+    /// The files are to be read again.
+    pub(super) fn ask(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Moves a change on; to be asked some times a second.
+    pub(super) fn look(&mut self, control: &Control) {
+        if let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) {
+            let read = reading.join().unwrap_or_else(|_| Err(vec!["the thread that read it panicked".to_owned()]));
+            match read {
+                Ok(files) => {
+                    files.notes.iter().for_each(|note| control.note(format!("scope: {note}")));
+                    let scope = files.of(&self.scope);
+                    let version = control.scope().give(scope.clone());
+                    control.shards().iter().for_each(|shard| shard.waker.wake());
+                    let before = std::mem::replace(&mut self.scope, scope);
+                    self.given = Some(Given { version, told: files.to_string(), _before: before });
+                }
+                Err(errors) => {
+                    errors.iter().for_each(|error| control.note(format!("scope: {error}")));
+                    control.note(format!("scope: {}: not reloaded, it stays as it was", ring::unix_now().to_iso()));
+                }
+            }
+        }
+        if let Some(given) = self.given.take_if(|given| {
+            control.shards().iter().all(|shard| {
+                // A shard that has ended asks for nothing any more.
+                shard.scope_heard.load(Ordering::Acquire) >= given.version
+            })
+        }) {
+            control.note(format!(
+                "scope: {}: reloaded, in force on all shards: {}",
+                ring::unix_now().to_iso(),
+                given.told
+            ));
+        }
+        if self.is_wanted && self.reading.is_none() && self.given.is_none() {
+            self.is_wanted = false;
+            if !ScopeFiles::are_named(&self.config) {
+                return control
+                    .note("scope: nothing to reload: neither scope.rules nor scope.block names a file".to_owned());
+            }
+            let config = Arc::clone(&self.config);
+            match super::spawn("scope".to_owned(), move || ScopeFiles::read(&config)) {
+                Ok(thread) => self.reading = Some(thread),
+                Err(error) => control.note(format!("scope: not reloaded: {error}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is blocked or ruled out while it is queued.
+
+use super::*;
+use crate::scope::{BlockList, Rules};
+
+fn scope(rules: &str, blocks: &str) -> Scope {
+    let (blocks, mistakes) = BlockList::read(&[("list".to_owned(), blocks.as_bytes().to_vec())]);
+    assert_eq!(mistakes.count, 0);
+    Scope::default().with(Arc::new(Rules::parse("rules", rules.as_bytes()).expect("rules")), Arc::new(blocks))
+}
+
+fn causes(bed: &Bed) -> BTreeMap<Failure, usize> {
+    let mut causes = BTreeMap::new();
+    bed.settled.iter().for_each(|settled| *causes.entry(settled.failure).or_default() += 1);
+    causes
+}
+
+#[test]
+fn what_is_queued_is_judged_by_the_scope_of_its_turn() {
+    let mut bed = Bed::new(|config| config.politeness.ip_delay = Duration::ZERO);
+    for number in 0..20 {
+        for host in ["good.test", "bad.test", "some.test"] {
+            bed.offer(&format!("http://{host}/{number}"));
+        }
+    }
+    bed.run(HOUR, 9, &mut well);
+    let before = bed.pages().len();
+    assert!((1..9).contains(&before), "{before}");
+    bed.frontier.set_scope(scope("deny path=/1*\n", ".bad.test\nhttp://some.test/2*\n"));
+    let jobs = bed.jobs.len();
+    bed.run(HOUR, 1_000, &mut well);
+    for (_, job) in &bed.jobs[jobs..] {
+        let url = job.url.as_str();
+        let is_ruled_out = job.kind == JobKind::Page && job.url.path_and_query().starts_with("/1");
+        assert!(job.url.host() != "bad.test" && !is_ruled_out && url != "http://some.test/2", "{url}");
+    }
+    let causes = causes(&bed);
+    assert_eq!(bed.pages().len() + causes[&Failure::Blocked] + causes[&Failure::OutOfScope], 60, "{causes:?}");
+    assert!(
+        causes[&Failure::Blocked] > 10 && causes[&Failure::OutOfScope] > 10 && bed.frontier.is_idle(),
+        "{causes:?}"
+    );
+    // Off the list, its new URLs are fetched as if it had never been on it.
+    bed.frontier.set_scope(Scope::default());
+    bed.now = bed.now + Duration::from_secs(2);
+    bed.offer("http://bad.test/new");
+    bed.run(HOUR, 10, &mut well);
+    assert_eq!(bed.pages().last(), Some(&"http://bad.test/new"));
+}
+
+#[test]
+fn no_robots_txt_is_asked_for_at_a_blocked_host() {
+    let mut bed = Bed::new(|_| ());
+    bed.frontier.set_scope(scope("", "bad.test\nhttp://some.test/robots*\n"));
+    for host in ["a", "b"] {
+        bed.offer(&format!("http://{host}.test/x"));
+    }
+    bed.run(HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
+        (JobKind::Robots, "a.test") => moved("http://bad.test/robots.txt"),
+        (JobKind::Robots, "b.test") => moved("http://some.test/robots.txt"),
+        _ => well(job),
+    });
+    assert!(bed.jobs.iter().all(|(_, job)| matches!(job.url.host(), "a.test" | "b.test")), "{:?}", bed.pages());
+    assert_eq!((bed.pages().len(), bed.settled.len()), (0, 2));
+}
+
+#[test]
+fn a_host_is_asked_at_its_addresses_that_are_not_blocked() {
+    let addrs = |job: &FetchJob| match job.url.host() {
+        "both.test" => {
+            vec![IpAddr::from([192, 0, 2, 1]), IpAddr::from([198, 51, 100, 1]), IpAddr::from([192, 0, 2, 2])]
+        }
+        _ => vec![IpAddr::from([192, 0, 2, 3])],
+    };
+    let mut answer = |job: &FetchJob| match job.kind {
+        JobKind::Resolve => {
+            Outcome::Resolved { addrs: addrs(job), ttl: Duration::from_secs(300), is_half: false, alias: None }
+        }
+        _ => well(job),
+    };
+    let mut bed = Bed::new(|_| ());
+    bed.frontier.set_scope(scope("", "192.0.2.0/24\n"));
+    for host in ["both", "none"] {
+        (0..5).for_each(|number| bed.offer(&format!("http://{host}.test/{number}")));
+    }
+    bed.run(HOUR, 1_000, &mut answer);
+    let requests = bed.jobs.iter().filter(|(_, job)| job.kind != JobKind::Resolve);
+    for (_, job) in requests {
+        assert_eq!((job.url.host(), job.addr), ("both.test", Some(IpAddr::from([198, 51, 100, 1]))));
+        assert!(job.others.is_empty(), "{job:?}");
+    }
+    assert_eq!((bed.pages().len(), causes(&bed)), (5, BTreeMap::from([(Failure::Blocked, 5)])));
+}

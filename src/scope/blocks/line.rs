@@ -1,0 +1,170 @@
+//! One line of a block list.
+//!
+//! Decides: what lists in use have: a host, with a dot or `||…^` around it those below it as well, with `*.` those below it
+//! alone; the form of a hosts file, `0.0.0.0 host host`; a URL, with `*` at its end all that begin so; an address or a range of
+//! addresses. `#` at the beginning or behind white space begins a comment.
+
+use super::ranges::Cidr;
+use crate::scope::names;
+use crate::url::Url;
+
+/// What is blocked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry<'a> {
+    /// This host.
+    Host(std::borrow::Cow<'a, str>),
+    /// This host and all below it.
+    Suffix(String),
+    /// All hosts below this one.
+    Below(String),
+    /// This URL.
+    Url(Url),
+    /// Every URL that begins so.
+    Prefix(String, Url),
+    /// These addresses.
+    Cidr(Cidr),
+}
+
+/// What would be right.
+pub const EXPECTED: &str =
+    "a host, .suffix, URL, URL prefix with * at its end, address or range of addresses such as 192.0.2.0/24";
+
+/// Gives the entries of a line to `take`; what is wrong with it.
+pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), String> {
+    let line = line.trim_ascii();
+    // Most lines are a name as it should be.
+    if is_plain_name(line)
+        && let Ok(name) = str::from_utf8(line)
+    {
+        take(Entry::Host(name.into()));
+        return Ok(());
+    }
+    let text = str::from_utf8(line).map_err(|_| format!("not UTF-8; expected {EXPECTED}"))?;
+    let mut words = text.split_whitespace().take_while(|word| !word.starts_with('#'));
+    let Some(first) = words.next() else { return Ok(()) };
+    let mut hosts = words.peekable();
+    if hosts.peek().is_some() {
+        if Cidr::parse(first).is_none() || first.contains('/') {
+            return Err(format!("several words; expected {EXPECTED}, or the form of a hosts file: 0.0.0.0 host"));
+        }
+        return hosts.try_for_each(|host| match names::read(host).ok_or_else(|| wrong(host))? {
+            // Every hosts file has its own machine in it.
+            name if is_own(&name) => Ok(()),
+            name => {
+                take(Entry::Host(name.into()));
+                Ok(())
+            }
+        });
+    }
+    take(entry(first).ok_or_else(|| wrong(first))?);
+    Ok(())
+}
+
+/// How many texts a line makes at most, without reading it: a URL takes a place for its host as well.
+pub fn texts_max(line: &[u8]) -> usize {
+    match line.first() {
+        None | Some(b'#') => 0,
+        _ => memchr::memchr2_iter(b' ', b'\t', line).count().max(1) + usize::from(line.starts_with(b"http")),
+    }
+}
+
+fn entry<'a>(word: &str) -> Option<Entry<'a>> {
+    if word.starts_with("http://") || word.starts_with("https://") {
+        let (text, is_prefix) = word.strip_suffix('*').map_or((word, false), |text| (text, true));
+        let url = Url::parse(text).ok()?;
+        return Some(if is_prefix { Entry::Prefix(url.as_str().to_owned(), url) } else { Entry::Url(url) });
+    }
+    if let Some(cidr) = Cidr::parse(word.trim_start_matches('[').trim_end_matches(']')) {
+        return Some(Entry::Cidr(cidr));
+    }
+    let name = |text: &str| names::read(text).filter(|name| !name.starts_with('['));
+    if let Some(rest) = word.strip_prefix("*.") {
+        return name(rest).map(Entry::Below);
+    }
+    let suffix = word.strip_prefix('.').or_else(|| word.strip_prefix("||").and_then(|rest| rest.strip_suffix('^')));
+    match suffix {
+        Some(suffix) => name(suffix).map(Entry::Suffix),
+        None => name(word).map(|name| Entry::Host(name.into())),
+    }
+}
+
+/// Whether a line is one host in the form in which URLs have it.
+fn is_plain_name(line: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    // An address ends in a digit, and what is internationalized has to be checked.
+    line.last().is_some_and(u8::is_ascii_lowercase)
+        && line.first() != Some(&b'.')
+        && line.len() <= 253
+        && line.iter().all(is_plain)
+        && !line.starts_with(b"xn--")
+        && !line.windows(2).any(|pair| pair == b"..")
+        && memchr::memmem::find(line, b".xn--").is_none()
+}
+
+/// Names of the machine itself, as hosts files have them.
+fn is_own(name: &str) -> bool {
+    matches!(name, "localhost" | "localhost.localdomain" | "local" | "broadcasthost" | "0.0.0.0")
+        || name.starts_with("ip6-")
+}
+
+fn wrong(word: &str) -> String {
+    let shown: String = word.chars().take(80).collect();
+    format!("{shown:?} cannot be read; expected {EXPECTED}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(line: &str) -> Vec<Entry<'_>> {
+        let mut entries = Vec::new();
+        read(line.as_bytes(), |entry| entries.push(entry)).unwrap_or_else(|why| panic!("{line}: {why}"));
+        entries
+    }
+
+    #[test]
+    fn lines_as_lists_have_them() {
+        let host = |name: &'static str| Entry::Host(name.into());
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (line, expected) in [
+            ("example.org\r", vec![host("example.org")]),
+            ("Example.ORG. # why", vec![host("example.org")]),
+            ("münchen.de", vec![host("xn--mnchen-3ya.de")]),
+            (".example.org", vec![Entry::Suffix("example.org".to_owned())]),
+            ("||example.org^", vec![Entry::Suffix("example.org".to_owned())]),
+            ("*.example.org", vec![Entry::Below("example.org".to_owned())]),
+            ("0.0.0.0 a.test b.test", vec![host("a.test"), host("b.test")]),
+            ("127.0.0.1\tlocalhost", vec![]),
+            ("::1 ip6-localhost", vec![]),
+            ("https://A.test/x", vec![Entry::Url(url("https://a.test/x"))]),
+            ("https://a.test*", vec![Entry::Prefix("https://a.test/".to_owned(), url("https://a.test/"))]),
+            ("192.0.2.0/24", vec![Entry::Cidr(Cidr::parse("192.0.2.0/24").unwrap())]),
+            ("[2001:db8::1]", vec![Entry::Cidr(Cidr::parse("2001:db8::1").unwrap())]),
+            ("  # nothing", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(entries(line), expected, "{line}");
+            assert!(expected.len() <= texts_max(line.as_bytes()), "{line}");
+        }
+        for line in
+            ["a..test", "a b", "http://", "10.0.0.0/33", "a.test/x", "||a.test", "*", "ftp://a.test/", "1.2.3.4 a/b"]
+        {
+            let why = read(line.as_bytes(), |entry| panic!("{line}: {entry:?}")).expect_err(line);
+            assert!(why.contains(EXPECTED), "{why}");
+        }
+        assert!(read(b"\xff", |_| {}).is_err());
+    }
+
+    /// The short way gives what the long way gives.
+    #[test]
+    fn plain_names_are_names() {
+        for line in
+            ["a.test", "a-b.example.org", "a..b", "x1.2.test", "xn--a.test", "org", "-a.test", "a.xn--b.test", ".a"]
+        {
+            if is_plain_name(line.as_bytes()) {
+                assert_eq!(names::read(line).as_deref(), Some(line));
+            }
+        }
+        assert!(is_plain_name(b"a-b.example.org") && !is_plain_name(b"a..b") && !is_plain_name(b"192.0.2.1"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Scopes as operators give them: mistakes before the start, block lists, and another scope while the crawl runs.
+
+use std::process::Command;
+
+use ringcrawl::lab::TempFolder;
+use ringcrawl::web::ModelConfig;
+
+use crate::rig::program::{Process, RINGCRAWL, run, start};
+use crate::rig::web::{self, web};
+
+#[test]
+fn every_mistake_is_told_before_the_start() {
+    let folder = TempFolder::new("scope-mistakes");
+    let rules = folder.file("scope.rules", "alow\nallow hots=a.test\n");
+    let list = folder.file("list", "a.test\nno entry\n");
+    let text = format!("scope.rules = {rules:?}\nscope.block = [{list:?}]\n");
+    let config = folder.file("config.toml", &text);
+    let said = [format!("{rules}:1: "), format!("{rules}:2: "), format!("{list}:2: ")];
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let dir = folder.at("crawl");
+    run(&["crawl", "http://127.0.0.1:9/", "--dir", &dir, "-c", &config]).expect(2).says(&said);
+    run(&["check-config", &config]).expect(2).says(&said);
+    assert!(!std::path::Path::new(&dir).join("crawl.json").exists());
+    let rules = folder.file("good.rules", "deny path=/x*\n");
+    let config = folder.file("good.toml", &format!("scope.rules = {rules:?}\n"));
+    let denied = run(&["crawl", "http://127.0.0.1:8099/x", "--dir", &dir, "-c", &config]).expect(2);
+    denied.says(&[&format!("{rules}:1 denies it")]);
+}
+
+/// The examples of docs/SCOPE.md: each of its rules files is right, and what it says of URLs is so.
+#[test]
+fn examples_of_the_documentation_hold() {
+    let folder = TempFolder::new("scope-examples");
+    let text = include_str!("../../docs/SCOPE.md");
+    let (mut rules, mut files, mut verdicts) = (String::new(), 0, 0);
+    for block in text.split("```").skip(1).step_by(2) {
+        let (kind, block) = block.split_once('\n').expect("a line");
+        match kind {
+            "rules" => {
+                files += 1;
+                rules = folder.file(&format!("{files}.rules"), block);
+                run(&["scope", "test", "--rules", &rules, "http://a.test/"]).expect(0);
+            }
+            "verdicts" => {
+                for line in block.lines().filter(|line| !line.is_empty()) {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    let [word, stage, offsite, depth, content_type, url] = words[..] else { panic!("{line}") };
+                    let arguments = ["scope", "test", "--rules", &rules, "--stage", stage, "--offsite", offsite];
+                    let more = ["--depth", depth, "--type", content_type, "--seed", "https://example.org/", url];
+                    let said = run(&[&arguments[..], &more].concat()).expect(0).out;
+                    assert!(said.contains(&format!(" {word}")), "{line}: {said}");
+                    verdicts += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(files >= 5 && verdicts >= 15, "{files} {verdicts}");
+}
+
+/// Hops off-site are counted from the seeds' sites, whichever shard has a page.
+#[test]
+fn hops_off_site_bound_a_crawl() {
+    let folder = TempFolder::new("scope-offsite");
+    let (web, seed) = web(ModelConfig { sites: 12, ..ModelConfig::default() });
+    let urls = |name: &str, more: &str| {
+        let config = web::config(&folder, &web, &format!("crawl.shards = 3\n{more}"));
+        let dir = folder.at(name);
+        run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
+        let said = run(&["urls", &dir]).expect(0).out;
+        let mut urls: Vec<String> =
+            said.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect();
+        urls.sort();
+        urls
+    };
+    let by_seeds = urls("seeds", "scope.follow = \"seed-sites\"");
+    let rules = |hops: u16| folder.file("offsite.rules", &format!("deny offsite>{hops}\n"));
+    let at_home = urls("home", &format!("scope.rules = {:?}", rules(0)));
+    assert!(by_seeds.len() > 1, "{by_seeds:?}");
+    assert_eq!(at_home, by_seeds);
+    let near = urls("near", &format!("scope.rules = {:?}", rules(1)));
+    assert!(near.len() > at_home.len() && at_home.iter().all(|url| near.contains(url)), "{}", near.len());
+}
+
+/// A host that is put on the list while it is crawled is asked no more, nor after the crawl is resumed.
+#[test]
+fn a_list_that_is_reloaded_holds_for_what_is_queued() {
+    let folder = TempFolder::new("scope-reload");
+    let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
+    let list = folder.file("list", "# nothing yet\n");
+    let config = web::config(&folder, &web, &format!("crawl.shards = 2\nscope.block = [{list:?}]"));
+    let dir = folder.at("crawl");
+    // A session of its own has no terminal, as a service has none.
+    let mut command = Command::new("setsid");
+    let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"];
+    let mut crawl = Process::start(command.arg(RINGCRAWL).args(arguments));
+    crawl.wait_until("some pages", || web.report().requests > 200);
+    std::fs::write(&list, "no entry\n").expect("a file");
+    crawl.signal("HUP");
+    crawl.wait_for("it stays as it was");
+    let before = web.report().requests;
+    crawl.wait_until("more pages", || web.report().requests > before + 200);
+    // All of the web: its hosts' names end so.
+    std::fs::write(&list, ".test\n").expect("a file");
+    crawl.signal("USR1");
+    crawl.wait_for("in force on all shards");
+    // What was under way has ended by then, on a busy machine, too.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let requests = web.report().requests;
+    let ended = crawl.end().expect(0);
+    assert_eq!(web.report().requests, requests);
+    let json = ended.json();
+    assert_eq!(json["ended"], "finished", "{json:#}");
+    assert!(json["failures"]["blocked"].as_u64().is_some_and(|blocked| blocked > 0), "{json:#}");
+    let again = start(&["crawl", "--dir", &dir, "-c", &config]).end();
+    again.expect(0);
+    assert_eq!(web.report().requests, requests);
+}
