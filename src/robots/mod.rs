@@ -43,6 +43,9 @@ pub struct Rules {
 struct Rule {
     start: u32,
     bytes: u16,
+    /// The pattern's second byte, which is the path's where it matches: most rules are passed by it alone. 0: it has none, or
+    /// a wildcard before.
+    second: u8,
     allows: bool,
     /// Ended with `$`: the path must end where the pattern does.
     anchored: bool,
@@ -64,7 +67,7 @@ impl Rules {
 
     /// Nothing but /robots.txt: it is "unreachable" (RFC 9309 section 2.3.1.4).
     pub fn disallow_all() -> Rules {
-        let everything = Rule { start: 0, bytes: 1, allows: false, anchored: false, has_query: false };
+        let everything = Rule { start: 0, bytes: 1, second: 0, allows: false, anchored: false, has_query: false };
         Rules { patterns: Box::from(*b"*"), rules: Box::from([everything]), ..Rules::default() }
     }
 
@@ -92,13 +95,17 @@ impl Rules {
             return true; // RFC 9309 section 2.2.2
         }
         let folded = pattern::fold_query(&path);
+        let second = path.get(1).copied().unwrap_or_default();
         for rule in &self.rules {
-            let start = rule.start as usize;
-            let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
-            let path = if rule.has_query { &folded } else { &path };
             if !work.spend(RULE_WORK) {
                 return false;
             }
+            if rule.second != 0 && rule.second != second {
+                continue;
+            }
+            let start = rule.start as usize;
+            let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
+            let path = if rule.has_query { &folded } else { &path };
             if pattern::matches(text, rule.anchored, path, work) {
                 return rule.allows;
             }
@@ -141,6 +148,14 @@ impl Rules {
     /// Whether everything is allowed.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+}
+
+/// What [`Rule::second`] of this pattern is.
+fn second_of(pattern: &[u8]) -> u8 {
+    match *pattern {
+        [first, second, ..] if first != b'*' && second != b'*' => second,
+        _ => 0,
     }
 }
 

@@ -18,7 +18,7 @@
 
 use super::pattern::Pattern;
 use super::usage::UsageLines;
-use super::{Rule, Rules};
+use super::{Rule, Rules, second_of};
 use crate::time::Duration;
 
 /// Reads the rules for one agent.
@@ -159,7 +159,8 @@ impl Group {
             };
             patterns.extend_from_slice(&pattern.text);
             let (anchored, has_query) = (pattern.anchored, pattern.has_query);
-            rules.push(Rule { start, bytes, allows: *allows, anchored, has_query });
+            let second = second_of(&pattern.text);
+            rules.push(Rule { start, bytes, second, allows: *allows, anchored, has_query });
         }
         Rules {
             patterns: patterns.into_boxed_slice(),

@@ -6,7 +6,7 @@
 //! Limits: sitemaps are left out. Nothing is set aside for a number that the bytes do not bear out.
 
 use super::usage::UsageLines;
-use super::{Rule, Rules};
+use super::{Rule, Rules, second_of};
 use crate::time::Duration;
 
 impl Rules {
@@ -44,13 +44,15 @@ impl Rules {
         for head in heads.chunks_exact(3) {
             let [low, high, flags] = *head else { return None };
             let bytes = u16::from_le_bytes([low, high]);
-            let rule =
-                Rule { start, bytes, allows: flags & 1 != 0, anchored: flags & 2 != 0, has_query: flags & 4 != 0 };
+            let end = start.checked_add(u32::from(bytes))?;
+            let second = second_of(patterns.get(start as usize..end as usize)?);
+            let (allows, anchored, has_query) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+            let rule = Rule { start, bytes, second, allows, anchored, has_query };
             if flags > 7 || rules.last().is_some_and(|before: &Rule| before.rank() < rule.rank()) {
                 return None;
             }
             rules.push(rule);
-            start = start.checked_add(u32::from(bytes))?;
+            start = end;
         }
         (start as usize == patterns.len()).then_some(())?;
         Some(Rules {
