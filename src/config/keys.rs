@@ -141,7 +141,7 @@ tables! {
         /// How Signature-Agent is written. The draft says dictionary; string is what Cloudflare documents.
         signature_agent_form: SignatureAgentForm = "dictionary", Kind::Choice(SignatureAgentForm::CHOICES);
         /// How long a signature is valid; after half of it there is a new one.
-        /// Whoever sees one can repeat it to the same host until then; at most a day is recommended. It costs 25 µs of CPU time.
+        /// Whoever sees one can repeat it to the same host until then; at most a day is recommended. It costs some 8 µs of CPU time.
         signature_lifetime: Duration = "1h", time("1m", "24h");
         /// Which requests are signed.
         /// In clear everybody on the way can take the signature, and it holds for the https pages of the host, too.

@@ -45,7 +45,7 @@ impl TextForm {
             TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
             TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
             TextForm::SecureAddress => {
-                "an https:// address without credentials and fragment, such as \
+                "an https:// address without credentials, such as \
                  \"https://example.org/.well-known/http-message-signatures-directory\", or \"\""
             }
             TextForm::Line => "at most 1000 characters in one line, or \"\"",

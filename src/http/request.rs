@@ -141,7 +141,14 @@ fn push_target(bytes: &mut Vec<u8>, target: &str) {
 fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(name.as_bytes());
     bytes.extend_from_slice(b": ");
-    bytes.extend(value.trim_ascii().iter().filter(|byte| !byte.is_ascii_control() || **byte == b'\t'));
+    let value = value.trim_ascii();
+    let is_stray = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+    // Many bytes at a time where there is none, as nearly always.
+    if value.iter().fold(false, |any, byte| any | is_stray(byte)) {
+        bytes.extend(value.iter().filter(|byte| !is_stray(byte)));
+    } else {
+        bytes.extend_from_slice(value);
+    }
     bytes.extend_from_slice(b"\r\n");
 }
 

@@ -78,7 +78,10 @@ fn write_line(out: &mut Vec<u8>, line: &[u8]) {
         out.push(b'_');
         rest = line.get(1..).unwrap_or_default();
     }
-    out.extend(rest.iter().map(|byte| if is_odd(byte) { b' ' } else { *byte }));
+    match memchr::memchr2(0, b'\r', rest) {
+        None => out.extend_from_slice(rest),
+        Some(_) => out.extend(rest.iter().map(|byte| if is_odd(byte) { b' ' } else { *byte })),
+    }
     out.extend_from_slice(b"\r\n");
 }
 
