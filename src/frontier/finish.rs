@@ -128,7 +128,8 @@ impl Frontier {
             Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
         // A host that complains of everything would cost each of its URLs all its tries.
-        let is_storm = matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status))
+        let is_storm = self.settings.politeness.retries_max > 0
+            && matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status))
             && self.hosts[job.host].pace.is_in_storm(self.settings.politeness.host_failures_max);
         let uncounted = counts == Try::Uncounted || is_storm;
         if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
