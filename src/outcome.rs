@@ -79,7 +79,7 @@ pub enum Outcome {
         ttl: Duration,
         /// Both families were to be asked for, and no server told of the other one: it may have others.
         is_half: bool,
-        /// Of which name it is an alias in the end, lower-case (RFC 1034 section 3.6.2).
+        /// Of which names it is an alias, lower-case, separated by spaces (RFC 1034 section 3.6.2).
         alias: Option<Box<str>>,
     },
     /// A `Resolve` job learned that the name does not exist, or has no address (RFC 2308 section 2).

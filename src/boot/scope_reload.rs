@@ -66,7 +66,7 @@ impl ScopeReload {
         if let Some(given) = self.given.take_if(|given| {
             control.shards().iter().all(|shard| {
                 // A shard that has ended asks for nothing any more.
-                shard.scope_heard.load(Ordering::Acquire) >= given.version
+                shard.has_ended.load(Ordering::Acquire) || shard.scope_heard.load(Ordering::Acquire) >= given.version
             })
         }) {
             control.note(format!(

@@ -64,6 +64,8 @@ pub struct ShardHandle {
     pub orders: OrdersCell,
     /// The version of the scope that it has.
     pub scope_heard: AtomicU64,
+    /// Whether its thread has ended, or ends: it asks for nothing any more.
+    pub has_ended: AtomicBool,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
     pub has_messages: AtomicBool,
 }
@@ -106,6 +108,7 @@ impl Control {
                 sightings: Sightings::default(),
                 orders: OrdersCell::default(),
                 scope_heard: AtomicU64::new(0),
+                has_ended: AtomicBool::new(false),
                 has_messages: AtomicBool::new(false),
             }))
         };

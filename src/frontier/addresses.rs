@@ -91,6 +91,11 @@ impl Addresses {
         self.in_use().filter(|_| at < self.until)
     }
 
+    /// All of them.
+    pub fn all(&self) -> &[IpAddr] {
+        &self.list
+    }
+
     /// Others that may be tried beside it, in this order: none when it is known to work.
     pub fn others(&self) -> Vec<IpAddr> {
         let others = self.behind().filter(|_| !self.works).take(OTHERS_MAX);

@@ -12,7 +12,7 @@ use std::mem;
 use std::net::IpAddr;
 
 use super::origin::Origin;
-use crate::politeness::{FailureStreak, GivenUp};
+use crate::politeness::{Caution, FailureStreak, GivenUp};
 use crate::url::Scheme;
 
 /// What is known of a host that was forgotten.
@@ -20,6 +20,8 @@ use crate::url::Scheme;
 pub struct Remembered {
     /// Why it was given up as a whole.
     pub given_up: Option<GivenUp>,
+    /// How careful one was with it.
+    pub caution: Caution,
     /// Origins that failed last.
     pub origins: Vec<OriginRecord>,
     /// No address of the first family connected: it must not be tried at that alone, again and again.

@@ -63,7 +63,7 @@ struct Place {
 }
 
 /// What is known of a site at an address for which another one waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Awaited {
     /// As far as is known nobody was slow there, or this site was fast there.
     AsKnown,

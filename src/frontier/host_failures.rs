@@ -113,6 +113,7 @@ impl Host {
         let failing = self.origins.iter().filter(|origin| origin.streak.has_failed());
         let record = Remembered {
             given_up: self.pace.given_up(),
+            caution: self.pace.caution().to_remember(),
             origins: failing.map(OriginRecord::of).collect(),
             wants_both_families: self.resolution.wants_both_families(),
             dead: self.resolution.dead(),
@@ -122,8 +123,8 @@ impl Host {
 
     /// The host was met before, and forgotten.
     pub fn remember(&mut self, record: Remembered) {
-        let Remembered { given_up, origins, wants_both_families, dead } = record;
-        self.pace = HostPace::with_given_up(given_up);
+        let Remembered { given_up, caution, origins, wants_both_families, dead } = record;
+        self.pace = HostPace::remembered(given_up, caution);
         self.resolution.remember(wants_both_families, dead);
         self.origins = origins.iter().map(Origin::remembered).collect();
     }

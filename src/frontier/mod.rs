@@ -299,10 +299,13 @@ impl Frontier {
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        match (job.addr.map(Key::from), turn) {
-            (Some(key), Turn::Slow(lasted)) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
-            (Some(key), Turn::Fast) => self.turn_queues.fast_turn_ended(now, key, site),
-            (None, _) => {}
+        // All hosts of a site are its own.
+        let groups = job.turns.keys().filter(|key| matches!(key, Key::Group(_)));
+        for key in job.addr.map(Key::from).into_iter().chain(groups) {
+            match turn {
+                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
+                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, site),
+            }
         }
         self.ready.fetch_ended();
     }

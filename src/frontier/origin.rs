@@ -275,7 +275,12 @@ impl Origin {
         if self.way.is_some() {
             return None;
         }
+        // Old rules that are used for want of new ones are none for others, who have their own.
+        let is_old = |rules| self.last_good.as_ref().is_some_and(|good| Rc::ptr_eq(&good.rules, rules));
         let (result, until) = match &self.robots {
+            Robots::Known { rules, until, .. } if is_old(rules) => {
+                (RobotsResult::Unreachable(Failure::RobotsUnreachable), *until)
+            }
             Robots::Known { rules, until, .. } => (RobotsResult::Rules(Rc::clone(rules)), *until),
             Robots::Unreachable { again, why } => (RobotsResult::Unreachable(*why), *again),
             Robots::Refused { until, why } => (RobotsResult::Refused(*why), *until),

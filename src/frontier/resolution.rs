@@ -53,6 +53,11 @@ impl Resolution {
         }
     }
 
+    /// All addresses that are known.
+    pub fn known(&self) -> &[IpAddr] {
+        if let Dns::Known(addrs) = &self.dns { addrs.all() } else { &[] }
+    }
+
     /// Not before this is the name to be asked for again.
     pub fn retry_at(&self) -> Option<Instant> {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
@@ -100,7 +105,7 @@ impl Resolution {
         let given_up = |failure, until| Some(GivenUp { failure, until });
         match outcome {
             Outcome::Resolved { addrs, ttl, is_half, alias } if !addrs.is_empty() => {
-                self.operator = alias.as_deref().and_then(|alias| settings.operators.of_alias(alias));
+                self.operator = alias.as_deref().and_then(|alias| settings.operators.of_aliases(alias));
                 let ttl = (*ttl).max(ANSWER_HOLDS_MIN);
                 let before = self.take_answer();
                 let mut known = Addresses::new(addrs, settings.families, now, ttl, before.as_ref());

@@ -1,4 +1,4 @@
-//! Addresses where a turn was slow, and how sites were there.
+//! Addresses and groups where a turn was slow, and how sites were there.
 //!
 //! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
 //! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time,

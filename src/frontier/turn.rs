@@ -15,7 +15,7 @@ use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::ledger::HOLD_SLACK;
-use crate::politeness::{GivenUp, Key, Turns};
+use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
 use crate::time::{Duration, Instant};
@@ -118,6 +118,9 @@ impl Frontier {
                     }
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of those that work.
+                        if is_deferred(entry.ticket.depth) {
+                            self.deferred.is_back();
+                        }
                         self.queue(now, id, &entry.url, entry.band, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
                         continue;
@@ -252,13 +255,32 @@ impl Frontier {
     }
 
     /// An address to ask, and others for when it does not answer, of those that are not blocked.
-    fn unblocked(&self, addr: IpAddr, others: Vec<IpAddr>) -> Option<(IpAddr, Vec<IpAddr>)> {
+    fn unblocked(&self, id: HostId, addr: IpAddr, others: Vec<IpAddr>) -> Option<(IpAddr, Vec<IpAddr>)> {
         let blocks = self.scope.blocks();
         if !blocks.has_addresses() {
             return Some((addr, others));
         }
         let mut all = std::iter::once(addr).chain(others).filter(|addr| !blocks.blocks_address(*addr));
-        Some((all.next()?, all.collect()))
+        match all.next() {
+            Some(addr) => Some((addr, all.collect())),
+            // Others are not named where one is known to work.
+            None => {
+                let known = self.hosts[id].resolution.known();
+                known.iter().copied().find(|addr| !blocks.blocks_address(*addr)).map(|addr| (addr, Vec::new()))
+            }
+        }
+    }
+
+    /// A robots.txt that is blocked itself, on a host that is not: nothing of its origin may be fetched, as nobody reads what it
+    /// allows.
+    fn robots_blocked(&mut self, id: HostId, url: &Url, now: Instant) {
+        let until = now + self.settings.robots.ttl;
+        let host = &mut self.hosts[id];
+        host.robots_wanted.retain(|wanted| wanted != url);
+        let name = host.name.clone();
+        let own = host.origins.iter_mut().filter(|origin| origin.robots_url(&name).as_ref() == Some(url));
+        own.for_each(|origin| origin.refuse(until, Failure::Blocked));
+        self.file_came(now, url, (RobotsResult::Refused(Failure::Blocked), until));
     }
 
     /// A host has nothing to do. It was woken before its delay was over if its address was to be asked for: then it
@@ -355,17 +377,20 @@ impl Frontier {
             let deadline = now + self.settings.deadline;
             return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
         };
-        let Some((addr, mut others)) = self.unblocked(addr, others).filter(|_| !self.scope.blocks().blocks(&url))
-        else {
+        if kind == JobKind::Robots && self.scope.blocks().blocks(&url) {
+            self.robots_blocked(id, &url, now);
+            self.schedule(id, now, now);
+            return None;
+        }
+        let Some((addr, mut others)) = self.unblocked(id, addr, others) else {
             self.give_up_blocked(id, now);
             self.schedule(id, now, now);
             return None;
         };
-        let (site, key) = (self.hosts[id].site, Key::from(addr));
-        let awaited = self.turn_queues.awaited_by_another(key, site);
+        let (site, turns) = (self.hosts[id].site, self.turns_for(id, addr));
+        let awaited = self.turn_queues.awaited_by_another(turns.keys(), site);
         let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
         let deadline = now + lasts_max;
-        let turns = self.turns_for(id, addr);
         // A turn with another operator would be one more.
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);

@@ -121,14 +121,18 @@ impl TurnQueues {
         self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
     }
 
-    /// Whether another site than `site` waits for an address, and what is known of `site` there.
-    pub fn awaited_by_another(&self, key: Key, site: SiteKey) -> Option<Awaited> {
+    /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there.
+    pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
+        keys.filter_map(|key| self.awaited_at(key, site)).max()
+    }
+
+    fn awaited_at(&self, key: Key, site: SiteKey) -> Option<Awaited> {
         let is_known = self.slow.at(key).is_none_or(|slow| slow.knows(site));
         let awaited = if is_known { Awaited::AsKnown } else { Awaited::AsStranger };
         self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of `site` at an address has ended that was fast.
+    /// A turn of `site` at an address or a group has ended that was fast.
     pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
         if self.slow.fast_turn_ended(now, key, site) {
             // Who keeps a place for it would keep it in vain.
@@ -136,7 +140,7 @@ impl TurnQueues {
         }
     }
 
-    /// A turn of `site` at an address has ended that was slow: it `lasted` so long.
+    /// A turn of `site` at an address or a group has ended that was slow: it `lasted` so long.
     pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) {
         if self.slow.slow_turn_ended(now, key, site, lasted) {
             self.keepers.remove(&key);

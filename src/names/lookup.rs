@@ -38,7 +38,7 @@ pub struct DnsQuery {
 /// What came of a query.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DnsAnswer {
-    /// Addresses, how long they hold, and of which name the name is an alias in the end.
+    /// Addresses, how long they hold, and of which names the name is an alias, separated by spaces.
     Addrs(Vec<IpAddr>, Duration, Option<Box<str>>),
     /// The name has none in this family, and for so long.
     None(Option<Duration>),
@@ -91,7 +91,7 @@ pub(super) struct Addresses {
     pub ttl: Duration,
     /// The other family was to be asked for, too, and no server told of it.
     pub is_half: bool,
-    /// Of which name it is an alias in the end.
+    /// Of which names it is an alias.
     pub alias: Option<Box<str>>,
 }
 

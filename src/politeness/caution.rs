@@ -12,6 +12,12 @@
 use crate::config::Politeness;
 use crate::time::Duration;
 
+impl Default for Caution {
+    fn default() -> Caution {
+        Caution::of_stranger()
+    }
+}
+
 /// What one host has earned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caution {
@@ -19,8 +25,9 @@ pub struct Caution {
     overloads: u8,
     /// Complaints since the last response without one, those of one URL in a row counted once.
     in_row: u32,
-    /// The URL of the last complaint, as a hash.
+    /// The URL of the last complaint, as a hash, and whether the one before was for another.
     of_url: u64,
+    is_for_another: bool,
     /// Responses without a complaint since the last one, or since one was forgiven.
     fine: u8,
     /// Responses until it is no stranger any more.
@@ -30,7 +37,7 @@ pub struct Caution {
 impl Caution {
     /// Towards a host that was never asked.
     pub fn of_stranger() -> Caution {
-        Caution { overloads: 0, in_row: 0, of_url: 0, fine: 0, strange_for: STRANGE_FOR }
+        Caution { overloads: 0, in_row: 0, of_url: 0, is_for_another: false, fine: 0, strange_for: STRANGE_FOR }
     }
 
     /// It answered, and did not complain.
@@ -47,7 +54,8 @@ impl Caution {
     /// It says that it is asked too often, as a response to the URL of this hash. How long it rests, if it does not say that,
     /// `draw` being a random number.
     pub fn is_overloaded(&mut self, of_url: u64, draw: u64, politeness: &Politeness) -> Duration {
-        if self.in_row == 0 || of_url != self.of_url {
+        self.is_for_another = self.in_row > 0 && of_url != self.of_url;
+        if self.in_row == 0 || self.is_for_another {
             (self.in_row, self.of_url) = (self.in_row.saturating_add(1), of_url);
         }
         if self.in_row > 1 {
@@ -59,9 +67,15 @@ impl Caution {
         (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
     }
 
-    /// Complaints in a row until now.
-    pub fn complaints(&self) -> u32 {
-        self.in_row
+    /// Whether the last complaint was one of fewer than `max` in a row, and the one before it for another URL: then it is the host that
+    /// complains. One URL alone is not spared for ever.
+    pub fn is_of_host(&self, max: u32) -> bool {
+        self.is_for_another && self.in_row < max
+    }
+
+    /// What must outlive the host in memory; of one that has not complained lately nothing.
+    pub fn to_remember(&self) -> Caution {
+        if self.overloads > 0 { *self } else { Caution::of_stranger() }
     }
 
     /// How long to wait where `delay` is usual.

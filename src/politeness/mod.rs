@@ -15,6 +15,7 @@ mod pace;
 mod streak;
 mod turns;
 
+pub use caution::Caution;
 pub use key::Key;
 pub use ledger::{HOLD_SLACK, Ledger};
 pub use operators::Operators;

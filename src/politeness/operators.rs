@@ -15,6 +15,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub struct Operators {
     names: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, Group>,
     /// By the length of the prefix, longest first: the first bits of addresses, and whose they are.
     ranges: Vec<(Prefix, HashMap<u128, Group>)>,
     suffixes: HashMap<Box<str>, Group>,
@@ -124,11 +125,14 @@ impl Operators {
     }
 
     fn group(&mut self, name: &str) -> Result<Group, String> {
-        let index = self.names.iter().position(|known| **known == *name).unwrap_or_else(|| {
-            self.names.push(name.into());
-            self.names.len() - 1
-        });
-        Group::try_from(index).map_err(|_| format!("there are more than {GROUPS_MAX} operators"))
+        if let Some(group) = self.numbers.get(name) {
+            return Ok(*group);
+        }
+        let too_many = |_| format!("there are more than {GROUPS_MAX} operators");
+        let group = Group::try_from(self.names.len()).map_err(too_many)?;
+        self.names.push(name.into());
+        self.numbers.insert(name.into(), group);
+        Ok(group)
     }
 
     /// Whose an address is.
@@ -138,8 +142,12 @@ impl Operators {
         ranges.filter_map(|(prefix, ranges)| ranges.get(&prefix.of(addr)).copied()).next()
     }
 
-    /// Whose the machine is that `alias` names.
-    pub fn of_alias(&self, alias: &str) -> Option<Group> {
+    /// Whose the machine is that one of these names is of, which are separated by spaces; the last one that tells goes first.
+    pub fn of_aliases(&self, aliases: &str) -> Option<Group> {
+        aliases.rsplit(' ').find_map(|alias| self.of_alias(alias))
+    }
+
+    fn of_alias(&self, alias: &str) -> Option<Group> {
         let mut rest = alias.trim_end_matches('.');
         loop {
             if let Some(group) = self.suffixes.get(rest) {
@@ -197,9 +205,10 @@ mod tests {
         assert_eq!(of("2606:4700::6810:84e5"), Some("cloudflare"));
         assert_eq!(of("151.101.1.140"), Some("fastly"));
         assert_eq!((of("192.0.2.1"), of("2001:db8::1")), (None, None));
-        let of = |alias| operators.of_alias(alias).map(|group| operators.name(group));
+        let of = |alias| operators.of_aliases(alias).map(|group| operators.name(group));
         assert_eq!(of("d111111abcdef8.cloudfront.net."), Some("cloudfront"));
         assert_eq!((of("cloudfront.net.example.org"), of("net"), of("")), (None, None, None));
+        assert_eq!(of("x.azurefd.net. shed.example.net. "), Some("azure"), "in the middle of a chain");
     }
 
     /// Against a list that is searched from end to end.

@@ -59,8 +59,8 @@ impl HostPace {
     }
 
     /// A host that was forgotten and is met again.
-    pub fn with_given_up(given_up: Option<GivenUp>) -> HostPace {
-        HostPace { given_up, ..HostPace::new() }
+    pub fn remembered(given_up: Option<GivenUp>, caution: Caution) -> HostPace {
+        HostPace { given_up, caution, ..HostPace::new() }
     }
 
     /// No request before this.
@@ -119,6 +119,8 @@ impl HostPace {
             // Says nothing of the host: when the proxy is there again, all hosts must be.
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => rest = politeness.retry_delay,
             Outcome::Failed(failure @ Failure::AddressForbidden) => self.give_up(*failure, now + GIVEN_UP_FOR),
+            // As slow as servers can be.
+            Outcome::Failed(Failure::Deadline | Failure::FirstByteTimeout | Failure::Hurried) => self.took = took,
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
         self.not_before = now + rest.max(self.delay(politeness));
@@ -137,7 +139,7 @@ impl HostPace {
 
     /// Whether the host complains of everything: then no URL is to blame, until it has done so `max` times in a row.
     pub fn is_in_storm(&self, max: u32) -> bool {
-        (2..max).contains(&self.caution.complaints())
+        self.caution.is_of_host(max)
     }
 
     /// It says so in a response that counts for nothing else.
@@ -164,6 +166,11 @@ impl HostPace {
     /// Everything that waits for the host ends as `failure`, until `until`.
     pub fn give_up(&mut self, failure: Failure, until: Instant) {
         self.given_up = Some(GivenUp { failure, until });
+    }
+
+    /// How careful one is with it.
+    pub fn caution(&self) -> Caution {
+        self.caution
     }
 
     /// Whether it was given up, though perhaps not any more by now.
@@ -258,7 +265,7 @@ mod tests {
         assert_eq!((pace.not_before(), pace.given_up()), (at(12), None));
         ended(&mut pace, 20, &Outcome::Failed(Failure::AddressForbidden), &politeness);
         let given_up = GivenUp { failure: Failure::AddressForbidden, until: at(3_620) };
-        assert_eq!(HostPace::with_given_up(pace.given_up()).given_up(), Some(given_up));
+        assert_eq!(HostPace::remembered(pace.given_up(), pace.caution()).given_up(), Some(given_up));
         pace.forgive();
         assert_eq!(pace.given_up(), None);
     }

@@ -78,6 +78,7 @@ pub fn run(task: Task) -> Result<(), String> {
     };
     // A panic in the shard's own turn is told as one of a task is.
     let result = ring::caught(run).unwrap_or_else(|panic| Err(bug(&panic)));
+    handle.has_ended.store(true, Ordering::Release);
     result.map_err(|error| {
         let error = format!("shard {index}: {error}");
         control.fail(error.clone());

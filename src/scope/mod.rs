@@ -143,7 +143,7 @@ impl Scope {
         if self.blocks.blocks(url) {
             return Some(Failure::Blocked);
         }
-        if self.rules.is_empty() {
+        if self.rules.is_empty() && self.limits.follow == Follow::All {
             return None;
         }
         let subject = Subject::new(url, hops);
@@ -266,7 +266,7 @@ mod tests {
         let refused =
             |rules: &str, text: &str| with_rules(Follow::SeedSites, rules).refuses(&url(text), Hops::default());
         let out = Some(Failure::OutOfScope);
-        assert_eq!(refused("", "http://other.test/"), None);
+        assert_eq!(refused("", "http://other.test/"), out, "rules were taken away");
         assert_eq!(refused("deny host=other.test", "http://other.test/"), out);
         assert_eq!(refused("allow host=x.test", "http://other.test/"), out);
         assert_eq!(refused("allow host=other.test\ndeny fetch path=/x*", "http://other.test/x"), out);

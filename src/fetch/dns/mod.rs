@@ -66,20 +66,27 @@ impl NameServers {
 /// Addresses of an answer, and how long they hold.
 fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
     let mut addrs = Vec::new();
-    let (mut ttl_seconds, mut alias) = (u32::MAX, None);
+    let (mut ttl_seconds, mut aliases) = (u32::MAX, String::new());
     for record in records {
         match &record.data {
             RData::A(a) => addrs.push(IpAddr::V4(a.0)),
             RData::AAAA(aaaa) => addrs.push(IpAddr::V6(aaaa.0)),
-            RData::CNAME(target) => alias = Some(target.0.to_ascii().to_ascii_lowercase().into_boxed_str()),
+            RData::CNAME(target) if aliases.len() < ALIASES_BYTES_MAX => {
+                aliases.push_str(&target.0.to_ascii().to_ascii_lowercase());
+                aliases.push(' ');
+            }
             _ => {}
         }
         // An alias on the way may expire before the address at its end.
         ttl_seconds = ttl_seconds.min(record.ttl);
     }
     addrs.truncate(ADDRS_MAX);
-    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds), alias) }
+    let aliases = (!aliases.is_empty()).then(|| aliases.into_boxed_str());
+    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds), aliases) }
 }
+
+/// Aliases of a name that are told, in bytes.
+const ALIASES_BYTES_MAX: usize = 1_024;
 
 fn meaning(error: &NetError) -> DnsAnswer {
     match error {

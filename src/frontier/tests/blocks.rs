@@ -90,4 +90,24 @@ fn a_host_is_asked_at_its_addresses_that_are_not_blocked() {
         assert!(job.others.is_empty(), "{job:?}");
     }
     assert_eq!((bed.pages().len(), causes(&bed)), (5, BTreeMap::from([(Failure::Blocked, 5)])));
+    // The address that answered so far comes onto the list.
+    (5..10).for_each(|number| bed.offer(&format!("http://both.test/{number}")));
+    bed.frontier.set_scope(scope("", "198.51.100.0/24\n"));
+    bed.run(HOUR, 1_000, &mut answer);
+    let (_, last) = bed.jobs.last().expect("a job");
+    assert_eq!((bed.pages().len(), last.addr), (10, Some(IpAddr::from([192, 0, 2, 2]))));
+}
+
+/// A robots.txt that is blocked closes its own origin alone.
+#[test]
+fn a_blocked_robots_txt_is_of_one_origin() {
+    let mut bed = Bed::new(|_| ());
+    bed.frontier.set_scope(scope("", "https://a.test/robots.txt\n"));
+    (0..3).for_each(|number| {
+        bed.offer(&format!("https://a.test/{number}"));
+        bed.offer(&format!("http://a.test/{number}"));
+    });
+    bed.run(HOUR, 1_000, &mut well);
+    assert!(bed.jobs.iter().all(|(_, job)| job.url.as_str().starts_with("http:") || job.kind == JobKind::Resolve));
+    assert_eq!((bed.pages().len(), causes(&bed)), (3, BTreeMap::from([(Failure::Blocked, 3)])));
 }

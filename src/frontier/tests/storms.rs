@@ -65,3 +65,15 @@ fn a_page_is_no_storm() {
     let lasted = bed.jobs.last().map_or(Instant::ZERO, |(at, _)| *at).since(Instant::ZERO);
     assert!(lasted < Duration::from_secs(60 + 5 * 10 + 170), "{lasted:?}");
 }
+
+/// One URL that is complained of for ever ends, also when it comes after another one that was.
+#[test]
+fn one_url_makes_no_storm_however_late_it_comes() {
+    let mut bed = Bed::new(|_| ());
+    for number in 0..3 {
+        bed.offer(&format!("http://a.test/{number}"));
+        bed.run(100 * HOUR, 100, &mut |job| if job.kind == JobKind::Page { status(429) } else { well(job) });
+        assert!(bed.frontier.is_idle() && bed.frontier.queued() == 0, "{number}");
+    }
+    assert_eq!(bed.count(JobKind::Page), 5 + 6 + 6, "the first try of each but the first is not counted");
+}

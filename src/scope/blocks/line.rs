@@ -44,7 +44,9 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
     let Some(first) = words.next() else { return Ok(()) };
     let mut hosts = words.peekable();
     if hosts.peek().is_some() {
-        if Cidr::parse(first).is_none() || first.contains('/') {
+        // An address of one interface, as `fe80::1%lo0`.
+        let address = first.split_once('%').map_or(first, |(address, _)| address);
+        if Cidr::parse(address).is_none() || first.contains('/') {
             return Err(format!("several words; expected {EXPECTED}, or the form of a hosts file: 0.0.0.0 host"));
         }
         return hosts.try_for_each(|host| match names::read(host).ok_or_else(|| wrong(host))? {
@@ -62,6 +64,9 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
 
 /// How many texts a line makes at most, without reading it: a URL takes a place for its host as well.
 pub fn texts_max(line: &[u8]) -> usize {
+    let line = line.trim_ascii();
+    // What stands behind white space and a sign is a comment.
+    let line = memchr::memmem::find(line, b" #").map_or(line, |end| line.get(..end).unwrap_or(line)).trim_ascii();
     match line.first() {
         None | Some(b'#') => 0,
         _ => memchr::memchr2_iter(b' ', b'\t', line).count().max(1) + usize::from(line.starts_with(b"http")),
@@ -136,6 +141,7 @@ mod tests {
             ("0.0.0.0 a.test b.test", vec![host("a.test"), host("b.test")]),
             ("127.0.0.1\tlocalhost", vec![]),
             ("::1 ip6-localhost", vec![]),
+            ("fe80::1%lo0 localhost", vec![]),
             ("https://A.test/x", vec![Entry::Url(url("https://a.test/x"))]),
             ("https://a.test*", vec![Entry::Prefix("https://a.test/".to_owned(), url("https://a.test/"))]),
             ("192.0.2.0/24", vec![Entry::Cidr(Cidr::parse("192.0.2.0/24").unwrap())]),

@@ -54,6 +54,8 @@ pub enum BlockedBy {
 
 /// Longest file, unpacked.
 pub const FILE_BYTES_MAX: usize = 1 << 30;
+/// Texts of all lists: a gigabyte and a half of places for them.
+const TEXTS_MAX: usize = 1 << 27;
 /// Mistakes that are told.
 const TOLD_MAX: usize = 20;
 
@@ -70,7 +72,9 @@ impl BlockList {
     /// Reads files, given with their names; what can be read of them, and the mistakes.
     pub fn read(files: &[(String, Vec<u8>)]) -> (BlockList, Mistakes) {
         let mut list = BlockList {
-            texts: Texts::with_room(files.iter().flat_map(|(_, text)| lines(text)).map(line::texts_max).sum()),
+            texts: Texts::with_room(
+                files.iter().flat_map(|(_, text)| lines(text)).map(line::texts_max).sum::<usize>().min(TEXTS_MAX),
+            ),
             ..BlockList::default()
         };
         let (mut mistakes, mut cidrs) = (Mistakes::default(), Vec::new());
@@ -198,11 +202,19 @@ impl BlockList {
     }
 
     fn blocks_itself(&self, url: &Url) -> bool {
-        let text = url.as_str();
+        let without_dot = without_dot(url);
+        let text = without_dot.as_deref().unwrap_or(url.as_str());
         let behind = self.prefixes.partition_point(|prefix| **prefix <= *text);
         let before = behind.checked_sub(1).and_then(|at| self.prefixes.get(at));
         before.is_some_and(|prefix| text.starts_with(&**prefix)) || self.texts.flags(text.as_bytes()) & URL != 0
     }
+}
+
+/// A URL whose host ends in a dot, which makes no other host, without it; `None` for one that has none.
+fn without_dot(url: &Url) -> Option<String> {
+    let bare = url.host().strip_suffix('.')?;
+    let (before, behind) = url.as_str().split_once(url.host())?;
+    Some(format!("{before}{bare}{behind}"))
 }
 
 /// The lines of a file, whose editor may have put a byte order mark first.
@@ -248,6 +260,8 @@ mod tests {
             "https://url.test/a?b",
             "https://url.test/dir/x",
             "http://url.test/dirs",
+            "https://url.test./dir/x",
+            "https://url.test./a?b",
             "http://192.0.2.9/",
             "http://[2001:db8::9]/",
         ] {
