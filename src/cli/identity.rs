@@ -98,6 +98,10 @@ fn publish(arguments: &IdentityArguments, out: &Path) -> Result<String, Refusal>
     let out = std::path::absolute(out).map_err(|error| told(out, &error))?;
     let folder = out.to_str().ok_or_else(|| Refusal::Mistakes(vec![format!("--out: {out:?} is not UTF-8")]))?;
     let files = identity::publish(&config, &keys, folder, ring::unix_now()).map_err(Refusal::Mistakes)?;
+    if out.join("index.html").exists() && !out.join("bot.json").exists() {
+        let what = "has another's index.html; expected a folder that is empty, or was written by this command";
+        return Err(Refusal::Mistakes(vec![format!("--out: {folder} {what}")]));
+    }
     let mut text = String::new();
     for (name, content) in &files {
         let path = out.join(name);

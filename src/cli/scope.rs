@@ -158,6 +158,10 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         for passed in verdict.passed.iter().filter(|_| test.explain) {
             let _ = writeln!(text, "    not line {}: {} ({})", passed.line, passed.text, passed.why);
         }
+        // Nobody asks the other questions of what is not queued.
+        if !verdict.is_allowed && *stage == Stage::Schedule {
+            break;
+        }
     }
     text
 }

@@ -93,7 +93,7 @@ fn from_jwk(text: &str) -> Result<Ed25519KeyPair, &'static str> {
         (Some("OKP"), Some("X25519" | "X448")) => return Err("this is a key to agree on keys with (X25519 or X448)"),
         (Some("OKP"), Some("Ed448")) => return Err("this is an Ed448 key"),
         (Some("EC"), _) => return Err("this is an EC key (ECDSA)"),
-        (Some("RSA"), _) => return Err("this is an RSA key"),
+        (Some("RSA"), _) => return Err("this is an RSA key; expected an Ed25519 key"),
         (Some("oct"), _) => return Err("this is a shared secret (kty \"oct\")"),
         _ if jwk.get("keys").is_some() => return Err("this is a set of keys"),
         _ => return Err("this JWK is of another kind"),
@@ -114,7 +114,7 @@ fn from_pem(text: &str) -> Result<Ed25519KeyPair, &'static str> {
     match label {
         "PRIVATE KEY" => {}
         "ENCRYPTED PRIVATE KEY" => return Err("this key is encrypted, and nobody can be asked for its password"),
-        "RSA PRIVATE KEY" => return Err("this is an RSA key"),
+        "RSA PRIVATE KEY" => return Err("this is an RSA key; expected an Ed25519 key"),
         "EC PRIVATE KEY" | "EC PARAMETERS" => return Err("this is an EC key (ECDSA)"),
         "OPENSSH PRIVATE KEY" => return Err("this is a key of OpenSSH, which has a format of its own"),
         "PUBLIC KEY" => return Err("this is a public key"),
@@ -144,7 +144,7 @@ const KINDS: [(&[u8], &str); 7] = [
     (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which signs nothing"),
     (b"\x06\x03\x2b\x65\x71", "this is an Ed448 key"),
     (b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01", "this is an EC key (ECDSA)"),
-    (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", "this is an RSA key"),
+    (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", "this is an RSA key; expected an Ed25519 key"),
     (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a", "this is an RSA key (PSS)"),
     (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03", "this is an ML-DSA key"),
 ];

@@ -95,7 +95,7 @@ fn a_host_is_asked_at_its_addresses_that_are_not_blocked() {
     bed.frontier.set_scope(scope("", "198.51.100.0/24\n"));
     bed.run(HOUR, 1_000, &mut answer);
     let (_, last) = bed.jobs.last().expect("a job");
-    assert_eq!((bed.pages().len(), last.addr), (10, Some(IpAddr::from([192, 0, 2, 2]))));
+    assert_eq!((bed.pages().len(), last.addr), (10, Some(IpAddr::from([192, 0, 2, 1]))));
 }
 
 /// A robots.txt that is blocked closes its own origin alone.
