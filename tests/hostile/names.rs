@@ -42,7 +42,9 @@ fn names_at_somebody_s_address_do_not_take_its_turns() {
         _ => nothing(),
     });
     let names = addresses(|name| if name == "attacker.test" { Ipv4Addr::LOCALHOST } else { SHARED });
-    let more = "politeness.host_delay = \"10ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"10ms\"\n";
+    // The victim is never kept from its turn by its own delay.
+    let more = "politeness.host_delay = \"10ms\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"10ms\"\n\
+                politeness.response_factor = 0\npoliteness.slow_start = 1\n";
     let crawl = arena.crawl(&names, &["attacker.test"], more);
     let summary = arena.stop_after_the_victim(crawl);
     let (attacker, victim) = (arena.requests(".attacker.test"), arena.requests(VICTIM));

@@ -10,6 +10,8 @@ use ringcrawl::lab::TempFolder;
 
 /// A crawl by another user than root, for whom limits hold, under `ulimit`; `None` where that cannot be had.
 fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
+    // A user for each test: servers of other tests run as nobody, and limits count all that a user runs.
+    let user = 61_000 + name.bytes().map(u32::from).sum::<u32>();
     // The limit on processes is one that not every `sh` can set.
     if !is_root() || Command::new("bash").arg("--version").output().is_err() {
         skip("only root can run the program as another user, and bash sets its limits");
@@ -22,7 +24,7 @@ fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
     let line = format!("ulimit {ulimit}; exec \"$0\" \"$@\"");
     let mut command = Command::new("bash");
     command.args(["-c", &line, &program, "crawl", "http://127.0.0.1:8/", "--dir", &folder.at("crawl")]);
-    command.args(["--shards", shards, "--set", "crawl.time_max=1s"]).uid(65_534).gid(65_534).current_dir("/");
+    command.args(["--shards", shards, "--set", "crawl.time_max=1s"]).uid(user).gid(user).current_dir("/");
     Some(Process::start(&mut command).end())
 }
 

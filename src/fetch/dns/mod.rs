@@ -72,8 +72,8 @@ fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
             RData::A(a) => addrs.push(IpAddr::V4(a.0)),
             RData::AAAA(aaaa) => addrs.push(IpAddr::V6(aaaa.0)),
             RData::CNAME(target) if aliases.len() < ALIASES_BYTES_MAX => {
+                aliases.push_str(if aliases.is_empty() { "" } else { " " });
                 aliases.push_str(&target.0.to_ascii().to_ascii_lowercase());
-                aliases.push(' ');
             }
             _ => {}
         }
