@@ -74,7 +74,7 @@ fn names_resolve() {
         assert_eq!(resolver.resolve("an_hour.test", false).await, resolved(&["127.0.0.2"], 3_600));
         let of_alias = resolver.resolve("alias.test", false).await;
         let is_told = matches!(&of_alias, Outcome::Resolved { addrs, ttl, alias: Some(alias), .. }
-            if **addrs == [Ipv4Addr::new(127, 0, 0, 9)] && ttl.as_secs() == 300 && **alias == *"target.test.");
+            if **addrs == [std::net::Ipv4Addr::new(127, 0, 0, 9)] && ttl.as_secs() == 300 && **alias == *"target.test.");
         assert!(is_told, "{of_alias:?}");
         assert_eq!(resolver.resolve("six.test", false).await, resolved(&["2001:db8::1"], 900));
         for name in ["nx.test", "empty.test"] {
