@@ -18,7 +18,7 @@ use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Hours};
 use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
@@ -95,6 +95,7 @@ pub struct Crawl {
     threads: Vec<JoinHandle<Result<(), String>>>,
     scope: ScopeReload,
     dir: CrawlDir,
+    hours: Option<Hours>,
 }
 
 impl Crawl {
@@ -200,6 +201,7 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
+        let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
         let Setting { scope, earlier, operators, retry_failed } = setting;
         let mut config = config;
@@ -274,7 +276,7 @@ impl Crawl {
         let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
         let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
         let scope = ScopeReload::new(config, scope);
-        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, scope, dir })
+        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
     }
 
     /// What the shards publish.
@@ -328,7 +330,11 @@ impl Crawl {
 
     /// What makes fetching wait now, in words: an outage, or a full disk.
     pub fn waits_for(&self) -> Option<String> {
-        self.watch.waits_for(ring::now())
+        let hours = self.hours.and_then(|hours| hours.closed_for(ring::unix_now()));
+        match hours {
+            Some(closed) => Some(format!("crawl.hours begin in {} min", closed.as_secs().div_ceil(60))),
+            None => self.watch.waits_for(ring::now()),
+        }
     }
 
     /// Outages so far, and how long they have lasted together.

@@ -167,6 +167,12 @@ tables! {
         rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
         /// Stop after this many stored pages; 0: no limit.
         pages_max: u64 = "0", Kind::Number(0, i64::MAX);
+        /// Bytes a second that responses may bring in the mean, all shards together; "0B": any number.
+        /// Each shard has an equal share. TLS, TCP and name servers come on top: some five hundredths.
+        bandwidth_max: u64 = "0B", size("0B", "1TiB");
+        /// Hours of the day (UTC) in which fetches may begin; empty: all.
+        /// Outside of them what is under way ends, and nothing is lost.
+        hours: String = "", Kind::Text(TextForm::Hours);
         /// Stop after this time; "0s": no limit.
         time_max: Duration = "0s", time("0s", "87600h");
     }

@@ -14,6 +14,7 @@ mod check;
 mod error;
 mod example;
 mod hosts;
+mod hours;
 mod kept;
 mod keys;
 mod kind;
@@ -37,6 +38,7 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use check::NAMES_SLACK;
 pub use error::ConfigError;
+pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
     AdvisedAgainst, Agent, BadPorts, BlockErrors, Certificates, CompressUncoded, Config, Cookies, Crawl,
@@ -216,6 +218,13 @@ impl Visited {
             order: ignored(self.parameter_order),
             index_page: ignored(self.index_pages),
         }
+    }
+}
+
+impl Crawl {
+    /// Hours of the day in which fetches may begin; `None`: all.
+    pub fn hours(&self) -> Option<Hours> {
+        Hours::parse(&self.hours).unwrap_or_default()
     }
 }
 

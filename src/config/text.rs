@@ -1,4 +1,4 @@
-//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, media types, kinds of
+//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, hours of the day, media types, kinds of
 //! records, path of a file.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
@@ -8,6 +8,7 @@
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
 
+use super::hours::Hours;
 use super::record_kinds::RecordKinds;
 
 /// The form of one text key.
@@ -27,6 +28,8 @@ pub(super) enum TextForm {
     Cpus,
     /// `20000-60000`.
     Ports,
+    /// `22:00-06:00`.
+    Hours,
     /// `text/*,application/pdf`.
     MediaTypes,
     /// `request,metadata`.
@@ -51,6 +54,7 @@ impl TextForm {
             TextForm::Line => "at most 1000 characters in one line, or \"\"",
             TextForm::MailAddress => "a mail address, such as \"bot@example.org\", or \"\"",
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
+            TextForm::Hours => "two times of the day, such as \"22:00-06:00\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
             TextForm::RecordKinds => {
                 "some of request, metadata, failure and dns, such as \"metadata,failure\", or \"\""
@@ -70,6 +74,7 @@ impl TextForm {
             TextForm::Line => check_line(text),
             TextForm::Cpus => read_cpus(text).map(|_| ()),
             TextForm::Ports => read_ports(text).map(|_| ()),
+            TextForm::Hours => Hours::parse(text).map(drop),
             TextForm::MediaTypes => check_media_types(text),
             TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
             TextForm::File if text.contains('\0') => Err("this is not a path".to_owned()),

@@ -1,7 +1,7 @@
 //! Jobs: fetches and lookups in flight, and what becomes of their ends.
 //!
 //! Decides: when a fetch may start: while the crawl runs, a place is free (`fetch.in_flight_max`), a page's place is left
-//! (`crawl.pages_max`), the disk keeps up and has room, and the network works ([`super::network`]). What is left to the
+//! (`crawl.pages_max`), hour and line allow it ([`super::allowance`]), the disk keeps up and has room, and the network works ([`super::network`]). What is left to the
 //! hands is a request that is ready to be sent.
 //! Invariants: a job ends once; the end of one that is not in flight is our own fault.
 
@@ -122,7 +122,10 @@ impl Shard {
             if !self.may_fetch() {
                 return None;
             }
-            self.budget_look = None;
+            self.budget_look = self.allowance.wait(now, self.wall(now), self.stats.bytes_wire);
+            if self.budget_look.is_some() {
+                return None;
+            }
             if !self.budget.take() {
                 self.budget_look = Some(now + BUDGET_PAUSE);
                 return None;

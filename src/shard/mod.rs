@@ -12,6 +12,7 @@
 //! Limits: no fetch starts, no response or message is taken in, and no earlier run is read on, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
 //! while other shards are `journal.bytes_max` behind.
 
+mod allowance;
 mod answered_hosts;
 mod commit;
 mod effect;
@@ -56,6 +57,7 @@ use crate::store::{Originals, Segments, Settings, StoreError};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::url::{Sites, Url};
 use crate::visited::Table;
+use allowance::Allowance;
 use commit::Commits;
 use fetching::{InFlight, Readings};
 use keys::Keys;
@@ -91,6 +93,8 @@ pub struct Shard {
     budget: Arc<PageBudget>,
     /// Where no page may be fetched for want of a place: when to look again.
     budget_look: Option<Instant>,
+    /// What may be used of the line and the day.
+    allowance: Allowance,
     reader: PageReader,
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
@@ -212,6 +216,7 @@ impl Shard {
             is_disk_full: false,
             budget,
             budget_look: None,
+            allowance: Allowance::new(&config.crawl, shards),
             segments: Segments::new(settings, index, files.next_segment, originals)?,
             record_kinds: config.store.records,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
@@ -409,6 +414,11 @@ impl Shard {
     /// Bytes of memory: visited set, queues, rules of robots.txt.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
         (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
+    }
+
+    /// The time by the wall clock, as it was at the start, and what has passed since.
+    fn wall(&self, now: Instant) -> UnixTime {
+        UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000)
     }
 
     /// The time of day, in seconds since 1970: as it was at the start, and the seconds since. A clock that is set meanwhile
