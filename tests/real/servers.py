@@ -204,7 +204,7 @@ name = "ringcrawl"
 url = "http://hub.test/about"
 email = "tests@hub.test"
 [scope]
-depth_max = 1000
+depth_max = 255
 [links]
 # requirements.html of the sqlite documentation has some 30,000 links; the default keeps 10,000.
 page_links_max = 100000
