@@ -57,7 +57,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
-use crate::politeness::{HOLD_SLACK, Key, Taken, Turns, is_overload};
+use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns, is_overload};
 use crate::robots::Work;
 use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
@@ -493,7 +493,7 @@ impl Frontier {
     }
 
     /// Puts a host into the row of those that wait for a turn that is taken.
-    fn park(&mut self, id: HostId, now: Instant, Taken { key, until }: Taken) {
+    fn park(&mut self, id: HostId, now: Instant, TakenTurn { key, until }: TakenTurn) {
         self.hosts.set_state(id, State::Parked);
         let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
         if is_address && self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {

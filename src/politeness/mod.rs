@@ -21,4 +21,4 @@ pub use ledger::{HOLD_SLACK, Ledger};
 pub use operators::Operators;
 pub use pace::{GivenUp, HostPace, Try, backoff, is_overload};
 pub use streak::FailureStreak;
-pub use turns::{Taken, Turns};
+pub use turns::{TakenTurn, Turns};

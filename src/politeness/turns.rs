@@ -14,7 +14,7 @@ pub struct Turns([Option<(Key, Duration)>; 3]);
 
 /// A turn is taken, or not to be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken {
+pub struct TakenTurn {
     /// Which.
     pub key: Key,
     /// From when on it is free; `None` when a request is under way, whose end nobody knows.
@@ -42,12 +42,12 @@ impl Turns {
         now: Instant,
         hold_until: Instant,
         may: impl Fn(Key) -> bool,
-    ) -> Result<(), Taken> {
+    ) -> Result<(), TakenTurn> {
         for (count, key) in self.keys().enumerate() {
             let claim = if may(key) { ledger.claim(key, now, hold_until) } else { Err(None) };
             if let Err(until) = claim {
                 self.keys().take(count).for_each(|key| ledger.release(key, hold_until, now));
-                return Err(Taken { key, until });
+                return Err(TakenTurn { key, until });
             }
         }
         Ok(())
@@ -85,7 +85,7 @@ mod tests {
         let (first, second) = (turns("a.test", 20), turns("b.test", 20));
         assert_eq!(first.claim(&ledger, at(0), at(100), |_| true), Ok(()));
         let taken = second.claim(&ledger, at(1), at(100), |_| true);
-        assert_eq!(taken, Err(Taken { key: address, until: None }));
+        assert_eq!(taken, Err(TakenTurn { key: address, until: None }));
         first.release(&ledger, at(10), at(100), true);
         let taken = second.claim(&ledger, at(11), at(100), |_| true);
         assert_eq!(taken.map_err(|taken| taken.until.is_some_and(|until| until >= at(30))), Err(true));
@@ -94,7 +94,7 @@ mod tests {
         // The site's pause is longer than the address's.
         assert!(turns("a.test", 0).claim(&ledger, at(59), at(160), |_| true).is_err_and(|taken| taken.key != address));
         let may = |key| key != address;
-        assert_eq!(first.claim(&ledger, at(61), at(160), may), Err(Taken { key: address, until: None }));
+        assert_eq!(first.claim(&ledger, at(61), at(160), may), Err(TakenTurn { key: address, until: None }));
         assert_eq!(first.claim(&ledger, at(62), at(160), |_| true), Ok(()));
     }
 
