@@ -1,22 +1,15 @@
 //! How careful one is with a host: by how much its delay is longer than the usual one.
 //!
-//! Decides: a host that is new starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`] times. Each 429 or 503
-//! that follows another one doubles the delay, and also the rest where the server does not say how long that should be, if it is for another
-//! URL: one alone may be the page's fault. It is forgiven slowly: one
-//! doubling for [`FORGIVEN_AFTER`] responses without a complaint, because a server that is asked too often at one rate will be
-//! so again.
+//! Decides: a host that is new starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`] times.
+//! Complaints, 429 and 503, for one URL cost a rest each: that page alone may be broken. From the first that follows one for another
+//! URL on, each doubles the delay, and the rest where the server does not say how long that should be. That is forgiven slowly, one
+//! doubling for [`FORGIVEN_AFTER`] responses without a complaint: a server that is asked too often at one rate will be so again.
 //! Why jitter: hosts that fall over together must not all be asked again at the same instant.
 //! Invariants: no delay is shorter than the usual one, and no rest shorter than its back-off.
 //! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
 
 use crate::config::Politeness;
 use crate::time::Duration;
-
-impl Default for Caution {
-    fn default() -> Caution {
-        Caution::of_stranger()
-    }
-}
 
 /// What one host has earned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +25,12 @@ pub struct Caution {
     fine: u8,
     /// Responses until it is no stranger any more.
     strange_for: u8,
+}
+
+impl Default for Caution {
+    fn default() -> Caution {
+        Caution::of_stranger()
+    }
 }
 
 impl Caution {
