@@ -80,7 +80,10 @@ impl Ledger {
         let (held, free) = (State::new(hold_until, kind, true), State::new(free_from, kind, false));
         // One that is about to withdraw may be among them, which is not held by this claim.
         for (entry, _) in entries_of(self.bucket(number, kind), number, kind) {
-            let _ = entry.state.compare_exchange(held.0, free.0, SeqCst, SeqCst);
+            // No further: another claim may be held until the same instant, and have entered behind this one.
+            if entry.state.compare_exchange(held.0, free.0, SeqCst, SeqCst).is_ok() {
+                return;
+            }
         }
     }
 
