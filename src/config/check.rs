@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
+use super::choices::{CompressUncoded, DigestAlgorithm, RepeatedBodies, StoreFormat};
 use super::kept;
-use super::keys::{CompressUncoded, Config, DigestAlgorithm, RepeatedBodies, StoreFormat};
+use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
 use crate::politeness::Operators;
 use crate::time::Duration;

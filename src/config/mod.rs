@@ -11,6 +11,7 @@
 //! Leaves to others: what the machine has (`boot`); what changes while the crawl runs (`control`).
 
 mod check;
+mod choices;
 mod error;
 mod example;
 mod hosts;
@@ -37,15 +38,18 @@ use std::path::Path;
 
 #[cfg(test)]
 pub(crate) use check::NAMES_SLACK;
+pub use choices::{
+    AdvisedAgainst, BadPorts, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove, Difference,
+    DigestAlgorithm, Documents, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
+    RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody,
+    TrapDetection,
+};
 pub use error::ConfigError;
 pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
-    AdvisedAgainst, Agent, BadPorts, BlockErrors, Certificates, CompressUncoded, Config, Cookies, Crawl,
-    CrawlDelayAbove, Difference, DigestAlgorithm, Dns, Documents, Exchange, Families, Fetch, Follow, Frontier, Http,
-    Identity, Links, Outage, PageCache, Partition, PartitionKey, Politeness, PrivateAddresses, Proxy, ProxyNames,
-    RepeatedBodies, Robots, Scope, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, Store, StoreFormat,
-    StoredBody, Tls, TrapDetection, Traps, Visited,
+    Agent, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness, Proxy,
+    Robots, Scope, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

@@ -12,6 +12,7 @@ mod storms;
 mod yields;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::*;
 use crate::config::{Config, PartitionKey};

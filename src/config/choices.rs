@@ -1,0 +1,206 @@
+//! The words that keys choose from.
+//!
+//! Decides: which choices a key has, the word of each in the file, and what `check-config --example` says of it.
+//!
+//! Invariants: the first choice of a list is its default.
+//! Leaves to others: which key takes which list (`keys`), what a choice does (the module of its table).
+
+use super::value::choices;
+
+choices! {
+    /// `agent.from`
+    SentFrom {
+        /// every request has it
+        On = "on",
+        /// none has it
+        Off = "off",
+    }
+    /// `identity.signature_agent_form`
+    SignatureAgentForm {
+        /// sig1="https://…", the very URL of the directory
+        Dictionary = "dictionary",
+        /// "https://…", without the well-known path, which the reader puts there
+        String = "string",
+    }
+    /// `identity.sign`
+    SignedRequests {
+        /// those over TLS
+        Https = "https",
+        /// all
+        All = "all",
+    }
+    /// `scope.follow`
+    Follow {
+        /// every link
+        All = "all",
+        /// links to sites of the seeds
+        SeedSites = "seed-sites",
+        /// links to hosts of the seeds
+        SeedHosts = "seed-hosts",
+    }
+    /// `scope.bad_ports`
+    BadPorts {
+        /// they are out of scope
+        Deny = "deny",
+        /// they are crawled like others
+        Allow = "allow",
+    }
+    /// `politeness.crawl_delay_above`
+    CrawlDelayAbove {
+        /// they are fetched, politeness.crawl_delay_max apart
+        Cap = "cap",
+        /// they are not fetched
+        Skip = "skip",
+    }
+    /// `scope.block_errors`
+    BlockErrors {
+        /// the crawl does not begin, or keeps the list that it has
+        Refuse = "refuse",
+        /// the lines are told and skipped
+        Skip = "skip",
+    }
+    /// `links.documents`
+    Documents {
+        /// HTML, feeds, XML sitemaps, and lines of text that are URLs
+        All = "all",
+        /// HTML, feeds and XML sitemaps
+        Xml = "xml",
+        /// HTML only
+        Html = "html",
+    }
+    /// `links.sitemaps`
+    Sitemaps {
+        /// none
+        Off = "off",
+        /// those that robots.txt names
+        Robots = "robots",
+    }
+    /// `links.nofollow`, `from_noindex`
+    AdvisedAgainst {
+        /// they are followed like others
+        Ignore = "ignore",
+        /// those to the page's own host are followed behind all others
+        Last = "last",
+        /// they are not followed
+        Obey = "obey",
+    }
+    /// `traps.detect`
+    TrapDetection {
+        /// those of patterns whose pages are duplicates or nearly so, or say noindex, and those whose path repeats itself
+        Yield = "yield",
+        /// none
+        Off = "off",
+    }
+    /// `partition.key`
+    PartitionKey {
+        /// the registrable domain
+        Site = "site",
+        /// the host name
+        Host = "host",
+    }
+    /// `dns.families`
+    Families {
+        /// IPv4, and IPv6 where IPv4 is unavailable
+        Ipv4First = "ipv4-first",
+        /// IPv6, and IPv4 where IPv6 is unavailable
+        Ipv6First = "ipv6-first",
+        /// IPv4 only
+        Ipv4Only = "ipv4-only",
+        /// IPv6 only
+        Ipv6Only = "ipv6-only",
+    }
+    /// `visited.session_ids`, `tracking`, `parameter_order`, `index_pages`
+    Difference {
+        /// each counts as a page of its own
+        Count = "count",
+        /// they are duplicates: only the first one found is fetched
+        Ignore = "ignore",
+    }
+    /// `fetch.private_addresses`
+    PrivateAddresses {
+        /// only globally reachable addresses of other machines
+        Deny = "deny",
+        /// globally reachable addresses and loopback
+        Loopback = "loopback",
+        /// loopback only
+        LoopbackOnly = "loopback-only",
+        /// every address
+        Allow = "allow",
+    }
+    /// `http.cookies`
+    Cookies {
+        /// cookies are ignored
+        Off = "off",
+        /// each site gets its own cookies back, until the process ends
+        Site = "site",
+    }
+    /// `proxy.names`
+    ProxyNames {
+        /// the crawler; tunnels go to the address it found and judged
+        Here = "here",
+        /// the proxy; politeness.ip_delay and fetch.private_addresses then apply only to addresses in URLs
+        Proxy = "proxy",
+    }
+    /// `store.body`
+    StoredBody {
+        /// in the content coding that the server chose
+        AsReceived = "as-received",
+        /// as content, which is then compressed anew
+        Decoded = "decoded",
+    }
+    /// `store.format`
+    StoreFormat {
+        /// a zstd frame a record
+        WarcZst = "warc.zst",
+        /// a gzip member a record
+        WarcGz = "warc.gz",
+    }
+    /// `store.page_cache`
+    PageCache {
+        /// the kernel decides
+        Keep = "keep",
+        /// it leaves it
+        Drop = "drop",
+    }
+    /// `store.compress_uncoded`
+    CompressUncoded {
+        /// they are compressed, at store.zstd_level or store.gzip_level
+        Level = "level",
+        /// the same, with a dictionary in each segment that the shard learns from its own records; for warc.zst
+        Dictionary = "dictionary",
+        /// they are stored as they are
+        Raw = "raw",
+    }
+    /// `store.digest`
+    DigestAlgorithm {
+        /// in base32
+        Sha256 = "sha-256",
+        /// in base32
+        Sha1 = "sha-1",
+        /// of 128 bits, in hex
+        Xxh3 = "xxh3-128",
+        /// in hex
+        Blake3 = "blake3",
+    }
+    /// `store.duplicates`
+    RepeatedBodies {
+        /// a revisit record refers to the first one
+        Revisit = "revisit",
+        /// it is stored again
+        Store = "store",
+    }
+    /// `store.simhash`
+    Simhash {
+        /// no page gets one
+        Off = "off",
+        /// HTML and plain text of enough words get one
+        On = "on",
+    }
+    /// `tls.certificates`
+    Certificates {
+        /// the fetch fails
+        Verify = "verify",
+        /// the fetch goes on and the error is stored in the page's metadata record
+        Record = "record",
+    }
+}

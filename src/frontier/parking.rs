@@ -1,0 +1,122 @@
+//! How a host waits for a turn that is taken, and is called when it has come.
+//!
+//! Decides: which turns a request needs ([`Frontier::turns_for`]); that a host which finds one of them taken is parked in that
+//! key's row ([`super::turn_queues`]); when the row is looked at again, and who is called then; what the end of a fetch says
+//! about its turns.
+//!
+//! Invariants: a parked host is in exactly one row; a row that is not empty has an instant in the calendar.
+//! Leaves to others: whose turn it is (`turn_queues`), whether a turn is free (the [`Ledger`](crate::politeness::Ledger)).
+
+use std::net::IpAddr;
+
+use super::calendar::Event;
+use super::fetch_places::Turn;
+use super::host::State;
+use super::turn_queues::Call;
+use super::{Frontier, LOOK_PAUSE_MIN};
+use crate::outcome::{FetchJob, HostId, JobKind};
+use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
+use crate::time::{Duration, Instant};
+
+impl Frontier {
+    /// A fetch of a host ended; whether it met a wall.
+    pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
+        // It may have when its end was held back.
+        let Some(turn) = self.places.gave_back(now, job.id) else { return };
+        job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK, met_wall);
+        let site = self.hosts[job.host].site;
+        if !self.places.is_slow(site) {
+            self.ready.is_not_slow(site);
+        }
+        // All hosts of a site are its own.
+        let groups = job.turns.keys().filter(|key| matches!(key, Key::Group(_)));
+        for key in job.addr.map(Key::from).into_iter().chain(groups) {
+            match turn {
+                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
+                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, site),
+            }
+        }
+        self.ready.fetch_ended();
+    }
+
+    /// Whether a host that was called has had its turns, or does without.
+    pub(super) fn had_its_turns(&mut self, id: HostId, job: &Option<FetchJob>) {
+        match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
+            // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
+            (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
+            (State::Ready, None) => self.turn_queues.looks_up(id),
+            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.turn_queues.looks_up(id),
+            _ => self.turn_queues.had_turn(id),
+        }
+    }
+
+    /// Calls the next of those that wait for `key`, as the calendar has it for `noted`.
+    pub(super) fn call_to(&mut self, key: Key, now: Instant, noted: Instant) {
+        let may_fetch = |site| self.places.may_take(site);
+        let is_slow = |site| self.places.is_slow(site);
+        if let Some(id) = self.turn_queues.awaited(key) {
+            // It may have become slow since it was called, and wait for a place.
+            let site = self.hosts[id].site;
+            if !may_fetch(site) || is_slow(site) && !self.turn_queues.keeps_place(key, id) {
+                self.turn_queues.is_late(id);
+            }
+        }
+        let look_at = now + self.look_pause(key);
+        let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
+        if call != Call::Nobody {
+            self.calendar.push(look_at, Event::Turn(key));
+        }
+        if let Call::Host(id) = call {
+            if self.turn_queues.keeps_place(key, id) {
+                self.hosts.set_state(id, State::Ready);
+                self.ready.push_keeper(self.hosts[id].site, id);
+                return;
+            }
+            self.make_ready(id);
+            if self.places.is_slow(self.hosts[id].site) {
+                // It keeps its turn, and may have to wait for it.
+                self.turn_queues.is_late(id);
+            }
+        }
+    }
+
+    /// Puts a host into the row of those that wait for a turn that is taken.
+    pub(super) fn park(&mut self, id: HostId, now: Instant, TakenTurn { key, until }: TakenTurn) {
+        self.hosts.set_state(id, State::Parked);
+        let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
+        if is_address && self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
+            self.turn_queues.keep_place(now, key, (id, self.hosts[id].site));
+        }
+        let look_at = until.unwrap_or(now + self.look_pause(key));
+        if self.turn_queues.wait(key, self.hosts[id].site, id, look_at) {
+            self.calendar.push(look_at, Event::Turn(key));
+        }
+    }
+
+    /// How often the first of those that wait for a turn looks whether it is free: no more rarely than the delay, so that no
+    /// part of it is lost.
+    pub(super) fn look_pause(&self, key: Key) -> Duration {
+        let politeness = &self.settings.politeness;
+        let delay = match key {
+            Key::Ipv4(_) | Key::Ipv6Net(_) => politeness.ip_delay,
+            Key::Site(_) => politeness.site_delay,
+            Key::Group(_) => politeness.group_delay,
+        };
+        delay.max(LOOK_PAUSE_MIN)
+    }
+
+    /// The turns that a request of host `id` to `addr` needs.
+    pub(super) fn turns_for(&self, id: HostId, addr: IpAddr) -> Turns {
+        let (site, politeness) = (self.hosts[id].site, &self.settings.politeness);
+        let operator = self.settings.operators.of_address(addr).or(self.hosts[id].resolution.operator());
+        let slot = |operator| {
+            let slot = site.place_among(politeness.group_slots as usize) as u64;
+            (Key::Group(u64::from(operator) << 32 | slot), politeness.group_delay)
+        };
+        Turns::new([
+            Some((Key::Site(site), politeness.site_delay)),
+            Some((addr.into(), politeness.ip_delay)),
+            operator.map(slot),
+        ])
+    }
+}
