@@ -229,7 +229,7 @@ impl Frontier {
             };
             let job = self.take_turn(id, now, spool);
             if self.turn_queues.is_called(id) {
-                self.had_its_turns(id, &job);
+                self.had_its_turns(id, now, &job);
             }
             if job.is_some() {
                 return job;

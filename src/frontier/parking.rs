@@ -40,12 +40,15 @@ impl Frontier {
     }
 
     /// Whether a host that was called has had its turns, or does without.
-    pub(super) fn had_its_turns(&mut self, id: HostId, job: &Option<FetchJob>) {
+    pub(super) fn had_its_turns(&mut self, id: HostId, now: Instant, job: &Option<FetchJob>) {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
             // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
             (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
-            (State::Ready, None) => self.turn_queues.looks_up(id),
-            (_, Some(JobKind::Resolve)) | (State::Parked, None) => self.turn_queues.looks_up(id),
+            (State::Ready | State::Parked, None) | (_, Some(JobKind::Resolve)) => {
+                for key in self.turn_queues.looks_up(now, id).into_iter().flatten() {
+                    self.calendar.push(now, Event::Turn(key));
+                }
+            }
             _ => self.turn_queues.had_turn(id),
         }
     }

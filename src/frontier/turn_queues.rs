@@ -5,7 +5,7 @@
 //! calendar says so, however many they are. Who was called and finds the turn taken keeps its own; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, or who finds another turn taken that it needs at the same time, keeps its turn for later, and
-//! the others do not wait for it: a request needs up to three turns at once, and a host that waits for the third must not lose
+//! the next one is called at once: a request needs up to three turns at once, and a host that waits for the third must not lose
 //! the other two each time.
 //! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
@@ -242,16 +242,27 @@ impl TurnQueues {
     /// A host that may have been called cannot show up soon: others need not wait for it.
     pub fn is_late(&mut self, id: HostId) {
         for called in self.calls(id).iter() {
-            if let Some(row) = self.rows.get_mut(&called.to) {
-                row.called.take_if(|called| *called == id);
-            }
+            self.is_not_awaited(called.to, id);
         }
     }
 
-    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place.
-    pub fn looks_up(&mut self, id: HostId) {
-        self.is_late(id);
-        self.calls(id).iter().for_each(|called| self.gives_place_back(called.to, id));
+    /// Whether the row waited for it.
+    fn is_not_awaited(&mut self, key: Key, id: HostId) -> bool {
+        self.rows.get_mut(&key).is_some_and(|row| row.called.take_if(|called| *called == id).is_some())
+    }
+
+    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place. The
+    /// rows that waited for it go on at once, so the calendar gets `now` for each of the keys returned.
+    pub fn looks_up(&mut self, now: Instant, id: HostId) -> [Option<Key>; KINDS] {
+        self.calls(id).0.map(|called| {
+            let key = called?.to;
+            self.gives_place_back(key, id);
+            if !self.is_not_awaited(key, id) {
+                return None;
+            }
+            self.rows.get_mut(&key)?.look_at = now;
+            Some(key)
+        })
     }
 
     /// A host that may have been called has had its turns, or does without.
