@@ -82,7 +82,7 @@ fn shows_as(fault: Fault) -> &'static str {
         Fault::CertificateExpired => "/failures/tls-certificate-expired",
         Fault::CertificateWrongName => "/failures/tls-certificate-name",
         Fault::CertificateSelfSigned => "/failures/tls-certificate-issuer",
-        Fault::SessionIds | Fault::Calendar => "/links_too_deep",
+        Fault::SessionIds | Fault::Calendar | Fault::Facets | Fault::Versions | Fault::Mirrors => "/links_too_deep",
         Fault::PathTrap => "/links_too_long",
         Fault::Duplicates => "/duplicates",
         // Nothing is wrong with these, for a crawl that asks once.

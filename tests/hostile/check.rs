@@ -148,8 +148,8 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
             wrong(url.as_str(), format!("{ending:?}, but [{}]", brief(found)));
         }
     }
-    // Of a maze, a row of pages that begins at the entrance and ends where the crawl's limits do.
-    let mut rooms: BTreeMap<String, usize> = BTreeMap::new();
+    // Of a maze, pages that begin at the entrance and end where the crawl's limits do.
+    let mut rooms: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let known: BTreeSet<&str> =
         truth.fetched.keys().chain(truth.missing.keys()).chain(truth.faulty.keys()).map(Url::as_str).collect();
     for (text, found) in harvest.iter().filter(|(url, _)| !known.contains(url.as_str())) {
@@ -157,7 +157,8 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
         let place = model.locate_url(&url);
         match place.map(|place| place.item) {
             Some(Item::Fault(fault, spot)) if fault.is_maze() && spot.is_maze() => {
-                *rooms.entry(url.host().to_owned()).or_default() += 1;
+                let (count, most) = rooms.entry(url.host().to_owned()).or_default();
+                (*count, *most) = (*count + 1, depth_max * fault.doors() as usize);
                 if !matches!(found.as_slice(), [one] if one.status == 200 && one.truncated.is_none()) {
                     wrong(text, format!("a page of a maze, but [{}]", brief(found)));
                 }
@@ -166,8 +167,8 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
         }
     }
     for entrance in &truth.mazes {
-        let count = rooms.get(entrance.host()).copied().unwrap_or(0);
-        if captures(entrance).len() != 1 || !(2..=depth_max).contains(&count) {
+        let (count, most) = rooms.get(entrance.host()).copied().unwrap_or_default();
+        if captures(entrance).len() != 1 || !(2..=most).contains(&count) {
             wrong(entrance.as_str(), format!("an entrance, and {count} pages behind it"));
         }
     }

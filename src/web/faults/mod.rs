@@ -100,6 +100,12 @@ faults! {
     Calendar = "calendar", 300;
     /// A relative link that makes every address longer than the one before.
     PathTrap = "path-trap", 300;
+    /// Filters of a list, in every combination; each page shows another choice from the same few texts.
+    Facets = "facets", 300;
+    /// Every earlier version of a page, which differ in a word.
+    Versions = "versions", 300;
+    /// Sections that lead to each other, so that a page lies under every path of their names.
+    Mirrors = "mirrors", 300;
     /// Several addresses of one page.
     Duplicates = "duplicates", 500;
     /// Pages that change at every other request, with an ETag.
@@ -119,7 +125,16 @@ impl Fault {
 
     /// Whether its hosts hold pages without end, which no crawl can have all of.
     pub const fn is_maze(self) -> bool {
-        matches!(self, Fault::SessionIds | Fault::Calendar | Fault::PathTrap)
+        self.doors() > 0
+    }
+
+    /// To how many pages deeper in the maze each of its pages leads.
+    pub const fn doors(self) -> u64 {
+        match self {
+            Fault::SessionIds | Fault::Calendar | Fault::PathTrap => 1,
+            Fault::Facets | Fault::Versions | Fault::Mirrors => 3,
+            _ => 0,
+        }
     }
 }
 

@@ -44,16 +44,20 @@ impl Parts {
         if fault == Fault::Changing {
             first.push_str(&format!("This is version {version}. "));
         }
-        let mut draw = Draw::new(0, Purpose::Fault, fault as u64, number);
-        let mut push_words = |count: usize, text: &mut String| {
-            for _ in 0..count {
-                text.push_str(draw.pick(WORDS));
-                text.push(' ');
+        if let (Fault::Facets, Spot::Maze(number)) = (fault, spot) {
+            // What the filters leave of sixteen texts.
+            let left = Draw::new(0, Purpose::Fault, fault as u64, number).bits();
+            for text in (0..FACET_TEXTS).filter(|text| left >> text & 1 == 1) {
+                push_words(&mut Draw::new(1, Purpose::Fault, fault as u64, text), FACET_WORDS, &mut first);
             }
-        };
-        push_words(80, &mut first);
+        }
+        if let (Fault::Versions, Spot::Maze(number)) = (fault, spot) {
+            push_words(&mut Draw::new(1, Purpose::Fault, fault as u64, number), 1, &mut first);
+        }
+        let mut draw = Draw::new(0, Purpose::Fault, fault as u64, number);
+        push_words(&mut draw, 80, &mut first);
         let mut second = String::new();
-        push_words(80, &mut second);
+        push_words(&mut draw, 80, &mut second);
         if is_cut(fault, spot) {
             second.push_str(&format!("<a href=\"/lost/{number}\">lost</a> "));
         }
@@ -66,6 +70,13 @@ impl Parts {
         let mut whole = self.first;
         whole.extend_from_slice(&self.second);
         whole
+    }
+}
+
+fn push_words(draw: &mut Draw, count: usize, text: &mut String) {
+    for _ in 0..count {
+        text.push_str(draw.pick(WORDS));
+        text.push(' ');
     }
 }
 
@@ -95,7 +106,7 @@ pub(in crate::web) fn links(fault: Fault, spot: Spot) -> Vec<Spot> {
             Fault::HugePage | Fault::GzipBomb => vec![Spot::Page(1), Spot::Page(2)],
             _ => (1..=PAGES).map(Spot::Page).collect(),
         },
-        Spot::Maze(number) => vec![Spot::deeper(fault, number)],
+        Spot::Maze(number) => Spot::deeper(fault, number).collect(),
         // An image by its type, and an image.
         Spot::Page(1 | 3) if fault == Fault::WrongType => Vec::new(),
         // One body at all addresses.
@@ -135,6 +146,10 @@ pub(in crate::web) fn huge_robots() -> Vec<u8> {
     fill(LATE_RULE_BYTES * 3 / 2, &mut text);
     text
 }
+
+/// Texts of a list with filters, and their words.
+const FACET_TEXTS: u64 = 16;
+const FACET_WORDS: usize = 40;
 
 /// Where in the huge robots.txt the late rule begins, or a few bytes behind.
 pub(in crate::web) const LATE_RULE_BYTES: usize = 2 << 20;

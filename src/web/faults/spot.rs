@@ -55,6 +55,9 @@ impl Spot {
                     Fault::Calendar => numbered("/calendar?month=", Spot::Maze),
                     Fault::SessionIds => session(text).map(Spot::Maze),
                     Fault::PathTrap => levels(text).map(Spot::Maze),
+                    Fault::Facets => facets(text).map(Spot::Maze),
+                    Fault::Versions => numbered(VERSION, Spot::Maze),
+                    Fault::Mirrors => sections(text).map(Spot::Maze),
                     _ => None,
                 }),
         };
@@ -91,6 +94,22 @@ impl Spot {
                     out.push(b'/');
                     return Some(());
                 }
+                Fault::Facets => {
+                    out.extend_from_slice(b"/shop?");
+                    let chosen = digits(number, FACET_VALUES).enumerate().filter(|(_, value)| *value > 0);
+                    let chosen: Vec<String> = chosen.map(|(facet, value)| format!("f{facet:02}={value}")).collect();
+                    out.extend_from_slice(chosen.join("&").as_bytes());
+                    return Some(());
+                }
+                Fault::Versions => (VERSION, Some(number)),
+                Fault::Mirrors => {
+                    for digit in digits(number, SECTIONS.len() as u64) {
+                        out.push(b'/');
+                        out.extend_from_slice(SECTIONS.get(digit as usize)?.as_bytes());
+                    }
+                    out.push(b'/');
+                    return Some(());
+                }
                 _ => return None,
             },
             Spot::Unknown => return None,
@@ -112,17 +131,19 @@ impl Spot {
         match fault {
             Fault::Calendar => Some(Spot::Maze(2026 * 12)),
             Fault::SessionIds | Fault::PathTrap => Some(Spot::Maze(0)),
+            Fault::Facets | Fault::Versions | Fault::Mirrors => Some(Spot::Maze(1)),
             _ => None,
         }
     }
 
-    /// The page of a maze that is linked from page `number`.
-    pub fn deeper(fault: Fault, number: u64) -> Spot {
-        match fault {
+    /// The pages of a maze that are linked from page `number`. Those of several doors are all numbers, so that the maze
+    /// grows with its depth and no faster: a crawl up to some depth ends.
+    pub fn deeper(fault: Fault, number: u64) -> impl Iterator<Item = Spot> {
+        (1..=fault.doors()).map(move |door| match fault {
             // A new identifier for every visit: a bijection of the one before, so none comes twice for very long.
             Fault::SessionIds => Spot::Maze(Draw::new(0, Purpose::Fault, number, 0).bits()),
-            _ => Spot::Maze(number.saturating_add(1)),
-        }
+            _ => Spot::Maze(number.saturating_add(door)),
+        })
     }
 }
 
@@ -147,6 +168,42 @@ fn levels(text: &[u8]) -> Option<u64> {
     if rest.is_empty() { count.checked_sub(1).filter(|count| *count <= LEVELS_MAX) } else { None }
 }
 
+/// The number of a list whose filters are set so.
+fn facets(text: &[u8]) -> Option<u64> {
+    let query = std::str::from_utf8(text).ok()?.strip_prefix("/shop?")?;
+    let mut number = 0u64;
+    for parameter in query.split('&') {
+        let (facet, value) = parameter.strip_prefix('f')?.split_once('=')?;
+        let place = FACET_VALUES.checked_pow(facet.parse().ok()?)?;
+        number = number.checked_add(place.checked_mul(value.parse().ok()?)?)?;
+    }
+    is_written_so(Fault::Facets, number, text)
+}
+
+/// The number of a path of sections.
+fn sections(text: &[u8]) -> Option<u64> {
+    let path = std::str::from_utf8(text).ok()?.strip_prefix('/')?.strip_suffix('/')?;
+    let mut number = 0u64;
+    for section in path.rsplit('/') {
+        let digit = SECTIONS.iter().position(|name| *name == section)? as u64;
+        number = number.checked_mul(SECTIONS.len() as u64)?.checked_add(digit)?;
+    }
+    is_written_so(Fault::Mirrors, number, text)
+}
+
+/// A page has one address.
+fn is_written_so(fault: Fault, number: u64, text: &[u8]) -> Option<u64> {
+    let mut path = Vec::new();
+    Spot::Maze(number).push_path(fault, &mut path)?;
+    (number > 0 && path == text).then_some(number)
+}
+
+/// The digits of a number, the last one first.
+fn digits(number: u64, base: u64) -> impl Iterator<Item = u64> {
+    let above = move |rest: &u64| Some(rest / base).filter(|rest| *rest > 0);
+    std::iter::successors(Some(number), move |rest| above(rest)).map(move |rest| rest % base)
+}
+
 /// Numbered pages of a faulty host.
 pub(in crate::web) const PAGES: u64 = 3;
 /// Redirects of a chain, its first page's not counted.
@@ -156,6 +213,10 @@ const LEVEL: &[u8] = b"/deeper";
 /// Deepest level served: longer addresses than this do not fit a request head anyway.
 const LEVELS_MAX: u64 = 4_096;
 const SESSION: &str = "/list?sid=";
+const VERSION: &str = "/wiki?title=page&oldid=";
+/// Values of a filter, one of which is that it is not set.
+const FACET_VALUES: u64 = 4;
+const SECTIONS: [&str; 5] = ["news", "sport", "local", "money", "more"];
 
 #[cfg(test)]
 mod tests {
@@ -171,8 +232,8 @@ mod tests {
             let mut spots = vec![Spot::Root, Spot::Robots, Spot::Page(1), Spot::Page(3), Spot::Past(1), Spot::Lost(1)];
             spots.extend(Spot::entrance(fault));
             if let Some(Spot::Maze(mut number)) = Spot::entrance(fault) {
-                for _ in 0..20 {
-                    let Spot::Maze(next) = Spot::deeper(fault, number) else { panic!("{fault:?}") };
+                for _ in 0..200 {
+                    let Some(Spot::Maze(next)) = Spot::deeper(fault, number).last() else { panic!("{fault:?}") };
                     spots.push(Spot::Maze(next));
                     number = next;
                 }
@@ -190,6 +251,9 @@ mod tests {
             assert_eq!(path(Spot::Unknown, fault), None);
         }
         assert_eq!(path(Spot::Maze(2), Fault::PathTrap).unwrap(), "/deeper/deeper/deeper/");
+        assert_eq!(path(Spot::Maze(9), Fault::Facets).unwrap(), "/shop?f00=1&f01=2");
+        assert_eq!(path(Spot::Maze(8), Fault::Facets).unwrap(), "/shop?f01=2");
+        assert_eq!(path(Spot::Maze(11), Fault::Mirrors).unwrap(), "/sport/local/");
     }
 
     #[test]
@@ -208,6 +272,14 @@ mod tests {
             (Fault::PathTrap, "/deeper/x/"),
             (Fault::PathTrap, "/deeper//"),
             (Fault::Calendar, "/calendar?month="),
+            (Fault::Facets, "/shop?"),
+            (Fault::Facets, "/shop?f00=0"),
+            (Fault::Facets, "/shop?f01=1&f00=1"),
+            (Fault::Facets, "/shop?f00=4"),
+            (Fault::Facets, "/shop?f99=1"),
+            (Fault::Mirrors, "/sport/news/"),
+            (Fault::Mirrors, "/sport"),
+            (Fault::Mirrors, "/elsewhere/"),
         ] {
             assert_eq!(Spot::read(fault, wrong), Spot::Unknown, "{wrong}");
         }
