@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use crate::politeness::Turns;
 use crate::robots::{Rules, Usage};
 use crate::time::{Duration, Instant};
+use crate::traps::TextSample;
 use crate::url::{Url, UrlBatch};
 
 /// A host's slot in its shard's frontier.
@@ -116,8 +117,8 @@ pub struct Fetched {
     pub fresh_for: Option<Duration>,
     /// The page says noindex.
     pub is_noindex: bool,
-    /// By which near duplicates are known, if the job is examined and the page has words enough.
-    pub fingerprint: Option<u64>,
+    /// By which is known how much of it is new, if the job is examined and the page has words enough.
+    pub text: Option<TextSample>,
     /// A hash of its payload as stored; `None` where that has no bytes, or was not stored.
     pub payload: Option<u64>,
     /// Bytes of the message on the wire.

@@ -476,7 +476,7 @@ tables! {
         /// Which URLs wait behind all others because pages like theirs were hardly ever worth their fetch.
         /// A broad crawl without it spends more than half of its requests on calendars, histories and sorted lists.
         detect: TrapDetection = "yield", Kind::Choice(TrapDetection::CHOICES);
-        /// Bytes of what is known of hosts' pages, all shards together: one to eight kilobytes a host of more than a few pages.
+        /// Bytes of what is known of hosts' pages, all shards together: some kilobytes a host of more than one page, up to 200 KiB.
         /// Of hosts beyond that nothing is known.
         ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
     }
@@ -532,7 +532,7 @@ tables! {
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
         /// Of a hundred pages so many may come before others although they wait behind all ("last"); 100: they never wait.
         /// What is worth more than it seems comes to light so, and a trap costs no more.
-        deferred_share: u32 = "2", Kind::Number(0, 100);
+        deferred_share: u32 = "1", Kind::Number(0, 100);
     }
 
     /// What is written down to go on after an end, a kill or a power cut.

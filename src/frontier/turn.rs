@@ -306,7 +306,7 @@ impl Frontier {
             if !is_deferred(ticket.depth) {
                 self.deferred.began(now, ticket.depth);
             }
-            let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_fingerprint(&job.url));
+            let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_look());
             let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {
                 let origin = &mut host.origins[origin];

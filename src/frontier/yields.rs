@@ -51,6 +51,13 @@ impl CountedYield {
         self.count();
     }
 
+    /// A new URL of the host was found; whether pages like it are poor.
+    fn found(&mut self, url: &Url) -> bool {
+        let is_poor = self.pages.found(url);
+        self.count();
+        is_poor
+    }
+
     fn count(&mut self) {
         let now = self.pages.ram_bytes() as u64;
         self.bytes.set(self.bytes.get() - self.counted + now);
@@ -76,14 +83,37 @@ impl Frontier {
     /// In which queue of host `id`, if that is in memory, a URL waits, and with which ticket.
     pub(super) fn band_of(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> (Band, Ticket) {
         let is_poor = match id {
-            _ if !self.settings.detects_traps || is_seed(ticket) => false,
-            Some(id) if self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(url)) => true,
-            _ => traps::is_repetitive(url.path_and_query()),
+            _ if !self.settings.detects_traps => false,
+            Some(id) if self.found_one_more(id, url) => !is_seed(ticket),
+            _ => !is_seed(ticket) && traps::is_repetitive(url.path_and_query()),
         };
         match is_poor {
             true => (Band::Poor, self.deferred_ticket(ticket)),
             false if is_deferred(ticket.depth) => (Band::Deferred, ticket),
             false => (Band::Usual, ticket),
+        }
+    }
+
+    /// A URL of a host was found that is new; whether pages like it are poor.
+    fn found_one_more(&mut self, id: HostId, url: &Url) -> bool {
+        let Some(pages) = &mut self.hosts[id].pages else { return false };
+        let is_poor = pages.found(url);
+        self.keep_yields_within_bound(id);
+        is_poor
+    }
+
+    /// What the URLs are that are offered next: the links of `job`'s page.
+    pub fn begin_links(&mut self, job: &FetchJob) {
+        if let Some(pages) = self.hosts.get_mut(job.host).and_then(|host| host.pages.as_mut()) {
+            pages.pages.begin_links();
+        }
+    }
+
+    /// It grows with what is known of `id`, and strangers could have a million hosts of it.
+    fn keep_yields_within_bound(&mut self, id: HostId) {
+        if self.yields.bytes.get() > self.settings.traps_bytes_max {
+            let host = &mut self.hosts[id];
+            (host.pages, host.pages_had) = (None, 0);
         }
     }
 
@@ -124,14 +154,11 @@ impl Frontier {
         let host = &mut self.hosts[job.host];
         if let Some(pages) = &mut host.pages {
             pages.note(job, fetched);
-            // It grows with what is known: strangers could have a million hosts of it.
-            if self.yields.bytes.get() > self.settings.traps_bytes_max {
-                (host.pages, host.pages_had) = (None, 0);
-            }
+            self.keep_yields_within_bound(job.host);
             return;
         }
         host.pages_had += 1;
-        let has_room = self.yields.bytes.get() + traps::HOST_BYTES_MAX as u64 <= self.settings.traps_bytes_max;
+        let has_room = self.yields.bytes.get() + traps::HOST_BYTES_MIN as u64 <= self.settings.traps_bytes_max;
         if host.pages_had >= traps::FREE_PAGES && has_room {
             host.pages = Some(Box::new(CountedYield::new(&self.yields.bytes)));
         }

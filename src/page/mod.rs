@@ -143,8 +143,7 @@ impl PageReader {
         page.is_stored = job.kind != JobKind::Page
             || crate::links::is_in_ranges(content_type, &self.config.store.types)
                 && self.scope.stores(&job.url, Hops::from_bits(job.depth), content_type);
-        page.simhash = self.simhash(&page);
-        page.fetched.fingerprint = page.simhash.filter(|_| job.is_examined);
+        self.read_text(&mut page);
         page.fetched.is_noindex =
             page.summary.as_ref().is_some_and(|found| found.robots.is_noindex(transaction.started));
         if page.is_page() {
@@ -254,26 +253,28 @@ impl PageReader {
         }
     }
 
-    /// The fingerprint of a page that is stored with it, or examined. Bytes in a coding that nobody could undo are no text.
-    fn simhash(&self, page: &Page<'_>) -> Option<u64> {
-        let Page { transaction, decoded, summary, .. } = page;
+    /// Finds the fingerprint of a page that is stored with it, and the sample of one that is examined. Bytes in a coding that nobody
+    /// could undo are no text.
+    fn read_text(&self, page: &mut Page<'_>) {
         let is_recorded = self.config.store.simhash == Simhash::On && page.kinds.metadata && page.is_stored;
-        let is_wanted = (is_recorded || page.job.is_examined) && page.is_page();
-        let is_readable = match decoded.problem {
-            None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio) => {
-                summary.as_ref().is_none_or(|found| found.encoding.is_ascii_compatible())
-            }
-            Some(_) => std::str::from_utf8(&decoded.bytes).is_ok(),
-        };
-        if !is_wanted || !is_readable {
-            return None;
+        let is_examined = page.job.is_examined;
+        if !(is_recorded || is_examined) || !page.is_page() || !page.is_readable() {
+            return;
         }
         let _stage = stage::enter(Stage::Store);
-        match Document::of(transaction.response.headers.get("content-type"), &decoded.bytes) {
-            Document::Html => simhash::of_html(&decoded.bytes),
-            Document::Text => simhash::of_text(&decoded.bytes),
-            _ => None,
-        }
+        let body: &[u8] = &page.decoded.bytes;
+        (page.simhash, page.fetched.text) =
+            match Document::of(page.transaction.response.headers.get("content-type"), body) {
+                Document::Html => (
+                    is_recorded.then(|| simhash::of_html(body)).flatten(),
+                    is_examined.then(|| simhash::sample_of_html(body)).flatten(),
+                ),
+                Document::Text => (
+                    is_recorded.then(|| simhash::of_text(body)).flatten(),
+                    is_examined.then(|| simhash::sample_of_text(body)).flatten(),
+                ),
+                _ => (None, None),
+            };
     }
 
     /// Bytes of links that may go on of a response of `wire_bytes` bytes.
@@ -288,6 +289,16 @@ impl Page<'_> {
     /// What the frontier needs of it.
     pub fn into_fetched(self) -> Fetched {
         self.fetched
+    }
+
+    /// Whether its bytes are text in an encoding that the words of a page are found in.
+    fn is_readable(&self) -> bool {
+        match self.decoded.problem {
+            None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio) => {
+                self.summary.as_ref().is_none_or(|found| found.encoding.is_ascii_compatible())
+            }
+            Some(_) => std::str::from_utf8(&self.decoded.bytes).is_ok(),
+        }
     }
 
     /// Whether it is a page in the sense of the counters: the body of a 2xx response that is no wall.

@@ -360,6 +360,7 @@ impl Shard {
         {
             // Those of robots.txt are its sitemaps.
             let _stage = stage::enter(Stage::Url);
+            self.frontier.begin_links(job);
             self.found_by(now, job, &fetched.links);
             if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
                 self.redirected(now, job, target);

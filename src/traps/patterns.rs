@@ -1,16 +1,19 @@
 //! What the pages of a host are worth, by the patterns of their URLs.
 //!
 //! Decides: a tree of tokens ([`Tokens`]). A node counts the pages below it that were fetched, and those that were worth it. Where more
-//! than [`WIDE`] different tokens follow, they all count as one: there stands a title or a name, and no kind of page. A URL is
-//! *poor* where the node at the end of its way has seen [`PAGES_MIN`] pages, of which less than one in [`WORTH_PARTS`] was worth it.
-//! What turns off from all ways known is new, and poor only below a node that has seen [`SURE_PAGES_MIN`] and hardly any worth it;
-//! right below the root never.
+//! than [`WIDE`] different tokens follow, they all count as one: there stands a title or a name, and no kind of page. What names a
+//! kind by itself ([`Tokens::is_kind`]) stays apart, [`KINDS`] of it.
+//! What a page with some URL will be worth is estimated along its way down the tree: a node's pages count, and besides them
+//! what is estimated above it counts as [`PRIOR_PAGES`] pages. So what turns off from all ways known is taken for what those
+//! are, and a few pages of its own say more. Above the root everything is worth its fetch. A URL is *poor* below
+//! [`POOR_BELOW`].
 //! Old pages count less and less, so a pattern can become rich again.
 //! Why a tree: nobody knows beforehand which part of a URL says what kind of page it is: in one system the second
 //! segment, in another the fourth parameter's value.
+//! Why estimates: with a number of pages that each node must have seen, a poor kind of a hundred kinds below it costs a
+//! hundred times that number.
 //! Invariants: pure; at most [`NODES_MAX`] nodes.
-//! Limits: a new kind of page needs [`PAGES_MIN`] fetches until it is known. When all nodes are in use, deeper kinds count for what is
-//! above them.
+//! Limits: when all nodes are in use, deeper kinds count for what is above them.
 
 use super::tokens::Tokens;
 
@@ -21,8 +24,6 @@ pub struct Patterns {
     nodes: Vec<Node>,
     /// Nodes that are not in use, linked by `next`.
     free: u16,
-    /// A node has become poor: until then nobody need look.
-    has_poor: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,22 +40,23 @@ struct Node {
 }
 
 impl Node {
-    fn is_poor(&self) -> bool {
-        self.fetched >= PAGES_MIN && self.worth * WORTH_PARTS < self.fetched
+    /// What its pages are worth, of [`WHOLE`], where that is estimated as `above` of those above it.
+    fn estimate(&self, above: u32) -> u32 {
+        (u32::from(self.worth) * WHOLE + PRIOR_PAGES * above) / (u32::from(self.fetched) + PRIOR_PAGES)
     }
 }
 
 impl Patterns {
     /// Nothing known.
     pub fn new() -> Patterns {
-        Patterns { nodes: vec![Node::default()], free: 0, has_poor: false }
+        Patterns { nodes: vec![Node::default()], free: 0 }
     }
 
     /// A page was fetched, and was worth it or not.
-    pub fn note(&mut self, tokens: &Tokens, is_worth: bool) {
+    pub fn note(&mut self, tokens: impl IntoIterator<Item = u32>, is_worth: bool) {
         self.count(ROOT, is_worth);
         let mut at = ROOT;
-        for token in tokens.iter() {
+        for token in tokens {
             let Some(next) = self.below(at, token).or_else(|| self.add(at, token)) else { return };
             self.count(next, is_worth);
             at = next;
@@ -62,33 +64,21 @@ impl Patterns {
     }
 
     /// Whether pages with this pattern are hardly ever worth it.
-    pub fn is_poor(&self, tokens: &Tokens) -> bool {
+    pub fn is_poor(&self, tokens: impl IntoIterator<Item = u32>) -> bool {
         let mut at = ROOT;
-        for token in tokens.iter() {
-            let Some(next) = self.below(at, token) else {
-                let node = self.node(at);
-                return at != ROOT && node.fetched >= SURE_PAGES_MIN && node.worth * SURE_WORTH_PARTS < node.fetched;
-            };
+        let mut estimate = self.node(ROOT).estimate(WHOLE);
+        for token in tokens {
+            let Some(next) = self.below(at, token) else { break };
             at = next;
+            estimate = self.node(at).estimate(estimate);
         }
-        self.node(at).is_poor()
+        estimate < POOR_BELOW
     }
 
-    /// Whether there is any pattern that is poor, or was.
-    pub fn has_poor(&self) -> bool {
-        self.has_poor
-    }
-
-    /// Whether too few pages with this pattern were noted to know more, and at least one of them was not worth it; with
-    /// `is_alarmed` that need not be.
-    pub fn is_doubtful(&self, tokens: &Tokens, is_alarmed: bool) -> bool {
-        let mut at = ROOT;
-        for token in tokens.iter() {
-            let Some(next) = self.below(at, token) else { return is_alarmed };
-            at = next;
-        }
-        let node = self.node(at);
-        node.fetched < DOUBTFUL_PAGES_MAX && (is_alarmed || node.worth < node.fetched)
+    /// Whether nearly all pages were worth it lately.
+    pub fn are_rich(&self) -> bool {
+        let root = self.node(ROOT);
+        u32::from(root.worth) * RICH_PARTS >= u32::from(root.fetched) * (RICH_PARTS - 1)
     }
 
     /// Bytes of memory.
@@ -113,31 +103,43 @@ impl Patterns {
             }
             (node.fetched, node.worth) = (node.fetched + 1, node.worth + u16::from(is_worth));
         });
-        self.has_poor |= self.node(at).is_poor();
     }
 
     /// The nodes right below one.
     fn all_below(&self, at: u16) -> impl Iterator<Item = u16> {
         let first = Some(self.node(at).below).filter(|below| *below != 0);
-        std::iter::successors(first, |at| Some(self.node(*at).next).filter(|next| *next != 0)).take(WIDE + 1)
+        std::iter::successors(first, |at| Some(self.node(*at).next).filter(|next| *next != 0)).take(WIDE + KINDS + 1)
     }
 
     fn below(&self, at: u16, token: u32) -> Option<u16> {
-        let token = if self.node(at).is_wide { ANY } else { token };
-        self.all_below(at).find(|below| self.node(*below).token == token)
+        let find = |token| self.all_below(at).find(|below| self.node(*below).token == token);
+        let is_wide = || self.node(at).is_wide && (!Tokens::is_kind(token) || self.count_below(at, true) >= KINDS);
+        find(token).or_else(|| find(ANY).filter(|_| is_wide()))
+    }
+
+    /// How many nodes are below one that name a kind, or that do not.
+    fn count_below(&self, at: u16, are_kinds: bool) -> usize {
+        self.all_below(at).filter(|below| Tokens::is_kind(self.node(*below).token) == are_kinds).count()
     }
 
     /// Adds a node below another, or makes that a wide one; `None`: all are in use.
     fn add(&mut self, at: u16, token: u32) -> Option<u16> {
-        if self.all_below(at).count() < WIDE {
-            let new = self.take(Node { token, next: self.node(at).below, ..Node::default() })?;
-            self.change(at, |node| node.below = new);
-            return Some(new);
+        let is_kind = Tokens::is_kind(token);
+        let (is_wide, count) = (self.node(at).is_wide, self.count_below(at, is_kind));
+        if if is_kind { count < KINDS } else { !is_wide && count < WIDE } {
+            return self.add_node(at, token, [0, 0]);
+        }
+        if is_wide {
+            return None;
         }
         let (mut fetched, mut worth) = (0u16, 0u16);
-        let below: Vec<u16> = self.all_below(at).collect();
-        for place in below {
+        let mut kinds = Vec::new();
+        for place in self.all_below(at).collect::<Vec<u16>>() {
             let node = self.node(place);
+            if Tokens::is_kind(node.token) {
+                kinds.push(place);
+                continue;
+            }
             (fetched, worth) = (fetched.saturating_add(node.fetched), worth.saturating_add(node.worth));
             self.give_back(place);
         }
@@ -145,9 +147,19 @@ impl Patterns {
         while fetched > PAGES_MAX {
             (fetched, worth) = (fetched / 2, worth / 2);
         }
-        let any = self.take(Node { token: ANY, fetched, worth, ..Node::default() })?;
-        self.change(at, |node| (node.below, node.is_wide) = (any, true));
-        Some(any)
+        self.change(at, |node| (node.below, node.is_wide) = (0, true));
+        for place in kinds {
+            let first = self.node(at).below;
+            self.change(place, |node| node.next = first);
+            self.change(at, |node| node.below = place);
+        }
+        self.add_node(at, ANY, [fetched, worth])
+    }
+
+    fn add_node(&mut self, at: u16, token: u32, [fetched, worth]: [u16; 2]) -> Option<u16> {
+        let new = self.take(Node { token, fetched, worth, next: self.node(at).below, ..Node::default() })?;
+        self.change(at, |node| node.below = new);
+        Some(new)
     }
 
     fn take(&mut self, new: Node) -> Option<u16> {
@@ -183,32 +195,32 @@ impl Default for Patterns {
 const ROOT: u16 = 0;
 /// The token of what follows a wide node.
 const ANY: u32 = 0;
-/// Nodes of a host: 4 KiB.
-const NODES_MAX: u16 = 256;
+/// Nodes of a host: 16 KiB.
+const NODES_MAX: u16 = 1_024;
 /// Different tokens that may follow before they all count as one.
 const WIDE: usize = 16;
-/// Pages from which on a node says something.
-const PAGES_MIN: u16 = 8;
+/// Kinds that are told apart below one node: a system has more kinds of pages than segments of a path have words for them.
+const KINDS: usize = 64;
 /// Pages that a node remembers: the older half counts for less.
 const PAGES_MAX: u16 = 128;
-/// A pattern is poor when less than one page of so many was worth it.
-const WORTH_PARTS: u16 = 5;
-/// Pages from which on a pattern is known.
-const DOUBTFUL_PAGES_MAX: u16 = 16;
-/// The same of what is new below a node.
-const SURE_PAGES_MIN: u16 = 32;
-const SURE_WORTH_PARTS: u16 = 20;
+/// An estimate counts as so many pages.
+const PRIOR_PAGES: u32 = 4;
+/// The estimate of pages that are all worth their fetch.
+const WHOLE: u32 = 1_000;
+const POOR_BELOW: u32 = 350;
+/// Pages are rich if no more than one of so many was not worth it.
+const RICH_PARTS: u32 = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn note(patterns: &mut Patterns, path: &str, is_worth: bool) {
-        patterns.note(&Tokens::of(path), is_worth);
+        patterns.note(Tokens::of(path).iter(), is_worth);
     }
 
     fn is_poor(patterns: &Patterns, path: &str) -> bool {
-        patterns.is_poor(&Tokens::of(path))
+        patterns.is_poor(Tokens::of(path).iter())
     }
 
     #[test]

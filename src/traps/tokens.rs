@@ -4,6 +4,8 @@
 //! kind. What counts is a segment's or value's form: numbers are all the same, and so are digests and other long
 //! tokens of letters and digits. A word before a colon is a token of its own, as it names a kind in many systems
 //! (`Special:`, `user:`).
+//! The *shape* of a URL is what all its tokens say together: what else can have it are versions of one thing, numbers of one
+//! list, or sessions.
 //! Invariants: pure; linear in the URL's length.
 //! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; what is more has no say. Tokens of 32 bits may be taken for each other.
 
@@ -37,7 +39,7 @@ impl Tokens {
         let parameters = parameters.get_mut(..count).unwrap_or_default();
         parameters.sort_unstable();
         let names = parameters.iter().fold(0, |hash, (name, _)| xxh3_64_with_seed(name.as_bytes(), hash));
-        tokens.push(names as u32);
+        tokens.push(names as u32 | KIND_BIT);
         for (_, value) in parameters.iter() {
             tokens.push_form(VALUE, value);
         }
@@ -47,6 +49,17 @@ impl Tokens {
     /// In order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.list.iter().copied().take(self.len)
+    }
+
+    /// Whether a token names a kind of page: the names of a query's parameters together, or a word before a colon.
+    pub fn is_kind(token: u32) -> bool {
+        token & KIND_BIT != 0
+    }
+
+    /// A hash of all of them.
+    pub fn shape(&self) -> u32 {
+        let bytes = self.list.map(u32::to_le_bytes);
+        xxh3_64_with_seed(bytes.as_flattened(), self.len as u64) as u32
     }
 
     fn push(&mut self, token: u32) {
@@ -61,7 +74,7 @@ impl Tokens {
         let mut rest = text;
         if let Some((at, behind)) = colon.filter(|(at, _)| (1..=WORD_BYTES_MAX).contains(at)) {
             let (word, after) = (text.get(..at).unwrap_or_default(), text.get(behind..).unwrap_or_default());
-            self.push(form(kind ^ COLON, word));
+            self.push(form(kind ^ COLON, word) | KIND_BIT);
             rest = after;
         }
         self.push(form(kind, rest));
@@ -97,7 +110,7 @@ fn form(kind: u64, text: &str) -> u32 {
         }
         xxh3_64_with_seed(collapsed.get(..len).unwrap_or_default(), kind)
     };
-    hash as u32
+    hash as u32 & !KIND_BIT
 }
 
 /// Whether the path of `path_and_query` says the same again and again: a segment three times, as a relative link makes it that leads to
@@ -119,6 +132,8 @@ const PARAMETERS_MAX: usize = 8;
 const SEGMENT: u64 = 1;
 const VALUE: u64 = 2;
 const COLON: u64 = 1 << 32;
+/// Tells what names a kind from other tokens.
+const KIND_BIT: u32 = 1 << 31;
 /// A word before a colon is no longer.
 const WORD_BYTES_MAX: usize = 24;
 /// Hexadecimal digits from which on it is a digest.
@@ -151,6 +166,7 @@ mod tests {
             ("/s/AbCdEfGhIjKlMnOpQr12", "/s/1234567890abcdefghijZ"),
         ] {
             assert_eq!(tokens(one), tokens(other), "{one} {other}");
+            assert_eq!(Tokens::of(one).shape(), Tokens::of(other).shape());
         }
         for (one, other) in [
             ("/calendar/2026/11/", "/articles/2026/11/"),
@@ -162,11 +178,14 @@ mod tests {
             ("/a?b=c", "/a/b?c"),
         ] {
             assert_ne!(tokens(one), tokens(other), "{one} {other}");
+            assert_ne!(Tokens::of(one).shape(), Tokens::of(other).shape());
         }
         // What is before a colon comes first.
         let [special, talk] = ["/wiki/Special:What", "/wiki/Talk:What"].map(tokens);
         assert_eq!((special.len(), special[0], special[2]), (3, talk[0], talk[2]));
         assert_ne!(special[1], talk[1]);
+        assert_eq!([0, 1, 2].map(|at| Tokens::is_kind(special[at])), [false, true, false]);
+        assert_eq!(tokens("/x?id=5").into_iter().map(Tokens::is_kind).collect::<Vec<_>>(), [false, true, false]);
         assert_eq!(tokens("/wiki/Special%3AWhat"), special);
         assert_eq!(tokens(&"/x".repeat(100)).len(), TOKENS_MAX);
         assert!(tokens("/").is_empty() && tokens("").is_empty());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hops::Hops;
+use crate::traps::TextSample;
 
 /// A host with a hundred articles, each of which links to two pages of a trap, and each of these to two more.
 struct Site {
@@ -34,10 +35,7 @@ impl Site {
                     let number = path.rsplit('/').next().and_then(|text| text.parse().ok()).unwrap_or(0);
                     Outcome::Fetched(trap(number))
                 }
-                path => {
-                    let fingerprint = Some(xxhash_rust::xxh3::xxh3_64(path.as_bytes()));
-                    Outcome::Fetched(Fetched { status: 200, fingerprint, ..Fetched::default() })
-                }
+                path => Outcome::Fetched(page(xxhash_rust::xxh3::xxh3_64(path.as_bytes()))),
             });
             let Some((_, job)) = bed.jobs.get(had).filter(|(_, job)| job.kind == JobKind::Page) else { continue };
             let path = job.url.path_and_query().to_owned();
@@ -69,14 +67,20 @@ fn site(config: impl FnOnce(&mut Config)) -> (Bed, Site) {
     (bed, site)
 }
 
+/// With a text of its own.
+fn page(text: u64) -> Fetched {
+    let shingles = (0..40u64).map(|word| xxhash_rust::xxh3::xxh3_64_with_seed(&word.to_le_bytes(), text));
+    Fetched { status: 200, text: TextSample::of(shingles), ..Fetched::default() }
+}
+
 fn near(number: u64) -> Fetched {
-    Fetched { status: 200, fingerprint: Some(0x5555 ^ 1 << (number % 3)), ..Fetched::default() }
+    page(number % 3)
 }
 
 #[test]
 fn pages_that_are_not_worth_it_wait_behind_those_that_are() {
-    let same = |number| Fetched { payload: Some(7), fingerprint: None, ..near(number) };
-    let noindex = |number| Fetched { is_noindex: true, fingerprint: Some(number), ..near(number) };
+    let same = |number| Fetched { payload: Some(7), ..page(number) };
+    let noindex = |number| Fetched { is_noindex: true, ..page(number) };
     let traps: [(&dyn Fn(u64) -> Fetched, bool); 4] =
         [(&near, false), (&same, false), (&noindex, false), (&near, true)];
     for (trap, is_advised_against) in traps {
@@ -99,8 +103,7 @@ fn pages_that_are_not_worth_it_wait_behind_those_that_are() {
 #[test]
 fn pages_of_a_pattern_that_are_worth_it_do_not_wait() {
     let (mut bed, mut here) = site(|_| ());
-    let good = |number: u64| Fetched { fingerprint: Some(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)), ..near(0) };
-    here.crawl(&mut bed, 340, good);
+    here.crawl(&mut bed, 340, page);
     assert_eq!((bed.frontier.poor_urls(), bed.frontier.deferred()), (0, 0));
 }
 

@@ -168,7 +168,7 @@ fn config(rng: &mut Rng) -> Config {
         1 => CompressUncoded::Raw,
         _ => CompressUncoded::Level,
     };
-    config.frontier.deferred_share = pick(rng, &[0, 2, 100]) as u32;
+    config.frontier.deferred_share = pick(rng, &[0, 1, 100]) as u32;
     config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
     config
 }

@@ -57,13 +57,15 @@ fn read(bytes: &[u8], at: &mut usize, is_html: bool, words_max: usize) -> Vec<Ve
         } else if !is_letter(bytes[*at]) {
             *at += 1;
         } else {
+            let start = *at;
             let mut word = vec![bytes[*at].to_ascii_lowercase()];
             *at += 1;
             while *at < bytes.len() && is_letter(bytes[*at]) && !(0xe0..0xf0).contains(&bytes[*at]) {
                 word.push(bytes[*at].to_ascii_lowercase());
                 *at += 1;
             }
-            if !word.iter().any(u8::is_ascii_digit) {
+            let is_reference = is_html && bytes[..start].ends_with(b"&") && bytes[*at..].starts_with(b";");
+            if !word.iter().any(u8::is_ascii_digit) && !is_reference {
                 words.push(word);
             }
         }
@@ -302,3 +304,21 @@ fn long_pages_keep_their_fingerprint_when_little_changes() {
         pairs.filter(|(one, other)| distance(of_html(&pages[*one]), of_html(&pages[*other])) <= 8).count() as u32;
     assert!(near <= count / 20, "{near} of the pages of one site are near each other");
 }
+
+/// A page in HTML and its text have one sample; markup, numbers and references make no difference.
+#[test]
+fn a_sample_is_of_the_text_alone() {
+    let text: String =
+        (0..200).map(|word| format!("{} {word} ", PLAIN[word % PLAIN.len()].repeat(1 + word % 7))).collect();
+    let html = format!("<p class=x>{}", text.replace(' ', " <b> &lt;&quot;</b>"));
+    let sample = sample_of_text(text.as_bytes());
+    assert!(sample.as_ref().is_some_and(|sample| sample.len() > 50));
+    assert_eq!(sample_of_html(html.as_bytes()), sample);
+    assert_eq!(sample_of_html(b"<p>Too few words."), None);
+    // Of a page of any length no more is read than its beginning.
+    let long =
+        [text.as_bytes(), &b" ".repeat(SAMPLED_BYTES), b"and more words than there were before, of which none counts"];
+    assert_eq!(sample_of_text(&long.concat()), sample);
+}
+
+const PLAIN: [&str; 11] = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "near", "rivers"];

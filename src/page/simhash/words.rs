@@ -8,7 +8,8 @@
 //! Behind a leap it is not known what the bytes are part of. The next `>` tells where text may begin, and a byte of code
 //! before the next tag tells that it does not: there is no sample.
 //! Invariants: the place only grows; behind a leap at most [`SAMPLE_BYTES`] bytes are read; no byte can cause a panic.
-//! Limits: an entity is the word that its letters are. Behind a leap, text in a comment is read, and what a script has in
+//! Limits: a named character reference is no word, and parts none from the next: nor does what it stands for in plain text,
+//! but for letters of Latin. Behind a leap, text in a comment is read, and what a script has in
 //! strings may be.
 
 use memchr::{memchr, memchr_iter, memchr2};
@@ -134,8 +135,11 @@ impl Iterator for Words<'_> {
                 has_digit |= is_digit(byte);
                 length += 1;
             }
+            let is_reference = self.is_html
+                && rest.get(start + length) == Some(&b';')
+                && start.checked_sub(1).and_then(|before| rest.get(before)) == Some(&b'&');
             self.at += length;
-            if !has_digit {
+            if !has_digit && !is_reference {
                 return Some(hash.wrapping_mul(MIX));
             }
         }

@@ -1,0 +1,161 @@
+//! How much of a page's text is new to its host.
+//!
+//! Decides: a page is known by a sample of its shingles ([`TextSample`]): those with the smallest hashes. A host remembers the
+//! hashes of its pages' samples below a threshold ([`SeenText`]), which falls as they become more, so it remembers a part of its text
+//! that is chosen by the text alone. What part of a page's sample it has not met is what part of the page is new (containment,
+//! Broder 1997).
+//! Why containment: a version of a page, a list of what other pages say, a filtered list or a page in another format differ
+//! from each page that was there before, and yet say nothing new. Fingerprints that are compared do not show that.
+//! Invariants: pure; hashes ascend; a page has at most [`SAMPLE_MAX`] of them, a host [`SEEN_MAX`].
+//! Limits: of a host with much text a short page has no hash below the threshold, or one: it takes many of these to tell.
+
+use std::ops::Deref;
+
+/// The smallest hashes of a page's shingles, ascending.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextSample(Box<[u32]>);
+
+impl TextSample {
+    /// Of a page with these shingles; `None` if they are too few to tell anything.
+    pub fn of(shingles: impl Iterator<Item = u64>) -> Option<TextSample> {
+        let mut smallest: Vec<u32> = Vec::with_capacity(2 * SAMPLE_MAX);
+        let (mut below, mut count) = (u32::MAX, 0);
+        for shingle in shingles {
+            count += 1;
+            let hash = (shingle >> 32) as u32;
+            if hash >= below {
+                continue;
+            }
+            smallest.push(hash);
+            if smallest.len() == 2 * SAMPLE_MAX {
+                keep_smallest(&mut smallest);
+                below = smallest.get(SAMPLE_MAX - 1).copied().unwrap_or(below);
+            }
+        }
+        keep_smallest(&mut smallest);
+        (count >= SHINGLES_MIN).then(|| TextSample(smallest.into()))
+    }
+}
+
+fn keep_smallest(hashes: &mut Vec<u32>) {
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes.truncate(SAMPLE_MAX);
+}
+
+impl Deref for TextSample {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+/// What text a host has.
+#[derive(Clone, Debug)]
+pub struct SeenText {
+    hashes: Vec<u32>,
+    /// Only smaller ones are remembered.
+    below: u32,
+}
+
+impl SeenText {
+    /// None.
+    pub fn new() -> SeenText {
+        SeenText { hashes: Vec::new(), below: u32::MAX }
+    }
+
+    /// Takes a page's sample in: how many hashes of it count, and how many of these are new.
+    pub fn take(&mut self, sample: &TextSample) -> (usize, usize) {
+        let counted = sample.partition_point(|hash| *hash < self.below);
+        let before = self.hashes.len();
+        let seen = self.hashes.as_slice();
+        let new: Vec<u32> =
+            sample.iter().take(counted).copied().filter(|hash| seen.binary_search(hash).is_err()).collect();
+        self.hashes.extend(&new);
+        if self.hashes.len() > before {
+            // Two runs, which this sort knows and merges.
+            self.hashes.sort();
+        }
+        if self.hashes.len() > SEEN_MAX {
+            self.below /= 2;
+            let left = self.hashes.partition_point(|hash| *hash < self.below);
+            self.hashes.truncate(left);
+        }
+        (counted, new.len())
+    }
+
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> usize {
+        self.hashes.capacity() * size_of::<u32>()
+    }
+}
+
+impl Default for SeenText {
+    fn default() -> SeenText {
+        SeenText::new()
+    }
+}
+
+/// With fewer, a page says next to nothing.
+const SHINGLES_MIN: usize = 16;
+/// Hashes of a page.
+const SAMPLE_MAX: usize = 128;
+/// Hashes of a host: 32 KiB.
+const SEEN_MAX: usize = 8_192;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Shingles of a text: a number each, as hashes.
+    fn shingles(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+        numbers.map(|number| xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes()))
+    }
+
+    fn sample(numbers: std::ops::Range<u64>) -> TextSample {
+        TextSample::of(shingles(numbers)).expect("a text")
+    }
+
+    #[test]
+    fn a_sample_is_the_smallest_hashes_however_they_come() {
+        for count in [16, 127, 128, 129, 1_000, 20_000] {
+            let mut slow: BTreeSet<u32> = shingles(0..count).map(|hash| (hash >> 32) as u32).collect();
+            while slow.len() > SAMPLE_MAX {
+                slow.pop_last();
+            }
+            let there = sample(0..count);
+            assert!(there.iter().eq(&slow), "{count}");
+            assert_eq!(TextSample::of(shingles((0..count).rev().chain(0..count))), Some(there), "{count}");
+        }
+        assert_eq!(TextSample::of(shingles(0..15)), None);
+    }
+
+    /// Parts of texts are found in whatever else had them, also when the host has more text than it remembers.
+    #[test]
+    fn what_part_of_a_page_is_new() {
+        let mut seen = SeenText::new();
+        assert_eq!(seen.take(&sample(0..100)), (100, 100));
+        assert_eq!(seen.take(&sample(0..100)), (100, 0));
+        assert_eq!(seen.take(&sample(50..150)), (100, 50));
+        for page in 0..500u64 {
+            let (from, others) = (1_000 * (page + 1), 1_000 * (page + 1) + 300);
+            seen.take(&sample(from..others));
+            assert!(seen.hashes.is_sorted() && seen.hashes.len() <= SEEN_MAX);
+        }
+        let mut parts = (0, 0, 0);
+        for page in 0..500u64 {
+            let from = 1_000 * (page + 1);
+            let (counted, new) = seen.take(&sample(from..from + 300));
+            assert_eq!(new, 0, "all of it was there");
+            // Half of it was.
+            let (half_counted, half_new) = seen.clone().take(&sample(from + 150..from + 450));
+            parts = (parts.0 + counted, parts.1 + half_counted, parts.2 + half_new);
+        }
+        assert!(parts.0 > 1_000, "{parts:?}");
+        assert!((0.4..0.6).contains(&(parts.2 as f64 / parts.1 as f64)), "{parts:?}");
+        assert!(seen.ram_bytes() <= 2 * 4 * (SEEN_MAX + SAMPLE_MAX));
+    }
+}
