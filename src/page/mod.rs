@@ -273,6 +273,8 @@ impl PageReader {
                     is_recorded.then(|| simhash::of_text(body)).flatten(),
                     is_examined.then(|| simhash::sample_of_text(body)).flatten(),
                 ),
+                // Feeds and the like.
+                Document::Xml => (None, is_examined.then(|| simhash::sample_of_html(body)).flatten()),
                 _ => (None, None),
             };
     }

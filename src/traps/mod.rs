@@ -66,12 +66,12 @@ impl HostYield {
     pub fn found(&mut self, url: &Url) -> bool {
         let (tokens, hash) = (tokens(url), hash(url));
         self.new_shapes += u32::from(self.shapes.found(tokens.shape(), hash));
-        self.patterns.is_poor(self.kind(&tokens, hash))
+        self.patterns.has_bad() && self.patterns.is_poor(self.kind(&tokens, hash))
     }
 
     /// Whether pages like that of `url` are hardly ever worth their fetch.
     pub fn is_poor(&self, url: &Url) -> bool {
-        self.patterns.is_poor(self.kind(&tokens(url), hash(url)))
+        self.patterns.has_bad() && self.patterns.is_poor(self.kind(&tokens(url), hash(url)))
     }
 
     /// A page was fetched, whose links were found; `is_examined` says whether it was looked at. Others are not noted, good or bad: what is

@@ -24,6 +24,8 @@ pub struct Patterns {
     nodes: Vec<Node>,
     /// Nodes that are not in use, linked by `next`.
     free: u16,
+    /// A page was not worth it: until then nobody need look.
+    has_bad: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,11 +51,12 @@ impl Node {
 impl Patterns {
     /// Nothing known.
     pub fn new() -> Patterns {
-        Patterns { nodes: vec![Node::default()], free: 0 }
+        Patterns { nodes: vec![Node::default()], free: 0, has_bad: false }
     }
 
     /// A page was fetched, and was worth it or not.
     pub fn note(&mut self, tokens: impl IntoIterator<Item = u32>, is_worth: bool) {
+        self.has_bad |= !is_worth;
         self.count(ROOT, is_worth);
         let mut at = ROOT;
         for token in tokens {
@@ -73,6 +76,11 @@ impl Patterns {
             estimate = self.node(at).estimate(estimate);
         }
         estimate < POOR_BELOW
+    }
+
+    /// Whether any page was not worth it: else no pattern is poor.
+    pub fn has_bad(&self) -> bool {
+        self.has_bad
     }
 
     /// Whether nearly all pages were worth it lately.
