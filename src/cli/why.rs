@@ -22,6 +22,7 @@ use super::{DONE, FAILED};
 use crate::boot::{self, ScopeFiles};
 use crate::config::Config;
 use crate::hops::Hops;
+use crate::http;
 use crate::ring;
 use crate::scope::{Scope, Stage, Subject, Verdict};
 use crate::time::UnixTime;
@@ -80,6 +81,8 @@ struct Known {
     robots: RobotsFound,
     /// Where the URL's last response lies.
     record: Option<String>,
+    /// Where it led, if it was a redirect.
+    redirect: Option<Url>,
 }
 
 /// Runs it.
@@ -100,30 +103,37 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
         facts.take(&step);
         Ok(())
     })?;
-    let (scope, robots, record) = match &asked {
+    let (mut record, mut redirect) = (None, None);
+    let (scope, robots) = match &asked {
         Asked::Url(url) => {
-            let record = super::store::latest(dir, url, 0)?.map(|found| found.place);
-            let hops = facts.url.map_or(Hops::default().link(), |url| Hops::from_bits(url.depth));
-            (verdicts(dir, &config, url, hops), robots::find(dir, url, &config)?, record)
+            if let Some(found) = super::store::latest(dir, url, 0)? {
+                let location = found.head.get("Location");
+                redirect = http::redirect_target(url, found.head.status(), location.as_deref().map(str::as_bytes));
+                record = Some(found.place);
+            }
+            let hops = facts.url.map(|url| Hops::from_bits(url.depth));
+            (verdicts(dir, &config, url, hops), robots::find(dir, url, &config)?)
         }
         Asked::Host(host) => {
             let origin = facts.origin.clone().or_else(|| Url::parse(&format!("https://{host}/")).ok());
             let robots = origin.map_or(Ok(RobotsFound::default()), |url| robots::find(dir, &url, &config));
-            (None, robots?, None)
+            (None, robots?)
         }
     };
     let is_known = facts.is_known();
     let (now, is_running) = (ring::unix_now(), logs.is_running());
-    let known = Known { asked, now, is_running, config, facts, scope, robots, record };
+    let known = Known { asked, now, is_running, config, facts, scope, robots, record, redirect };
     let text = if arguments.json { format!("{}\n", told::as_json(&known)) } else { told::as_text(&known) };
     out.write_all(text.as_bytes())?;
     Ok(if is_known { DONE } else { FAILED })
 }
 
 /// What the scope of the last run says, with the files that it names as they are now; `None` where these cannot be read.
-fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Hops) -> Option<[Verdict; 2]> {
-    let seeds =
-        boot::kept_seeds(dir).map_err(|error| tell!("{error}; scope.follow may be told wrongly")).unwrap_or_default();
+/// A URL that is not known is judged as one link from a seed, and as little off-site as it can be.
+fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[Verdict; 2]> {
+    let seeds = boot::kept_seeds(dir)
+        .map_err(|error| tell!("{error}; what scope.follow says may be wrong here"))
+        .unwrap_or_default();
     let scope = Scope::new(&config.scope, &seeds);
     let files = match ScopeFiles::read(config) {
         Ok(files) => files,
@@ -134,6 +144,7 @@ fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Hops) -> Option<[Verdi
         }
     };
     let scope = files.of(&scope);
-    let subject = Subject::new(url, hops);
+    let nearest = || Hops::default().link().with_offsite(scope.least_offsite(url.site()));
+    let subject = Subject::new(url, hops.unwrap_or_else(nearest));
     Some([Stage::Schedule, Stage::Fetch].map(|stage| scope.explain(stage, &subject)))
 }

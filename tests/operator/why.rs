@@ -9,7 +9,7 @@ use ringcrawl::lab::TempFolder;
 
 const ROBOTS: &str =
     "# ours\nUser-agent: other\nDisallow: /private/\n\nUser-agent: *\nDisallow: /private/ # for all\nCrawl-delay: 0\n";
-const FRONT: &str = "<a href=/private/x>1</a><a href=/missing>2</a><a href=/broken>3</a><a href=/forum/x>4</a>\
+const FRONT: &str = "<a href=/private/x>1</a><a href=/missing>2</a><a href=/broken>3</a><a href=/forum/x>4</a><a href=/moved>9</a>\
                      <a href=/busy>5</a><a href=/later>6</a><a href=/advised-against rel=nofollow>7</a><a href=/last>8</a>";
 
 /// Serves the front page, a robots.txt, and what their links need.
@@ -20,6 +20,7 @@ fn site() -> SocketAddr {
             let (head, body) = match path {
                 "/robots.txt" => ("200 OK\r\nContent-Type: text/plain", ROBOTS),
                 "/" => ("200 OK\r\nContent-Type: text/html", FRONT),
+                "/moved" => ("301 Moved\r\nLocation: /last", ""),
                 "/missing" => ("404 Not Found", ""),
                 "/busy" => ("503 Busy\r\nRetry-After: 3600", ""),
                 "/broken" => return,
@@ -67,13 +68,15 @@ fn each_url_has_its_reason() {
 
     let (answer, rest) = why(&dir, &at("/"), 0);
     assert!(answer.starts_with("It was fetched at 2") && answer.ends_with("with status 200."), "{answer}");
-    for word in ["found:     a seed", "record:", ".warc.zst", "robots:", "no rule is about it", "scope:     admits"] {
+    for word in ["found:     a seed\n", "record:", ".warc.zst", "robots:", "no rule is about it", "scope:     admits"] {
         assert!(rest.contains(word), "{word}: {rest}");
     }
     let (answer, _) = why(&dir, &at("/private/x"), 0);
     assert!(answer.ends_with("robots.txt forbids it, by line 6: Disallow: /private/ # for all"), "{answer}");
     let (answer, rest) = why(&dir, &at("/missing"), 0);
-    assert!(answer.ends_with("answered with status 404.") && rest.contains("1 link from a seed"), "{answer} {rest}");
+    assert!(answer.contains("answered with status 404 at 2") && rest.contains("1 link from a seed"), "{answer} {rest}");
+    let (answer, _) = why(&dir, &at("/moved"), 0);
+    assert!(answer.contains(&format!("with status 301, a redirect to {} at 2", at("/last"))), "{answer}");
     let (answer, _) = why(&dir, &at("/broken"), 0);
     assert!(answer.contains("(closed-early)") && answer.contains("--retry-failed"), "{answer}");
     let (answer, _) = why(&dir, &at("/forum/x"), 1);
@@ -90,7 +93,7 @@ fn each_url_has_its_reason() {
     let (_, rest) = why(&dir, &at("/advised-against"), 0);
     assert!(rest.contains("it waits behind all other URLs of its host, because the page"), "{rest}");
     let (answer, rest) = why(&dir, "127.0.0.1", 0);
-    assert!(answer.contains("URLs of 127.0.0.1 wait: no crawl is running"), "{answer}");
+    assert!(answer.contains("URLs of 127.0.0.1 waiting: no crawl is running"), "{answer}");
     for word in
         ["1 forbidden by robots.txt", "404: 1", "closed-early: 1", "is the first that waits", "0.000 s at least"]
     {

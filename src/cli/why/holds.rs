@@ -6,6 +6,7 @@
 //! has learned of traps are the running crawl's alone.
 
 use super::robots::Says;
+use super::told::counted;
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
 use crate::hops::Hops;
@@ -72,8 +73,8 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         if url.ahead > 0 {
             let least = Duration::from_millis((delay.as_millis() as u64).saturating_mul(url.ahead));
             let text = format!(
-                "{} URLs of its host are before it, with {} between two requests: {} at least",
-                url.ahead,
+                "of its host {} before it, with {} between two requests: {} at least",
+                counted(url.ahead, "URL"),
                 span(delay),
                 span(least)
             );

@@ -15,6 +15,7 @@ use crate::hops::Hops;
 use crate::log::UrlState;
 use crate::outcome::Failure;
 use crate::time::UnixTime;
+use crate::url::Url;
 
 /// The answer, and what it rests on.
 pub(super) fn as_text(known: &Known) -> String {
@@ -30,7 +31,7 @@ pub(super) fn as_text(known: &Known) -> String {
         line("found", &way(url));
         if let Some(seconds) = url.seconds {
             let again = if url.is_duplicate { ", with a body that was stored lately" } else { "" };
-            line("ended", &format!("{} after {} requests{again}", iso(seconds), url.tries));
+            line("ended", &format!("{} after {}{again}", iso(seconds), counted(url.tries.into(), "request")));
         }
         match &known.record {
             Some(record) => line("record", record),
@@ -71,7 +72,7 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
     ];
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    line("host", &format!("{}: {} URLs, {}", known.asked.host(), host.urls, counts.join(", ")));
+    line("host", &format!("{}: {}, {}", known.asked.host(), counted(host.urls, "URL"), counts.join(", ")));
     let statuses: Vec<String> = host.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     if !statuses.is_empty() {
         line("statuses", &statuses.join(", "));
@@ -98,14 +99,15 @@ fn answer(known: &Known) -> String {
             let first = holds(known).into_iter().next();
             match (facts.urls, first, facts.given_up()) {
                 (0, _, _) => "Not known: no URL of this host was found, or none in scope.".to_owned(),
-                (_, Some(hold), _) => format!("{} URLs of {host} wait: {}.", facts.waiting, hold.text),
+                (_, Some(hold), _) => format!("{} of {host} waiting: {}.", counted(facts.waiting, "URL"), hold.text),
                 (_, None, Some((failure, at))) => {
                     format!("Given up ({failure}) since {}: {}.", iso(at), meaning(failure))
                 }
                 (_, None, None) if facts.waiting > 0 => {
-                    format!("{} URLs of {host} wait for their turn; nothing in the logs holds them.", facts.waiting)
+                    let waiting = counted(facts.waiting, "URL");
+                    format!("{waiting} of {host} waiting for a turn; nothing in the logs holds them.")
                 }
-                (urls, None, None) => format!("Nothing waits: all {urls} known URLs of {host} are over."),
+                (urls, None, None) => format!("Nothing waits: of {host} {} known, all over.", counted(urls, "URL")),
             }
         }
     }
@@ -115,7 +117,10 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
     let at = url.seconds.map(iso).unwrap_or_default();
     match url.state {
         UrlState::Fetched(status @ 200..=299) => format!("It was fetched at {at}, with status {status}."),
-        UrlState::Fetched(status) => format!("It was asked for until {at}, and answered with status {status}."),
+        UrlState::Fetched(status) => {
+            let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
+            format!("It was asked for, and answered with status {status}{target} at {at}.")
+        }
         UrlState::SetAside => {
             "It waits for the next run: there was no room for it (visited.urls_max, or its site's share).".to_owned()
         }
@@ -150,18 +155,23 @@ fn answer_unknown(known: &Known) -> String {
     }
 }
 
+/// A number of things, in words.
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// How the URL was found.
 fn way(url: &UrlFacts) -> String {
     let hops = Hops::from_bits(url.depth);
-    let mut way = match hops.links() {
-        0 => "a seed".to_owned(),
-        1 => "1 link from a seed".to_owned(),
-        links => format!("{links} links from a seed"),
-    };
-    for (count, what) in [(hops.redirects(), "redirects"), (hops.offsite(), "hops off-site")] {
-        if count > 0 {
-            let _ = write!(way, ", {count} {what}");
-        }
+    if hops == Hops::default() {
+        return "a seed".to_owned();
+    }
+    let mut way = format!("{} from a seed", counted(hops.links().into(), "link"));
+    if hops.redirects() > 0 {
+        let _ = write!(way, ", {}", counted(hops.redirects().into(), "redirect"));
+    }
+    if hops.offsite() > 0 {
+        let _ = write!(way, ", off-site by {}", hops.offsite());
     }
     if hops.is_deferred() {
         way.push_str(", deferred");
@@ -238,6 +248,7 @@ pub(super) fn as_json(known: &Known) -> Value {
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
             "duplicate": url.is_duplicate, "ahead": url.ahead, "record": known.record,
+            "redirect": known.redirect.as_ref().map(Url::as_str),
         })
     });
     let scope = known.scope.as_ref().map(|verdicts| {
