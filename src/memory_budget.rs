@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::config::{CompressUncoded, Config, Cookies, RepeatedBodies};
+use crate::config::{self, CompressUncoded, Config, Cookies, RepeatedBodies, Sitemaps};
 use crate::grouped::grouped;
 
 /// The division of one shard's memory.
@@ -269,7 +269,7 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     // A response is read while another one, which was read, waits to be taken: of one what two codings come to, of both the
     // records and the links. As they came they are bodies in flight.
     let page = 4 * body_bytes;
-    let links = 4 * config.links.page_link_bytes_max as u64 + config.links.page_links_max as u64 * LINK_BYTES;
+    let links = links_bytes(&config.links);
     let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
     let queries = config.dns.in_flight_max as u64 * QUERY_BYTES;
     let store = &config.store;
@@ -288,6 +288,16 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
         + earlier
         + DISK_BYTES
         + HELD_BYTES
+}
+
+/// The links of a response that is read, and of another one. A sitemap's wait for its end before they are looked through.
+fn links_bytes(config: &config::Links) -> u64 {
+    let of = |bytes_times: u64, bytes: usize, links: usize| bytes_times * bytes as u64 + links as u64 * LINK_BYTES;
+    let of_page = of(4, config.page_link_bytes_max, config.page_links_max);
+    match config.sitemaps {
+        Sitemaps::Off => of_page,
+        Sitemaps::Robots => of_page.max(of(6, config.sitemap_link_bytes_max, config.sitemap_links_max)),
+    }
 }
 
 /// A key with its value; bytes as MiB where that is more than nothing.

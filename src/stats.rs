@@ -189,6 +189,8 @@ counters! {
         links,
         /// Sitemaps, feeds and lists that links were looked for in.
         listings,
+        /// XML sitemaps among them, and indexes of such.
+        sitemaps,
         /// PDF documents, which are not looked through for links.
         pdfs,
         /// Responses that were not stored because of their type (`store.types`).
@@ -219,19 +221,21 @@ counters! {
         retries,
         /// Operations given to the kernel by the ring.
         ring_operations,
-        /// Links not followed because they are too far from a seed (`scope.depth_max`).
+        /// Links not followed because they are too far from a seed (`scope.depth_max`), or sitemaps in too many indexes
+        /// (`links.sitemap_nesting_max`).
         links_too_deep,
         /// Links not followed because they are too long (`scope.url_bytes_max`).
         links_too_long,
         /// Redirects not followed because too many came before (`scope.redirects_max`).
         redirects_too_many,
-        /// Links beyond `links.page_links_max` of a page, neither resolved nor followed.
+        /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, neither resolved nor followed.
         links_dropped,
         /// Links that wait behind all others because their page advises against them (`links.nofollow`, `links.from_noindex`).
         links_deferred,
         /// Links not followed for the same reason.
         links_advised_against,
-        /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`).
+        /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`,
+        /// `links.sitemap_link_bytes_max`).
         links_over_bytes,
         /// Links not followed because the scope rules them out (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
         links_out_of_scope,

@@ -25,3 +25,4 @@ mod secrets;
 mod stop;
 mod stores;
 mod terminals;
+mod why;

@@ -349,6 +349,14 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
     }
 }
 
+/// The seeds of all runs in `root`; none when there is no crawl.
+pub fn kept_seeds(root: &Path) -> Result<Vec<Url>, DirError> {
+    match manifest::read(root)? {
+        Some(manifest) => read_seeds(root, &manifest).map(Option::unwrap_or_default),
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Whether this is in a directory whose crawl was about to begin when its process was killed.
 fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     let Ok(entry) = entry else { return false };

@@ -22,7 +22,7 @@ mod surroundings;
 
 pub use checks::check_memory;
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config};
+pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_seeds};
 pub use limits::{
     cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
 };

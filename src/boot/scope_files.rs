@@ -5,8 +5,9 @@
 //! Leaves to others: what is in them (`scope`).
 
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,9 +91,20 @@ impl fmt::Display for ScopeFiles {
     }
 }
 
-/// A file's bytes.
+/// A file's bytes. What is no plain file is refused before it is read: a pipe that nobody writes to would hold up the start for ever,
+/// and one that somebody writes to could be read once, but not again when the scope is loaded anew.
 fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    take(File::open(path)?, bytes_max)
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() {
+        let what = match () {
+            () if kind.is_dir() => "a directory",
+            () if kind.is_fifo() => "a pipe",
+            () => "a device",
+        };
+        return Err(io::Error::other(format!("it is {what}, not a plain file")));
+    }
+    take(file, bytes_max)
 }
 
 /// The bytes of a file that may be packed.
@@ -140,6 +152,22 @@ mod tests {
         assert_eq!(errors.len(), 3, "{errors:?}");
         assert!(errors[0].starts_with(&format!("{file}:2: there is no condition \"hots\"")), "{errors:?}");
         assert!(errors[2].contains("expected a file of scope.block"), "{errors:?}");
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once() {
+        let folder = TempFolder::new("scope-pipes");
+        let pipe = folder.at("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(made.success());
+        let mut config = Config::default();
+        config.scope.rules = pipe;
+        config.scope.block = vec![folder.path().into(), "/dev/null".into()];
+        let errors = ScopeFiles::read(&config).expect_err("three mistakes");
+        for (error, what) in errors.iter().zip(["a pipe", "a directory", "a device"]) {
+            assert!(error.contains(&format!("it is {what}, not a plain file; expected")), "{errors:?}");
+        }
+        assert_eq!(errors.len(), 3);
     }
 
     #[test]

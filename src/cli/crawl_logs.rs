@@ -38,6 +38,11 @@ impl CrawlLogs {
         Ok(CrawlLogs { root: root.to_owned(), manifest, is_running })
     }
 
+    /// Whether a process works in the directory.
+    pub(super) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
     /// Gives what the logs say to `each`, until it fails; the exit code.
     pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut code = DONE;

@@ -182,7 +182,14 @@ mod tests {
         let mut host = Host::default();
         for state in states {
             let is_duplicate = *state == UrlState::Fetched(206);
-            host.count(&Listed { text: "http://a.test/", state: *state, tries: 1, is_duplicate, seconds: None });
+            host.count(&Listed {
+                text: "http://a.test/",
+                depth: 0,
+                state: *state,
+                tries: 1,
+                is_duplicate,
+                seconds: None,
+            });
         }
         host
     }

@@ -21,6 +21,7 @@ pub mod summary;
 mod terminal;
 mod urls;
 mod web;
+mod why;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ enum Command {
     Urls(urls::Urls),
     /// List the hosts that a crawl knows, one a line, with what came of their URLs.
     Hosts(hosts::Hosts),
+    /// Say why a URL or a host of a crawl is not fetched, and what is known of it.
+    Why(why::Why),
     /// Ask what the scope's rules say of URLs.
     #[command(subcommand)]
     Scope(scope::ScopeCommand),
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Hosts(arguments) => hosts::run(&arguments),
+        Command::Why(arguments) => why::run(&arguments),
         Command::Scope(command) => scope::run(command),
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),

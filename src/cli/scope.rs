@@ -57,7 +57,7 @@ pub struct Test {
     /// One stage alone: schedule, fetch, follow or store.
     #[arg(long, value_name = "STAGE", value_parser = read_stage)]
     stage: Option<Stage>,
-    /// Say of each rule before the one that decides why it does not match.
+    /// Say of each rule before the one that decides why it does not match, and what scope.follow goes by.
     #[arg(long)]
     explain: bool,
     /// A JSON object for each URL, one a line.
@@ -155,6 +155,9 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         };
         // What is written to a string arrives.
         let _ = writeln!(text, "  {stage:<8} {word:<5} {by}");
+        if test.explain && !verdict.why.is_empty() {
+            let _ = writeln!(text, "    {}", verdict.why);
+        }
         for passed in verdict.passed.iter().filter(|_| test.explain) {
             let _ = writeln!(text, "    not line {}: {} ({})", passed.line, passed.text, passed.why);
         }
@@ -188,6 +191,9 @@ fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
             let passed = verdict.passed.iter();
             told["passed"] =
                 passed.map(|passed| json!({ "line": passed.line, "rule": passed.text, "why": passed.why })).collect();
+            if !verdict.why.is_empty() {
+                told["why"] = json!(verdict.why);
+            }
         }
         stages.insert(stage.as_str().to_owned(), told);
     }

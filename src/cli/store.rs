@@ -20,6 +20,8 @@ use std::process::ExitCode;
 
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
+pub(super) use cat::latest;
+
 use crate::boot::is_crawl;
 use crate::store::folder::Folder;
 use crate::store::segments::OPEN;

@@ -177,6 +177,7 @@ impl Summary {
             ("redirects too many", totals.redirects_too_many),
             ("over their site's share", totals.over_share),
             ("sitemaps, feeds, lists", totals.listings),
+            ("XML sitemaps", totals.sitemaps),
             ("PDFs not looked into", totals.pdfs),
             ("not stored by type", totals.not_stored),
         ] {

@@ -118,7 +118,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
 }
 
 /// A host as URLs have it: in lower case, and in ASCII.
-fn host_name(text: &str) -> io::Result<String> {
+pub(super) fn host_name(text: &str) -> io::Result<String> {
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/" && url.port() == 80);
     let wrong = || io::Error::other(format!("--host: {text:?} is no name of a host and no address"));
     url.map(|url| url.host().to_owned()).ok_or_else(wrong)
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_line_a_url() {
         let line = |state, seconds| {
-            let listed = Listed { text: "http://a.test/", state, tries: 2, is_duplicate: false, seconds };
+            let listed = Listed { text: "http://a.test/", depth: 0, state, tries: 2, is_duplicate: false, seconds };
             (Line::of(&listed).columns(), serde_json::to_string(&Line::of(&listed)).expect("JSON"))
         };
         let at = Some(1_800_000_000);

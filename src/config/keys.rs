@@ -464,6 +464,15 @@ tables! {
         /// Which sitemaps are fetched, besides those that a page links to.
         /// Sitemaps make a crawl broader: most list all pages of a site, however far from a seed.
         sitemaps: Sitemaps = "off", Kind::Choice(Sitemaps::CHOICES);
+        /// Entries taken from one sitemap, if sitemaps is not "off"; more are counted and dropped. A page's limits hold otherwise.
+        /// A sitemap may have 50,000 (sitemaps.org protocol).
+        sitemap_links_max: usize = "50000", Kind::Number(0, 1_000_000);
+        /// Bytes of the URLs that one sitemap may list, if sitemaps is not "off"; more are counted and dropped.
+        /// 50,000 of 80 bytes. Bodies have their own limits: fetch.body_wire_bytes_max cuts longer sitemaps that are not compressed.
+        sitemap_link_bytes_max: usize = "4MiB", size("64KiB", "1GiB");
+        /// Sitemap indexes inside one another, redirects on the way counted with them; sitemaps in more of them are not fetched.
+        /// The protocol allows one; a few sites have two. As each is fetched once, circles end by themselves.
+        sitemap_nesting_max: u16 = "4", Kind::Number(1, 30);
         /// What becomes of links with rel=nofollow, ugc or sponsored, and of all links of a page that says nofollow.
         /// Sites give it to endless calendars and logins, but also to the only way to good pages.
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);

@@ -122,7 +122,9 @@ impl Kind {
             Kind::Proxy => proxy::EXPECTED.to_owned(),
             Kind::SigningKey => signing_key::EXPECTED.to_owned(),
             Kind::Networks => {
-                format!("a list of at most {LIST_MAX} ranges such as [\"192.0.2.0/24\", \"2001:db8::/32\"]")
+                format!(
+                    "a list of at most {LIST_MAX} addresses or ranges of them such as [\"192.0.2.0/24\", \"2001:db8::/32\"]"
+                )
             }
             Kind::Addresses => {
                 format!("a list of at most {LIST_MAX} IP addresses such as [\"192.0.2.1\", \"2001:db8::1\"]")
@@ -287,7 +289,11 @@ impl Kind {
                     faults.push(wrong(format!("{} is listed twice", quote(text))));
                 }
                 (Kind::Networks, Some(text)) if network::read(text).is_none() => {
-                    faults.push(wrong(format!("{} is no range of addresses by its first one", quote(text))));
+                    let what = match text.split('/').next().and_then(|first| first.parse::<IpAddr>().ok()) {
+                        Some(_) => "no range of addresses by its first one",
+                        None => "no address and no range of addresses (names of hosts are not looked up)",
+                    };
+                    faults.push(wrong(format!("{} is {what}", quote(text))));
                 }
                 (Kind::Names | Kind::Networks, Some(text)) => names.push(text.to_owned()),
                 (_, Some(text)) if text.is_empty() || text.contains('\0') => {

@@ -36,6 +36,14 @@ pub enum Kind {
     Base,
     /// `<link rel=canonical href>`.
     Canonical,
+    /// `loc` of a sitemap, or a page in another language that it names.
+    Loc,
+    /// `loc` of a sitemap index: a sitemap.
+    Sitemap,
+    /// An address in a feed.
+    Item,
+    /// A line of text that is a URL.
+    Line,
 }
 
 impl Kind {
@@ -53,10 +61,19 @@ impl Kind {
             Kind::Refresh => "refresh",
             Kind::Base => "base",
             Kind::Canonical => "canonical",
+            Kind::Loc => "loc",
+            Kind::Sitemap => "sitemap",
+            Kind::Item => "item",
+            Kind::Line => "line",
         }
     }
 
-    const ALL: [Kind; 11] = [
+    /// Whether it is found in sitemaps and nowhere else.
+    pub fn is_of_sitemap(self) -> bool {
+        matches!(self, Kind::Loc | Kind::Sitemap)
+    }
+
+    const ALL: [Kind; 15] = [
         Kind::A,
         Kind::SvgA,
         Kind::Area,
@@ -68,11 +85,18 @@ impl Kind {
         Kind::Refresh,
         Kind::Base,
         Kind::Canonical,
+        Kind::Loc,
+        Kind::Sitemap,
+        Kind::Item,
+        Kind::Line,
     ];
 
     const fn bit(self) -> u16 {
         1 << self as u16
     }
+
+    /// Those of documents that are lists.
+    const LISTED: u16 = Kind::Loc.bit() | Kind::Sitemap.bit() | Kind::Item.bit() | Kind::Line.bit();
 }
 
 /// A set of kinds.
@@ -92,7 +116,7 @@ pub const RELS_MAX: usize = 64;
 pub enum KindsError {
     /// There is no such kind.
     #[error(
-        "no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical)"
+        "no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical, loc, sitemap, item, line)"
     )]
     Unknown(String),
     /// More than `RELS_MAX` tokens.
@@ -108,7 +132,8 @@ impl Kinds {
             | Kind::Frame.bit()
             | Kind::Iframe.bit()
             | Kind::Refresh.bit()
-            | Kind::Canonical.bit(),
+            | Kind::Canonical.bit()
+            | Kind::LISTED,
         rels: Cow::Borrowed(&[Cow::Borrowed("alternate"), Cow::Borrowed("next"), Cow::Borrowed("prev")]),
     };
 
@@ -188,7 +213,7 @@ mod tests {
 
     #[test]
     fn lists() {
-        let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,canonical";
+        let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,canonical,loc,sitemap,item,line";
         assert_eq!(Kinds::parse(default), Ok(Kinds::DEFAULT));
         for kinds in [Kinds::DEFAULT, Kinds::FOLLOW, Kinds::ALL] {
             assert_eq!(Kinds::parse(&kinds.to_string()), Ok(kinds));

@@ -114,6 +114,27 @@ pub struct Summary {
     pub tdm_policy: Option<Box<str>>,
     /// What references were resolved against, when `<base>` says so.
     pub base: Option<Absolute>,
+    /// It is a sitemap.
+    pub sitemap: Option<Sitemap>,
+}
+
+/// The two kinds of XML sitemaps (sitemaps.org protocol 0.9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sitemap {
+    /// It lists pages.
+    Pages,
+    /// It lists sitemaps.
+    Index,
+}
+
+impl Sitemap {
+    /// The name of its root element.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Sitemap::Pages => "urlset",
+            Sitemap::Index => "sitemapindex",
+        }
+    }
 }
 
 impl Summary {
@@ -129,6 +150,7 @@ impl Summary {
             tdm: Preferences::default(),
             tdm_policy: None,
             base: None,
+            sitemap: None,
         }
     }
 }
@@ -217,6 +239,7 @@ impl Counts {
             tdm: said.tdm,
             tdm_policy: said.tdm_policy,
             base: said.base,
+            sitemap: None,
         }
     }
 }

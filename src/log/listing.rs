@@ -56,6 +56,8 @@ pub enum ListingStep<'a> {
 pub struct Listed<'a> {
     /// Its text.
     pub text: &'a str,
+    /// The bits of its `Hops`.
+    pub depth: u16,
     /// How it stands.
     pub state: UrlState,
     /// Requests that were made for it; 0 while it waits.
@@ -178,22 +180,22 @@ impl Listing {
         }
         // Before those that are accepted: a block of a redistributed log may have one among both.
         self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
-        for (number, (_, text)) in (head.first..).zip(entries.accepted.iter()) {
+        for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
             if !self.aside.is_empty() {
                 self.aside.remove(&hash(text));
             }
             let last = self.lasts.get(number as usize).copied().unwrap_or_default();
-            each(ListingStep::Url(last.listed(text)));
+            each(ListingStep::Url(last.listed(text, depth)));
         }
         Some(())
     }
 
     fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
-        for (_, text) in aside.iter() {
+        for (depth, text) in aside.iter() {
             if self.aside.remove(&hash(text)) {
                 let state = UrlState::SetAside;
-                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text) }));
+                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text, depth) }));
             }
         }
         Some(())
@@ -249,7 +251,7 @@ impl LastEnd {
         LastEnd { seconds, code, tries: end.tries, is_duplicate: end.is_duplicate }
     }
 
-    fn listed(self, text: &str) -> Listed<'_> {
+    fn listed(self, text: &str, depth: u16) -> Listed<'_> {
         let state = match self.code {
             0 => UrlState::Waiting,
             status @ 1..FAILURES_FROM => UrlState::Fetched(status),
@@ -258,7 +260,7 @@ impl LastEnd {
                 .map_or(UrlState::Waiting, |failure| UrlState::Failed(*failure)),
         };
         let seconds = (self.code > 0).then_some(u64::from(self.seconds));
-        Listed { text, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
+        Listed { text, depth, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
     }
 }
 

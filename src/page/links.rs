@@ -9,19 +9,19 @@ use std::borrow::Cow;
 
 use crate::config::{Config, Documents, Sitemaps};
 use crate::http;
-use crate::links::{self, Budget, Document, Kinds, Page, Summary, Xml};
+use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
 
-/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`, each with whether its `rel`
-/// advises against it. `None` when it is no document that is looked through.
+/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`, each with where it was found and
+/// whether its `rel` advises against it. `None` when it is no document that is looked through.
 pub fn page(
     job: &FetchJob,
     headers: &http::Headers,
     body: &[u8],
     config: &Config,
     stats: &mut Totals,
-    out: &mut dyn FnMut(&str, bool),
+    out: &mut dyn FnMut(Kind, &str, bool),
 ) -> Option<Summary> {
     let content_type = headers.get("content-type");
     let header = content_type.map(String::from_utf8_lossy);
@@ -44,9 +44,11 @@ pub fn page(
         };
     }
     if document == Document::Xml && config.links.documents != Documents::Html {
-        match links::scan_xml(&page(&unpacked), budget, &mut |url| out(url.as_str(), false)) {
+        match links::scan_xml(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| out(kind, url.as_str(), false))
+        {
             Xml::Listing(summary) => {
                 stats.listings += 1;
+                stats.sitemaps += u64::from(summary.sitemap.is_some());
                 found = Some(*summary);
             }
             Xml::Html => document = Document::Html,
@@ -56,12 +58,14 @@ pub fn page(
     match document {
         Document::Html => {
             let summary = links::scan(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |found| {
-                out(found.url.as_str(), found.is_advised_against)
+                out(found.kind, found.url.as_str(), found.is_advised_against)
             });
             found = Some(summary);
         }
         Document::Text if config.links.documents == Documents::All => {
-            let summary = links::scan_lines(&page(&unpacked), budget, &mut |url| out(url.as_str(), false));
+            let summary = links::scan_lines(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
+                out(kind, url.as_str(), false)
+            });
             stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
         }
@@ -72,7 +76,9 @@ pub fn page(
     let mut links = headers.all("link").peekable();
     if links.peek().is_some() {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| out(url.as_str(), false));
+        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| {
+            out(Kind::Link, url.as_str(), false)
+        });
     }
     for tag in headers.all("x-robots-tag") {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));

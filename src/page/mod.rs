@@ -5,8 +5,10 @@
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
 //! A link that its own `rel` or the page advises against is deferred, dropped or nothing of the kind, as `links.nofollow` and
 //! `links.from_noindex` say; a page that links to another without such advice, too, advises against nothing.
-//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once; a robots.txt
-//! is parsed once.
+//! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
+//! indexes without end come to `links.sitemap_nesting_max`, and pages in sitemaps are as deep whether there is an index or not.
+//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
+//! `links.sitemap_links_max` in `links.sitemap_link_bytes_max`; a robots.txt is parsed once.
 //! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
 //! followed (`shard`).
@@ -24,10 +26,10 @@ pub use reading::{LongResponse, PageRead};
 
 use std::sync::Arc;
 
-use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, StoredBody};
+use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, StoredBody};
 use crate::hops::Hops;
 use crate::http::{self, CodingProblem, Decoded};
-use crate::links::{Document, Summary};
+use crate::links::{Document, Kind, Summary};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::scope::Scope;
@@ -161,20 +163,29 @@ impl PageReader {
         let url_bytes_max = self.config.scope.url_bytes_max;
         let (mut too_long, mut over_bytes) = (0, 0);
         let mut bytes_left = self.link_bytes_max(transaction.response.wire_bytes);
+        // Sitemaps compress well, and hold nothing but links.
+        let mut sitemap_bytes_left = match self.config.links.sitemaps {
+            Sitemaps::Off => bytes_left,
+            Sitemaps::Robots => self.config.links.sitemap_link_bytes_max,
+        };
+        let (mut nested_too_deep, nesting_max) = (0, self.config.links.sitemap_nesting_max);
         // None that is too long to be followed: a long base and ten thousand short references would make a page into
         // hundreds of megabytes.
-        let mut keep = |links: &mut UrlBatch, hops: Hops, url: &str| {
-            if url.len() > url_bytes_max {
+        let mut keep = |links: &mut UrlBatch, kind: Kind, hops: Hops, url: &str| {
+            let bytes_left = if kind.is_of_sitemap() { &mut sitemap_bytes_left } else { &mut bytes_left };
+            if kind == Kind::Sitemap && hops.redirects() > nesting_max {
+                nested_too_deep += 1;
+            } else if url.len() > url_bytes_max {
                 too_long += 1;
-            } else if url.len() > bytes_left {
+            } else if url.len() > *bytes_left {
                 over_bytes += 1;
             } else {
-                bytes_left -= url.len();
+                *bytes_left -= url.len();
                 links.push(hops.bits(), url);
             }
         };
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
-            keep(&mut fetched.links, hops.redirect(), target.as_str());
+            keep(&mut fetched.links, Kind::Link, hops.redirect(), target.as_str());
         }
         // What a wall links to is its own.
         if (200..300).contains(&fetched.status) && fetched.wall.is_none() {
@@ -185,11 +196,12 @@ impl PageReader {
             if job.kind == JobKind::Page {
                 // A page may link to another twice, and advise against it once.
                 let (mut advised_against, mut repeats_of_those) = (UrlBatch::new(), None);
-                let mut out = |url: &str, is_advised_against: bool| {
+                let mut out = |kind: Kind, url: &str, is_advised_against: bool| {
+                    let hops = if kind == Kind::Sitemap { hops.redirect() } else { hops.link() };
                     if !is_advised_against && repeats.is_new(url) {
-                        keep(links, hops.link(), url);
+                        keep(links, kind, hops, url);
                     } else if is_advised_against && repeats_of_those.get_or_insert_with(Repeats::new).is_new(url) {
-                        keep(&mut advised_against, hops.link(), url);
+                        keep(&mut advised_against, kind, hops, url);
                     }
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
@@ -210,7 +222,7 @@ impl PageReader {
             } else {
                 let mut out = |url: &str| {
                     if repeats.is_new(url) {
-                        keep(links, hops.link(), url);
+                        keep(links, Kind::Sitemap, hops.link(), url);
                     }
                 };
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
@@ -220,6 +232,7 @@ impl PageReader {
                 fetched.rules = is_text.then_some(rules);
             }
         }
+        stats.links_too_deep += nested_too_deep;
         stats.links_too_long += too_long;
         stats.links_over_bytes += over_bytes;
     }

@@ -66,6 +66,9 @@ impl Page<'_> {
             if found.dropped > 0 {
                 fields.push(("outlinksDropped", found.dropped.to_string()));
             }
+            if let Some(sitemap) = found.sitemap {
+                fields.push(("sitemap", sitemap.as_str().to_owned()));
+            }
             if !found.robots.is_empty() {
                 fields.push(("robotsDirectives", found.robots.to_label()));
             }

@@ -57,6 +57,43 @@ fn links_go_on_once_and_those_beyond_the_limit_are_counted() {
     assert_eq!((stats.links, stats.links_dropped, stats.pages, is_stored), (4, 1, 1, true));
 }
 
+#[test]
+fn sitemaps_have_limits_of_their_own_where_they_are_wanted() {
+    let entries: String =
+        (0..20_000).map(|number| format!("<url><loc>/{number}/a-page-of-usual-length</loc></url>")).collect();
+    let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<urlset>{entries}</urlset>");
+    let page = job(JobKind::Page, "http://a.test/map");
+    let counts = |change: fn(&mut Config)| {
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), change);
+        assert_eq!((stats.listings, stats.sitemaps), (1, 1));
+        (fetched.links.len(), stats.links_dropped, stats.links_over_bytes)
+    };
+    assert_eq!(counts(|_| {}), (10_000, 10_000, 0));
+    assert_eq!(counts(|config| config.links.sitemaps = Sitemaps::Robots), (20_000, 0, 0));
+    let few = |config: &mut Config| {
+        config.links.sitemaps = Sitemaps::Robots;
+        config.links.sitemap_links_max = 15_000;
+        config.links.sitemap_link_bytes_max = 100_000;
+    };
+    let (links, dropped, over) = counts(few);
+    assert!((2_000..3_000).contains(&links) && dropped > 5_000 && links + dropped as usize + over as usize == 20_000);
+}
+
+#[test]
+fn an_index_is_one_redirect_to_each_of_its_sitemaps() {
+    let bytes = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<sitemapindex><sitemap><loc>/s</loc></sitemap></sitemapindex>";
+    let mut index = job(JobKind::Page, "http://a.test/index");
+    for redirects in 1..=4 {
+        let (fetched, stats, _) = read(&index, bytes.as_bytes(), |_| {});
+        let (depth, _) = fetched.links.iter().next().expect("a link");
+        let hops = Hops::from_bits(depth);
+        assert_eq!((hops.links(), hops.redirects(), stats.links_too_deep), (3, redirects, 0));
+        index.depth = depth;
+    }
+    let (fetched, stats, _) = read(&index, bytes.as_bytes(), |_| {});
+    assert_eq!((fetched.links.len(), stats.links_too_deep), (0, 1));
+}
+
 /// (RFC 9309 says nothing of it: HTML section 4.6.7, and what search engines document.)
 #[test]
 fn links_that_are_advised_against_wait_behind_others() {

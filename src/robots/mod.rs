@@ -53,6 +53,18 @@ struct Rule {
     has_query: bool,
 }
 
+/// A rule by which a verdict was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decisive {
+    /// Its pattern, in the form that is compared.
+    pattern: Box<[u8]>,
+    anchored: bool,
+    allows: bool,
+}
+
+/// There was no work left.
+struct Spent;
+
 impl Rules {
     /// The rules of `body` for the agent with this product token (RFC 9309 section 2.2.1, compared without case),
     /// or those for `*` when no group names it. Anything may be in `body`; what lies behind `bytes_max` is ignored.
@@ -85,20 +97,34 @@ impl Rules {
         (allows && !work.is_spent(), VERDICT_WORK_MAX - work.left())
     }
 
+    /// The rule that decides on it; `None`: there is none, or it would take too long to find out.
+    pub fn decisive(&self, path_and_query: &str) -> Option<Decisive> {
+        let rule = self.rule_within(path_and_query.as_bytes(), &mut Work::new(VERDICT_WORK_MAX)).ok()??;
+        let start = rule.start as usize;
+        let pattern = self.patterns.get(start..start + usize::from(rule.bytes))?.into();
+        Some(Decisive { pattern, anchored: rule.anchored, allows: rule.allows })
+    }
+
     fn allows_within(&self, path: &[u8], work: &mut Work) -> bool {
+        self.rule_within(path, work).is_ok_and(|rule| rule.is_none_or(|rule| rule.allows))
+    }
+
+    /// The rule that decides, if any is about the path; an error when there is no `work` left to find out.
+    #[inline]
+    fn rule_within(&self, path: &[u8], work: &mut Work) -> Result<Option<&Rule>, Spent> {
         if self.rules.is_empty() {
-            return true;
+            return Ok(None);
         }
         work.spend(path.len() as u64);
         let path = pattern::normalize(path);
         if path.as_ref() == b"/robots.txt" {
-            return true; // RFC 9309 section 2.2.2
+            return Ok(None); // RFC 9309 section 2.2.2
         }
         let folded = pattern::fold_query(&path);
         let second = path.get(1).copied().unwrap_or_default();
         for rule in &self.rules {
             if !work.spend(RULE_WORK) {
-                return false;
+                return Err(Spent);
             }
             if rule.second != 0 && rule.second != second {
                 continue;
@@ -107,10 +133,10 @@ impl Rules {
             let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
             let path = if rule.has_query { &folded } else { &path };
             if pattern::matches(text, rule.anchored, path, work) {
-                return rule.allows;
+                return Ok(Some(rule));
             }
         }
-        true
+        Ok(None)
     }
 
     /// The Crawl-delay of our group, if it has one: no standard, but asked for by many. Up to `u64::MAX` seconds.

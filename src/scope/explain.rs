@@ -4,6 +4,7 @@
 
 use super::rule::{Action, Stage};
 use super::{BlockedBy, Outside, Scope, Subject};
+use crate::config::Follow;
 
 /// What becomes of a URL at a stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +15,8 @@ pub struct Verdict {
     pub by: Decider,
     /// Rules before that, which do not match.
     pub passed: Vec<Passed>,
+    /// What `scope.follow` goes by, where it decides against the URL; else empty.
+    pub why: String,
 }
 
 /// What decides.
@@ -54,9 +57,14 @@ impl Scope {
             _ => Ok(()),
         };
         if let Some(by) = self.blocks.why(subject.url) {
-            return Verdict { is_allowed: false, by: Decider::Blocked(by), passed: Vec::new() };
+            return Verdict { is_allowed: false, by: Decider::Blocked(by), passed: Vec::new(), why: String::new() };
         }
-        let key = |key: &'static str| Verdict { is_allowed: false, by: Decider::Key(key), passed: Vec::new() };
+        let key = |key: &'static str| Verdict {
+            is_allowed: false,
+            by: Decider::Key(key),
+            passed: Vec::new(),
+            why: String::new(),
+        };
         match admitted {
             Err(Outside::Length) => return key("scope.url_bytes_max"),
             Err(Outside::Port) => return key("scope.bad_ports"),
@@ -79,15 +87,36 @@ impl Scope {
         match rule {
             Some(rule) => {
                 let by = Decider::Rule { line: rule.line, text: rule.text.to_string() };
-                Verdict { is_allowed: rule.action == Action::Allow, by, passed }
+                Verdict { is_allowed: rule.action == Action::Allow, by, passed, why: String::new() }
             }
             None if stage == Stage::Schedule => {
-                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key("scope.follow"), passed }
+                let why = if admitted.is_ok() { String::new() } else { self.not_followed(subject) };
+                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key("scope.follow"), passed, why }
             }
-            None => Verdict { is_allowed: true, by: Decider::Nothing, passed },
+            None => Verdict { is_allowed: true, by: Decider::Nothing, passed, why: String::new() },
+        }
+    }
+
+    /// Which sites or hosts the seeds have, of which the URL's is none.
+    fn not_followed(&self, subject: &Subject<'_>) -> String {
+        let (own, of_seeds, kind) = match self.limits.follow {
+            Follow::SeedHosts => (subject.host(), &self.limits.hosts, "host"),
+            Follow::All | Follow::SeedSites => (subject.site, &self.limits.sites, "site"),
+        };
+        let mut names: Vec<&str> = of_seeds.iter().map(|name| &**name).collect();
+        names.sort_unstable();
+        let more = names.len().saturating_sub(NAMES_MAX);
+        names.truncate(NAMES_MAX);
+        match (names.as_slice(), more) {
+            ([], _) => format!("no seed is given, so {kind} {own} is no seed's"),
+            (names, 0) => format!("its {kind} is {own}; the seeds' are {}", names.join(", ")),
+            (names, more) => format!("its {kind} is {own}; the seeds' are {} and {more} more", names.join(", ")),
         }
     }
 }
+
+/// Names of seeds' sites or hosts that are told.
+const NAMES_MAX: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -120,6 +149,7 @@ mod tests {
         let verdict = explain("http://a.test/x.pdf", Stage::Schedule, 2, 1);
         assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.follow")));
         assert_eq!(verdict.passed[1].why, "offsite<=1: it is 2 hops off-site");
+        assert_eq!(verdict.why, "its site is a.test; the seeds' are example.org");
         let verdict = explain("http://example.org/", Stage::Schedule, 0, 101);
         assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.depth_max")));
         let blocked = explain("http://x.blocked.test/", Stage::Fetch, 0, 0);

@@ -108,8 +108,15 @@ impl Rule {
             }
         };
         let (mut stages, mut conditions) = (0, Vec::new());
-        for word in rest {
-            if word.chars().all(|character| character.is_ascii_lowercase() || character == ',') {
+        for (index, word) in rest.iter().enumerate() {
+            if matches!(word.to_ascii_lowercase().as_str(), "!" | "not") {
+                let next = rest.get(index + 1).filter(|next| next.contains('='));
+                let turned = next
+                    .map_or("!host=www.example.org".to_owned(), |next| format!("!{}", next.trim_start_matches('!')));
+                wrong.push(format!(
+                    "{word:?} stands alone; expected \"!\" at the condition that it turns around: {turned}"
+                ));
+            } else if word.chars().all(|character| character.is_ascii_lowercase() || character == ',') {
                 for name in word.split(',') {
                     match Stage::named(name) {
                         Some(stage) => stages |= stage.bit(),
@@ -187,6 +194,11 @@ mod tests {
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("did you mean allow?") && found[1].contains("did you mean schedule?"), "{found:?}");
         assert!(wrong("host=a.test")[0].contains("expected allow or deny"));
+        for text in ["deny ! host=a.test", "deny not host=a.test", "deny NOT !host=a.test"] {
+            let found = wrong(text);
+            assert!(found.len() == 1 && found[0].ends_with("turns around: !host=a.test"), "{found:?}");
+        }
+        assert!(wrong("deny not")[0].ends_with("!host=www.example.org"));
         for text in ["deny type=text/html", "deny store,fetch !type=text/html", "allow schedule type=a/b"] {
             assert!(wrong(text)[0].contains("expected the stages follow or store"), "{text}");
         }

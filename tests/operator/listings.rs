@@ -9,7 +9,7 @@ use crate::rig::program::run;
 use ringcrawl::lab::TempFolder;
 
 /// Path, type, further header fields, body.
-const PAGES: [(&str, &str, &str, &str); 12] = [
+const PAGES: [(&str, &str, &str, &str); 14] = [
     ("/", "text/html", "Link: </by-header>; rel=next\r\n", "<link rel=alternate href=/feed><a href=/lie.pdf>x</a>"),
     ("/feed", "text/html", "", "<?xml version='1.0'?><rss><channel><item><link>/by-feed</link></item></channel></rss>"),
     ("/lie.pdf", "text/html", "", "%PDF-1.7 <a href=/not-a-link>"),
@@ -20,14 +20,23 @@ const PAGES: [(&str, &str, &str, &str); 12] = [
         "/index.xml",
         "application/xml",
         "",
-        "<sitemapindex><sitemap><loc>http://HOST/map.xml.gz</loc></sitemap></sitemapindex>",
+        "<sitemapindex><sitemap><loc>http://HOST/index.xml</loc></sitemap><sitemap><loc>/other-index</loc></sitemap>",
+    ),
+    // Each names the other.
+    (
+        "/other-index",
+        "text/xml",
+        "",
+        "<sitemapindex><sitemap><loc>/index.xml</loc></sitemap><sitemap><loc>http://HOST/map.xml.gz</loc></sitemap>",
     ),
     (
         "/map.xml.gz",
         "application/octet-stream",
         "",
-        "gz <urlset><url><loc>http://HOST/by-map?a=1&amp;b=2</loc></url></urlset>",
+        "gz <urlset><url><loc>http://HOST/by-map?a=1&amp;b=2</loc><lastmod>2020</lastmod><i:image><i:loc>/no.png</i:loc>\
+         </i:image></url><url><loc>/newer</loc><lastmod>2021-01-01</lastmod></url></urlset>",
     ),
+    ("/newer", "text/html", "", ""),
     ("/by-map?a=1&b=2", "text/html", "", "<a href=/by-page>x</a>"),
     ("/by-page", "image/png", "", "<a href=/not-a-link>"),
     ("/not-a-link", "text/html", "", ""),
@@ -91,11 +100,13 @@ fn links_are_found_in_what_is_no_html() {
     let (found, json) = crawl(&folder, "all", port, &["links.sitemaps=robots"]);
     assert_eq!(
         found,
-        paths("/ /feed /lie.pdf /by-header /by-feed /by-list /index.xml /map.xml.gz /by-map?a=1&b=2 /by-page")
+        paths(
+            "/ /feed /lie.pdf /by-header /by-feed /by-list /index.xml /other-index /map.xml.gz /newer /by-map?a=1&b=2 /by-page"
+        )
     );
     let count = |name: &str| json[name].as_u64().expect("a number");
-    // The feed, the index, the map and the list; the PDF that says so and the one that does not.
-    assert_eq!((count("listings"), count("pdfs"), count("not_stored")), (4, 2, 0), "{json}");
+    // The feed, two indexes, the map and the list; the PDF that says so and the one that does not.
+    assert_eq!((count("listings"), count("sitemaps"), count("pdfs"), count("not_stored")), (5, 3, 2, 0), "{json}");
     let (found, json) = crawl(&folder, "html", port, &["links.documents=html", "links.sitemaps=robots"]);
     assert_eq!(found, paths("/ /feed /lie.pdf /by-header /index.xml"));
     assert_eq!(json["listings"], 0);

@@ -1,9 +1,13 @@
-//! `ringcrawl inspect links`: the links of an HTML page as the crawler sees them.
+//! `ringcrawl inspect links`: the links of a document as the crawler sees them.
 //!
+//! Decides: what is a sitemap or a feed, in a gzip file too, is read as such, and so is text if `--content-type` says that it is
+//! text; everything else is read as HTML.
 //! Prints `KIND<TAB>absolute URL` a line, in document order, duplicates kept, of any scheme and with fragments: what
-//! the page says, before the crawler asks whether it may go there. References that are no URL are left out, and
+//! the page says, before the crawler asks whether it may go there. A sitemap's are told once each, the newest first, and those of
+//! lists are http or https. References that are no URL are left out, and
 //! counted on standard error.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -11,8 +15,10 @@ use std::process::ExitCode;
 
 use crate::cli::FAILED;
 use crate::cli::output::{Stdout, tell};
-use crate::links::{self, Kind, Kinds};
-use crate::url::Absolute;
+use crate::config::{self, Sitemaps};
+use crate::http;
+use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
+use crate::url::{Absolute, Url};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -20,13 +26,15 @@ pub struct Links {
     /// Absolute URL of the page.
     #[arg(long, value_name = "URL", value_parser = Absolute::parse)]
     base: Absolute,
-    /// Value of the Content-Type header, for its charset.
+    /// Value of the Content-Type header.
+    /// For its charset, and to tell text.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Kinds of links: a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical.
+    /// Kinds of links: a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical; of sitemaps loc, of
+    /// their indexes sitemap, of feeds item, of text line.
     #[arg(long, value_name = "LIST", default_value_t = Kinds::DEFAULT)]
     kinds: Kinds,
-    /// HTML bytes; standard input when left out or `-`.
+    /// The document; standard input when left out or `-`.
     file: Option<PathBuf>,
 }
 
@@ -50,6 +58,14 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
     let body = read(arguments)?;
     let mut written = Ok(());
     let content_type = arguments.content_type.as_deref();
+    if let Some((found, summary)) = listed(arguments, &body) {
+        found.iter().try_for_each(|(kind, url)| writeln!(stdout, "{}\t{url}", kind.name()))?;
+        stdout.flush()?;
+        if summary.bad + summary.dropped > 0 {
+            tell!("ringcrawl: {} references are no URL, {} are beyond the limits", summary.bad, summary.dropped);
+        }
+        return Ok(());
+    }
     let summary = links::scan_raw(&body, content_type, &arguments.base, &arguments.kinds, &mut |link| {
         let Ok(url) = link.url else { return };
         if written.is_ok() {
@@ -63,6 +79,31 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
         tell!("ringcrawl: {} references are no URL", summary.bad);
     }
     Ok(())
+}
+
+/// What a sitemap, a feed or a list of URLs holds; `None` when the document is none.
+fn listed(arguments: &Links, body: &[u8]) -> Option<(Vec<(Kind, Url)>, Summary)> {
+    let url = Url::parse(&arguments.base.to_string()).ok()?;
+    let content_type = arguments.content_type.as_deref();
+    let mut document = Document::of(content_type.map(str::as_bytes), body);
+    let mut body = Cow::Borrowed(body);
+    if document == Document::Gzip {
+        body = http::gunzip(&body, &http::Limits::default()).into();
+        document = Document::of(None, &body);
+    }
+    let page = Page { body: &body, content_type, url: &url, agent: "" };
+    let mut found = Vec::new();
+    let budget = &mut Budget::of_page(&config::Links { sitemaps: Sitemaps::Robots, ..config::Links::default() });
+    let out = &mut |kind, url| found.push((kind, url));
+    let summary = match document {
+        Document::Xml => match links::scan_xml(&page, &arguments.kinds, budget, out) {
+            Xml::Listing(summary) => *summary,
+            Xml::Html | Xml::Other => return None,
+        },
+        Document::Text if content_type.is_some() => links::scan_lines(&page, &arguments.kinds, budget, out),
+        _ => return None,
+    };
+    Some((found, summary))
 }
 
 fn read(arguments: &Links) -> io::Result<Vec<u8>> {

@@ -92,6 +92,50 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
     }
 }
 
+/// The latest capture of a page, for other commands.
+pub(in crate::cli) struct Latest {
+    /// When, as 14 digits.
+    pub timestamp: String,
+    /// The segment, and the byte in it.
+    pub place: String,
+    pub head: HttpHead,
+    /// Without its content codings.
+    pub content: Vec<u8>,
+}
+
+/// The latest capture of `url` under `path`, with at most `bytes_max` bytes of its payload and of its content; `None` where there
+/// is none that can be read.
+pub(in crate::cli) fn latest(path: &Path, url: &Url, bytes_max: usize) -> io::Result<Option<Latest>> {
+    if segments(&[path.to_owned()]).is_ok_and(|segments| segments.is_empty()) {
+        return Ok(None);
+    }
+    let Some(found) = search(path, url, Which::Latest)? else { return Ok(None) };
+    match read(&found, url, path, bytes_max) {
+        Ok(latest) => Ok(latest),
+        Err(ReadError::Io(error)) => Err(with_path(&found.segment, &error)),
+        Err(damage) => {
+            tell!("{}: {damage}", found.segment.display());
+            Ok(None)
+        }
+    }
+}
+
+fn read(found: &Capture, url: &Url, path: &Path, bytes_max: usize) -> Result<Option<Latest>, ReadError> {
+    let (mut reader, record) = open(found)?;
+    let Some(record) = record.filter(|record| is_of(record, url) && record.head.is_http()) else { return Ok(None) };
+    let head = reader.read_http_head()?;
+    if record.head.kind() == "revisit" {
+        let Some((_, its_reader)) = original_of(&record, path)? else { return Ok(None) };
+        reader = its_reader;
+        reader.read_http_head()?;
+    }
+    let mut payload = Vec::new();
+    read_rest(&mut reader, &mut payload, bytes_max)?;
+    let content = content(&head, &payload, bytes_max).bytes.into_owned();
+    let place = format!("{}, byte {}", found.segment.display(), found.offset);
+    Ok(Some(Latest { timestamp: found.timestamp.clone(), place, head, content }))
+}
+
 /// What came of a capture.
 enum Printed {
     /// It was printed.

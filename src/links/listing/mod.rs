@@ -2,15 +2,17 @@
 //!
 //! Decides: the root element says what an XML document is: `urlset` and `sitemapindex` (sitemaps.org protocol 0.9), `rss`
 //! (RSS 2.0 and before), `RDF` (RSS 1.0), `feed` (Atom, RFC 4287; RFC 5005 for its further pages). Of these the addresses
-//! of pages count, those of images, videos and enclosures do not. In text a line counts that is an http or https URL and
-//! nothing else, as the sitemaps protocol has it; sentences with addresses in them are no lists.
+//! of pages count, those of a sitemap's images are images, and videos and enclosures do not count. In text a line counts that is
+//! an http or https URL and nothing else, as the sitemaps protocol has it; sentences with addresses in them are no lists.
 //! Broken XML gives what stood before the break: half of the sitemaps that are broken are so by one bare `&`, which is
-//! taken as itself. Which elements hold an address is `reading`'s.
+//! taken as itself. Which elements hold an address is `reading`'s; in which order addresses go out, `entries`'.
 //!
-//! Invariants: pure; linear time; entities that a document declares are not expanded, so nothing grows; no byte can
-//! cause a panic. Memory: the document once more where it is not UTF-8, the open elements, one URL.
-//! Limits: a [`Budget`]; see `reading`.
+//! Invariants: pure; linear time, but for the order of a sitemap's entries; entities that a document declares are not expanded,
+//! so nothing grows; no byte can cause a panic. Memory: the document once more where it is not UTF-8, the open elements, the
+//! URLs of a sitemap.
+//! Limits: a [`Budget`]; see `reading` and `entries`.
 
+mod entries;
 mod reading;
 
 use std::borrow::Cow;
@@ -19,8 +21,9 @@ use encoding_rs::{Encoding, UTF_8};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::{Budget, Page, Summary, charset};
-use crate::url::{Base, Url, UrlError};
+use super::{Budget, Kind, Kinds, Page, Sitemap, Summary, charset};
+use crate::url::{Base, Url};
+use entries::Listed;
 use reading::{Reading, referred};
 
 /// What an XML document is.
@@ -34,10 +37,11 @@ pub enum Xml {
     Other,
 }
 
-/// Gives the URLs that the sitemap or feed `page` lists, in order, duplicates included, as many as `budget` admits, to `out`.
-pub fn scan_xml(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> Xml {
+/// Gives the URLs of these `kinds` that `page` lists, as many as `budget` admits, to `out`: those of a feed in order, duplicates
+/// included, those of a sitemap once each, the newest first.
+pub fn scan_xml(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Kind, Url)) -> Xml {
     let (text, encoding) = decoded(page, charset::xml_declaration);
-    let mut listed = Listed::new(encoding, budget, out);
+    let mut listed = Listed::new(encoding, kinds, budget, out);
     let mut reading = Reading::new(page.url);
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
@@ -48,8 +52,13 @@ pub fn scan_xml(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> X
     while let Ok(event) = reader.read_event() {
         match event {
             Event::Start(start) | Event::Empty(start) if !is_listing => match start.local_name().as_ref() {
-                "urlset" | "sitemapindex" | "rss" | "RDF" | "feed" => {
+                root @ ("urlset" | "sitemapindex" | "rss" | "RDF" | "feed") => {
                     is_listing = true;
+                    match root {
+                        "urlset" => listed.is_sitemap(Sitemap::Pages),
+                        "sitemapindex" => listed.is_sitemap(Sitemap::Index),
+                        _ => {}
+                    }
                     reading.open(&start, &mut listed);
                 }
                 "html" => return Xml::Html,
@@ -76,21 +85,22 @@ pub fn scan_xml(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> X
             Event::Eof => break,
             _ => {}
         }
+        listed.has_read(reader.buffer_position());
     }
-    if is_listing { Xml::Listing(Box::new(listed.summary)) } else { Xml::Other }
+    if is_listing { Xml::Listing(Box::new(listed.finish())) } else { Xml::Other }
 }
 
 /// Gives the lines of the text `page` that are URLs, in order, duplicates included, as many as `budget` admits, to `out`.
-pub fn scan_lines(page: &Page, budget: &mut Budget, out: &mut dyn FnMut(Url)) -> Summary {
+pub fn scan_lines(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Kind, Url)) -> Summary {
     let (text, encoding) = decoded(page, |_| None);
-    let mut listed = Listed::new(encoding, budget, out);
+    let mut listed = Listed::new(encoding, kinds, budget, out);
     let base = Base::new(page.url);
     for line in text.split(['\n', '\r']).map(trim) {
         if has_scheme(line) && !line.contains(char::is_whitespace) {
-            listed.take(Some(&base), line);
+            listed.take(Some(&base), Kind::Line, line);
         }
     }
-    listed.summary
+    listed.finish()
 }
 
 /// The text, by byte order mark, Content-Type or `declared`; else as UTF-8.
@@ -107,43 +117,6 @@ fn decoded<'a>(
     });
     let body = page.body.get(mark_bytes..).unwrap_or_default();
     (encoding.decode_without_bom_handling(body).0, encoding)
-}
-
-/// What has been found.
-struct Listed<'o> {
-    summary: Summary,
-    budget: &'o mut Budget,
-    out: &'o mut dyn FnMut(Url),
-}
-
-impl<'o> Listed<'o> {
-    fn new(encoding: &'static Encoding, budget: &'o mut Budget, out: &'o mut dyn FnMut(Url)) -> Listed<'o> {
-        Listed { summary: Summary::none(encoding), budget, out }
-    }
-
-    fn take(&mut self, base: Option<&Base>, text: &str) {
-        let text = trim(text);
-        if text.is_empty() {
-            return;
-        }
-        if !self.budget.admits(text) {
-            self.summary.dropped += 1;
-            return;
-        }
-        let Some(base) = base else {
-            self.summary.bad += 1;
-            return;
-        };
-        match base.resolve(text, UTF_8) {
-            Ok(url) => {
-                self.summary.links += 1;
-                self.budget.took(url.as_str().len());
-                (self.out)(url);
-            }
-            Err(UrlError::Scheme) => self.summary.other_scheme += 1,
-            Err(_) => self.summary.bad += 1,
-        }
-    }
 }
 
 /// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.

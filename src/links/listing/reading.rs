@@ -1,7 +1,8 @@
 //! The elements of a sitemap or a feed that are open, and the address that one of them holds.
 //!
 //! Decides: an address counts by the element that it stands in: `loc` in `url` or `sitemap`, `link` in `channel` or `item`,
-//! `guid` there if it is an address, and `link` with `href` everywhere. `xml:base` holds inside its element. Feeds have HTML
+//! `guid` there if it is an address, and `link` with `href` everywhere. In `url`, `loc` of `image` and `thumbnail_loc` of `video`
+//! are images, and `lastmod`, or `publication_date` of `news`, says how new the entry is. `xml:base` holds inside its element. Feeds have HTML
 //! in them that nobody escaped: an end tag ends all that is open up to its own element, and an end of nothing is none. An
 //! address ends at the next tag, whatever it is.
 //!
@@ -14,8 +15,10 @@ use std::borrow::Cow;
 use quick_xml::events::BytesStart;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::Kind;
 use super::super::budget::IDNA_BYTES_MAX;
-use super::{Listed, has_scheme};
+use super::entries::Listed;
+use super::has_scheme;
 use crate::url::{Base, Url, idna_bytes};
 
 /// Most elements inside one another that are remembered.
@@ -28,8 +31,10 @@ const BASES_MAX: usize = 10_000;
 /// What the elements that hold others are to us.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// `url` or `sitemap`: its `loc` counts.
-    Located,
+    /// `url` or `sitemap`: its `loc` counts, as that.
+    Located(Kind),
+    /// `image`, `video` or `news` in `url`.
+    Extension,
     /// `channel`, `item`: its `link` counts, and its `guid` if that is a link.
     Linked,
     Other,
@@ -51,23 +56,23 @@ pub(super) struct Reading {
     bases: usize,
     /// What the hosts of further ones may cost.
     idna_bytes: usize,
-    /// The text of an element that is an address, so far.
-    address: Option<String>,
-    /// Whether it is one only if it has a scheme.
-    is_guid: bool,
+    /// The text of an element that is wanted, so far.
+    held: Option<(Held, String)>,
+}
+
+/// What the text of an element is to us.
+#[derive(Clone, Copy)]
+enum Held {
+    Address(Kind),
+    /// An address if it has a scheme.
+    Guid,
+    Date,
 }
 
 impl Reading {
     /// At the start of the document at `url`.
     pub fn new(url: &Url) -> Reading {
-        Reading {
-            first_base: Base::new(url),
-            open: Vec::new(),
-            bases: 0,
-            idna_bytes: IDNA_BYTES_MAX,
-            address: None,
-            is_guid: false,
-        }
+        Reading { first_base: Base::new(url), open: Vec::new(), bases: 0, idna_bytes: IDNA_BYTES_MAX, held: None }
     }
 
     /// Takes a start tag. Returns whether its end is to be told: not of an element that is too deep.
@@ -78,22 +83,27 @@ impl Reading {
         }
         let name = start.local_name();
         let (name, inside) = (name.as_ref(), self.open.last().map(|open| open.role));
-        let is_address = match inside {
-            Some(Role::Located) => name == "loc",
-            Some(Role::Linked) => match name {
-                "link" => attribute(start, "href").is_none(),
-                "guid" => attribute(start, "isPermaLink").is_none_or(|value| value.trim().eq_ignore_ascii_case("true")),
-                _ => false,
-            },
-            _ => false,
+        let is_permanent =
+            || attribute(start, "isPermaLink").is_none_or(|value| value.trim().eq_ignore_ascii_case("true"));
+        let held = match (inside, name) {
+            (Some(Role::Located(kind)), "loc") => Some(Held::Address(kind)),
+            (Some(Role::Located(_)), "lastmod") | (Some(Role::Extension), "publication_date") => Some(Held::Date),
+            (Some(Role::Extension), "loc" | "thumbnail_loc") => Some(Held::Address(Kind::Img)),
+            (Some(Role::Linked), "link") if attribute(start, "href").is_none() => Some(Held::Address(Kind::Item)),
+            (Some(Role::Linked), "guid") if is_permanent() => Some(Held::Guid),
+            _ => None,
         };
-        self.address = is_address.then(String::new);
-        self.is_guid = name == "guid";
-        let role = match name {
-            "url" | "sitemap" => Role::Located,
-            "channel" | "item" => Role::Linked,
+        self.held = held.map(|held| (held, String::new()));
+        let role = match (inside, name) {
+            (_, "url") => Role::Located(Kind::Loc),
+            (_, "sitemap") => Role::Located(Kind::Sitemap),
+            (Some(Role::Located(_)), "image" | "video" | "news") => Role::Extension,
+            (_, "channel" | "item") => Role::Linked,
             _ => Role::Other,
         };
+        if matches!(role, Role::Located(_)) {
+            listed.begin_entry();
+        }
         let base = attribute(start, "xml:base").filter(|href| !href.trim().is_empty()).map(|href| {
             self.bases += 1;
             let costs = idna_bytes(href.trim());
@@ -117,16 +127,17 @@ impl Reading {
         let rel = rel.trim();
         let rel = rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel);
         if FOLLOWED.iter().any(|followed| rel.eq_ignore_ascii_case(followed)) {
-            listed.take(self.base(), &href);
+            let kind = if listed.summary.sitemap.is_some() { Kind::Loc } else { Kind::Item };
+            listed.take(self.base(), kind, &href);
         }
     }
 
     /// Takes text.
     pub fn text(&mut self, text: &str) {
-        if let Some(address) = &mut self.address
-            && address.len() <= ADDRESS_BYTES_MAX
+        if let Some((_, held)) = &mut self.held
+            && held.len() <= ADDRESS_BYTES_MAX
         {
-            address.push_str(text);
+            held.push_str(text);
         }
     }
 
@@ -139,12 +150,13 @@ impl Reading {
         }
     }
 
-    /// Gives the address out, if there is one: whatever tag comes, it is at its end.
+    /// Gives the text out, if one is held: whatever tag comes, it is at its end.
     fn finish(&mut self, listed: &mut Listed) {
-        if let Some(address) = self.address.take()
-            && (!self.is_guid || has_scheme(&address))
-        {
-            listed.take(self.base(), &address);
+        match self.held.take() {
+            Some((Held::Address(kind), address)) => listed.take(self.base(), kind, &address),
+            Some((Held::Guid, address)) if has_scheme(&address) => listed.take(self.base(), Kind::Item, &address),
+            Some((Held::Date, date)) => listed.dated(&date),
+            _ => {}
         }
     }
 

@@ -10,8 +10,9 @@ fn page<'a>(url: &'a Url, body: &'a [u8], content_type: Option<&'a str>) -> Page
 fn xml(body: &[u8]) -> Vec<String> {
     let url = Url::parse("http://a.test/dir/feed.xml").expect("a URL");
     let mut found = Vec::new();
-    let xml =
-        scan_xml(&page(&url, body, None), &mut Budget::of_links(100), &mut |url| found.push(url.as_str().to_owned()));
+    let xml = scan_xml(&page(&url, body, None), &Kinds::FOLLOW, &mut Budget::of_links(100), &mut |_, url| {
+        found.push(url.as_str().to_owned())
+    });
     match xml {
         Xml::Listing(summary) => assert_eq!(summary.links, found.len()),
         _ => assert!(found.is_empty()),
@@ -43,6 +44,86 @@ fn sitemaps() {
     assert_eq!(xml(index), ["http://a.test/1.xml.gz"]);
     // The prefix is the document's own affair.
     assert_eq!(xml(b"<s:urlset><s:url><s:loc>/x</s:loc></s:url></s:urlset>"), ["http://a.test/x"]);
+}
+
+fn listing(body: &[u8], budget: &mut Budget) -> Summary {
+    let url = Url::parse("http://a.test/").expect("a URL");
+    match scan_xml(&page(&url, body, None), &Kinds::FOLLOW, budget, &mut |_, _| ()) {
+        Xml::Listing(summary) => *summary,
+        _ => panic!("a listing"),
+    }
+}
+
+#[test]
+fn the_newest_come_first() {
+    let entry = |page: &str, date: &str| format!("<url><loc>/{page}</loc>{date}</url>");
+    let dated = |page: &str, date: &str| entry(page, &format!("<lastmod>{date}</lastmod>"));
+    let news = "<n:news><n:publication_date>2026-06-01</n:publication_date></n:news>";
+    let entries = [
+        dated("none", "yesterday"),
+        dated("old", "1999-12-31"),
+        dated("first-of-two", "2026-03"),
+        dated("second-of-two", "2026-03"),
+        dated("newest", " 2026-11-26T13:20:00.5+02:00 "),
+        dated("evening", "2026-11-25T23:59"),
+        entry("news", news),
+        entry("nothing", ""),
+        dated("year", "2026"),
+        entry("twice", "<lastmod>1998</lastmod><lastmod>2030</lastmod>"),
+        "<url><lastmod>2027</lastmod><loc>/date-first</loc></url>".to_owned(),
+        "<url><loc>/left-open</loc><lastmod>2000".to_owned(),
+        "<url><loc>/last</loc>".to_owned(),
+    ];
+    let order = [
+        "date-first",
+        "newest",
+        "evening",
+        "news",
+        "first-of-two",
+        "second-of-two",
+        "year",
+        "left-open",
+        "old",
+        "twice",
+        "none",
+        "nothing",
+        "last",
+    ];
+    assert_eq!(
+        xml(format!("<urlset>{}", entries.concat()).as_bytes()),
+        order.map(|page| format!("http://a.test/{page}"))
+    );
+    let index = "<sitemapindex><sitemap><loc>/1</loc></sitemap><sitemap><loc>/2</loc><lastmod>2026</lastmod></sitemap>";
+    assert_eq!(xml(index.as_bytes()), ["http://a.test/2", "http://a.test/1"]);
+    assert_eq!(
+        ["", "26", "2026x", "99999-12-31", "-2026"].map(entries::date),
+        [0, 0, 20_260_000_000_000, 99_999_123_100_000, 20_260_000_000_000]
+    );
+}
+
+#[test]
+fn kinds_of_addresses() {
+    let kinds = |body: &str| {
+        let url = Url::parse("http://a.test/").expect("a URL");
+        let mut found = Vec::new();
+        let budget = &mut Budget::of_links(9);
+        let xml = scan_xml(&page(&url, body.as_bytes(), None), &Kinds::ALL, budget, &mut |kind, url| {
+            found.push(format!("{} {}", kind.name(), url.path_and_query()));
+        });
+        let Xml::Listing(summary) = xml else { panic!("a listing") };
+        (summary.sitemap, found)
+    };
+    let page = "<urlset><url><loc>/1</loc><i:image><i:loc>/1.png</i:loc><i:title>x</i:title></i:image><v:video>\
+        <v:thumbnail_loc>/2.png</v:thumbnail_loc><v:content_loc>/no.mp4</v:content_loc></v:video>\
+        <x:link rel=alternate href='/de'/><x:link rel='alternate' href='/de'/></url></urlset>";
+    assert_eq!(
+        kinds(page),
+        (Some(Sitemap::Pages), ["loc /1", "img /1.png", "img /2.png", "loc /de"].map(str::to_owned).into())
+    );
+    let index = "<sitemapindex><sitemap><loc>/s</loc></sitemap></sitemapindex>";
+    assert_eq!(kinds(index), (Some(Sitemap::Index), vec!["sitemap /s".to_owned()]));
+    let feed = "<rss><channel><image><loc>/no</loc></image><item><link>/i</link></item></channel></rss>";
+    assert_eq!(kinds(feed), (None, vec!["item /i".to_owned()]));
 }
 
 #[test]
@@ -95,7 +176,7 @@ fn guids_and_relations() {
     let url = Url::parse("http://a.test/").expect("a URL");
     let body = format!("<feed xml:base='y/'>{bases}</feed>");
     let mut found = Vec::new();
-    scan_xml(&page(&url, body.as_bytes(), None), &mut Budget::of_links(usize::MAX), &mut |url| {
+    scan_xml(&page(&url, body.as_bytes(), None), &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |_, url| {
         found.push(url.as_str().to_owned())
     });
     let of = |address| found.iter().filter(|found| *found == address).count();
@@ -106,7 +187,9 @@ fn guids_and_relations() {
 #[test]
 fn what_is_no_listing_gives_nothing() {
     let url = Url::parse("http://a.test/").expect("a URL");
-    let kind = |body: &[u8]| scan_xml(&page(&url, body, None), &mut Budget::of_links(9), &mut |_| panic!("a link"));
+    let kind = |body: &[u8]| {
+        scan_xml(&page(&url, body, None), &Kinds::ALL, &mut Budget::of_links(9), &mut |_, _| panic!("a link"))
+    };
     assert!(matches!(kind(b"<?xml version='1.0'?><html><a href='/x'>x</a></html>"), Xml::Html));
     for body in
         [&b""[..], b"text", b"<svg><link href='/x'/></svg>", b"<", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"\xff\xfe"]
@@ -153,14 +236,15 @@ fn encodings_and_the_limit() {
     assert_eq!(xml(&marked), ["http://a.test/%C3%A4"]);
     let latin = b"<?xml version='1.0' encoding='iso-8859-1'?><rss><channel><link>/\xe4?\xe4</link></channel></rss>";
     assert_eq!(xml(latin), ["http://a.test/%C3%A4?%C3%A4"]);
-    let many = "<url><loc>/x</loc></url>".repeat(103);
-    let url = Url::parse("http://a.test/").expect("a URL");
+    let many: String =
+        (0..103).map(|number| format!("<url><loc>/{number}</loc></url><url><loc>/0</loc></url>")).collect();
     let body = format!("<urlset>{many}</urlset>");
-    let Xml::Listing(summary) = scan_xml(&page(&url, body.as_bytes(), None), &mut Budget::of_links(100), &mut |_| ())
-    else {
-        panic!("a listing")
-    };
-    assert_eq!((summary.links, summary.dropped), (100, 3));
+    let summary = listing(body.as_bytes(), &mut Budget::of_links(100));
+    assert_eq!((summary.links, summary.dropped), (100, 7), "what comes again is no further link while there is room");
+    let url = "<url><loc>/x</loc></url>";
+    let far = format!("<urlset>{url}{}{}</urlset>", " ".repeat(50 << 20), url.replace('x', "y"));
+    let summary = listing(far.as_bytes(), &mut Budget::of_links(100));
+    assert_eq!((summary.links, summary.dropped), (1, 1), "50 MiB are read");
 }
 
 #[test]
@@ -169,15 +253,17 @@ fn lines_of_text() {
     let body = b"\xef\xbb\xbfhttp://a.test/1\r\n  HTTPS://B.test/2 \n\n# http://a.test/no\nsee http://a.test/no\n/no\n\
         http://a.test/not this\nftp://a.test/no\rhttp://[bad/\nhttp://c.test/\xc3\xa4";
     let mut found = Vec::new();
-    let summary = scan_lines(&page(&url, body, Some("text/plain")), &mut Budget::of_links(9), &mut |url| {
-        found.push(url.as_str().to_owned())
-    });
+    let summary =
+        scan_lines(&page(&url, body, Some("text/plain")), &Kinds::FOLLOW, &mut Budget::of_links(9), &mut |_, url| {
+            found.push(url.as_str().to_owned())
+        });
     assert_eq!(found, ["http://a.test/1", "https://b.test/2", "http://c.test/%C3%A4"]);
     assert_eq!((summary.links, summary.bad, summary.dropped), (3, 1, 0));
     let latin = scan_lines(
         &page(&url, b"http://a.test/\xe4", Some("text/plain; charset=latin1")),
+        &Kinds::FOLLOW,
         &mut Budget::of_links(9),
-        &mut |url| {
+        &mut |_, url| {
             assert_eq!(url.as_str(), "http://a.test/%C3%A4");
         },
     );

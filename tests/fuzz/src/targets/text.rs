@@ -138,7 +138,9 @@ pub fn listing(data: &[u8]) {
     };
     let mut found = Vec::new();
     if let Xml::Listing(summary) =
-        links::scan_xml(&page, &mut Budget::of_links(LINKS_MAX), &mut |url| found.push(url.as_str().to_owned()))
+        links::scan_xml(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
+            found.push(url.as_str().to_owned())
+        })
     {
         check(&summary, &found);
     } else {
@@ -147,8 +149,9 @@ pub fn listing(data: &[u8]) {
     let lines = |body: &[u8]| {
         let mut found = Vec::new();
         let page = Page { body, ..page };
-        let summary =
-            links::scan_lines(&page, &mut Budget::of_links(LINKS_MAX), &mut |url| found.push(url.as_str().to_owned()));
+        let summary = links::scan_lines(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
+            found.push(url.as_str().to_owned())
+        });
         (summary, found)
     };
     let (summary, found) = lines(body);
@@ -179,6 +182,8 @@ pub fn listing_seeds() -> Vec<Vec<u8>> {
         &b"x<?xml version='1.0' encoding='latin1'?><urlset><url><loc> http://a.test/?a&amp;b&#x41; </loc></url></urlset>"[..],
         b"\x02<rss><channel><item><link>/a</link><guid isPermaLink='true'><![CDATA[/b]]></guid></item></channel></rss>",
         b"\0<feed xml:base='/x/'><entry><link rel='next' href='y'/><!-- c --></entry></feed>",
+        b"\0<sitemapindex><sitemap><loc>/1.gz</loc><lastmod>2026-11-26T13:20:00Z</lastmod></sitemap></sitemapindex>",
+        b"\0<urlset><url><loc>/1</loc><lastmod>2025</lastmod><i:image><i:loc>/1.png</i:loc></i:image></url><url><loc>/2</loc><lastmod>2026",
         b"\x01http://a.test/1\nHTTPS://b.test/\n no\n",
         b"x</a>; rel=\"next prev\"; title=\"a, <b>\", <c>;rel=canonical",
         b"xringcrawl: noindex, nofollow, unavailable_after: 1",

@@ -1,0 +1,150 @@
+//! `ringcrawl why`: what is known of a URL or a host of a crawl, and what keeps it from being fetched.
+//!
+//! Decides: the first line answers "why is this not fetched?" in a sentence; the rest says what it rests on. All of it is read from
+//! the crawl's directory, so a crawl may run there meanwhile: its logs, the settings and seeds of its last run, the files that
+//! these name, and the robots.txt that was stored last. What only the running crawl knows is told as such, and not guessed at.
+//! Exit codes: 0 the crawl knows it, 1 it does not, 2 the directory is no crawl or cannot be read, or the argument is neither.
+//! Leaves to others: reading the logs (`crawl_logs`) and the store (`store`), verdicts (`scope`, `robots`), words ([`told`]).
+
+mod facts;
+mod holds;
+mod robots;
+mod told;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::crawl_logs::{self, CrawlLogs};
+use super::output::{Stdout, tell};
+use super::urls::host_name;
+use super::{DONE, FAILED};
+use crate::boot::{self, ScopeFiles};
+use crate::config::Config;
+use crate::hops::Hops;
+use crate::http;
+use crate::ring;
+use crate::scope::{Scope, Stage, Subject, Verdict};
+use crate::time::UnixTime;
+use crate::url::Url;
+use facts::Facts;
+use robots::RobotsFound;
+
+/// Arguments of the subcommand.
+#[derive(clap::Args, Debug)]
+pub struct Why {
+    /// A URL, such as https://example.org/page, or a host, such as example.org.
+    #[arg(value_name = "URL|HOST")]
+    what: String,
+    /// The crawl's directory; a crawl may be running in it.
+    #[arg(long)]
+    dir: PathBuf,
+    /// A JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is asked about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Asked {
+    Url(Url),
+    Host(Box<str>),
+}
+
+impl Asked {
+    fn read(text: &str) -> io::Result<Asked> {
+        if !text.contains("://") {
+            return Ok(Asked::Host(host_name(text)?.into()));
+        }
+        let wrong = |error| io::Error::other(format!("{text:?}: {error}; expected a URL or a host"));
+        Url::parse(text).map(Asked::Url).map_err(wrong)
+    }
+
+    fn host(&self) -> &str {
+        match self {
+            Asked::Url(url) => url.host(),
+            Asked::Host(host) => host,
+        }
+    }
+}
+
+/// All that is known.
+struct Known {
+    asked: Asked,
+    now: UnixTime,
+    is_running: bool,
+    /// The settings of the last run.
+    config: Config,
+    facts: Facts,
+    /// What becomes of the URL by the scope: when it is found, and when its turn comes. `None`: of a host, or not to be told.
+    scope: Option<[Verdict; 2]>,
+    robots: RobotsFound,
+    /// Where the URL's last response lies.
+    record: Option<String>,
+    /// Where it led, if it was a redirect.
+    redirect: Option<Url>,
+}
+
+/// Runs it.
+pub fn run(arguments: &Why) -> ExitCode {
+    let mut out = Stdout::new();
+    let result = answer(arguments, &mut out);
+    crawl_logs::end("why", out, result)
+}
+
+fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
+    let dir = &*arguments.dir;
+    let asked = Asked::read(&arguments.what)?;
+    let logs = CrawlLogs::open(dir)?;
+    let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
+    let mut facts = Facts::new(asked.clone());
+    // What is damaged is told; whether the answer is known is another question.
+    logs.read(&mut |step| {
+        facts.take(&step);
+        Ok(())
+    })?;
+    let (mut record, mut redirect) = (None, None);
+    let (scope, robots) = match &asked {
+        Asked::Url(url) => {
+            if let Some(found) = super::store::latest(dir, url, 0)? {
+                let location = found.head.get("Location");
+                redirect = http::redirect_target(url, found.head.status(), location.as_deref().map(str::as_bytes));
+                record = Some(found.place);
+            }
+            let hops = facts.url.map(|url| Hops::from_bits(url.depth));
+            (verdicts(dir, &config, url, hops), robots::find(dir, url, &config)?)
+        }
+        Asked::Host(host) => {
+            let origin = facts.origin.clone().or_else(|| Url::parse(&format!("https://{host}/")).ok());
+            let robots = origin.map_or(Ok(RobotsFound::default()), |url| robots::find(dir, &url, &config));
+            (None, robots?)
+        }
+    };
+    let is_known = facts.is_known();
+    let (now, is_running) = (ring::unix_now(), logs.is_running());
+    let known = Known { asked, now, is_running, config, facts, scope, robots, record, redirect };
+    let text = if arguments.json { format!("{}\n", told::as_json(&known)) } else { told::as_text(&known) };
+    out.write_all(text.as_bytes())?;
+    Ok(if is_known { DONE } else { FAILED })
+}
+
+/// What the scope of the last run says, with the files that it names as they are now; `None` where these cannot be read.
+/// A URL that is not known is judged as one link from a seed, and as little off-site as it can be.
+fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[Verdict; 2]> {
+    let seeds = boot::kept_seeds(dir)
+        .map_err(|error| tell!("{error}; what scope.follow says may be wrong here"))
+        .unwrap_or_default();
+    let scope = Scope::new(&config.scope, &seeds);
+    let files = match ScopeFiles::read(config) {
+        Ok(files) => files,
+        Err(mistakes) => {
+            mistakes.iter().for_each(|mistake| tell!("{mistake}"));
+            tell!("what the scope says is not known here");
+            return None;
+        }
+    };
+    let scope = files.of(&scope);
+    let nearest = || Hops::default().link().with_offsite(scope.least_offsite(url.site()));
+    let subject = Subject::new(url, hops.unwrap_or_else(nearest));
+    Some([Stage::Schedule, Stage::Fetch].map(|stage| scope.explain(stage, &subject)))
+}

@@ -1,0 +1,252 @@
+//! What a crawl's logs say of one URL or host.
+//!
+//! Limits: counts alone are kept, and three URLs: a crawl of any size fits.
+
+use std::collections::BTreeMap;
+
+use super::Asked;
+use crate::cli::urls::State;
+use crate::hops::Hops;
+use crate::log::{HostNote, Listed, ListingStep, UrlState};
+use crate::outcome::Failure;
+use crate::url::Url;
+
+/// What was read.
+#[derive(Debug)]
+pub(super) struct Facts {
+    asked: Asked,
+    /// How the same page may be written, too: only these are looked for.
+    others: Vec<String>,
+    /// The URL, if it is known.
+    pub(super) url: Option<UrlFacts>,
+    /// Other ways to write it that are known.
+    pub(super) known_others: Vec<String>,
+    /// Of the URL's host, or the host.
+    pub(super) host: HostFacts,
+    /// What the host asked for.
+    pub(super) note: Option<HostNote>,
+    /// A URL of the host.
+    pub(super) origin: Option<Url>,
+    /// Responses with 2xx of the whole crawl.
+    pub(super) pages: u64,
+}
+
+/// How a URL stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct UrlFacts {
+    pub(super) state: UrlState,
+    pub(super) tries: u8,
+    pub(super) seconds: Option<u64>,
+    /// The bits of its [`Hops`].
+    pub(super) depth: u16,
+    pub(super) is_duplicate: bool,
+    /// URLs of its host that wait and were found before it.
+    pub(super) ahead: u64,
+}
+
+/// How the URLs of a host stand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct HostFacts {
+    pub(super) urls: u64,
+    pub(super) waiting: u64,
+    /// Those of them that wait behind all others, as their page advised against them.
+    pub(super) deferred: u64,
+    pub(super) set_aside: u64,
+    pub(super) fetched: u64,
+    pub(super) failed: u64,
+    pub(super) denied: u64,
+    /// Status, and how many.
+    pub(super) statuses: BTreeMap<u16, u64>,
+    /// Name of the failure, how many, and the latest.
+    pub(super) failures: BTreeMap<&'static str, (u64, u64)>,
+    /// The waiting URL that has the first turn.
+    pub(super) first: Option<String>,
+    /// When one of them ended last, in seconds since 1970.
+    pub(super) last_seconds: Option<u64>,
+}
+
+impl Facts {
+    pub(super) fn new(asked: Asked) -> Facts {
+        let others = match &asked {
+            Asked::Url(url) => others(url),
+            Asked::Host(_) => Vec::new(),
+        };
+        Facts {
+            asked,
+            others,
+            url: None,
+            known_others: Vec::new(),
+            host: HostFacts::default(),
+            note: None,
+            origin: None,
+            pages: 0,
+        }
+    }
+
+    /// Whether the crawl knows what is asked about.
+    pub(super) fn is_known(&self) -> bool {
+        match self.asked {
+            Asked::Url(_) => self.url.is_some(),
+            Asked::Host(_) => self.host.urls > 0,
+        }
+    }
+
+    /// Takes what the logs say.
+    pub(super) fn take(&mut self, step: &ListingStep<'_>) {
+        match step {
+            ListingStep::Host(note) if *note.host == *self.asked.host() => self.note = Some(note.clone()),
+            ListingStep::Host(_) => {}
+            ListingStep::Url(listed) => self.take_url(listed),
+        }
+    }
+
+    fn take_url(&mut self, listed: &Listed<'_>) {
+        self.pages += u64::from(matches!(listed.state, UrlState::Fetched(200..=299)));
+        if self.others.iter().any(|other| other == listed.text) {
+            self.known_others.push(listed.text.to_owned());
+        }
+        // Most URLs are of other hosts, which is told without reading them.
+        if !listed.text.contains(self.asked.host()) {
+            return;
+        }
+        let Ok(url) = Url::from_canonical(listed.text) else { return };
+        if url.host() != self.asked.host() {
+            return;
+        }
+        if let Asked::Url(asked) = &self.asked
+            && *asked == url
+        {
+            let Listed { state, tries, seconds, depth, is_duplicate, .. } = *listed;
+            // One that is deferred waits behind all that are not, also those that are found later.
+            let ahead = self.host.waiting - self.host.deferred;
+            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, ahead });
+        } else if let Some(facts) = &mut self.url
+            && Hops::from_bits(facts.depth).is_deferred()
+            && listed.state == UrlState::Waiting
+            && !Hops::from_bits(listed.depth).is_deferred()
+        {
+            facts.ahead += 1;
+        }
+        self.host.count(listed);
+        if self.origin.is_none() || listed.state == UrlState::Waiting && self.host.waiting == 1 {
+            self.origin = Some(url);
+        }
+    }
+}
+
+impl HostFacts {
+    fn count(&mut self, listed: &Listed<'_>) {
+        self.urls += 1;
+        self.last_seconds = self.last_seconds.max(listed.seconds);
+        match State::of(listed.state) {
+            State::Waiting => {}
+            State::Fetched => self.fetched += 1,
+            State::Failed => self.failed += 1,
+            State::Denied => self.denied += 1,
+        }
+        match listed.state {
+            UrlState::Waiting => {
+                self.waiting += 1;
+                let is_deferred = Hops::from_bits(listed.depth).is_deferred();
+                self.deferred += u64::from(is_deferred);
+                // One that is not deferred comes before all that are.
+                let is_first = self.waiting == 1 || !is_deferred && self.waiting - self.deferred == 1;
+                if is_first {
+                    self.first = Some(listed.text.to_owned());
+                }
+            }
+            UrlState::SetAside => self.set_aside += 1,
+            UrlState::Fetched(status) => *self.statuses.entry(status).or_default() += 1,
+            UrlState::Failed(failure) => {
+                let (count, latest) = self.failures.entry(failure.as_str()).or_default();
+                (*count, *latest) = (*count + 1, (*latest).max(listed.seconds.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// The failure that gave the whole host up, and when, if that was the last that came of it.
+    pub(super) fn given_up(&self) -> Option<(&'static str, u64)> {
+        const OF_HOST: [Failure; 5] = [
+            Failure::HostDead,
+            Failure::DnsNotFound,
+            Failure::RobotsUnreachable,
+            Failure::RobotsServerError,
+            Failure::CrawlDelayTooLong,
+        ];
+        let of = |failure: &Failure| self.failures.get_key_value(failure.as_str()).map(|(name, (_, at))| (*name, *at));
+        OF_HOST.iter().filter_map(of).max_by_key(|(_, at)| *at).filter(|(_, at)| Some(*at) >= self.last_seconds)
+    }
+}
+
+/// Other ways to write a page's URL that people mix up: scheme, `www.`, the slash at the end.
+fn others(url: &Url) -> Vec<String> {
+    let text = url.as_str();
+    let other_scheme = match text.strip_prefix("https://") {
+        Some(rest) => format!("http://{rest}"),
+        None => text.replacen("http://", "https://", 1),
+    };
+    let other_slash = match text.strip_suffix('/') {
+        Some(without) => without.to_owned(),
+        None => format!("{text}/"),
+    };
+    let other_host = match text.split_once("://www.") {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => text.replacen("://", "://www.", 1),
+    };
+    let canonical = |other: String| Url::parse(&other).ok().map(|other| other.as_str().to_owned());
+    let others = [other_scheme, other_slash, other_host].into_iter().filter_map(canonical);
+    others.filter(|other| other != text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(asked: &str, urls: &[(&str, UrlState, u16)]) -> Facts {
+        let mut facts = Facts::new(Asked::read(asked).expect("a URL or a host"));
+        for (index, (text, state, depth)) in urls.iter().enumerate() {
+            let seconds = (*state != UrlState::Waiting).then_some(index as u64);
+            let listed = Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, seconds };
+            facts.take(&ListingStep::Url(listed));
+        }
+        facts
+    }
+
+    #[test]
+    fn who_is_ahead_goes_by_the_order_of_the_log_and_the_deferred_come_last() {
+        use UrlState::{Fetched, Waiting};
+        let last = Hops::default().link().deferred().bits();
+        let urls = [
+            ("http://a.test/over", Fetched(200), 0),
+            ("http://a.test/last", Waiting, last),
+            ("http://a.test/1", Waiting, 1),
+            ("http://other.test/?a.test", Waiting, 1),
+            ("http://a.test/2", Waiting, 1),
+            ("http://a.test/3", Waiting, 1),
+        ];
+        let ahead = |asked: &str| facts(asked, &urls).url.map(|url| url.ahead);
+        assert_eq!(ahead("http://a.test/1"), Some(0), "the deferred one is behind it");
+        assert_eq!((ahead("http://a.test/3"), ahead("http://a.test/last")), (Some(2), Some(3)));
+        assert_eq!(ahead("http://a.test/4"), None);
+        let host = facts("a.test", &urls).host;
+        assert_eq!((host.urls, host.waiting, host.deferred, host.fetched), (5, 4, 1, 1));
+        assert_eq!(host.first.as_deref(), Some("http://a.test/1"));
+    }
+
+    #[test]
+    fn a_host_is_given_up_if_that_was_the_last_of_it() {
+        let dead = ("http://a.test/1", UrlState::Failed(Failure::HostDead), 0);
+        let given_up = |urls: &[_]| facts("a.test", urls).host.given_up();
+        assert_eq!(given_up(&[("http://a.test/", UrlState::Fetched(200), 0), dead]), Some(("host-dead", 1)));
+        assert_eq!(given_up(&[dead, ("http://a.test/2", UrlState::Fetched(200), 0)]), None);
+        assert_eq!(given_up(&[("http://a.test/", UrlState::Failed(Failure::Reset), 0)]), None);
+    }
+
+    #[test]
+    fn other_forms_of_a_url_are_looked_for() {
+        let url = Url::parse("https://www.a.test/x").expect("a URL");
+        assert_eq!(others(&url), ["http://www.a.test/x", "https://www.a.test/x/", "https://a.test/x"]);
+        let facts = facts("http://a.test/x/", &[("http://a.test/x", UrlState::Waiting, 0)]);
+        assert_eq!((facts.is_known(), facts.known_others), (false, vec!["http://a.test/x".to_owned()]));
+    }
+}

@@ -1,0 +1,115 @@
+//! What keeps a waiting URL, or the waiting URLs of a host, from being fetched now.
+//!
+//! Decides: what would end the URL without a request comes first, then what holds the whole crawl, then what holds the host, and
+//! last its own place in the queue.
+//! Invariants: only what the directory says; a turn at a site, an address or an operator's group, a retry's pause, and what a crawl
+//! has learned of traps are the running crawl's alone.
+
+use super::robots::Says;
+use super::told::counted;
+use super::{Asked, Known};
+use crate::cli::crawl_logs::iso;
+use crate::hops::Hops;
+use crate::log::UrlState;
+use crate::scope::{BlockedBy, Decider, Verdict};
+use crate::time::Duration;
+
+/// Something that holds a URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hold {
+    /// A word for programs.
+    pub(super) by: &'static str,
+    /// Until when, in seconds since 1970, if that is known.
+    pub(super) until: Option<u64>,
+    /// In words, that go on after "because".
+    pub(super) text: String,
+}
+
+/// What holds it, the first reason first; nothing where nothing waits.
+pub(super) fn holds(known: &Known) -> Vec<Hold> {
+    let (facts, config) = (&known.facts, &known.config);
+    let url = facts.url.filter(|url| url.state == UrlState::Waiting);
+    if matches!(known.asked, Asked::Url(_)) && url.is_none() || facts.host.waiting == 0 {
+        return Vec::new();
+    }
+    let now = known.now.as_micros() / 1_000_000;
+    let mut holds = Vec::new();
+    let mut hold = |by, until, text: String| holds.push(Hold { by, until, text });
+    if let Some(denied) = known.scope.as_ref().and_then(|verdicts| verdicts.iter().find(|verdict| !verdict.is_allowed))
+    {
+        hold("scope", None, format!("the scope excludes it by now ({}): it ends without a request", decider(denied)));
+    }
+    if let Says::Rules { allows: false, line } = &known.robots.says {
+        let by = line.as_ref().map(|(number, line)| format!(", line {number}: {line}")).unwrap_or_default();
+        let robots = known.robots.url.as_deref().unwrap_or("robots.txt");
+        if url.is_some() {
+            hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it ends without a request"));
+        }
+    }
+    if !known.is_running {
+        hold("not-running", None, "no crawl is running in this directory".to_owned());
+    }
+    if config.crawl.pages_max > 0 && facts.pages >= config.crawl.pages_max {
+        hold("pages-max", None, format!("the crawl has its crawl.pages_max = {} pages", config.crawl.pages_max));
+    }
+    if let Some(closed) = config.crawl.hours().and_then(|hours| hours.closed_for(known.now)) {
+        let until = now + closed.as_secs();
+        hold("hours", Some(until), format!("crawl.hours = \"{}\" is over until {}", config.crawl.hours, iso(until)));
+    }
+    if let Says::Unreachable(status) = known.robots.says {
+        let text = format!("robots.txt was answered with {status} last, which forbids everything until it can be had");
+        hold("robots", None, text);
+    }
+    if let Some(until) = facts.note.as_ref().map(|note| note.until_seconds).filter(|until| *until > now) {
+        let asked = "as it asked for (Retry-After, Crawl-delay), or as it answered 429 or 503";
+        hold("rest", Some(until), format!("its host is left alone until {}, {asked}", iso(until)));
+    }
+    if let Some(url) = url {
+        let delay = delay(known);
+        if Hops::from_bits(url.depth).is_deferred() {
+            let why = "because the page that linked to it advised against it (nofollow, noindex)";
+            hold("deferred", None, format!("it waits behind all other URLs of its host, {why}"));
+        }
+        if url.ahead > 0 {
+            let least = Duration::from_millis((delay.as_millis() as u64).saturating_mul(url.ahead));
+            let text = format!(
+                "of its host {} before it, with {} between two requests: {} at least",
+                counted(url.ahead, "URL"),
+                span(delay),
+                span(least)
+            );
+            hold("queue", None, text);
+        }
+    }
+    holds
+}
+
+/// The time between two requests to the host, as far as it is known here.
+pub(super) fn delay(known: &Known) -> Duration {
+    let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
+    known.config.politeness.host_delay.max(asked)
+}
+
+/// What decided, in words.
+pub(super) fn decider(verdict: &Verdict) -> String {
+    match &verdict.by {
+        Decider::Key(key) => (*key).to_owned(),
+        Decider::Rule { line, text } => format!("scope.rules, line {line}: {text}"),
+        Decider::Blocked(BlockedBy::Name(name)) => format!("scope.block: {name}"),
+        Decider::Blocked(BlockedBy::Url) => "scope.block: its URL".to_owned(),
+        Decider::Blocked(BlockedBy::Address) => "scope.block: its address".to_owned(),
+        Decider::Nothing => "no rule".to_owned(),
+    }
+}
+
+/// A time as people say it, in one unit.
+fn span(duration: Duration) -> String {
+    let millis = duration.as_millis() as u64;
+    match millis {
+        ..10_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        10_000..600_000 => format!("{} s", millis / 1_000),
+        600_000..36_000_000 => format!("{} minutes", millis / 60_000),
+        36_000_000..360_000_000 => format!("{} hours", millis / 3_600_000),
+        _ => format!("{} days", millis / 86_400_000),
+    }
+}

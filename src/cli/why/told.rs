@@ -1,0 +1,285 @@
+//! What is known, as text for people and as JSON for programs.
+//!
+//! Decides: the first line is the answer; the others are a name and what is known under it, each once.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::facts::UrlFacts;
+use super::holds::{decider, delay, holds};
+use super::robots::Says;
+use super::{Asked, Known};
+use crate::cli::crawl_logs::iso;
+use crate::hops::Hops;
+use crate::log::UrlState;
+use crate::outcome::Failure;
+use crate::time::UnixTime;
+use crate::url::Url;
+
+/// The answer, and what it rests on.
+pub(super) fn as_text(known: &Known) -> String {
+    let mut text = format!("{}\n", answer(known));
+    let mut line = |name: &str, what: &str| {
+        // What is written to a string arrives.
+        let _ = writeln!(text, "  {:<10} {what}", format!("{name}:"));
+    };
+    for hold in holds(known).iter().skip(1) {
+        line("and", &hold.text);
+    }
+    if let Some(url) = &known.facts.url {
+        line("found", &way(url));
+        if let Some(seconds) = url.seconds {
+            let again = if url.is_duplicate { ", with a body that was stored lately" } else { "" };
+            line("ended", &format!("{} after {}{again}", iso(seconds), counted(url.tries.into(), "request")));
+        }
+        match &known.record {
+            Some(record) => line("record", record),
+            None if matches!(url.state, UrlState::Fetched(_)) => line("record", "none (store.types, scope.rules)"),
+            None => {}
+        }
+    }
+    for other in &known.facts.known_others {
+        line("but known", other);
+    }
+    if let Some(verdicts) = &known.scope {
+        let denied = verdicts.iter().find(|verdict| !verdict.is_allowed);
+        let shown = |word: &str, by: &str| format!("{word} it now ({by})");
+        match denied {
+            Some(denied) => line("scope", &shown("excludes", &decider(denied))),
+            None => line("scope", &shown("admits", &decider(&verdicts[0]))),
+        }
+    }
+    line("robots", &robots(known));
+    host_lines(known, &mut line);
+    if !holds(known).is_empty() {
+        line("not here", UNKNOWN);
+    }
+    text
+}
+
+fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
+    let (host, facts) = (&known.facts.host, &known.facts);
+    if host.urls == 0 {
+        return;
+    }
+    let counts = [
+        (host.fetched, "fetched"),
+        (host.waiting, "waiting"),
+        (host.set_aside, "without room"),
+        (host.failed, "failed"),
+        (host.denied, "forbidden by robots.txt"),
+    ];
+    let counts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    line("host", &format!("{}: {}, {}", known.asked.host(), counted(host.urls, "URL"), counts.join(", ")));
+    let statuses: Vec<String> = host.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    if !statuses.is_empty() {
+        line("statuses", &statuses.join(", "));
+    }
+    for (failure, (count, latest)) in &host.failures {
+        line("failure", &format!("{failure}: {count}, the last {}", iso(*latest)));
+    }
+    if let Some(first) = &host.first {
+        line("next", &format!("{first} is the first that waits"));
+    }
+    let asked = facts.note.as_ref().filter(|note| !note.delay.is_zero()).map_or("", |_| ", Crawl-delay counted");
+    line("delay", &format!("{:.3} s at least between two requests{asked}", delay(known).as_secs_f64()));
+}
+
+/// The sentence that answers.
+fn answer(known: &Known) -> String {
+    match &known.asked {
+        Asked::Url(_) => match &known.facts.url {
+            Some(url) => answer_known(known, url),
+            None => answer_unknown(known),
+        },
+        Asked::Host(host) => {
+            let facts = &known.facts.host;
+            let first = holds(known).into_iter().next();
+            match (facts.urls, first, facts.given_up()) {
+                (0, _, _) => "Not known: no URL of this host was found, or none in scope.".to_owned(),
+                (_, Some(hold), _) => format!("{} of {host} waiting: {}.", counted(facts.waiting, "URL"), hold.text),
+                (_, None, Some((failure, at))) => {
+                    format!("Given up ({failure}) since {}: {}.", iso(at), meaning(failure))
+                }
+                (_, None, None) if facts.waiting > 0 => {
+                    let waiting = counted(facts.waiting, "URL");
+                    format!("{waiting} of {host} waiting for a turn; nothing in the logs holds them.")
+                }
+                (urls, None, None) => format!("Nothing waits: of {host} {} known, all over.", counted(urls, "URL")),
+            }
+        }
+    }
+}
+
+fn answer_known(known: &Known, url: &UrlFacts) -> String {
+    let at = url.seconds.map(iso).unwrap_or_default();
+    match url.state {
+        UrlState::Fetched(status @ 200..=299) => format!("It was fetched at {at}, with status {status}."),
+        UrlState::Fetched(status) => {
+            let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
+            format!("It was asked for, and answered with status {status}{target} at {at}.")
+        }
+        UrlState::SetAside => {
+            "It waits for the next run: there was no room for it (visited.urls_max, or its site's share).".to_owned()
+        }
+        UrlState::Failed(Failure::RobotsDenied) => match &known.robots.says {
+            Says::Rules { allows: false, line: Some((number, line)) } => {
+                format!("It is over since {at}: robots.txt forbids it, by line {number}: {line}")
+            }
+            _ => format!("It is over since {at}: robots.txt forbade it."),
+        },
+        UrlState::Failed(failure) => {
+            let name = failure.as_str();
+            format!("It is over since {at} ({name}): {}. `crawl --retry-failed` asks for it again.", meaning(name))
+        }
+        UrlState::Waiting => match holds(known).first() {
+            Some(hold) => format!("It waits: {}.", hold.text),
+            None => "It waits for its turn: it is the next of its host, and nothing in the logs holds it.".to_owned(),
+        },
+    }
+}
+
+fn answer_unknown(known: &Known) -> String {
+    let scope = known.scope.as_ref().and_then(|verdicts| verdicts.first());
+    match scope.filter(|verdict| !verdict.is_allowed) {
+        Some(denied) => {
+            format!("Not known, and not queued if it is found: the scope excludes it ({}).", decider(denied))
+        }
+        None if known.facts.known_others.is_empty() => {
+            "Not known: no page that was read so far links to it, or its link was dropped (see the crawl's summary)."
+                .to_owned()
+        }
+        None => "Not known in this form; another form of it is.".to_owned(),
+    }
+}
+
+/// A number of things, in words.
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How the URL was found.
+fn way(url: &UrlFacts) -> String {
+    let hops = Hops::from_bits(url.depth);
+    if hops == Hops::default() {
+        return "a seed".to_owned();
+    }
+    let mut way = format!("{} from a seed", counted(hops.links().into(), "link"));
+    if hops.redirects() > 0 {
+        let _ = write!(way, ", {}", counted(hops.redirects().into(), "redirect"));
+    }
+    if hops.offsite() > 0 {
+        let _ = write!(way, ", off-site by {}", hops.offsite());
+    }
+    if hops.is_deferred() {
+        way.push_str(", deferred");
+    }
+    format!("{way} (which page linked to it is not kept)")
+}
+
+fn robots(known: &Known) -> String {
+    let time = UnixTime::from_digits(&known.robots.timestamp)
+        .map_or_else(String::new, |time| iso(time.as_micros() / 1_000_000));
+    let url = known.robots.url.as_deref().unwrap_or_default();
+    match &known.robots.says {
+        Says::Nothing => "none is stored".to_owned(),
+        Says::Missing(status) => format!("{url} of {time}: status {status}, which forbids nothing"),
+        Says::Unreachable(status) => format!("{url} of {time}: status {status}, which forbids everything"),
+        Says::Rules { .. } if matches!(known.asked, Asked::Host(_)) => format!("{url} of {time} was read"),
+        Says::Rules { allows, line } => {
+            let word = if *allows { "allows" } else { "forbids" };
+            let by =
+                line.as_ref().map_or("no rule is about it".to_owned(), |(line, text)| format!("line {line}: {text}"));
+            format!("{url} of {time} {word} it ({by})")
+        }
+    }
+}
+
+/// What a failure means to whoever waits for the page.
+fn meaning(failure: &str) -> &'static str {
+    match failure {
+        "robots-denied" => "robots.txt forbids its URLs",
+        "robots-unreachable" => "robots.txt could not be had, which forbids everything",
+        "robots-server-error" => "robots.txt was answered with an error, which forbids everything",
+        "crawl-delay-too-long" => {
+            "robots.txt asks for a longer Crawl-delay than is waited for (politeness.crawl_delay_above)"
+        }
+        "host-dead" => "its host failed too often in a row (politeness.host_failures_max)",
+        "dns-not-found" => "the name does not exist, or has no address",
+        "dns-failed" | "dns-timeout" => "no name server could tell its address",
+        "address-forbidden" => "fetch.private_addresses forbids its address",
+        "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
+        "out-of-scope" => "the scope excluded it when its turn came",
+        "blocked" => "scope.block has it, its host or its address",
+        name if name.starts_with("connect-") => "no connection came about",
+        name if name.starts_with("tls-") => "no TLS connection came about",
+        name if name.starts_with("proxy-") => "the proxy would not or could not",
+        _ => "no response came that could be used",
+    }
+}
+
+/// What a directory does not say.
+const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what was learned of traps: \
+                       the running crawl alone knows them";
+
+/// The same for programs.
+pub(super) fn as_json(known: &Known) -> Value {
+    let facts = &known.facts;
+    let (kind, what) = match &known.asked {
+        Asked::Url(url) => ("url", url.as_str()),
+        Asked::Host(host) => ("host", &**host),
+    };
+    let holds: Vec<Value> = holds(known)
+        .iter()
+        .map(|hold| json!({ "by": hold.by, "until": hold.until.map(iso), "text": hold.text }))
+        .collect();
+    let url = facts.url.map(|url| {
+        let hops = Hops::from_bits(url.depth);
+        let (state, cause) = match url.state {
+            UrlState::Waiting => ("waiting", None),
+            UrlState::SetAside => ("waiting", Some("set-aside".to_owned())),
+            UrlState::Fetched(status) => ("fetched", Some(status.to_string())),
+            UrlState::Failed(Failure::RobotsDenied) => ("denied", Some("robots-denied".to_owned())),
+            UrlState::Failed(failure) => ("failed", Some(failure.as_str().to_owned())),
+        };
+        json!({
+            "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
+            "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
+            "duplicate": url.is_duplicate, "ahead": url.ahead, "record": known.record,
+            "redirect": known.redirect.as_ref().map(Url::as_str),
+        })
+    });
+    let scope = known.scope.as_ref().map(|verdicts| {
+        let denied = verdicts.iter().find(|verdict| !verdict.is_allowed);
+        json!({ "allowed": denied.is_none(), "by": decider(denied.unwrap_or(&verdicts[0])) })
+    });
+    let (allowed, line) = match &known.robots.says {
+        Says::Nothing => (None, None),
+        Says::Missing(_) => (Some(true), None),
+        Says::Unreachable(_) => (Some(false), None),
+        Says::Rules { allows, line } => (Some(*allows), line.as_ref()),
+    };
+    let of_url = matches!(known.asked, Asked::Url(_));
+    let robots = json!({
+        "url": known.robots.url, "timestamp": known.robots.timestamp, "allowed": allowed.filter(|_| of_url),
+        "line": line.filter(|_| of_url).map(|(line, _)| line), "rule": line.filter(|_| of_url).map(|(_, text)| text),
+    });
+    let host = &facts.host;
+    let failures: serde_json::Map<String, Value> =
+        host.failures.iter().map(|(name, (count, _))| ((*name).to_owned(), json!(count))).collect();
+    let statuses: serde_json::Map<String, Value> =
+        host.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
+    json!({
+        "kind": kind, "what": what, "known": facts.is_known(), "answer": answer(known), "running": known.is_running,
+        "holds": holds, "url": url, "other_forms": facts.known_others, "scope": scope, "robots": robots,
+        "host": {
+            "name": known.asked.host(), "urls": host.urls, "waiting": host.waiting, "deferred": host.deferred,
+            "set_aside": host.set_aside, "fetched": host.fetched, "failed": host.failed, "denied": host.denied,
+            "statuses": statuses, "failures": failures, "first_waiting": host.first,
+            "delay_ms": delay(known).as_millis() as u64,
+            "left_alone_until": facts.note.as_ref().map(|note| iso(note.until_seconds)),
+        },
+    })
+}
