@@ -203,6 +203,8 @@ counters! {
         exchanged_in,
         /// URLs not fetched because robots.txt forbids them.
         robots_denied,
+        /// URLs not fetched because their host or site has had its budget (`budget`, options of seeds).
+        urls_over_budget,
         /// Queries sent to name servers.
         dns_queries,
         /// TCP connections tried, those to further addresses included.
@@ -263,6 +265,8 @@ counters! {
         queued_deferred,
         /// URLs deferred because pages like theirs were hardly ever worth their fetch (`traps.detect`).
         urls_poor,
+        /// Requests of hosts and sites without a budget, for want of room (`budget.ram_bytes_max`).
+        budget_uncounted,
         /// Fetches in flight.
         in_flight,
         /// Lookups of names in flight.
@@ -300,10 +304,12 @@ impl Totals {
         Known { urls: self.visited, waiting: self.visited.saturating_sub(over), over }
     }
 
-    /// Counts a URL that ended in `failure`. What robots.txt forbids is counted as such, and is no failure.
+    /// Counts a URL that ended in `failure`. What robots.txt forbids, or is over a budget, is counted as such, and is no failure.
     pub fn fail(&mut self, failure: Failure) {
         if failure == Failure::RobotsDenied {
             self.robots_denied += 1;
+        } else if failure == Failure::OverBudget {
+            self.urls_over_budget += 1;
         } else if let Some(count) = self.failures.get_mut(failure as usize) {
             *count += 1;
         }
@@ -408,7 +414,8 @@ mod tests {
         }
         let mut expected = [1; FAILURES];
         expected[Failure::RobotsDenied as usize] = 0;
-        assert_eq!((shard.failures, shard.robots_denied), (expected, 1));
+        expected[Failure::OverBudget as usize] = 0;
+        assert_eq!((shard.failures, shard.robots_denied, shard.urls_over_budget), (expected, 1, 1));
         assert_eq!(std::mem::align_of::<ShardStats>(), 128);
         assert_eq!(std::mem::size_of::<ShardStats>() % 128, 0);
         let names: std::collections::BTreeSet<_> = shard.named().map(|(name, _)| name).collect();

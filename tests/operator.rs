@@ -22,6 +22,7 @@ mod queries;
 mod robots;
 mod scope;
 mod secrets;
+mod site_budgets;
 mod stop;
 mod stores;
 mod terminals;

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{Config, PrivateAddresses};
+use crate::config::{Config, PartitionKey, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
@@ -16,6 +16,7 @@ use crate::politeness::Operators;
 use crate::private;
 use crate::ring;
 use crate::scope::{Outside, Scope};
+use crate::seed::{Seed, SeedOptions};
 use crate::url::Url;
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
@@ -112,9 +113,23 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
     Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
 }
 
+/// No shard knows what a site costs that is on several.
+pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
+    let of_site = |seed: &&Seed| {
+        let options = seed.options.as_deref();
+        options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
+    };
+    match seeds.iter().find(of_site).filter(|_| config.partition.key == PartitionKey::Host) {
+        Some(seed) => Err(BootError::Order(format!(
+            "seed {seed}: pages=, bytes= and time= are for its site: expected partition.key = \"site\", or budgets of hosts"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A seed that is out of scope would be no URL of the crawl, without a word.
-pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Result<(), BootError> {
-    let scope = files.of(&Scope::new(&config.scope, seeds));
+pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Result<(), BootError> {
+    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
             format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
@@ -129,7 +144,7 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Resul
         true => Err(Outside::Blocked),
         false => scope.admits(seed, seed.site(), Hops::default()),
     };
-    let judged = seeds.iter().map(|seed| (seed, judge(seed)));
+    let judged = seeds.iter().map(|seed| (&seed.url, judge(&seed.url)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
         .take(SHOWN_MAX)

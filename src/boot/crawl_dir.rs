@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `crawl.json` | the manifest: what was fixed when the crawl began ([`Manifest`]) |
 //! | `config.toml` | the configuration of the last run, without the texts of secrets |
-//! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
+//! | `seeds` | every seed ever given, one per line with its options; `scope.follow` refers to them |
 //! | `lock` | locked while a process works here |
 //! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
 //! | `shard-NN/ends` | how URLs ended |
@@ -18,7 +18,6 @@
 //! Invariants: `crawl.json`, `config.toml` and `seeds` are written whole (`sealed_file`), the manifest last: with it the
 //! crawl has begun. Nothing but `lock` is written before every check has passed.
 
-use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +28,7 @@ use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, PartitionKey};
 use crate::private;
+use crate::seed::{Seed, SeedList, SeedOptions};
 use crate::url::Url;
 
 /// A directory that this process holds.
@@ -40,7 +40,7 @@ pub struct CrawlDir {
     before: Option<Manifest>,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
-    seeds: Option<Vec<Url>>,
+    seeds: Option<Vec<Seed>>,
     /// Held for as long as this value lives.
     _lock: File,
     /// The same, of segments on other disks.
@@ -171,20 +171,19 @@ impl CrawlDir {
         &self.manifest
     }
 
-    /// The seeds given before, and then those of `seeds` that are new.
-    pub fn with_earlier_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
+    /// The seeds given before, and then those of `seeds` that are new or have options.
+    pub fn with_earlier_seeds(&self, seeds: &[Seed]) -> Result<Vec<Seed>, DirError> {
         if self.seeds.is_none() && seeds.is_empty() {
             return Err(DirError::Seeds(self.root.join(SEEDS), "it is missing".to_owned()));
         }
-        let mut all = self.seeds.clone().unwrap_or_default();
-        let known: HashSet<&Url> = self.seeds.iter().flatten().collect();
-        all.extend(seeds.iter().filter(|seed| !known.contains(seed)).cloned());
-        Ok(all)
+        let mut all = SeedList::default();
+        self.seeds.iter().flatten().chain(seeds).cloned().for_each(|seed| all.push(seed));
+        Ok(all.into_seeds())
     }
 
     /// Keeps all seeds and the configuration of this run, makes what is missing, and throws away what a run left in its
     /// spools. Returns what people should know of it.
-    pub fn keep(&mut self, seeds: &[Url], config: &Config) -> Result<Vec<String>, DirError> {
+    pub fn keep(&mut self, seeds: &[Seed], config: &Config) -> Result<Vec<String>, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
@@ -209,7 +208,7 @@ impl CrawlDir {
                 let path = root.join(SEEDS);
                 notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
             }
-            let lines: String = seeds.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
+            let lines: String = seeds.iter().map(|seed| format!("{seed}\n")).collect();
             sealed_file::write(root, SEEDS, &crawl_id, &lines).map_err(io(SEEDS))?;
         }
         let is_same = matches!(&before, Some(Ok(before)) if *before == config);
@@ -382,7 +381,7 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
 }
 
 /// The seeds of earlier runs; `None` when there is no file.
-fn read_seeds(root: &Path, manifest: &Manifest) -> Result<Option<Vec<Url>>, DirError> {
+fn read_seeds(root: &Path, manifest: &Manifest) -> Result<Option<Vec<Seed>>, DirError> {
     let path = root.join(SEEDS);
     let text = match sealed_file::read(&path, &manifest.crawl_id) {
         Ok(None) => return Ok(None),
@@ -390,10 +389,14 @@ fn read_seeds(root: &Path, manifest: &Manifest) -> Result<Option<Vec<Url>>, DirE
         Ok(Some(Err(why))) => return Err(DirError::Seeds(path, why.to_string())),
         Err(error) => return Err(DirError::Io(path, error)),
     };
-    let url = |(index, line): (usize, &str)| {
-        Url::parse(line).map_err(|error| DirError::Seeds(path.clone(), format!("line {}: {error}", index + 1)))
+    let seed = |(index, line): (usize, &str)| {
+        let wrong = |why: String| DirError::Seeds(path.clone(), format!("line {}: {why}", index + 1));
+        let (url, options) = line.split_once(' ').map_or((line, None), |(url, options)| (url, Some(options)));
+        let url = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        let options = options.map(SeedOptions::parse).transpose().map_err(wrong)?.map(Box::new);
+        Ok(Seed { url, options })
     };
-    text.lines().enumerate().map(url).collect::<Result<_, _>>().map(Some)
+    text.lines().enumerate().map(seed).collect::<Result<_, _>>().map(Some)
 }
 
 /// The configuration of the last run.

@@ -18,22 +18,23 @@ use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, ConfigError, Hours};
+use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
-use crate::frontier::Ledger;
+use crate::frontier::{Bound, Ledger, SiteBounds};
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
 use crate::scope::Scope;
+use crate::seed::{Seed, SeedOptions, site_options};
 use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::time::{Duration, UnixTime};
-use crate::url::Url;
+use crate::url::SiteKey;
 
 /// What is to be crawled.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub struct Order {
     /// Every limit.
     pub config: Config,
     /// Where to begin; none when a crawl is resumed.
-    pub seeds: Vec<Url>,
+    pub seeds: Vec<Seed>,
     /// The crawl's directory.
     pub dir: PathBuf,
     /// Refuse to resume.
@@ -79,6 +80,7 @@ impl BootError {
 /// What shards are told besides the configuration.
 struct Setting {
     scope: Scope,
+    site_bounds: Arc<SiteBounds>,
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     retry_failed: bool,
@@ -115,6 +117,7 @@ impl Crawl {
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
         checks::seeds(&config, &files, &seeds)?;
+        checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
@@ -167,8 +170,10 @@ impl Crawl {
         // Whoever is refused finds the crawl as it was.
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
-        let scope = files.of(&Scope::new(&config.scope, &seeds));
-        let setting = Setting { scope, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
+        let scope = files.of(&Scope::of_seeds(&config.scope, &seeds));
+        let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
+        let setting =
+            Setting { scope, site_bounds, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
@@ -188,7 +193,7 @@ impl Crawl {
     fn launch(
         config: Config,
         memory: &MemoryBudget,
-        seeds: &[Url],
+        seeds: &[Seed],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
         setting: Setting,
@@ -203,7 +208,7 @@ impl Crawl {
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { scope, earlier, operators, retry_failed } = setting;
+        let Setting { scope, site_bounds, earlier, operators, retry_failed } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
@@ -223,6 +228,7 @@ impl Crawl {
                 ledger: Arc::clone(&ledger),
                 operators: Arc::clone(&operators),
                 earlier: Arc::clone(&earlier),
+                site_bounds: Arc::clone(&site_bounds),
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread, as are the files that are there.
                 name_servers: 0,
@@ -242,7 +248,12 @@ impl Crawl {
                 to: to.remove(0),
                 from: from.remove(0),
                 // Those of earlier runs too: a run may have been killed before it wrote its first block.
-                seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
+                seeds: seeds
+                    .iter()
+                    .map(|seed| &seed.url)
+                    .filter(|url| partition.shard_of(url) == index)
+                    .cloned()
+                    .collect(),
                 control: Arc::clone(&control),
                 bodies_bytes_max: memory.bodies_bytes(),
                 own_addresses: Arc::clone(&own_addresses),
@@ -362,6 +373,21 @@ impl Crawl {
             None => Ok(()),
         }
     }
+}
+
+/// What the sites of `seeds` with options may cost, where these say more than `budget`.
+fn site_bounds(budget: &config::Budget, seeds: &[Seed], manifest: &Manifest) -> Arc<SiteBounds> {
+    let [_, of_sites] = Bound::of_config(budget);
+    let bound = |(site, options): (Box<str>, SeedOptions)| {
+        let SeedOptions { pages, bytes, seconds, depth: _ } = options;
+        let bound = Bound {
+            pages: pages.unwrap_or(of_sites.pages),
+            bytes: bytes.unwrap_or(of_sites.bytes),
+            seconds: seconds.unwrap_or(of_sites.seconds),
+        };
+        (bound != of_sites).then(|| (SiteKey::new(manifest.rng_seed, &site).number(), bound))
+    };
+    Arc::new(site_options(seeds).into_iter().filter_map(bound).collect())
 }
 
 /// A ring from each shard to each other, as lists by sender and by receiver.

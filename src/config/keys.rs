@@ -205,6 +205,26 @@ tables! {
         block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
     }
 
+    /// What a host and a site (registrable domain) may cost; seeds may have options of their own, see docs/SEEDS.md.
+    /// URLs beyond it end as over-budget, without a request; --retry-failed asks for them under a larger one.
+    budget: Budget {
+        /// Pages of a host: responses of status 2xx; 0: no bound.
+        host_pages_max: u32 = "0", Kind::Number(0, 4_294_967_295);
+        /// Bytes that responses of a host may bring; "0B": no bound. What is in flight then still ends.
+        host_bytes_max: u64 = "0B", size("0B", "16TiB");
+        /// Time since the first request to a host, by the wall clock, also while the crawl is stopped; "0s": no bound.
+        host_time_max: Duration = "0s", time("0s", "87600h");
+        /// Pages of a site. A wildcard domain with a thousand hosts is one.
+        site_pages_max: u32 = "0", Kind::Number(0, 4_294_967_295);
+        /// Bytes of a site.
+        site_bytes_max: u64 = "0B", size("0B", "16TiB");
+        /// Time since the first request to a site.
+        site_time_max: Duration = "0s", time("0s", "87600h");
+        /// Bytes of what hosts and sites have cost, all shards together: 80 for each.
+        /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
+        ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
+    }
+
     /// How URLs are assigned to shards.
     partition: Partition {
         /// What stays together on one shard: a registrable domain, or a host.

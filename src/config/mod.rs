@@ -48,8 +48,8 @@ pub use error::ConfigError;
 pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
-    Agent, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness, Proxy,
-    Robots, Scope, Store, Tls, Traps, Visited,
+    Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
+    Proxy, Robots, Scope, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -69,6 +69,20 @@ use crate::url::KeyRules;
 pub fn read_duration(text: &str) -> Result<Duration, String> {
     let expected = |_| "expected a whole number and a unit, such as 250ms, 10s or 5m".to_owned();
     unit::read_millis(text).map(Duration::from_millis).map_err(expected)
+}
+
+/// Reads a size as the file has it, such as `64KiB`.
+pub fn read_size(text: &str) -> Result<u64, String> {
+    unit::read_bytes(text).map_err(|_| "expected a whole number and a unit, such as 64KiB, 1MiB or 1GiB".to_owned())
+}
+
+impl Budget {
+    /// Whether anything is bounded.
+    pub fn is_set(&self) -> bool {
+        let bytes = self.host_bytes_max.saturating_add(self.site_bytes_max);
+        let has_time = !self.host_time_max.is_zero() || !self.site_time_max.is_zero();
+        self.host_pages_max > 0 || self.site_pages_max > 0 || bytes > 0 || has_time
+    }
 }
 
 impl Config {

@@ -80,18 +80,30 @@ impl Shard {
                 self.reopened = None;
                 return;
             };
-            self.log.end(End { url, kind: EndKind::Reopened, tries: 0, is_duplicate: false, seconds: 0, place: None });
+            self.log.end(End {
+                url,
+                kind: EndKind::Reopened,
+                tries: 0,
+                is_duplicate: false,
+                seconds: 0,
+                place: None,
+                bytes: 0,
+            });
             self.commits.note(now);
         }
     }
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over, was_answered } => {
+            ReplayStep::Url { number, depth, text, is_over, was_answered, cost } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
                 self.network.was_answered(&url, was_answered);
                 self.known_waiting += u64::from(!is_over);
+                if let Some(cost) = cost {
+                    let site = self.site_key(&url);
+                    self.frontier.replayed(&url, site, cost);
+                }
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
             ReplayStep::End(_) => {}

@@ -28,6 +28,7 @@ fn end(url: u64, kind: EndKind) -> End {
         is_duplicate: url == 3,
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace::default()),
+        bytes: 0,
     }
 }
 
