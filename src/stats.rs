@@ -157,6 +157,17 @@ macro_rules! counters {
                 }
             }
 
+            /// This run and `later`, which went on with the same crawl: what happened adds up, what there is is as it is then.
+            pub fn followed_by(&self, later: &Totals) -> Totals {
+                let mut both = self.clone();
+                both.add(later);
+                $(both.$gauge = later.$gauge;)+
+                // Of a crawl, not of a run.
+                both.visited = later.visited;
+                (both.known_urls, both.known_waiting) = (self.known_urls, self.known_waiting);
+                both
+            }
+
             /// Every counter and gauge with its name, in order; failures and status classes are not among them.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($counter), self.$counter),)+ $((stringify!($gauge), self.$gauge),)+].into_iter()
@@ -401,6 +412,11 @@ mod tests {
         let totals = Totals { known_urls: 100, known_waiting: 30, visited: 150, over: 45, ..Totals::default() };
         assert_eq!(totals.known_before(), Known { urls: 100, waiting: 30, over: 70 });
         assert_eq!(totals.known(), Known { urls: 150, waiting: 35, over: 115 });
+        let later =
+            Totals { known_urls: 150, known_waiting: 35, visited: 170, over: 40, pages: 7, ..Totals::default() };
+        let both = Totals { pages: 5, queued: 9, ..totals.clone() }.followed_by(&later);
+        assert_eq!((both.known_before(), both.pages, both.queued), (totals.known_before(), 12, 0));
+        assert_eq!(both.known(), Known { urls: 170, waiting: 15, over: 155 });
         // Counters of different moments.
         let early = Totals { visited: 10, over: 11, ..Totals::default() };
         assert_eq!(early.known(), Known { urls: 10, waiting: 0, over: 11 });

@@ -232,6 +232,7 @@ fn the_cost_of_looking() {
         dir: folder.path().join("crawl"),
         new: true,
         retry_failed: false,
+        round: None,
     };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));

@@ -20,6 +20,7 @@ mod own_addresses;
 mod panics;
 mod queries;
 mod robots;
+mod rounds;
 mod scope;
 mod secrets;
 mod site_budgets;

@@ -129,7 +129,6 @@ pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> 
 
 /// A seed that is out of scope would be no URL of the crawl, without a word.
 pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Result<(), BootError> {
-    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
             format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
@@ -140,17 +139,27 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Resu
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
-    let judge = |seed: &Url| match scope.blocks().blocks(seed) {
-        true => Err(Outside::Blocked),
-        false => scope.admits(seed, seed.site(), Hops::default()),
-    };
-    let judged = seeds.iter().map(|seed| (&seed.url, judge(&seed.url)));
+    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    let judged = seeds.iter().map(|seed| (&seed.url, judge(&scope, &seed.url)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
         .take(SHOWN_MAX)
         .map(|(seed, outside)| format!("seed {seed} is out of scope: {}", why(outside)))
         .collect();
     if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
+}
+
+/// Leaves out seeds that are out of scope.
+pub(super) fn retain_in_scope(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) {
+    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    seeds.retain(|seed| judge(&scope, &seed.url).is_ok());
+}
+
+fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
+    match scope.blocks().blocks(seed) {
+        true => Err(Outside::Blocked),
+        false => scope.admits(seed, seed.site(), Hops::default()),
+    }
 }
 
 const FILES_PER_SHARD: u64 = 64;

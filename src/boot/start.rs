@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use super::checks;
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
+use super::external_links::ExternalLinks;
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
@@ -49,6 +50,28 @@ pub struct Order {
     pub new: bool,
     /// Ask again for URLs that failed in earlier runs.
     pub retry_failed: bool,
+    /// A round after the first, whose new seeds these are.
+    pub round: Option<Round>,
+}
+
+/// A round that follows another one in the same process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// Its number, from 2.
+    pub number: u32,
+    /// Pages of the rounds before, which count for `crawl.pages_max`.
+    pub pages: u64,
+    /// What they took, which counts for `crawl.time_max`.
+    pub elapsed: Duration,
+}
+
+/// How a round ended.
+#[derive(Debug)]
+pub struct RoundEnd {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The links that left the scope, where they are listed.
+    pub links: Option<ExternalLinks>,
 }
 
 /// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
@@ -84,6 +107,7 @@ struct Setting {
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     retry_failed: bool,
+    round: Round,
 }
 
 /// A running crawl.
@@ -98,12 +122,13 @@ pub struct Crawl {
     scope: ScopeReload,
     dir: CrawlDir,
     hours: Option<Hours>,
+    lists_external: bool,
 }
 
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, seeds, dir, new, retry_failed } = order;
+        let Order { mut config, mut seeds, dir, new, retry_failed, round } = order;
         // Before its settings are judged, which were given for another one.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
@@ -116,7 +141,11 @@ impl Crawl {
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
-        checks::seeds(&config, &files, &seeds)?;
+        // Nobody has chosen those of a later round, and a list may have been read again meanwhile.
+        match round {
+            Some(_) => checks::retain_in_scope(&config, &files, &mut seeds),
+            None => checks::seeds(&config, &files, &seeds)?,
+        }
         checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
@@ -168,12 +197,19 @@ impl Crawl {
         )
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         // Whoever is refused finds the crawl as it was.
+        round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
         let scope = files.of(&Scope::of_seeds(&config.scope, &seeds));
         let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
-        let setting =
-            Setting { scope, site_bounds, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
+        let setting = Setting {
+            scope,
+            site_bounds,
+            earlier: Arc::new(earlier),
+            operators: Arc::new(operators),
+            retry_failed,
+            round: round.unwrap_or_default(),
+        };
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
@@ -208,13 +244,16 @@ impl Crawl {
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { scope, site_bounds, earlier, operators, retry_failed } = setting;
+        let Setting { scope, site_bounds, earlier, operators, retry_failed, round } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
-        let budget = Arc::new(PageBudget::new(config.crawl.pages_max));
+        // Of each, 0 is no limit, and who has nothing left begins no round.
+        let pages_max = config.crawl.pages_max.saturating_sub(round.pages);
+        let time_max = config.crawl.time_max.saturating_sub(round.elapsed);
+        let budget = Arc::new(PageBudget::new(pages_max));
         let since_zero = ring::now().as_nanos() / 1_000;
         let epoch = UnixTime::from_micros(ring::unix_now().as_micros().saturating_sub(since_zero));
         for index in 0..shards {
@@ -284,10 +323,11 @@ impl Crawl {
                 }
             }
         }
-        let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
+        let supervisor = Supervisor::new(pages_max, time_max);
         let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
+        let lists_external = config.lists_external_links();
         let scope = ScopeReload::new(config, scope);
-        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
+        Ok(Crawl { lists_external, control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
     }
 
     /// What the shards publish.
@@ -360,6 +400,11 @@ impl Crawl {
 
     /// Joins the threads; what went wrong, if anything did.
     pub fn finish(self) -> Result<(), String> {
+        self.finish_round().map(drop)
+    }
+
+    /// The same, and what the round has left for the next.
+    pub fn finish_round(self) -> Result<RoundEnd, String> {
         let mut failure = None;
         for thread in self.threads {
             let ended =
@@ -370,7 +415,10 @@ impl Crawl {
         }
         match self.control.failure().or(failure) {
             Some(failure) => Err(failure),
-            None => Ok(()),
+            None => {
+                let links = self.lists_external.then(|| self.dir.list_external_links()).transpose();
+                Ok(RoundEnd { number: self.dir.round(), links: links.map_err(|error| error.to_string())? })
+            }
         }
     }
 }

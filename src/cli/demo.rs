@@ -89,6 +89,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         dir: dir.clone(),
         new: true,
         retry_failed: false,
+        round: None,
     };
     let ended = crawl::drive(order).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&ca_file);

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, PartitionKey, RepeatedBodies, StoreFormat};
+use super::choices::{CompressUncoded, DigestAlgorithm, Follow, PartitionKey, RepeatedBodies, StoreFormat};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -108,6 +108,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         let message = "nobody would know where the public key is: expected identity.directory_url as well".to_owned();
         let keys = ["identity.signing_key", "identity.directory_url"];
         clashes.push(Clash { keys, messages: [message.clone(), message] });
+    }
+    if config.crawl.rounds > 1 && config.scope.follow == Follow::All {
+        let message =
+            "no link would leave the first round: expected scope.follow = \"seed-sites\" or \"seed-hosts\"".to_owned();
+        clashes.push(Clash { keys: ["crawl.rounds", "scope.follow"], messages: [message.clone(), message] });
     }
     let budget = &config.budget;
     for (key, is_set) in [

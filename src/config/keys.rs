@@ -166,6 +166,9 @@ tables! {
         /// Seeds every random choice; 0: drawn when a new crawl starts and kept in its directory.
         /// The same number on the same web repeats a crawl's order, which helps to find faults.
         rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
+        /// Rounds: each is a crawl of the sites or hosts of all seeds (scope.follow), and the links that leave it are seeds of the next.
+        /// With 2 or more scope.follow cannot be "all". A crawl that was stopped goes on in its round; see docs/SEEDS.md.
+        rounds: u32 = "1", Kind::Number(1, 1_000);
         /// Stop after this many stored pages; 0: no limit.
         pages_max: u64 = "0", Kind::Number(0, i64::MAX);
         /// Bytes a second that responses may bring in the mean, all shards together; "0B": any number.
@@ -489,6 +492,8 @@ tables! {
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
         /// What becomes of the links of a page that says noindex.
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
+        /// What becomes of links that leave the seeds' sites or hosts (scope.follow). With crawl.rounds they are always listed.
+        external: ExternalLinks = "count", Kind::Choice(ExternalLinks::CHOICES);
     }
 
     /// Pages without end that are not worth their fetch.

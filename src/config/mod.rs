@@ -40,7 +40,7 @@ use std::path::Path;
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
     AdvisedAgainst, BadPorts, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove, Difference,
-    DigestAlgorithm, Documents, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
+    DigestAlgorithm, Documents, ExternalLinks, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
     RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody,
     TrapDetection,
 };
@@ -86,6 +86,11 @@ impl Budget {
 }
 
 impl Config {
+    /// Whether links that leave the scope are listed.
+    pub fn lists_external_links(&self) -> bool {
+        self.links.external == ExternalLinks::List || self.crawl.rounds > 1
+    }
+
     /// Bytes of each ring when there are `shards` shards: a power of two, so that all of them keep within
     /// `exchange.rings_bytes_max`, and in any case enough for the longest URL in a quarter of one.
     pub fn ring_bytes(&self, shards: u16) -> usize {

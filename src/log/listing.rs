@@ -15,6 +15,7 @@ use super::block::{BlockHead, Owner};
 use super::reader::LogReader;
 use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
+use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
 
@@ -177,7 +178,7 @@ impl Listing {
             self.ends.at_least(head.mark);
         }
         // Before those that are accepted: a block of a redistributed log may have one among both.
-        self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
+        self.aside.extend(without_external(&entries.aside).map(hash));
         for (number, (_, text)) in (head.first..).zip(entries.accepted.iter()) {
             if !self.aside.is_empty() {
                 self.aside.remove(&hash(text));
@@ -190,7 +191,7 @@ impl Listing {
 
     fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
-        for (_, text) in aside.iter() {
+        for text in without_external(&aside) {
             if self.aside.remove(&hash(text)) {
                 let state = UrlState::SetAside;
                 each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text) }));
@@ -260,6 +261,11 @@ impl LastEnd {
         let seconds = (self.code > 0).then_some(u64::from(self.seconds));
         Listed { text, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
     }
+}
+
+/// Those of a crawl: what left its scope is listed elsewhere.
+fn without_external(aside: &UrlBatch) -> impl Iterator<Item = &str> {
+    aside.iter().filter(|(depth, _)| *depth != Hops::EXTERNAL.bits()).map(|(_, text)| text)
 }
 
 fn hash(text: &str) -> u64 {

@@ -99,6 +99,9 @@ pub struct Shard {
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
+    /// Links that left the scope, where they are listed, and how many this run has written down.
+    recent_external: Option<Recent>,
+    external: u64,
     segments: Segments,
     /// Which records there are besides those of responses.
     record_kinds: RecordKinds,
@@ -229,6 +232,8 @@ impl Shard {
             record_kinds: config.store.records,
             counts_bytes,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
+            recent_external: config.lists_external_links().then(Recent::default),
+            external: 0,
             reader: PageReader::new(config).within(scope),
             recent_bodies: Recent::default(),
             recent_aside: Recent::default(),

@@ -63,6 +63,7 @@ impl Run<'_> {
             dir: folder.0.join("crawl"),
             new: true,
             retry_failed: false,
+            round: None,
         };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();
