@@ -86,3 +86,38 @@ const NAME: &str = "external-links";
 /// As many as a crawl's seeds may be.
 const LINKS_MAX: usize = 5_000_000;
 const PIECE_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::TempFolder;
+    use crate::log::{Log, Owner};
+
+    #[test]
+    fn what_left_the_scope_is_listed_once_and_what_found_no_room_is_not() {
+        let folder = TempFolder::new("external-links");
+        let mut torn = Vec::new();
+        for shard in 0..2 {
+            let mut log = Log::new(Owner { crawl: 1, shard }, 2, 0);
+            log.accept(0, "http://a.test/");
+            log.set_aside(3, "http://a.test/no-room");
+            for page in ["http://b.test/", "http://c.test/1", "http://seed.test/", "http://b.test/"] {
+                log.set_aside(Hops::EXTERNAL.bits(), page);
+            }
+            log.set_aside(Hops::EXTERNAL.bits(), &format!("http://shard{shard}.test/"));
+            let bytes = log.take_append(true).expect("a block").bytes;
+            torn = bytes[..bytes.len() / 2].to_vec();
+            fs::create_dir(folder.path().join(format!("shard-{shard:02}"))).expect("a folder");
+            fs::write(shard_dir(folder.path(), shard).join("urls"), [bytes, torn.clone()].concat()).expect("a log");
+        }
+        assert!(!torn.is_empty());
+        let seeds = [Seed::from(Url::parse("http://seed.test/").expect("a URL"))];
+        // Shard 2 has written nothing yet.
+        let links = list(folder.path(), 3, 4, &seeds).expect("a list");
+        let texts: Vec<&str> = links.urls.iter().map(Url::as_str).collect();
+        assert_eq!(texts, ["http://b.test/", "http://c.test/1", "http://shard0.test/", "http://shard1.test/"]);
+        let read = crate::boot::read_seeds(&[], &[&links.file]).expect("a list of seeds");
+        assert_eq!(read.into_iter().map(|seed| seed.url).collect::<Vec<_>>(), links.urls);
+        assert!(links.file.ends_with("external-links-4") && links.left_out == 0);
+    }
+}

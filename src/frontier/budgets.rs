@@ -312,6 +312,8 @@ mod tests {
         let all = ["a.s1.test", "b.s1.test", "c.s1.test", "c.s1.test."];
         assert_eq!(all.map(|host| pages(&mut budgets, host, site(1), PAGE)), [10, 10, 5, 0]);
         assert_eq!(pages(&mut budgets, "a.s2.test", site(2), PAGE), 10);
+        let dots = ["a.s2.test.", "b.s1.test"].map(|host| budgets.left(at(0), host, site(2)));
+        assert_eq!(dots, [Left::Nothing; 2], "a host is one, with a dot at its end or without");
         assert_eq!(pages(&mut Budgets::default(), "a.s2.test", site(2), PAGE), 1_000);
     }
 

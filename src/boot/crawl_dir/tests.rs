@@ -60,6 +60,14 @@ fn begun_once_then_resumed_and_locked() {
     later.keep(&seeds, &Config::default()).unwrap();
     drop(later);
     assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [b, paid]);
+    let mut second = open(&root).unwrap();
+    second.begin_round(2);
+    let seeds = second.with_earlier_seeds(&[]).unwrap();
+    second.keep(&seeds, &Config::default()).unwrap();
+    drop(second);
+    let again = open(&root).unwrap();
+    assert_eq!((again.round(), again.with_earlier_seeds(&[]).unwrap()), (2, seeds));
+    drop(again);
     let wanted = Wanted { rng_seed: Some(8), ..Wanted::default() };
     let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
     assert!(differs.contains("crawl.rng_seed 7") && differs.contains('8'), "{differs}");
