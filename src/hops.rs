@@ -27,6 +27,10 @@ const REDIRECT_SHIFT: u32 = LINK_BITS + OFFSITE_BITS;
 const DEFERRED: u16 = 1 << (REDIRECT_SHIFT + REDIRECT_BITS);
 
 impl Hops {
+    /// Stands in logs in place of the way to a link that left the scope. So many redirects are never followed
+    /// (`scope.redirects_max`), so it is no way.
+    pub const EXTERNAL: Hops = Hops(u16::MAX);
+
     /// From the bits that a batch holds.
     pub const fn from_bits(bits: u16) -> Hops {
         Hops(bits)

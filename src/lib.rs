@@ -29,6 +29,7 @@ pub mod latency;
 pub mod memory_budget;
 pub mod outcome;
 pub mod preferences;
+pub mod seed;
 pub mod stage;
 pub mod stats;
 pub mod time;

@@ -35,6 +35,7 @@ struct Limits {
     waiting_bytes: u64,
     rules_bytes: u64,
     traps_bytes: u64,
+    budgets_bytes: u64,
     signatures_bytes: u64,
     sessions: u64,
     chains: u64,
@@ -99,6 +100,7 @@ impl MemoryBudget {
         };
         let identity = &config.identity;
         let signatures = if identity.signing_key.is_given() { each(identity.ram_bytes_max, 1) } else { 0 };
+        let budgets = if config.budget.is_set() { each(config.budget.ram_bytes_max, 1) } else { 0 };
         let mut parts = [
             (connections, 4),
             (bodies, 3),
@@ -107,6 +109,7 @@ impl MemoryBudget {
             (each(config.frontier.ram_bytes_max, 1) / WAITING_PART * WAITING_WHOLE, 2),
             (each(config.robots.ram_bytes_max, 1), 1),
             (each(config.traps.ram_bytes_max, 1), 1),
+            (budgets, 1),
             (tls_bytes, 1),
             (cookies, 1),
             (originals, 1),
@@ -114,8 +117,20 @@ impl MemoryBudget {
         ]
         .map(|(wanted, weight)| Part { wanted, weight, bytes: 0 });
         share(elastic, &mut parts);
-        let [connections, bodies, urls, hosts, waiting, rules, traps, tls_part, cookies, originals, signatures] =
-            &parts;
+        let [
+            connections,
+            bodies,
+            urls,
+            hosts,
+            waiting,
+            rules,
+            traps,
+            budgets,
+            tls_part,
+            cookies,
+            originals,
+            signatures,
+        ] = &parts;
         Ok(MemoryBudget {
             shards,
             shard_bytes,
@@ -130,6 +145,7 @@ impl MemoryBudget {
                 waiting_bytes: waiting.of(config.frontier.ram_bytes_max / shards),
                 rules_bytes: rules.of(config.robots.ram_bytes_max / shards),
                 traps_bytes: traps.of(config.traps.ram_bytes_max / shards),
+                budgets_bytes: budgets.of(config.budget.ram_bytes_max / shards),
                 signatures_bytes: signatures.of(identity.ram_bytes_max / shards),
                 sessions: tls_part.of(tls.sessions_max as u64),
                 chains: tls_part.of(tls.chains_max as u64),
@@ -146,6 +162,7 @@ impl MemoryBudget {
             waiting_bytes,
             rules_bytes,
             traps_bytes,
+            budgets_bytes,
             sessions,
             chains,
             cookie_bytes,
@@ -186,6 +203,9 @@ impl MemoryBudget {
         lower("frontier.ram_bytes_max", &mut config.frontier.ram_bytes_max, waiting_bytes);
         lower("robots.ram_bytes_max", &mut config.robots.ram_bytes_max, rules_bytes);
         lower("traps.ram_bytes_max", &mut config.traps.ram_bytes_max, traps_bytes);
+        if config.budget.is_set() {
+            lower("budget.ram_bytes_max", &mut config.budget.ram_bytes_max, budgets_bytes);
+        }
         if config.identity.signing_key.is_given() {
             lower("identity.ram_bytes_max", &mut config.identity.ram_bytes_max, signatures_bytes);
         }

@@ -334,6 +334,8 @@ failures! {
     OutOfScope = "out-of-scope", transient: false;
     /// The URL, its host or its address is on a list of `scope.block`; no request was made.
     Blocked = "blocked", transient: false;
+    /// Its host or site has had what it may cost (`budget`, or a seed's options); no request was made.
+    OverBudget = "over-budget", transient: false;
 }
 
 impl Failure {

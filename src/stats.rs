@@ -157,6 +157,17 @@ macro_rules! counters {
                 }
             }
 
+            /// This run and `later`, which went on with the same crawl: what happened adds up, what there is is as it is then.
+            pub fn followed_by(&self, later: &Totals) -> Totals {
+                let mut both = self.clone();
+                both.add(later);
+                $(both.$gauge = later.$gauge;)+
+                // Of a crawl, not of a run.
+                both.visited = later.visited;
+                (both.known_urls, both.known_waiting) = (self.known_urls, self.known_waiting);
+                both
+            }
+
             /// Every counter and gauge with its name, in order; failures and status classes are not among them.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($counter), self.$counter),)+ $((stringify!($gauge), self.$gauge),)+].into_iter()
@@ -205,6 +216,8 @@ counters! {
         exchanged_in,
         /// URLs not fetched because robots.txt forbids them.
         robots_denied,
+        /// URLs not fetched because their host or site has had its budget (`budget`, options of seeds).
+        urls_over_budget,
         /// Queries sent to name servers.
         dns_queries,
         /// TCP connections tried, those to further addresses included.
@@ -267,6 +280,8 @@ counters! {
         queued_deferred,
         /// URLs deferred because pages like theirs were hardly ever worth their fetch (`traps.detect`).
         urls_poor,
+        /// Requests of hosts and sites without a budget, for want of room (`budget.ram_bytes_max`).
+        budget_uncounted,
         /// Fetches in flight.
         in_flight,
         /// Lookups of names in flight.
@@ -304,10 +319,12 @@ impl Totals {
         Known { urls: self.visited, waiting: self.visited.saturating_sub(over), over }
     }
 
-    /// Counts a URL that ended in `failure`. What robots.txt forbids is counted as such, and is no failure.
+    /// Counts a URL that ended in `failure`. What robots.txt forbids, or is over a budget, is counted as such, and is no failure.
     pub fn fail(&mut self, failure: Failure) {
         if failure == Failure::RobotsDenied {
             self.robots_denied += 1;
+        } else if failure == Failure::OverBudget {
+            self.urls_over_budget += 1;
         } else if let Some(count) = self.failures.get_mut(failure as usize) {
             *count += 1;
         }
@@ -399,6 +416,11 @@ mod tests {
         let totals = Totals { known_urls: 100, known_waiting: 30, visited: 150, over: 45, ..Totals::default() };
         assert_eq!(totals.known_before(), Known { urls: 100, waiting: 30, over: 70 });
         assert_eq!(totals.known(), Known { urls: 150, waiting: 35, over: 115 });
+        let later =
+            Totals { known_urls: 150, known_waiting: 35, visited: 170, over: 40, pages: 7, ..Totals::default() };
+        let both = Totals { pages: 5, queued: 9, ..totals.clone() }.followed_by(&later);
+        assert_eq!((both.known_before(), both.pages, both.queued), (totals.known_before(), 12, 0));
+        assert_eq!(both.known(), Known { urls: 170, waiting: 15, over: 155 });
         // Counters of different moments.
         let early = Totals { visited: 10, over: 11, ..Totals::default() };
         assert_eq!(early.known(), Known { urls: 10, waiting: 0, over: 11 });
@@ -412,7 +434,8 @@ mod tests {
         }
         let mut expected = [1; FAILURES];
         expected[Failure::RobotsDenied as usize] = 0;
-        assert_eq!((shard.failures, shard.robots_denied), (expected, 1));
+        expected[Failure::OverBudget as usize] = 0;
+        assert_eq!((shard.failures, shard.robots_denied, shard.urls_over_budget), (expected, 1, 1));
         assert_eq!(std::mem::align_of::<ShardStats>(), 128);
         assert_eq!(std::mem::size_of::<ShardStats>() % 128, 0);
         let names: std::collections::BTreeSet<_> = shard.named().map(|(name, _)| name).collect();

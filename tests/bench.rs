@@ -228,10 +228,11 @@ fn the_cost_of_looking() {
     config.set("dns.servers", &web.dns.to_string()).expect("a server");
     let order = Order {
         config,
-        seeds: web.model().seeds(500),
+        seeds: web.model().seeds(500).into_iter().map(Into::into).collect(),
         dir: folder.path().join("crawl"),
         new: true,
         retry_failed: false,
+        round: None,
     };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));

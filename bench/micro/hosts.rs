@@ -61,6 +61,7 @@ fn measure(which: &str, hosts: u64) {
     let before = memory("VmRSS");
     let scope = Scope::new(&config.scope, []);
     let shard = Shard::new(Setup {
+        site_bounds: std::sync::Arc::default(),
         is_new: false,
         index: 0,
         partition: Partition { key: PartitionKey::Site, shards: 1 },

@@ -82,6 +82,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
             is_duplicate: false,
             seconds: number / 1_000,
             place,
+            bytes: 0,
         });
         // As the shard does it, once a second.
         if number % 1_000 == 0 || number + 1 == over {
@@ -123,6 +124,7 @@ impl Rig {
         // No URL is asked for.
         config.fetch.in_flight_max = 1;
         let shard = Shard::new(Setup {
+            site_bounds: Arc::default(),
             is_new: false,
             index: 0,
             partition: Partition { key: PartitionKey::Site, shards: 1 },

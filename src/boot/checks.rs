@@ -8,7 +8,7 @@ use std::path::Path;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{Config, PrivateAddresses};
+use crate::config::{Config, PartitionKey, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
@@ -16,6 +16,7 @@ use crate::politeness::Operators;
 use crate::private;
 use crate::ring;
 use crate::scope::{Outside, Scope};
+use crate::seed::{Seed, SeedOptions};
 use crate::url::Url;
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
@@ -112,9 +113,22 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
     Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
 }
 
+/// No shard knows what a site costs that is on several.
+pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
+    let of_site = |seed: &&Seed| {
+        let options = seed.options.as_deref();
+        options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
+    };
+    match seeds.iter().find(of_site).filter(|_| config.partition.key == PartitionKey::Host) {
+        Some(seed) => Err(BootError::Order(format!(
+            "seed {seed}: pages=, bytes= and time= are for its site: expected partition.key = \"site\", or budgets of hosts"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A seed that is out of scope would be no URL of the crawl, without a word.
-pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Result<(), BootError> {
-    let scope = files.of(&Scope::new(&config.scope, seeds));
+pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Result<(), BootError> {
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
             format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
@@ -125,17 +139,27 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Url]) -> Resul
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
-    let judge = |seed: &Url| match scope.blocks().blocks(seed) {
-        true => Err(Outside::Blocked),
-        false => scope.admits(seed, seed.site(), Hops::default()),
-    };
-    let judged = seeds.iter().map(|seed| (seed, judge(seed)));
+    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    let judged = seeds.iter().map(|seed| (&seed.url, judge(&scope, &seed.url)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
         .take(SHOWN_MAX)
         .map(|(seed, outside)| format!("seed {seed} is out of scope: {}", why(outside)))
         .collect();
     if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
+}
+
+/// Leaves out seeds that are out of scope.
+pub(super) fn retain_in_scope(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) {
+    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    seeds.retain(|seed| judge(&scope, &seed.url).is_ok());
+}
+
+fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
+    match scope.blocks().blocks(seed) {
+        true => Err(Outside::Blocked),
+        false => scope.admits(seed, seed.site(), Hops::default()),
+    }
 }
 
 const FILES_PER_SHARD: u64 = 64;

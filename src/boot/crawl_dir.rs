@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `crawl.json` | the manifest: what was fixed when the crawl began ([`Manifest`]) |
 //! | `config.toml` | the configuration of the last run, without the texts of secrets |
-//! | `seeds` | every seed ever given, one per line; `scope.follow` refers to them |
+//! | `seeds` | every seed ever given, one per line with its options; `scope.follow` refers to them |
+//! | `external-links-N` | links that left the scope in round N (`external_links`) |
 //! | `lock` | locked while a process works here |
 //! | `shard-NN/urls` | URLs that were accepted, and those that found no room |
 //! | `shard-NN/ends` | how URLs ended |
@@ -18,17 +19,18 @@
 //! Invariants: `crawl.json`, `config.toml` and `seeds` are written whole (`sealed_file`), the manifest last: with it the
 //! crawl has begun. Nothing but `lock` is written before every check has passed.
 
-use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::external_links::{self, ExternalLinks};
 use super::manifest::{self, MANIFEST, Manifest};
 use super::redistribution;
 use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, PartitionKey};
 use crate::private;
+use crate::seed::{Seed, SeedList, SeedOptions};
 use crate::url::Url;
 
 /// A directory that this process holds.
@@ -40,7 +42,11 @@ pub struct CrawlDir {
     before: Option<Manifest>,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
-    seeds: Option<Vec<Url>>,
+    seeds: Option<Vec<Seed>>,
+    /// In which round the crawl is, from 1.
+    round: u32,
+    /// The round of the list of seeds.
+    listed_round: u32,
     /// Held for as long as this value lives.
     _lock: File,
     /// The same, of segments on other disks.
@@ -146,7 +152,7 @@ impl CrawlDir {
         let held = segment_folders::hold(root)?;
         redistribution::finish_move(root).map_err(io)?;
         // Another process may have begun a crawl between the check and the lock.
-        let (manifest, is_new, seeds) = match manifest::read(root)? {
+        let (manifest, is_new, (seeds, round)) = match manifest::read(root)? {
             Some(held) => {
                 check(root, &held, wanted)?;
                 let mut dirs = (0..held.shards).map(|shard| shard_dir(root, shard));
@@ -156,9 +162,19 @@ impl CrawlDir {
                 let seeds = read_seeds(root, &held)?;
                 (held, false, seeds)
             }
-            None => (manifest(), true, None),
+            None => (manifest(), true, (None, 1)),
         };
-        let mut dir = CrawlDir { root: root.to_owned(), manifest, before: None, is_new, seeds, _lock: lock, held };
+        let mut dir = CrawlDir {
+            root: root.to_owned(),
+            manifest,
+            before: None,
+            is_new,
+            seeds,
+            round,
+            listed_round: round,
+            _lock: lock,
+            held,
+        };
         if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
             dir.before = Some(dir.manifest.clone());
             dir.manifest.shards = shards;
@@ -171,20 +187,36 @@ impl CrawlDir {
         &self.manifest
     }
 
-    /// The seeds given before, and then those of `seeds` that are new.
-    pub fn with_earlier_seeds(&self, seeds: &[Url]) -> Result<Vec<Url>, DirError> {
+    /// In which round the crawl is, from 1.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// The next round begins with the seeds that are kept next.
+    pub fn begin_round(&mut self, round: u32) {
+        self.round = round;
+    }
+
+    /// Lists the links that left the scope in this round, when nobody works here any more.
+    pub fn list_external_links(&self) -> Result<ExternalLinks, DirError> {
+        let (seeds, _) = read_seeds(&self.root, &self.manifest)?;
+        let listed = external_links::list(&self.root, self.manifest.shards, self.round, &seeds.unwrap_or_default());
+        listed.map_err(|error| DirError::Io(self.root.clone(), error))
+    }
+
+    /// The seeds given before, and then those of `seeds` that are new or have options.
+    pub fn with_earlier_seeds(&self, seeds: &[Seed]) -> Result<Vec<Seed>, DirError> {
         if self.seeds.is_none() && seeds.is_empty() {
             return Err(DirError::Seeds(self.root.join(SEEDS), "it is missing".to_owned()));
         }
-        let mut all = self.seeds.clone().unwrap_or_default();
-        let known: HashSet<&Url> = self.seeds.iter().flatten().collect();
-        all.extend(seeds.iter().filter(|seed| !known.contains(seed)).cloned());
-        Ok(all)
+        let mut all = SeedList::default();
+        self.seeds.iter().flatten().chain(seeds).cloned().for_each(|seed| all.push(seed));
+        Ok(all.into_seeds())
     }
 
     /// Keeps all seeds and the configuration of this run, makes what is missing, and throws away what a run left in its
     /// spools. Returns what people should know of it.
-    pub fn keep(&mut self, seeds: &[Url], config: &Config) -> Result<Vec<String>, DirError> {
+    pub fn keep(&mut self, seeds: &[Seed], config: &Config) -> Result<Vec<String>, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
@@ -204,12 +236,13 @@ impl CrawlDir {
         if let Some(before) = &self.before {
             notes.extend(redistribution::run(root, before, &mut self.manifest)?);
         }
-        if self.seeds.as_deref() != Some(seeds) {
+        if self.seeds.as_deref() != Some(seeds) || self.round != self.listed_round {
             if self.seeds.is_none() && !self.is_new {
                 let path = root.join(SEEDS);
                 notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
             }
-            let lines: String = seeds.iter().map(|seed| format!("{}\n", seed.as_str())).collect();
+            let head = if self.round > 1 { format!("{ROUND}{}\n", self.round) } else { String::new() };
+            let lines: String = std::iter::once(head).chain(seeds.iter().map(|seed| format!("{seed}\n"))).collect();
             sealed_file::write(root, SEEDS, &crawl_id, &lines).map_err(io(SEEDS))?;
         }
         let is_same = matches!(&before, Some(Ok(before)) if *before == config);
@@ -350,9 +383,9 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
 }
 
 /// The seeds of all runs in `root`; none when there is no crawl.
-pub fn kept_seeds(root: &Path) -> Result<Vec<Url>, DirError> {
+pub fn kept_seeds(root: &Path) -> Result<Vec<Seed>, DirError> {
     match manifest::read(root)? {
-        Some(manifest) => read_seeds(root, &manifest).map(Option::unwrap_or_default),
+        Some(manifest) => read_seeds(root, &manifest).map(|(seeds, _)| seeds.unwrap_or_default()),
         None => Ok(Vec::new()),
     }
 }
@@ -389,19 +422,25 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     differs("partition.key", held.partition_key.clone(), wanted.partition_key.as_str().to_owned())
 }
 
-/// The seeds of earlier runs; `None` when there is no file.
-fn read_seeds(root: &Path, manifest: &Manifest) -> Result<Option<Vec<Url>>, DirError> {
+/// The seeds of earlier runs, `None` when there is no file, and the round that they are for.
+fn read_seeds(root: &Path, manifest: &Manifest) -> Result<(Option<Vec<Seed>>, u32), DirError> {
     let path = root.join(SEEDS);
     let text = match sealed_file::read(&path, &manifest.crawl_id) {
-        Ok(None) => return Ok(None),
+        Ok(None) => return Ok((None, 1)),
         Ok(Some(Ok(text))) => text,
         Ok(Some(Err(why))) => return Err(DirError::Seeds(path, why.to_string())),
         Err(error) => return Err(DirError::Io(path, error)),
     };
-    let url = |(index, line): (usize, &str)| {
-        Url::parse(line).map_err(|error| DirError::Seeds(path.clone(), format!("line {}: {error}", index + 1)))
+    let seed = |(index, line): (usize, &str)| {
+        let wrong = |why: String| DirError::Seeds(path.clone(), format!("line {}: {why}", index + 1));
+        let (url, options) = line.split_once(' ').map_or((line, None), |(url, options)| (url, Some(options)));
+        let url = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        let options = options.map(SeedOptions::parse).transpose().map_err(wrong)?.map(Box::new);
+        Ok(Seed { url, options })
     };
-    text.lines().enumerate().map(url).collect::<Result<_, _>>().map(Some)
+    let round = text.lines().next().and_then(|line| line.strip_prefix(ROUND)?.parse().ok());
+    let lines = text.lines().enumerate().skip(usize::from(round.is_some()));
+    Ok((Some(lines.map(seed).collect::<Result<_, _>>()?), round.unwrap_or(1)))
 }
 
 /// The configuration of the last run.
@@ -449,6 +488,8 @@ pub(super) const LOCK: &str = "lock";
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const SEEDS: &str = "seeds";
+/// What the first line of that is from the second round on, before its number.
+const ROUND: &str = "# round ";
 const CONFIG: &str = "config.toml";
 /// What stands at the head of the configuration.
 const CONFIG_HEAD: &str = "\

@@ -7,10 +7,10 @@
 use std::net::IpAddr;
 
 use crate::config::{Config, PrivateAddresses};
-use crate::url::Url;
+use crate::seed::Seed;
 
 /// Makes `config` fit for a crawl from `seeds`; the error names what is missing.
-pub fn check(config: &mut Config, seeds: &[Url]) -> Result<(), String> {
+pub fn check(config: &mut Config, seeds: &[Seed]) -> Result<(), String> {
     if config.agent.is_complete() {
         return Ok(());
     }
@@ -21,11 +21,11 @@ pub fn check(config: &mut Config, seeds: &[Url]) -> Result<(), String> {
     }
     let servers = &config.dns.servers;
     let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());
-    if let Some(seed) = seeds.iter().find(|seed| !(local_names || is_local(config, seed.host()))) {
+    if let Some(seed) = seeds.iter().find(|seed| !(local_names || is_local(config, seed.url.host()))) {
         return Err(format!(
             "{} is not on this machine: a crawl that leaves it must say who it is; \
              set agent.name, agent.url and agent.email",
-            seed.as_str()
+            seed.url.as_str()
         ));
     }
     config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
@@ -49,10 +49,11 @@ fn is_local(config: &Config, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::url::Url;
 
     fn checked(config: &Config, seed: &str) -> Result<PrivateAddresses, String> {
         let mut config = config.clone();
-        check(&mut config, &[Url::parse(seed).unwrap()]).map(|()| config.fetch.private_addresses)
+        check(&mut config, &[Url::parse(seed).unwrap().into()]).map(|()| config.fetch.private_addresses)
     }
 
     #[test]

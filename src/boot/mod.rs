@@ -5,6 +5,7 @@
 mod checks;
 mod cpus;
 mod crawl_dir;
+mod external_links;
 mod limits;
 mod loopback;
 mod manifest;
@@ -23,6 +24,7 @@ mod surroundings;
 pub use checks::check_memory;
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_seeds};
+pub use external_links::ExternalLinks;
 pub use limits::{
     cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
 };
@@ -30,4 +32,4 @@ pub use manifest::{Manifest, read as read_manifest};
 pub use redistribution::is_unsettled;
 pub use scope_files::ScopeFiles;
 pub use seeds::{SeedError, read_seeds};
-pub use start::{BootError, Crawl, Order};
+pub use start::{BootError, Crawl, Order, Round, RoundEnd};

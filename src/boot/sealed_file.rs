@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::private;
 
 /// Longest file: some ten million seeds.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+pub(super) const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// What is wrong with a sealed file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,15 +1,19 @@
-//! Seeds: from arguments and files to URLs.
+//! Seeds: from arguments and files to URLs with their options.
 //!
-//! Decides: a line of a file that starts with `#` is a comment. Every bad seed is reported, with its line, what is
-//! wrong and what may have been meant, and so is every file that cannot be read or contains no seed; nothing is crawled
-//! then.
-//! Leaves to others: what one seed must look like (`seed`).
+//! Decides: a line of a file is a seed, a comment (`#`) or empty. A file that begins as gzip is unpacked, whatever its name; `-` is
+//! standard input. Every bad seed is reported, with its line, what is wrong and what may have been meant, and so is every file
+//! that cannot be read or contains no seed; nothing is crawled then.
+//! Files are read line by line: of them no more is in memory than their seeds.
+//! Limits: a file of [`FILE_BYTES_MAX`], unpacked; a line of [`LINE_BYTES_MAX`]; [`TOLD_MAX`] mistakes of a file.
+//! Leaves to others: what one seed must look like (`seed`), what its options mean (`crate::seed`).
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use super::sealed_file::FILE_BYTES_MAX;
 use super::seed;
-use crate::url::Url;
+use crate::seed::{Seed, SeedList, SeedOptions};
 
 /// A bad seed, or a file without any.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -20,57 +24,114 @@ pub struct SeedError {
 }
 
 /// The seeds of the command line and of `files` (`-` is standard input), in order and without duplicates.
-pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Url>, Vec<SeedError>> {
-    let (mut seeds, mut errors) = (Vec::new(), Vec::new());
-    let mut take = |place: String, text: &str| match seed::parse(text) {
-        Ok(url) => seeds.push(url),
-        Err(why) => {
-            errors.push(SeedError { place, why: format!("\"{}\": {why}", shortened(&seed::without_password(text))) })
-        }
-    };
+pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Seed>, Vec<SeedError>> {
+    let (mut seeds, mut errors) = (SeedList::default(), Vec::new());
     for (index, text) in arguments.iter().enumerate() {
-        take(format!("seed {}", index + 1), text.trim());
+        match parse(text.trim()) {
+            Ok(seed) => seeds.push(seed),
+            Err(why) => errors.push(SeedError { place: format!("seed {}", index + 1), why }),
+        }
     }
+    // What is said of whole files comes behind all seeds.
     let mut unread = Vec::new();
     for file in files {
         let file = file.as_ref();
-        let mut place = file.display().to_string();
-        let bytes = read(file);
-        let why = match bytes.as_deref().map(str::from_utf8) {
-            Ok(Err(error)) => {
-                let before = bytes.as_deref().unwrap_or_default().get(..error.valid_up_to()).unwrap_or_default();
-                place = format!("{place}:{}", memchr::memchr_iter(b'\n', before).count() + 1);
-                "not UTF-8; expected URLs in UTF-8, one a line".to_owned()
-            }
-            Ok(Ok(text)) => {
-                // Editors on Windows put a byte order mark first.
-                let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-                let lines = text.lines().map(str::trim).enumerate();
-                let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).peekable();
-                if lines.peek().is_some() {
-                    lines.for_each(|(index, line)| take(format!("{}:{}", file.display(), index + 1), line));
-                    continue;
-                }
-                // Whoever gives a file expects its seeds to be crawled, whatever others there are.
-                "no seed in it; expected URLs, one a line".to_owned()
-            }
-            Err(error) => error.to_string(),
-        };
-        unread.push(SeedError { place, why });
+        if let Err(error) = open(file)
+            .map_err(|error| at(file, None, error.to_string()))
+            .and_then(|lines| read_lines(file, lines, &mut seeds, &mut errors))
+        {
+            unread.push(error);
+        }
     }
     errors.append(&mut unread);
-    let mut known = std::collections::HashSet::new();
-    seeds.retain(|seed| known.insert(seed.clone()));
-    if errors.is_empty() { Ok(seeds) } else { Err(errors) }
+    if errors.is_empty() { Ok(seeds.into_seeds()) } else { Err(errors) }
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes)?;
-        return Ok(bytes);
+/// A seed of a line or an argument, already trimmed.
+fn parse(text: &str) -> Result<Seed, String> {
+    let (url, options) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let quoted = |why| format!("\"{}\": {why}", shortened(&seed::without_password(text)));
+    // Without "=" it is a URL with a space in it, or a remark.
+    if !options.is_empty() && !options.split_whitespace().all(|word| word.contains('=')) {
+        return seed::parse(text).map(Seed::from).map_err(quoted);
     }
-    std::fs::read(path)
+    let url = seed::parse(url).map_err(quoted)?;
+    let options = if options.is_empty() { None } else { Some(SeedOptions::parse(options).map_err(quoted)?) };
+    Ok(Seed { url, options: options.map(Box::new) })
+}
+
+/// The seeds of a file; the error is about it as a whole, and ends its reading.
+fn read_lines(
+    file: &Path,
+    lines: impl BufRead,
+    seeds: &mut SeedList,
+    errors: &mut Vec<SeedError>,
+) -> Result<(), SeedError> {
+    let mut lines = lines.take(FILE_BYTES_MAX + 1);
+    let (mut line, mut number, mut is_without, mut wrong) = (Vec::new(), 0, true, 0);
+    loop {
+        line.clear();
+        number += 1;
+        let read = (&mut lines).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+        let here = |why: String| at(file, Some(number), why);
+        let bytes = read.map_err(|error| here(error.to_string()))?;
+        if lines.limit() == 0 {
+            return Err(here(format!(
+                "the file is longer than {FILE_BYTES_MAX} bytes here, unpacked; expected less, or several files"
+            )));
+        }
+        if bytes as u64 > LINE_BYTES_MAX {
+            return Err(here(format!("longer than {LINE_BYTES_MAX} bytes; expected URLs, one a line")));
+        }
+        if bytes == 0 {
+            break;
+        }
+        let Ok(text) = str::from_utf8(&line) else {
+            return Err(here("not UTF-8; expected URLs in UTF-8, one a line".to_owned()));
+        };
+        // Editors on Windows put a byte order mark first.
+        let text = if number == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        is_without = false;
+        match parse(text) {
+            Ok(seed) => seeds.push(seed),
+            Err(why) => {
+                errors.push(here(why));
+                wrong += 1;
+            }
+        }
+        if wrong >= TOLD_MAX {
+            return Err(here(format!("{TOLD_MAX} mistakes until here; the rest of the file was not read")));
+        }
+    }
+    // Whoever gives a file expects its seeds to be crawled, whatever others there are.
+    if is_without { Err(at(file, None, "no seed in it; expected URLs, one a line".to_owned())) } else { Ok(()) }
+}
+
+fn at(file: &Path, line: Option<u64>, why: String) -> SeedError {
+    let file = file.display();
+    SeedError { place: line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")), why }
+}
+
+/// The text of a file, unpacked.
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut source: Box<dyn BufRead> = match path == Path::new("-") {
+        true => Box::new(BufReader::new(io::stdin())),
+        false => Box::new(BufReader::new(File::open(path)?)),
+    };
+    // RFC 1952 section 2.3.1: no text begins so. A pipe may give one byte at first.
+    let mut first = Vec::new();
+    source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
+    let is_packed = first == GZIP;
+    let source = io::Cursor::new(first).chain(source);
+    Ok(if is_packed {
+        Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(source)))
+    } else {
+        Box::new(source)
+    })
 }
 
 fn shortened(text: &str) -> String {
@@ -81,10 +142,60 @@ fn shortened(text: &str) -> String {
     short
 }
 
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// A URL has 65,535 bytes at most, and options follow it.
+const LINE_BYTES_MAX: u64 = 1 << 17;
+/// Mistakes of one file that are told: what is no list of seeds at all has millions.
+const TOLD_MAX: usize = 1_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
+
     use crate::lab::TempFolder;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(text).expect("memory");
+        packed.finish().expect("memory")
+    }
+
+    fn error_of(folder: &TempFolder, bytes: &[u8]) -> String {
+        let path = folder.path().join("wrong");
+        std::fs::write(&path, bytes).unwrap();
+        read_seeds(&[], &[&path]).unwrap_err().iter().map(|error| format!("{error}\n")).collect()
+    }
+
+    #[test]
+    fn packed_files_are_known_by_their_first_bytes() {
+        let folder = TempFolder::new("packed-seeds");
+        let path = folder.path().join("seeds.txt");
+        // Two members, as tools append them.
+        let bytes = [packed(b"http://a.test/ pages=3\n"), packed(b"b.test\n# c.test\n")].concat();
+        std::fs::write(&path, &bytes).unwrap();
+        let seeds = read_seeds(&[], &[&path]).unwrap();
+        let texts: Vec<String> = seeds.iter().map(Seed::to_string).collect();
+        assert_eq!(texts, ["http://a.test/ pages=3", "http://b.test/"]);
+        assert!(error_of(&folder, &bytes[..bytes.len() - 9]).contains("wrong:"), "cut short");
+        assert!(error_of(&folder, b"\x1f\x8bhttp://a.test/\n").contains("wrong:1: "), "none");
+        assert!(error_of(&folder, b"\x1f").contains("wrong:1: "), "a byte");
+        assert!(error_of(&folder, &packed(b"ftp://a.test/\n")).contains("wrong:1: \"ftp://a.test/\""));
+    }
+
+    #[test]
+    fn bombs_are_bounded() {
+        let folder = TempFolder::new("seed-bombs");
+        let line = error_of(&folder, &packed(&vec![b'x'; 1 << 26]));
+        assert!(line.contains("wrong:1: longer than 131072 bytes"), "{line}");
+        let lines = error_of(&folder, &packed("x\n".repeat(1 << 20).as_bytes()));
+        assert!(lines.lines().count() == TOLD_MAX + 1 && lines.contains("wrong:1000: 1000 mistakes"), "{lines}");
+        // More than a gigabyte in one megabyte.
+        let comment = format!("#{}\n", "x".repeat(100_000));
+        let piece = packed(comment.repeat(160).as_bytes());
+        let long = error_of(&folder, &piece.repeat(68));
+        assert!(long.contains("the file is longer than 1073741824 bytes here"), "{long}");
+    }
 
     #[test]
     fn arguments_and_files_in_order_each_once() {
@@ -93,7 +204,7 @@ mod tests {
         std::fs::write(&file, "\u{feff}http://example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
         let arguments = ["example.org", "https://example.org/a#b"].map(str::to_owned);
         let seeds = read_seeds(&arguments, &[&file]).unwrap();
-        let texts: Vec<&str> = seeds.iter().map(Url::as_str).collect();
+        let texts: Vec<String> = seeds.iter().map(Seed::to_string).collect();
         assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://example.org/b"]);
     }
 

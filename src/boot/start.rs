@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use super::checks;
 use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
+use super::external_links::ExternalLinks;
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
@@ -18,22 +19,23 @@ use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
-use crate::config::{Config, ConfigError, Hours};
+use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
-use crate::frontier::Ledger;
+use crate::frontier::{Bound, Ledger, SiteBounds};
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
 use crate::pump;
 use crate::ring;
 use crate::route::Partition;
 use crate::scope::Scope;
+use crate::seed::{Seed, SeedOptions, site_options};
 use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::time::{Duration, UnixTime};
-use crate::url::Url;
+use crate::url::SiteKey;
 
 /// What is to be crawled.
 #[derive(Clone, Debug)]
@@ -41,13 +43,35 @@ pub struct Order {
     /// Every limit.
     pub config: Config,
     /// Where to begin; none when a crawl is resumed.
-    pub seeds: Vec<Url>,
+    pub seeds: Vec<Seed>,
     /// The crawl's directory.
     pub dir: PathBuf,
     /// Refuse to resume.
     pub new: bool,
     /// Ask again for URLs that failed in earlier runs.
     pub retry_failed: bool,
+    /// A round after the first, whose new seeds these are.
+    pub round: Option<Round>,
+}
+
+/// A round that follows another one in the same process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// Its number, from 2.
+    pub number: u32,
+    /// Pages of the rounds before, which count for `crawl.pages_max`.
+    pub pages: u64,
+    /// What they took, which counts for `crawl.time_max`.
+    pub elapsed: Duration,
+}
+
+/// How a round ended.
+#[derive(Debug)]
+pub struct RoundEnd {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The links that left the scope, where they are listed.
+    pub links: Option<ExternalLinks>,
 }
 
 /// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
@@ -79,9 +103,11 @@ impl BootError {
 /// What shards are told besides the configuration.
 struct Setting {
     scope: Scope,
+    site_bounds: Arc<SiteBounds>,
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     retry_failed: bool,
+    round: Round,
 }
 
 /// A running crawl.
@@ -96,12 +122,13 @@ pub struct Crawl {
     scope: ScopeReload,
     dir: CrawlDir,
     hours: Option<Hours>,
+    lists_external: bool,
 }
 
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, seeds, dir, new, retry_failed } = order;
+        let Order { mut config, mut seeds, dir, new, retry_failed, round } = order;
         // Before its settings are judged, which were given for another one.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
@@ -114,7 +141,12 @@ impl Crawl {
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
-        checks::seeds(&config, &files, &seeds)?;
+        // Nobody has chosen those of a later round, and a list may have been read again meanwhile.
+        match round {
+            Some(_) => checks::retain_in_scope(&config, &files, &mut seeds),
+            None => checks::seeds(&config, &files, &seeds)?,
+        }
+        checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
@@ -165,10 +197,19 @@ impl Crawl {
         )
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         // Whoever is refused finds the crawl as it was.
+        round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
-        let scope = files.of(&Scope::new(&config.scope, &seeds));
-        let setting = Setting { scope, earlier: Arc::new(earlier), operators: Arc::new(operators), retry_failed };
+        let scope = files.of(&Scope::of_seeds(&config.scope, &seeds));
+        let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
+        let setting = Setting {
+            scope,
+            site_bounds,
+            earlier: Arc::new(earlier),
+            operators: Arc::new(operators),
+            retry_failed,
+            round: round.unwrap_or_default(),
+        };
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
@@ -188,7 +229,7 @@ impl Crawl {
     fn launch(
         config: Config,
         memory: &MemoryBudget,
-        seeds: &[Url],
+        seeds: &[Seed],
         dir: CrawlDir,
         cpus: &[core_affinity::CoreId],
         setting: Setting,
@@ -203,13 +244,16 @@ impl Crawl {
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { scope, earlier, operators, retry_failed } = setting;
+        let Setting { scope, site_bounds, earlier, operators, retry_failed, round } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
-        let budget = Arc::new(PageBudget::new(config.crawl.pages_max));
+        // Of each, 0 is no limit, and who has nothing left begins no round.
+        let pages_max = config.crawl.pages_max.saturating_sub(round.pages);
+        let time_max = config.crawl.time_max.saturating_sub(round.elapsed);
+        let budget = Arc::new(PageBudget::new(pages_max));
         let since_zero = ring::now().as_nanos() / 1_000;
         let epoch = UnixTime::from_micros(ring::unix_now().as_micros().saturating_sub(since_zero));
         for index in 0..shards {
@@ -223,6 +267,7 @@ impl Crawl {
                 ledger: Arc::clone(&ledger),
                 operators: Arc::clone(&operators),
                 earlier: Arc::clone(&earlier),
+                site_bounds: Arc::clone(&site_bounds),
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread, as are the files that are there.
                 name_servers: 0,
@@ -242,7 +287,12 @@ impl Crawl {
                 to: to.remove(0),
                 from: from.remove(0),
                 // Those of earlier runs too: a run may have been killed before it wrote its first block.
-                seeds: seeds.iter().filter(|seed| partition.shard_of(seed) == index).cloned().collect(),
+                seeds: seeds
+                    .iter()
+                    .map(|seed| &seed.url)
+                    .filter(|url| partition.shard_of(url) == index)
+                    .cloned()
+                    .collect(),
                 control: Arc::clone(&control),
                 bodies_bytes_max: memory.bodies_bytes(),
                 own_addresses: Arc::clone(&own_addresses),
@@ -273,10 +323,11 @@ impl Crawl {
                 }
             }
         }
-        let supervisor = Supervisor::new(config.crawl.pages_max, config.crawl.time_max);
+        let supervisor = Supervisor::new(pages_max, time_max);
         let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
+        let lists_external = config.lists_external_links();
         let scope = ScopeReload::new(config, scope);
-        Ok(Crawl { control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
+        Ok(Crawl { lists_external, control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
     }
 
     /// What the shards publish.
@@ -349,6 +400,11 @@ impl Crawl {
 
     /// Joins the threads; what went wrong, if anything did.
     pub fn finish(self) -> Result<(), String> {
+        self.finish_round().map(drop)
+    }
+
+    /// The same, and what the round has left for the next.
+    pub fn finish_round(self) -> Result<RoundEnd, String> {
         let mut failure = None;
         for thread in self.threads {
             let ended =
@@ -359,9 +415,27 @@ impl Crawl {
         }
         match self.control.failure().or(failure) {
             Some(failure) => Err(failure),
-            None => Ok(()),
+            None => {
+                let links = self.lists_external.then(|| self.dir.list_external_links()).transpose();
+                Ok(RoundEnd { number: self.dir.round(), links: links.map_err(|error| error.to_string())? })
+            }
         }
     }
+}
+
+/// What the sites of `seeds` with options may cost, where these say more than `budget`.
+fn site_bounds(budget: &config::Budget, seeds: &[Seed], manifest: &Manifest) -> Arc<SiteBounds> {
+    let [_, of_sites] = Bound::of_config(budget);
+    let bound = |(site, options): (Box<str>, SeedOptions)| {
+        let SeedOptions { pages, bytes, seconds, depth: _ } = options;
+        let bound = Bound {
+            pages: pages.unwrap_or(of_sites.pages),
+            bytes: bytes.unwrap_or(of_sites.bytes),
+            seconds: seconds.unwrap_or(of_sites.seconds),
+        };
+        (bound != of_sites).then(|| (SiteKey::new(manifest.rng_seed, &site).number(), bound))
+    };
+    Arc::new(site_options(seeds).into_iter().filter_map(bound).collect())
 }
 
 /// A ring from each shard to each other, as lists by sender and by receiver.

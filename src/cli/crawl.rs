@@ -3,6 +3,7 @@
 //! Decides: what the arguments mean, in which order settings win (the file, or without one what the directory kept of
 //! the last run; then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way
 //! end, everything is written), the second leaves the fetches under way, a third ends the process as the system does it.
+//! A crawl in rounds (`rounds`) is driven one after another, and interrupted as one.
 //! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
 //! `nohup` it does nothing. SIGUSR1 has the files of the scope read again, and so has SIGHUP where it cannot be a lost terminal's:
 //! the process has none, as under systemd, and there are such files.
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-use crate::boot::{self, BootError, Crawl, DirError, Order, ScopeFiles};
+use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles};
 use crate::config::{Config, ConfigError};
 use crate::shard::Phase;
 use crate::stats::Totals;
@@ -25,6 +26,7 @@ use crate::stats::Totals;
 use super::check_config;
 use super::output::{self, tell};
 use super::progress::Progress;
+use super::rounds::{self, RoundBefore};
 use super::summary::Summary;
 use super::{DONE, FAILED, MISTAKE, json};
 
@@ -52,6 +54,9 @@ pub struct CrawlArguments {
     /// Number of shards (crawl.shards); one per CPU when not given.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub shards: Option<String>,
+    /// Crawl in so many rounds: links that leave one are seeds of the next (crawl.rounds).
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub rounds: Option<String>,
     /// End after this many pages (crawl.pages_max).
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub pages_max: Option<String>,
@@ -116,6 +121,7 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     for (option, key, value) in [
         ("--cpus", "crawl.cpus", &arguments.cpus),
         ("--shards", "crawl.shards", &arguments.shards),
+        ("--rounds", "crawl.rounds", &arguments.rounds),
         ("--pages-max", "crawl.pages_max", &arguments.pages_max),
         ("--time-max", "crawl.time_max", &arguments.time_max),
     ] {
@@ -133,7 +139,7 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
         return Err(complaints);
     }
     let (dir, new, retry_failed) = (arguments.dir.clone(), arguments.new, arguments.retry_failed);
-    Ok(Order { config, seeds, dir, new, retry_failed })
+    Ok(Order { config, seeds, dir, new, retry_failed, round: None })
 }
 
 /// How a crawl in the foreground ended.
@@ -161,19 +167,32 @@ impl Ended {
 
 /// Runs a crawl to its end, with progress on standard error.
 pub fn drive(order: Order) -> Result<Ended, BootError> {
-    let pages_max = order.config.crawl.pages_max;
     let hangup = match ScopeFiles::are_named(&order.config) && !boot::has_terminal() {
         true => Hangup::Reloads,
         false => Hangup::Drains,
     };
-    let Signals { interrupts, reloads } = signals(hangup).map_err(BootError::System)?;
+    let signals = signals(hangup).map_err(BootError::System)?;
+    let next = |before: &RoundBefore| match wanted(&signals.interrupts) {
+        Phase::Run => rounds::next(before),
+        _ => None,
+    };
+    rounds::drive(order, next, |order| drive_round(order, &signals))
+}
+
+/// Runs one round of it.
+fn drive_round(
+    order: Order,
+    Signals { interrupts, reloads }: &Signals,
+) -> Result<(Ended, Option<RoundEnd>), BootError> {
+    let before = order.round.unwrap_or_default().pages;
+    let pages_max = order.config.crawl.pages_max.saturating_sub(before);
     let mut crawl = Crawl::start(order)?;
     let shards = crawl.control().shards().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
     let begun = Instant::now();
     let mut next_tick = begun;
     let mut phase = Phase::Run;
-    while !crawl.poll(begun.elapsed(), wanted(&interrupts)) {
+    while !crawl.poll(begun.elapsed(), wanted(interrupts)) {
         if reloads.swap(0, Ordering::Relaxed) > 0 {
             crawl.reload_scope();
         }
@@ -201,7 +220,10 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
     }
     let totals = Totals::sum(&crawl.control().totals());
     let outages = crawl.outages();
-    let failure = crawl.finish().err();
+    let (round, failure) = match crawl.finish_round() {
+        Ok(round) => (Some(round), None),
+        Err(failure) => (None, Some(failure)),
+    };
     let summary = Summary {
         ended: if failure.is_some() { "failed".to_owned() } else { ended.to_owned() },
         totals,
@@ -211,7 +233,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         rss_bytes_max: Some(boot::rss_bytes_max()),
         cpu_time: Some(boot::cpu_time()),
     };
-    Ok(Ended { summary, failure })
+    Ok((Ended { summary, failure }, round))
 }
 
 /// What the operator wants, by so many interrupts.

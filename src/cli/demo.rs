@@ -16,6 +16,7 @@ use super::{DONE, FAILED};
 use crate::boot::Order;
 use crate::config::{Config, ConfigError};
 use crate::private;
+use crate::seed::Seed;
 use crate::store::index::IndexEntry;
 use crate::store::read::find_segments;
 use crate::store::verify::index_path;
@@ -82,7 +83,14 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         .map_err(|error| format!("{}: {error}", ca_file.display()))?;
     let config = config(arguments.shards, &web.dns.to_string(), &ca_file).map_err(|error| error.to_string())?;
     let seeds = web.model().seeds(1);
-    let order = Order { config, seeds: seeds.clone(), dir: dir.clone(), new: true, retry_failed: false };
+    let order = Order {
+        config,
+        seeds: seeds.iter().cloned().map(Seed::from).collect(),
+        dir: dir.clone(),
+        new: true,
+        retry_failed: false,
+        round: None,
+    };
     let ended = crawl::drive(order).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&ca_file);
     let Ended { summary, failure } = ended?;

@@ -15,6 +15,7 @@ mod inspect;
 mod json;
 mod output;
 pub mod progress;
+mod rounds;
 mod scope;
 mod store;
 pub mod summary;

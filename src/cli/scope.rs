@@ -118,7 +118,7 @@ fn scope(test: &Test) -> Result<Scope, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let files = ScopeFiles::read(&config)?;
     files.notes.iter().for_each(|note| tell!("ringcrawl: {note}"));
-    Ok(files.of(&Scope::new(&config.scope, &seeds)))
+    Ok(files.of(&Scope::of_seeds(&config.scope, &seeds)))
 }
 
 /// Tests one URL; whether it is one.

@@ -60,7 +60,8 @@ pub struct SummaryJson {
     pub crawl: Known,
     /// URLs of the whole crawl, at the beginning of this run.
     pub crawl_before: Known,
-    /// Fetches that ended in a failure, each kind by name; what robots.txt forbids is none (`robots_denied`).
+    /// Fetches that ended in a failure, each kind by name; what robots.txt forbids is none (`robots_denied`), nor is
+    /// what is over a budget (`urls_over_budget`).
     pub failures: serde_json::Map<String, serde_json::Value>,
     /// Responses that were kept with something wrong, each kind by name; one response may have several.
     pub blemishes: serde_json::Map<String, serde_json::Value>,
@@ -100,7 +101,7 @@ impl Summary {
             failures: Failure::ALL
                 .iter()
                 .zip(&totals.failures)
-                .filter(|(failure, _)| **failure != Failure::RobotsDenied)
+                .filter(|(failure, _)| !matches!(failure, Failure::RobotsDenied | Failure::OverBudget))
                 .map(|(failure, count)| (failure.as_str().to_owned(), (*count).into()))
                 .collect(),
             blemishes: Blemish::ALL
@@ -176,6 +177,8 @@ impl Summary {
             ("links over bytes", totals.links_over_bytes),
             ("redirects too many", totals.redirects_too_many),
             ("over their site's share", totals.over_share),
+            ("over budget", totals.urls_over_budget),
+            ("without a budget", totals.budget_uncounted),
             ("sitemaps, feeds, lists", totals.listings),
             ("XML sitemaps", totals.sitemaps),
             ("PDFs not looked into", totals.pdfs),

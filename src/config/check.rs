@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, RepeatedBodies, StoreFormat};
+use super::choices::{CompressUncoded, DigestAlgorithm, Follow, PartitionKey, RepeatedBodies, StoreFormat};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -108,6 +108,24 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         let message = "nobody would know where the public key is: expected identity.directory_url as well".to_owned();
         let keys = ["identity.signing_key", "identity.directory_url"];
         clashes.push(Clash { keys, messages: [message.clone(), message] });
+    }
+    if config.crawl.rounds > 1 && config.scope.follow == Follow::All {
+        let message =
+            "no link would leave the first round: expected scope.follow = \"seed-sites\" or \"seed-hosts\"".to_owned();
+        clashes.push(Clash { keys: ["crawl.rounds", "scope.follow"], messages: [message.clone(), message] });
+    }
+    let budget = &config.budget;
+    for (key, is_set) in [
+        ("budget.site_pages_max", budget.site_pages_max > 0),
+        ("budget.site_bytes_max", budget.site_bytes_max > 0),
+        ("budget.site_time_max", !budget.site_time_max.is_zero()),
+    ] {
+        if is_set && config.partition.key == PartitionKey::Host {
+            let message = "no shard knows what a site costs that is on several: expected partition.key = \"site\", or a budget of \
+                           hosts"
+                .to_owned();
+            clashes.push(Clash { keys: [key, "partition.key"], messages: [message.clone(), message] });
+        }
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");

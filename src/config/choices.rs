@@ -84,6 +84,13 @@ choices! {
         /// they are not followed
         Obey = "obey",
     }
+    /// `links.external`
+    ExternalLinks {
+        /// they are counted
+        Count = "count",
+        /// they are listed as well, in external-links-N of the crawl's directory, for --seeds
+        List = "list",
+    }
     /// `traps.detect`
     TrapDetection {
         /// those of patterns whose pages are duplicates or nearly so, or say noindex, and those whose path repeats itself

@@ -166,6 +166,9 @@ tables! {
         /// Seeds every random choice; 0: drawn when a new crawl starts and kept in its directory.
         /// The same number on the same web repeats a crawl's order, which helps to find faults.
         rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
+        /// Rounds: each is a crawl of the sites or hosts of all seeds (scope.follow), and the links that leave it are seeds of the next.
+        /// With 2 or more scope.follow cannot be "all". A crawl that was stopped goes on in its round; see docs/SEEDS.md.
+        rounds: u32 = "1", Kind::Number(1, 1_000);
         /// Stop after this many stored pages; 0: no limit.
         pages_max: u64 = "0", Kind::Number(0, i64::MAX);
         /// Bytes a second that responses may bring in the mean, all shards together; "0B": any number.
@@ -203,6 +206,26 @@ tables! {
         block: Vec<PathBuf> = "[]", Kind::Files;
         /// What becomes of a list with lines that cannot be read.
         block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
+    }
+
+    /// What a host and a site (registrable domain) may cost; seeds may have options of their own, see docs/SEEDS.md.
+    /// URLs beyond it end as over-budget, without a request; --retry-failed asks for them under a larger one.
+    budget: Budget {
+        /// Pages of a host: responses of status 2xx; 0: no bound.
+        host_pages_max: u32 = "0", Kind::Number(0, 4_294_967_295);
+        /// Bytes that responses of a host may bring; "0B": no bound. What is in flight then still ends.
+        host_bytes_max: u64 = "0B", size("0B", "16TiB");
+        /// Time since the first request to a host, by the wall clock, also while the crawl is stopped; "0s": no bound.
+        host_time_max: Duration = "0s", time("0s", "87600h");
+        /// Pages of a site. A wildcard domain with a thousand hosts is one.
+        site_pages_max: u32 = "0", Kind::Number(0, 4_294_967_295);
+        /// Bytes of a site.
+        site_bytes_max: u64 = "0B", size("0B", "16TiB");
+        /// Time since the first request to a site.
+        site_time_max: Duration = "0s", time("0s", "87600h");
+        /// Bytes of what hosts and sites have cost, all shards together: 80 for each.
+        /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
+        ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
     }
 
     /// How URLs are assigned to shards.
@@ -478,6 +501,8 @@ tables! {
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
         /// What becomes of the links of a page that says noindex.
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
+        /// What becomes of links that leave the seeds' sites or hosts (scope.follow). With crawl.rounds they are always listed.
+        external: ExternalLinks = "count", Kind::Choice(ExternalLinks::CHOICES);
     }
 
     /// Pages without end that are not worth their fetch.

@@ -40,7 +40,7 @@ use std::path::Path;
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
     AdvisedAgainst, BadPorts, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove, Difference,
-    DigestAlgorithm, Documents, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
+    DigestAlgorithm, Documents, ExternalLinks, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
     RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody,
     TrapDetection,
 };
@@ -48,8 +48,8 @@ pub use error::ConfigError;
 pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
-    Agent, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness, Proxy,
-    Robots, Scope, Store, Tls, Traps, Visited,
+    Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
+    Proxy, Robots, Scope, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -71,7 +71,26 @@ pub fn read_duration(text: &str) -> Result<Duration, String> {
     unit::read_millis(text).map(Duration::from_millis).map_err(expected)
 }
 
+/// Reads a size as the file has it, such as `64KiB`.
+pub fn read_size(text: &str) -> Result<u64, String> {
+    unit::read_bytes(text).map_err(|_| "expected a whole number and a unit, such as 64KiB, 1MiB or 1GiB".to_owned())
+}
+
+impl Budget {
+    /// Whether anything is bounded.
+    pub fn is_set(&self) -> bool {
+        let bytes = self.host_bytes_max.saturating_add(self.site_bytes_max);
+        let has_time = !self.host_time_max.is_zero() || !self.site_time_max.is_zero();
+        self.host_pages_max > 0 || self.site_pages_max > 0 || bytes > 0 || has_time
+    }
+}
+
 impl Config {
+    /// Whether links that leave the scope are listed.
+    pub fn lists_external_links(&self) -> bool {
+        self.links.external == ExternalLinks::List || self.crawl.rounds > 1
+    }
+
     /// Bytes of each ring when there are `shards` shards: a power of two, so that all of them keep within
     /// `exchange.rings_bytes_max`, and in any case enough for the longest URL in a quarter of one.
     pub fn ring_bytes(&self, shards: u16) -> usize {

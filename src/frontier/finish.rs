@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Frontier;
 use super::backlog::{Band, QueuedUrl};
+use super::budgets::Cost;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
@@ -50,7 +51,10 @@ impl Frontier {
             }
             JobKind::Page => {
                 let counts = self.paused(now, job, outcome);
-                self.page_fetched(now, job, outcome, counts)
+                let end = self.page_fetched(now, job, outcome, counts);
+                let host = &self.hosts[id];
+                self.budgets.ended(&host.name, host.site, (end == End::Over).then(|| cost(outcome)));
+                end
             }
         };
         let retry_at = self.hosts[id].resolution.retry_at();
@@ -150,6 +154,16 @@ impl Frontier {
         host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket) });
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
+    }
+}
+
+/// What a page has cost that is over.
+fn cost(outcome: &Outcome) -> Cost {
+    match outcome {
+        Outcome::Fetched(fetched) => {
+            Cost { is_page: (200..300).contains(&fetched.status), bytes: fetched.wire_bytes, seconds: 0 }
+        }
+        _ => Cost::default(),
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod addresses;
 mod backlog;
+mod budgets;
 mod calendar;
 mod deferred;
 mod failure_history;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
+pub use budgets::{Bound, Budgets, Cost, SiteBounds};
 pub use finish::End;
 pub use rests::Rest;
 pub use settings::Settings;
@@ -92,6 +94,7 @@ pub struct Frontier {
     lookups: LookupQueue,
     deferred: Deferred,
     yields: Yields,
+    budgets: Budgets,
     ledger: Arc<Ledger>,
     scope: Scope,
     settings: Settings,
@@ -134,6 +137,7 @@ impl Frontier {
             lookups: LookupQueue::new(settings.resolving_max),
             deferred: Deferred::new(settings.deferred_share),
             yields: Yields::default(),
+            budgets: Budgets::default(),
             ledger,
             scope: Scope::default(),
             memory: UrlMemory::new(settings.ram_bytes_max),
@@ -150,6 +154,21 @@ impl Frontier {
     /// The same frontier, of a crawl with a scope: it is asked once more when a URL's turn comes.
     pub fn within(self, scope: Scope) -> Frontier {
         Frontier { scope, ..self }
+    }
+
+    /// The same frontier, of a crawl with budgets.
+    pub fn budgeted(self, budgets: Budgets) -> Frontier {
+        Frontier { budgets, ..self }
+    }
+
+    /// What an earlier run has spent on a URL.
+    pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
+        self.budgets.replayed(url.host(), site, cost);
+    }
+
+    /// Requests of hosts and sites without a budget, for want of room.
+    pub fn uncounted(&self) -> u64 {
+        self.budgets.uncounted()
     }
 
     /// Another scope is in force, for queued URLs, too.

@@ -3,6 +3,7 @@
 mod blame;
 mod blocks;
 mod bounds;
+mod budgets;
 mod crowd;
 mod deferred;
 mod names;
@@ -20,6 +21,7 @@ use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
 use crate::robots::Rules;
 use crate::route::Partition;
 use crate::spool::SpoolOp;
+use crate::time::UnixTime;
 
 const ONE_SHARD: Partition = Partition { key: PartitionKey::Site, shards: 1 };
 

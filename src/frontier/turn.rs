@@ -1,11 +1,12 @@
 //! A host's turn: what is the next thing to ask of it?
 //!
-//! Decides, for the host's current URL, in this order: whether it is still in scope, an address, then a verdict of robots.txt, then the
+//! Decides, for the host's current URL, in this order: whether it is still in scope and within its budgets, an address, then a verdict of robots.txt, then the
 //! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
 
 use std::net::IpAddr;
 
 use super::backlog::{Band, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::deferred::is_deferred;
 use super::host::State;
@@ -92,6 +93,21 @@ impl Frontier {
             if let Some(failure) = self.scope.refuses(&entry.url, Hops::from_bits(entry.ticket.depth)) {
                 self.settle(entry, failure);
                 continue;
+            }
+            match self.budgets.left(now, &self.hosts[id].name, self.hosts[id].site) {
+                Left::Enough => {}
+                Left::Nothing => {
+                    self.settle(entry, Failure::OverBudget);
+                    continue;
+                }
+                Left::Pending => {
+                    self.hosts[id].backlog.set_current(entry);
+                    if self.wants_robots(id, now) {
+                        return self.wanted_robots_job(id, now);
+                    }
+                    self.schedule(id, now, now + PENDING_PAUSE);
+                    return None;
+                }
             }
             if self.is_poor(id, &entry) {
                 self.defer_url(id, entry, now, spool);
@@ -301,6 +317,7 @@ impl Frontier {
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
+            self.budgets.took(now, &host.name, host.site);
             host.backlog.take_current();
             host.is_own_turn = false;
             if !is_deferred(ticket.depth) {

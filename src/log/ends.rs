@@ -4,10 +4,11 @@
 //!
 //! The payload of a block, in this order, with numbers as in [`super::number`]:
 //! names of the failures that occur (count; length and name of each); ends (count), each as: step of the URL's number, code,
-//! flags and tries in one number, step of the time in seconds, and where there is a record, steps of shard, segment and offset; hosts (count),
+//! flags and tries in one number, step of the time in seconds, where there is a record steps of shard, segment and offset, and where
+//! they are told the bytes of the response; hosts (count),
 //! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone.
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
-//! Flags: 1 there is a record, 2 the body was a duplicate.
+//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told.
 
 use super::number;
 use crate::outcome::Failure;
@@ -39,6 +40,8 @@ pub struct End {
     pub seconds: u64,
     /// Where its first record lies; `None` when there is none.
     pub place: Option<RecordPlace>,
+    /// Bytes of its response, where they are counted for a budget; else 0.
+    pub bytes: u64,
 }
 
 /// Where a record lies.
@@ -111,14 +114,19 @@ impl EndEntries {
                 }
             };
             number::put(out, code);
-            let flags =
-                if end.place.is_some() { HAS_RECORD } else { 0 } | if end.is_duplicate { IS_DUPLICATE } else { 0 };
+            let told = if end.bytes > 0 { HAS_BYTES } else { 0 };
+            let flags = told
+                | if end.place.is_some() { HAS_RECORD } else { 0 }
+                | if end.is_duplicate { IS_DUPLICATE } else { 0 };
             number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
             number::put_step(out, &mut last.seconds, end.seconds);
             if let Some(place) = end.place {
                 number::put_step(out, &mut last.shard, u64::from(place.shard));
                 number::put_step(out, &mut last.segment, u64::from(place.segment));
                 number::put_step(out, &mut last.offset, place.offset);
+            }
+            if end.bytes > 0 {
+                number::put(out, end.bytes);
             }
         }
         number::put(out, self.hosts.len() as u64);
@@ -147,7 +155,7 @@ impl EndEntries {
                 code => EndKind::Failed(*failures.get(usize::try_from(code - FAILURES_FROM).ok()?)?),
             };
             let flags = number::take(bytes)?;
-            let tries = u8::try_from(flags >> FLAG_BITS).ok()?;
+            let tries = u8::try_from((flags & !HAS_BYTES) >> FLAG_BITS).ok()?;
             let seconds = number::take_step(bytes, &mut last.seconds)?;
             let mut place = None;
             if flags & HAS_RECORD != 0 {
@@ -155,7 +163,9 @@ impl EndEntries {
                 let segment = u32::try_from(number::take_step(bytes, &mut last.segment)?).ok()?;
                 place = Some(RecordPlace { shard, segment, offset: number::take_step(bytes, &mut last.offset)? });
             }
-            entries.ends.push(End { url, kind, tries, is_duplicate: flags & IS_DUPLICATE != 0, seconds, place });
+            let bytes = if flags & HAS_BYTES != 0 { number::take(bytes)? } else { 0 };
+            let is_duplicate = flags & IS_DUPLICATE != 0;
+            entries.ends.push(End { url, kind, tries, is_duplicate, seconds, place, bytes });
         }
         for _ in 0..number::take(bytes)? {
             let host = take_text(bytes)?.into();
@@ -190,6 +200,7 @@ const FAILURES_FROM: u64 = 1_000;
 const FLAG_BITS: u32 = 2;
 const HAS_RECORD: u64 = 1;
 const IS_DUPLICATE: u64 = 2;
+const HAS_BYTES: u64 = 1 << (FLAG_BITS + 8);
 /// An end takes about as much before it is compressed.
 const END_BYTES: usize = 12;
 
@@ -205,6 +216,7 @@ mod tests {
             is_duplicate: url == 7,
             seconds: 1_800_000_000 - url % 10,
             place,
+            bytes: if url == 3 { u64::MAX } else { 0 },
         };
         let place = |segment, offset| Some(RecordPlace { shard: (segment >> 16) as u16, segment, offset });
         let note = |host: &str, delay| HostNote { host: host.into(), delay, until_seconds: 1_800_000_000 };
@@ -250,6 +262,7 @@ mod tests {
             is_duplicate: false,
             seconds: 1_800_000_000 + number / 50,
             place: Some(RecordPlace { shard: 3, segment: 17, offset: number * 5_000 }),
+            bytes: 0,
         });
         let payload = EndEntries { ends: ends.collect(), hosts: Vec::new() }.to_payload();
         assert!(payload.len() <= 1_000 * END_BYTES, "{}", payload.len());

@@ -15,6 +15,7 @@ use super::block::{BlockHead, Owner};
 use super::reader::LogReader;
 use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
+use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
 
@@ -179,7 +180,7 @@ impl Listing {
             self.ends.at_least(head.mark);
         }
         // Before those that are accepted: a block of a redistributed log may have one among both.
-        self.aside.extend(entries.aside.iter().map(|(_, text)| hash(text)));
+        self.aside.extend(without_external(&entries.aside).map(|(_, text)| hash(text)));
         for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
             if !self.aside.is_empty() {
                 self.aside.remove(&hash(text));
@@ -192,7 +193,7 @@ impl Listing {
 
     fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
-        for (depth, text) in aside.iter() {
+        for (depth, text) in without_external(&aside) {
             if self.aside.remove(&hash(text)) {
                 let state = UrlState::SetAside;
                 each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text, depth) }));
@@ -262,6 +263,11 @@ impl LastEnd {
         let seconds = (self.code > 0).then_some(u64::from(self.seconds));
         Listed { text, depth, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
     }
+}
+
+/// Those of a crawl: what left its scope is listed elsewhere.
+fn without_external(aside: &UrlBatch) -> impl Iterator<Item = (u16, &str)> {
+    aside.iter().filter(|(depth, _)| *depth != Hops::EXTERNAL.bits())
 }
 
 fn hash(text: &str) -> u64 {

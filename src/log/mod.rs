@@ -338,8 +338,15 @@ mod tests {
                 segment: u32::MAX * (number % 2) as u32,
                 offset: u64::MAX * (number % 2),
             });
-            let end =
-                End { url: number % 7, kind: EndKind::Fetched(999), tries: 255, is_duplicate: true, seconds: 0, place };
+            let end = End {
+                url: number % 7,
+                kind: EndKind::Fetched(999),
+                tries: 255,
+                is_duplicate: true,
+                seconds: 0,
+                place,
+                bytes: number,
+            };
             log.end(end);
             while number % 50_000 == 0
                 && let Some(append) = log.take_append(false)

@@ -5,7 +5,7 @@
 //! segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt forbids it. What
 //! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: three bits for each URL, a fourth one where those that failed are opened again, the numbers of those whose record is
+//! Limits: three bits for each URL, a fourth one where those that failed are opened again, eight bytes where budgets are to be counted, the numbers of those whose record is
 //! lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
@@ -16,6 +16,7 @@ use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
 use super::replayed::{JournalFile, Replayed};
 use super::{End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use crate::frontier::Cost;
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
 
@@ -38,6 +39,8 @@ pub struct Replay {
     reopened: BTreeSet<u64>,
     /// URLs that failed and are asked for again; `None`: they are over.
     failed: Option<Bits>,
+    /// What URLs have cost; `None`: nobody asks.
+    costs: Option<Costs>,
     ends: EntryCount,
     urls: EntryCount,
     /// By shard, the last batch of the journal file that is read, and of all of them.
@@ -71,6 +74,8 @@ pub enum ReplayStep<'a> {
         is_over: bool,
         /// Whether its last end was a response (`true`), or that nobody answered (`false`); `None` where it says neither.
         was_answered: Option<bool>,
+        /// What it has cost, if that was asked for and it has an end.
+        cost: Option<Cost>,
     },
     /// These URLs found no room.
     Aside(UrlBatch),
@@ -129,6 +134,7 @@ impl Replay {
             segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
             failed: None,
+            costs: None,
             ends: EntryCount::default(),
             urls: EntryCount::default(),
             last: vec![0; usize::from(shards)],
@@ -142,6 +148,12 @@ impl Replay {
     /// URLs that failed are not over, but for those that robots.txt forbids.
     pub fn with_failed_again(mut self) -> Replay {
         self.failed = Some(Bits::default());
+        self
+    }
+
+    /// URLs come with what they have cost.
+    pub fn with_costs(mut self) -> Replay {
+        self.costs = Some(Costs::default());
         self
     }
 
@@ -253,6 +265,7 @@ impl Replay {
                         failed.set(end.url, is_again);
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
+                    self.costs.iter_mut().for_each(|costs| costs.set(end));
                     self.answered.set(end.url, matches!(end.kind, EndKind::Fetched(_)));
                     self.silent.set(end.url, matches!(end.kind, EndKind::Failed(failure) if is_silence(failure)));
                     each(ReplayStep::End(*end));
@@ -270,7 +283,8 @@ impl Replay {
                     let is_over = self.over.get(number);
                     let (answered, silent) = (self.answered.get(number), self.silent.get(number));
                     let was_answered = (answered || silent).then_some(answered);
-                    each(ReplayStep::Url { number, depth, text, is_over, was_answered });
+                    let cost = self.costs.as_ref().and_then(|costs| costs.of(number));
+                    each(ReplayStep::Url { number, depth, text, is_over, was_answered, cost });
                 }
                 if !entries.aside.is_empty() {
                     each(ReplayStep::Aside(entries.aside));
@@ -403,6 +417,35 @@ impl Iterator for Reopened {
 fn is_silence(failure: Failure) -> bool {
     failure.is_transient() || matches!(failure, Failure::HostDead | Failure::RobotsUnreachable)
 }
+
+/// What each URL has cost, by its last end, in eight bytes: the time, and bytes up to 2 GiB with a bit for pages.
+#[derive(Debug, Default)]
+struct Costs(Vec<[u32; 2]>);
+
+impl Costs {
+    fn set(&mut self, end: &End) {
+        let place = end.url as usize;
+        // Whoever has no memory for it goes on without.
+        if place >= self.0.len() && self.0.try_reserve(place + 1 - self.0.len()).is_ok() {
+            self.0.resize(place + 1, [0; 2]);
+        }
+        let Some(cost) = self.0.get_mut(place) else { return };
+        let is_page = matches!(end.kind, EndKind::Fetched(200..300));
+        // What was not asked for has no time.
+        let seconds = if end.tries > 0 { u32::try_from(end.seconds).unwrap_or(u32::MAX) } else { 0 };
+        let bytes = end.bytes.min(COST_BYTES_MAX) as u32;
+        *cost = [seconds, bytes | if is_page { COST_IS_PAGE } else { 0 }];
+    }
+
+    fn of(&self, number: u64) -> Option<Cost> {
+        let [seconds, rest] = *self.0.get(number as usize)?;
+        let (is_page, bytes) = (rest & COST_IS_PAGE != 0, u64::from(rest & !COST_IS_PAGE));
+        (seconds > 0).then_some(Cost { is_page, bytes, seconds })
+    }
+}
+
+const COST_IS_PAGE: u32 = 1 << 31;
+const COST_BYTES_MAX: u64 = COST_IS_PAGE as u64 - 1;
 
 /// A bit for each URL.
 #[derive(Debug, Default)]

@@ -28,12 +28,13 @@ pub use rule::{Action, Rule, Stage};
 pub use rules::{FILE_BYTES_MAX as RULES_BYTES_MAX, LineError, Rules};
 pub use subject::Subject;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::config::{self, BadPorts, Follow};
 use crate::hops::Hops;
 use crate::outcome::Failure;
+use crate::seed::{Seed, site_options};
 use crate::url::{Url, is_bad_port};
 
 /// The crawl's scope; cheap to clone, one for each shard.
@@ -52,6 +53,8 @@ struct Limits {
     hosts: HashSet<Box<str>>,
     /// Sites of the seeds.
     sites: HashSet<Box<str>>,
+    /// Seeds' sites that have a depth of their own.
+    depths: HashMap<Box<str>, u8>,
     depth_max: u16,
     redirects_max: u16,
     url_bytes_max: usize,
@@ -98,12 +101,23 @@ impl Scope {
             follow: config.follow,
             hosts,
             sites,
+            depths: HashMap::new(),
             depth_max: config.depth_max,
             redirects_max: config.redirects_max,
             url_bytes_max: config.url_bytes_max,
             bad_ports: config.bad_ports,
         };
         Scope { limits: Arc::new(limits), rules: Arc::default(), blocks: Arc::default() }
+    }
+
+    /// The scope of a crawl from `seeds` with their options, without rules.
+    pub fn of_seeds(config: &config::Scope, seeds: &[Seed]) -> Scope {
+        let mut scope = Scope::new(config, seeds.iter().map(|seed| &seed.url));
+        if let Some(limits) = Arc::get_mut(&mut scope.limits) {
+            let sites = site_options(seeds).into_iter();
+            limits.depths = sites.filter_map(|(site, options)| Some((site, options.depth?))).collect();
+        }
+        scope
     }
 
     /// The same with other rules and another block list.
@@ -123,7 +137,7 @@ impl Scope {
 
     /// Whether `url` of `site`, found `hops` from a seed, is to be queued, if it is not blocked.
     pub fn admits(&self, url: &Url, site: &str, hops: Hops) -> Result<(), Outside> {
-        let Limits { depth_max, redirects_max, url_bytes_max, bad_ports, .. } = &*self.limits;
+        let Limits { redirects_max, url_bytes_max, bad_ports, .. } = &*self.limits;
         if url.as_str().len() > *url_bytes_max {
             return Err(Outside::Length);
         }
@@ -132,7 +146,7 @@ impl Scope {
         }
         self.is_wanted(&Subject { url, site, hops, content_type: None })?;
         match () {
-            () if hops.links() > *depth_max => Err(Outside::Depth),
+            () if hops.links() > self.depth_max(site) => Err(Outside::Depth),
             () if hops.redirects() > *redirects_max => Err(Outside::Redirects),
             () => Ok(()),
         }
@@ -191,6 +205,12 @@ impl Scope {
         }
     }
 
+    /// Most links from a seed to a URL of `site`.
+    fn depth_max(&self, site: &str) -> u16 {
+        let Limits { depths, depth_max, .. } = &*self.limits;
+        if depths.is_empty() { *depth_max } else { depths.get(site).map_or(*depth_max, |depth| u16::from(*depth)) }
+    }
+
     /// What `scope.follow` says.
     pub fn is_followed(&self, url: &Url, site: &str) -> bool {
         match self.limits.follow {
@@ -244,6 +264,22 @@ mod tests {
         assert!(!admitted(Follow::SeedSites, "http://example2.co.uk/", 0));
         assert!(!admitted(Follow::SeedHosts, "https://blog.example.co.uk/x", 0));
         assert!(admitted(Follow::SeedHosts, "https://www.example.co.uk/x", 0));
+    }
+
+    #[test]
+    fn a_seed_has_a_depth_of_its_own_for_its_site() {
+        let seed = |text: &str, depth| {
+            let options = crate::seed::SeedOptions { depth: Some(depth), ..Default::default() };
+            Seed { url: url(text), options: Some(Box::new(options)) }
+        };
+        let seeds = [seed("http://www.a.test/", 0), seed("http://b.test/", 7), url("http://c.test/").into()];
+        let scope = Scope::of_seeds(&config(Follow::SeedSites), &seeds);
+        let deepest = |text: &str| {
+            let url = url(text);
+            (0..20).take_while(|links| scope.admits(&url, url.site(), Hops::from_bits(*links)).is_ok()).last()
+        };
+        let all = ["http://a.test/x", "http://b.test/", "http://c.test/", "http://d.test/"];
+        assert_eq!(all.map(deepest), [Some(0), Some(7), Some(3), None]);
     }
 
     #[test]

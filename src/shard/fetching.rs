@@ -282,9 +282,12 @@ impl Shard {
         let _stage = stage::enter(Stage::Frontier);
         let job = self.frontier.next_job(now, &mut self.spool);
         for Settled { url, number, tries, failure } in self.frontier.take_settled() {
-            self.record_failure(now, &url, failure, (tries, None));
+            // Of a site without end there are millions, and nothing is wrong with them.
+            if failure != Failure::OverBudget {
+                self.record_failure(now, &url, failure, (tries, None));
+            }
             let (kind, seconds) = (EndKind::Failed(failure), self.seconds(now));
-            self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None });
+            self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None, bytes: 0 });
         }
         job
     }
@@ -398,7 +401,11 @@ impl Shard {
                 };
                 let Stored { place, is_duplicate, .. } = stored;
                 let (tries, seconds) = (job.attempt.saturating_add(1), self.seconds(now));
-                self.note_over(now, End { url: job.number, kind, tries, is_duplicate, seconds, place });
+                let bytes = match outcome {
+                    Outcome::Fetched(fetched) if self.counts_bytes => fetched.wire_bytes,
+                    _ => 0,
+                };
+                self.note_over(now, End { url: job.number, kind, tries, is_duplicate, seconds, place, bytes });
             }
             frontier::End::Again => self.stats.retries += 1,
             frontier::End::Preparation => {}

@@ -39,7 +39,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
-use crate::frontier::{self, Frontier, Ledger};
+use crate::frontier::{self, Budgets, Frontier, Ledger, SiteBounds};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
@@ -99,9 +99,14 @@ pub struct Shard {
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
+    /// Links that left the scope, where they are listed, and how many this run has written down.
+    recent_external: Option<Recent>,
+    external: u64,
     segments: Segments,
     /// Which records there are besides those of responses.
     record_kinds: RecordKinds,
+    /// Bytes of responses are written down, as a budget counts them.
+    counts_bytes: bool,
     lanes: Lanes,
     spool: Spool,
     log: Log,
@@ -147,6 +152,8 @@ pub struct Setup {
     pub ledger: Arc<Ledger>,
     /// Whose machines are where.
     pub operators: Arc<Operators>,
+    /// What the sites of seeds with options may cost.
+    pub site_bounds: Arc<SiteBounds>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.
@@ -191,6 +198,9 @@ impl Shard {
         let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
         let replay = Replay::new(owner, shards, &files.journal, files.segments);
         let replay = if setup.retry_failed { replay.with_failed_again() } else { replay };
+        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.epoch, shards);
+        let replay = if budgets.are_set() { replay.with_costs() } else { replay };
+        let counts_bytes = budgets.count_bytes();
         let mut shard = Shard {
             index,
             partition,
@@ -208,7 +218,8 @@ impl Shard {
                 frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators),
                 ledger,
             )
-            .within(scope.clone()),
+            .within(scope.clone())
+            .budgeted(budgets),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             readings: Readings::default(),
@@ -219,7 +230,10 @@ impl Shard {
             allowance: Allowance::new(&config.crawl, shards),
             segments: Segments::new(settings, index, files.next_segment, originals)?,
             record_kinds: config.store.records,
+            counts_bytes,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
+            recent_external: config.lists_external_links().then(Recent::default),
+            external: 0,
             reader: PageReader::new(config).within(scope),
             recent_bodies: Recent::default(),
             recent_aside: Recent::default(),
@@ -389,6 +403,7 @@ impl Shard {
         stats.queued = self.frontier.queued();
         stats.queued_deferred = self.frontier.deferred();
         stats.urls_poor = self.frontier.poor_urls();
+        stats.budget_uncounted = self.frontier.uncounted();
         stats.in_flight = fetches;
         stats.lookups = self.lookups.in_flight() as u64;
         stats.dns_queries = self.lookups.queries();

@@ -6,7 +6,7 @@
 
 use super::{DiskOp, Effect, Shard};
 use crate::exchange::Batch;
-use crate::frontier::{Rest, Ticket};
+use crate::frontier::{Cost, Rest, Ticket};
 use crate::hops::Hops;
 use crate::log::{End, EndKind, Replay, ReplayStep};
 use crate::spool::ReadFor;
@@ -80,23 +80,41 @@ impl Shard {
                 self.reopened = None;
                 return;
             };
-            self.log.end(End { url, kind: EndKind::Reopened, tries: 0, is_duplicate: false, seconds: 0, place: None });
+            self.log.end(End {
+                url,
+                kind: EndKind::Reopened,
+                tries: 0,
+                is_duplicate: false,
+                seconds: 0,
+                place: None,
+                bytes: 0,
+            });
             self.commits.note(now);
         }
     }
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over, was_answered } => {
+            ReplayStep::Url { number, depth, text, is_over, was_answered, cost } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
                 self.network.was_answered(&url, was_answered);
                 self.known_waiting += u64::from(!is_over);
+                if let Some(cost) = cost {
+                    // What is asked for again is counted then.
+                    let cost = if is_over { cost } else { Cost { seconds: cost.seconds, ..Cost::default() } };
+                    let site = self.site_key(&url);
+                    self.frontier.replayed(&url, site, cost);
+                }
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
             ReplayStep::End(_) => {}
             // What was accepted comes first: these must not take its room. There may be more of them than memory holds.
             ReplayStep::Aside(batch) => {
+                let batch = without_external(batch);
+                if batch.is_empty() {
+                    return;
+                }
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }
             ReplayStep::Host(note) => {
@@ -167,6 +185,19 @@ impl Shard {
         }
         self.reconsider_next();
     }
+}
+
+/// What waits for room, without what left the scope: that is for `boot`, once the crawl is over.
+fn without_external(batch: UrlBatch) -> UrlBatch {
+    let is_external = |depth: u16| depth == Hops::EXTERNAL.bits();
+    if !batch.iter().any(|(depth, _)| is_external(depth)) {
+        return batch;
+    }
+    let mut rest = UrlBatch::new();
+    for (depth, text) in batch.iter().filter(|(depth, _)| !is_external(*depth)) {
+        rest.push(depth, text);
+    }
+    rest
 }
 
 /// Whether a redirect led to a URL with these bits of its `Hops`.

@@ -70,6 +70,7 @@ impl Rig {
             partition: Partition { key: PartitionKey::Site, shards: 2 },
             scope,
             rng_seed: 1,
+            site_bounds: Arc::default(),
             budget: Arc::new(PageBudget::new(config.crawl.pages_max)),
             config: Arc::new(config),
             user_agent: "shard/1".to_owned(),
@@ -254,6 +255,43 @@ fn a_block_that_is_not_what_was_written_ends_the_run() {
         assert_eq!(rig.end, damaged.then(|| Err(why.to_owned())));
         assert_eq!(rig.sent.len(), if damaged { 1 } else { 3 });
     }
+}
+
+/// What an earlier run has spent is counted again from its logs.
+#[test]
+fn budgets_hold_over_restarts() {
+    let name = names(0).next().unwrap_or_default();
+    let addr = "192.0.2.1".parse().expect("an address");
+    let budget = |config: &mut Config| {
+        config.dns.hosts.insert(name.clone(), vec![addr]);
+        (config.budget.site_bytes_max, config.budget.host_pages_max) = (1 << 30, 3);
+        (config.politeness.host_delay, config.politeness.site_delay) = (Duration::ZERO, Duration::ZERO);
+        (config.politeness.ip_delay, config.politeness.response_factor) = (Duration::ZERO, 0);
+    };
+    let (mut logs, mut pages, mut bytes) = (Logs::new(), 0, Vec::new());
+    for run in 0..4 {
+        let mut rig = Rig::new(config(budget), logs);
+        (0..4).for_each(|page| rig.seed(&Url::parse(&format!("http://{name}/{run}/{page}")).expect("a URL")));
+        let mut now = Instant::ZERO;
+        // A page and its robots.txt in each of the first runs; then all that waits.
+        let fetches = if run < 2 { 2 } else { 100 };
+        for _ in 0..fetches {
+            now = now + Duration::from_secs(60);
+            rig.run(now);
+            let Some(job) = rig.fetches.pop() else { continue };
+            let is_page = job.kind == JobKind::Page;
+            pages += u32::from(is_page);
+            let status = if is_page { 200 } else { 404 };
+            rig.shard.handle(now, response(&job, status, "", "no links"));
+            rig.run(now);
+        }
+        let left = rig.shard.stats().urls_over_budget;
+        rig.enter(Phase::Close);
+        bytes = read_ends(rig.log(LogFile::Ends)).map(|end| end.bytes).filter(|bytes| *bytes > 0).collect();
+        assert_eq!((run, pages, left), (run, [1, 2, 3, 3][run], [0, 0, 9, 4][run]));
+        logs = rig.logs;
+    }
+    assert!(bytes.len() == 3 && bytes.iter().all(|bytes| *bytes > 20), "{bytes:?}");
 }
 
 /// A crawl with a full visited set, resumed again and again: nobody loses a place, and nothing is noted twice.

@@ -67,6 +67,9 @@ impl Shard {
                 Outside::Redirects => &mut self.stats.redirects_too_many,
                 _ => &mut self.stats.links_out_of_scope,
             } += 1;
+            if outside == Outside::Elsewhere {
+                self.note_external(now, url);
+            }
             return None;
         }
         let owner = self.partition.shard_of_known(url, site);
@@ -76,6 +79,18 @@ impl Shard {
         self.commits.note(now);
         self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
         None
+    }
+
+    /// A link left the scope: it may be a seed of the next round. The same one comes again and again; whoever reads the log
+    /// knows that.
+    fn note_external(&mut self, now: Instant, url: &Url) {
+        let Some(recent) = &mut self.recent_external else { return };
+        if self.external < EXTERNAL_MAX && !recent.is_again(self.keys.fingerprint(url)) {
+            let _stage = stage::enter(Stage::Journal);
+            self.external += 1;
+            self.log.set_aside(Hops::EXTERNAL.bits(), url.as_str());
+            self.commits.note(now);
+        }
     }
 
     /// Another shard sent URLs.
@@ -164,3 +179,6 @@ impl Shard {
         seen
     }
 }
+
+/// Links that left the scope which a shard writes down in one run.
+const EXTERNAL_MAX: u64 = 20_000_000;

@@ -18,8 +18,8 @@ fn manifest() -> Manifest {
     }
 }
 
-fn url(text: &str) -> Url {
-    Url::parse(text).unwrap()
+fn url(text: &str) -> Seed {
+    Url::parse(text).unwrap().into()
 }
 
 /// Begins a crawl in `root`.
@@ -53,7 +53,21 @@ fn begun_once_then_resumed_and_locked() {
     assert!(!again.is_new() && !root.join("shard-00/spool/0").exists());
     assert_eq!(again.manifest(), &manifest());
     drop(again);
-    assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [a, b]);
+    let paid = Seed { options: Some(Box::new(SeedOptions::parse("pages=3 time=1h").unwrap())), ..a };
+    let mut later = open(&root).unwrap();
+    let seeds = later.with_earlier_seeds(std::slice::from_ref(&paid)).unwrap();
+    assert_eq!(seeds, [b.clone(), paid.clone()], "what is said later comes later");
+    later.keep(&seeds, &Config::default()).unwrap();
+    drop(later);
+    assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [b, paid]);
+    let mut second = open(&root).unwrap();
+    second.begin_round(2);
+    let seeds = second.with_earlier_seeds(&[]).unwrap();
+    second.keep(&seeds, &Config::default()).unwrap();
+    drop(second);
+    let again = open(&root).unwrap();
+    assert_eq!((again.round(), again.with_earlier_seeds(&[]).unwrap()), (2, seeds));
+    drop(again);
     let wanted = Wanted { rng_seed: Some(8), ..Wanted::default() };
     let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
     assert!(differs.contains("crawl.rng_seed 7") && differs.contains('8'), "{differs}");
@@ -235,7 +249,7 @@ fn images(old: Option<&[u8]>, new: &[u8]) -> Vec<Image> {
 }
 
 /// Begins with `old` seeds, or with no crawl, and crashes at each step of a run that is given `new` ones as well.
-fn crash_at_each_step(old: Option<&[Url]>, new: &[Url]) -> usize {
+fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
     let folder = TempFolder::new("crash-images");
     let root = folder.path().join("whole");
     let read = |root: &Path, name: &str| fs::read(root.join(name)).ok();

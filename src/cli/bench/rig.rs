@@ -57,8 +57,14 @@ impl Run<'_> {
         let served = Served::start(&self.setup, &self.layout.web, &ca_file).map_err(Failed::Run)?;
         let config = self.config(&served, &ca_file).map_err(Failed::Order)?;
         let seeds = self.setup.seeds(served.ready.http_port, served.ready.https_port).map_err(Failed::Order)?;
-        let order =
-            Order { config: config.clone(), seeds, dir: folder.0.join("crawl"), new: true, retry_failed: false };
+        let order = Order {
+            config: config.clone(),
+            seeds: seeds.into_iter().map(Into::into).collect(),
+            dir: folder.0.join("crawl"),
+            new: true,
+            retry_failed: false,
+            round: None,
+        };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();
         let started = Crawl::start(order);

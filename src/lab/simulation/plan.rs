@@ -68,6 +68,7 @@ impl Run {
                 earlier: Arc::default(),
                 ledger: Arc::clone(&ledger),
                 operators: Arc::clone(&plan.operators),
+                site_bounds: Arc::default(),
                 budget: Arc::clone(&budget),
                 name_servers,
                 crawl: plan.rng_seed,

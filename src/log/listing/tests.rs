@@ -28,6 +28,7 @@ fn end(url: u64, kind: EndKind) -> End {
         is_duplicate: url == 3,
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace::default()),
+        bytes: 0,
     }
 }
 
@@ -98,6 +99,7 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
     log.accept(0, "http://a.test/first");
     for _ in 0..2 {
         ["http://a.test/never", "http://a.test/later"].iter().for_each(|url| log.set_aside(0, url));
+        log.set_aside(Hops::EXTERNAL.bits(), "http://b.test/no-url-of-the-crawl");
         write(&mut log, &mut files);
     }
     log.accept(0, "http://a.test/later");

@@ -72,6 +72,7 @@ fn written(shards: u16) -> Files {
                 is_duplicate: page == 1,
                 seconds: 1_800_000_000 + page,
                 place,
+                bytes: 0,
             };
             let place = |segment| Some(RecordPlace { shard, segment, offset: 100 * site });
             match page {

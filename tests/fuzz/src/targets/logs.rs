@@ -61,6 +61,7 @@ fn ends() -> EndEntries {
         is_duplicate: url % 2 == 0,
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace { shard: 0, segment, offset: 1_000 * url }),
+        bytes: url % 3 * 100_000,
     };
     let host = HostNote { host: "a.test".into(), delay: Duration::from_secs(30), until_seconds: 1_800_000_000 };
     EndEntries {

@@ -1,0 +1,145 @@
+//! A crawl in rounds: seed by seed, as SCrawler has it.
+//!
+//! Decides: a round is a run of the crawl with the scope of its seeds. When it is finished, the links that left it are listed and are
+//! seeds of the next, in the same directory: so no page is fetched twice, budgets go on, and a crawl that is stopped or killed goes
+//! on in the round in which it was, as its list of seeds tells. A site with several seeds is crawled from all of them at once.
+//! `crawl.pages_max` and `crawl.time_max` hold for all rounds of a process together, and so does the summary.
+//! Invariants: there is no next round after one that was not finished.
+//! Leaves to others: a round (`crawl`), lists of links and of seeds (`boot`).
+
+use super::crawl::Ended;
+use super::output::tell;
+use super::summary::Summary;
+use crate::boot::{BootError, Order, Round, RoundEnd};
+use crate::config::Config;
+use crate::seed::Seed;
+use crate::time::Duration;
+
+/// What is known when a round has ended.
+#[derive(Debug)]
+pub struct RoundBefore {
+    config: Config,
+    dir: std::path::PathBuf,
+    end: RoundEnd,
+    is_finished: bool,
+    /// Of all rounds so far.
+    pages: u64,
+    elapsed: Duration,
+}
+
+/// Drives one round after another, as long as there is a next one.
+pub fn drive(
+    first: Order,
+    next: impl Fn(&RoundBefore) -> Option<Order>,
+    mut drive_round: impl FnMut(Order) -> Result<(Ended, Option<RoundEnd>), BootError>,
+) -> Result<Ended, BootError> {
+    let (config, dir) = (first.config.clone(), first.dir.clone());
+    let (mut ended, mut end) = drive_round(first)?;
+    while let Some(round_end) = end.take() {
+        let Summary { totals, elapsed, .. } = &ended.summary;
+        let before = RoundBefore {
+            config: config.clone(),
+            dir: dir.clone(),
+            end: round_end,
+            is_finished: ended.summary.ended == FINISHED,
+            pages: totals.pages,
+            elapsed: *elapsed,
+        };
+        let Some(order) = next(&before) else { break };
+        match drive_round(order) {
+            Ok((later, later_end)) => {
+                let Ended { summary, failure } = later;
+                ended = Ended { summary: both(&ended.summary, summary), failure };
+                end = later_end;
+            }
+            // What is done is told all the same.
+            Err(error) => ended.failure = Some(error.to_string()),
+        }
+    }
+    Ok(ended)
+}
+
+/// The next round, if there is one; tells of the one before.
+pub fn next(before: &RoundBefore) -> Option<Order> {
+    let RoundBefore { config, dir, end, is_finished, pages, elapsed } = before;
+    let links = end.links.as_ref()?;
+    tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
+    if links.left_out > 0 {
+        tell!("ringcrawl: {} more were left out: there are too many", links.left_out);
+    }
+    let limits = &config.crawl;
+    let is_over = limits.pages_max > 0 && *pages >= limits.pages_max;
+    let is_late = !limits.time_max.is_zero() && *elapsed >= limits.time_max;
+    if !is_finished || is_over || is_late || end.number >= limits.rounds {
+        return None;
+    }
+    if links.urls.is_empty() {
+        tell!("no link leads on after round {} of {}", end.number, limits.rounds);
+        return None;
+    }
+    tell!("round {} of {} begins with {} seeds", end.number + 1, limits.rounds, links.urls.len());
+    Some(Order {
+        config: config.clone(),
+        seeds: links.urls.iter().cloned().map(Seed::from).collect(),
+        dir: dir.clone(),
+        new: false,
+        retry_failed: false,
+        round: Some(Round { number: end.number + 1, pages: *pages, elapsed: *elapsed }),
+    })
+}
+
+/// The summary of one run, and of one that went on with its crawl.
+fn both(before: &Summary, later: Summary) -> Summary {
+    let (outages, lasted) = before.outages;
+    Summary {
+        totals: before.totals.followed_by(&later.totals),
+        elapsed: before.elapsed + later.elapsed,
+        outages: (outages + later.outages.0, lasted + later.outages.1),
+        // The process's own: memory at most, and time so far.
+        ..later
+    }
+}
+
+/// How a run is called that has nothing left to do.
+const FINISHED: &str = "finished";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::ExternalLinks;
+    use crate::url::Url;
+
+    fn order(rounds: u32, pages_max: u64) -> Order {
+        let mut config = Config::default();
+        (config.crawl.rounds, config.crawl.pages_max) = (rounds, pages_max);
+        Order { config, seeds: Vec::new(), dir: "crawl".into(), new: true, retry_failed: true, round: None }
+    }
+
+    /// A web in which each round finds as many links as `links` says; the rounds that there were, with their seeds.
+    fn rounds(first: Order, links: &[usize], ended: &str) -> (Vec<(u32, usize)>, Summary) {
+        let mut driven = Vec::new();
+        let whole = drive(first, next, |order| {
+            let number = order.round.map_or(1, |round| round.number);
+            assert_eq!((order.new, order.retry_failed), (number == 1, number == 1));
+            driven.push((number, order.seeds.len()));
+            let count = links.get(number as usize - 1).copied().unwrap_or_default();
+            let url = |page: usize| Url::parse(&format!("http://s{page}.test/")).expect("a URL");
+            let links = ExternalLinks { urls: (0..count).map(url).collect(), left_out: 0, file: "links".into() };
+            let mut summary =
+                Summary { ended: ended.to_owned(), elapsed: Duration::from_secs(10), ..Summary::default() };
+            summary.totals.pages = 100;
+            Ok((Ended { summary, failure: None }, Some(RoundEnd { number, links: Some(links) })))
+        });
+        (driven, whole.expect("rounds").summary)
+    }
+
+    #[test]
+    fn links_that_leave_a_round_are_seeds_of_the_next() {
+        let (driven, summary) = rounds(order(3, 0), &[5, 7, 9], FINISHED);
+        assert_eq!(driven, [(1, 0), (2, 5), (3, 7)]);
+        assert_eq!((summary.totals.pages, summary.elapsed), (300, Duration::from_secs(30)));
+        assert_eq!(rounds(order(9, 0), &[5, 7], FINISHED).0, [(1, 0), (2, 5), (3, 7)], "no link leads on");
+        assert_eq!(rounds(order(9, 200), &[5; 9], FINISHED).0.len(), 2, "pages_max holds for all");
+        assert_eq!(rounds(order(9, 0), &[5; 9], "stopped by signal").0.len(), 1);
+    }
+}
