@@ -14,6 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::choices::*;
+use super::host_lines::HostLines;
 use super::kind::{Kind, size, time};
 use super::record_kinds::RecordKinds;
 use super::secret::Secret;
@@ -262,6 +263,13 @@ tables! {
         /// After 429 or 503 without Retry-After a host rests for retry_delay, doubled each time, up to this.
         /// Each that follows another one also doubles the host's delay; 16 responses without a complaint take one doubling back.
         backoff_max: Duration = "1h", time("0s", "24h");
+        /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
+        /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
+        /// delay: in place of host_delay. A longer Crawl-delay and rests after complaints or slow responses hold all the same.
+        /// hours: of the day, in UTC, in which the host is asked; in all others it waits.
+        /// concurrency: requests at once, 1 to 64, of a host that has answered twice and not complained since. What is said of its site and
+        /// address then holds for all of them as for one request. With more than 1 slow responses make no longer delay.
+        host: HostLines = "[]", Kind::HostLines;
     }
 
     /// robots.txt.

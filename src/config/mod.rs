@@ -14,6 +14,7 @@ mod check;
 mod choices;
 mod error;
 mod example;
+mod host_lines;
 mod hosts;
 mod hours;
 mod kept;
@@ -45,6 +46,7 @@ pub use choices::{
     TrapDetection,
 };
 pub use error::ConfigError;
+pub use host_lines::{HostLines, HostTerms};
 pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::host_lines::HostLines;
 use super::secret::Secret;
 use crate::time::Duration;
 
@@ -35,6 +36,8 @@ pub(super) enum Value {
     Addresses(Vec<IpAddr>),
     /// Origins and their credentials.
     Logins(BTreeMap<String, Secret>),
+    /// Lines for single hosts.
+    HostLines(HostLines),
     /// A secret by itself.
     Secret(Secret),
 }

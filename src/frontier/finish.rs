@@ -31,7 +31,7 @@ impl Frontier {
     /// Takes a job back.
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
         let id = job.host;
-        assert_eq!(self.hosts[id].state(), State::Busy, "a job came back that was not under way");
+        assert!(self.hosts[id].under_way.jobs() > 0, "a job came back that was not under way");
         if job.kind != JobKind::Resolve {
             let met_wall = matches!(outcome, Outcome::Fetched(fetched) if fetched.wall.is_some());
             self.fetch_ended(now, job, met_wall);
@@ -53,6 +53,7 @@ impl Frontier {
                 self.page_fetched(now, job, outcome, counts)
             }
         };
+        self.hosts[id].under_way.ends(job.kind);
         let retry_at = self.hosts[id].resolution.retry_at();
         if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
             // Behind all others, so that the probes of an outage do not try one name for ever.
@@ -63,9 +64,7 @@ impl Frontier {
             let site = self.hosts[id].site;
             self.ready.push_answered(site, id, self.places.is_slow(site));
         } else {
-            // A host that waits for its delay need not be asked before.
-            let at = self.hosts[id].next_turn(self.settings.resolve_lead);
-            self.schedule(id, now, at);
+            self.go_on(id, now);
         }
         self.trim_rules();
         end

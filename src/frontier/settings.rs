@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::{self, Config};
 use crate::politeness::Operators;
 use crate::route::Partition;
-use crate::time::Duration;
+use crate::time::{Duration, Instant, UnixTime};
 
 /// What is configured, as one shard's share.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Settings {
     pub(super) resolve_lead: Duration,
     /// Addresses are used so long past their time while no name server answers.
     pub(super) stale_max: Duration,
+    /// What the wall clock said at [`Instant::ZERO`].
+    epoch: UnixTime,
 }
 
 impl Settings {
@@ -59,7 +61,18 @@ impl Settings {
             families: config.dns.families,
             resolve_lead: config.dns.timeout,
             stale_max: config.dns.stale_max,
+            epoch: UnixTime::default(),
         }
+    }
+
+    /// The same, of a run whose clock began at `epoch`.
+    pub fn since(self, epoch: UnixTime) -> Settings {
+        Settings { epoch, ..self }
+    }
+
+    /// What the wall clock says, which counts on from the run's beginning.
+    pub(super) fn wall(&self, now: Instant) -> UnixTime {
+        UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000)
     }
 
     /// The same, where these operators are known.

@@ -5,6 +5,7 @@ mod blocks;
 mod bounds;
 mod crowd;
 mod deferred;
+mod lines;
 mod names;
 mod redirects;
 mod robots;
