@@ -18,7 +18,7 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
-use super::{host_lines, hosts, login, network, proxy, signing_key};
+use super::{host_lines, hosts, login, network, proxy, retry_rule, signing_key};
 use crate::time::Duration;
 
 /// Most elements of a list.
@@ -61,6 +61,8 @@ pub(super) enum Kind {
     SigningKey,
     /// Lines for single hosts.
     HostLines,
+    /// How one class of failures is tried again.
+    Retry,
 }
 
 /// A duration from `min` to `max`; a mistake in either is a compile error.
@@ -124,6 +126,7 @@ impl Kind {
             Kind::Proxy => proxy::EXPECTED.to_owned(),
             Kind::SigningKey => signing_key::EXPECTED.to_owned(),
             Kind::HostLines => host_lines::EXPECTED.to_owned(),
+            Kind::Retry => retry_rule::EXPECTED.to_owned(),
             Kind::Networks => {
                 format!("a list of at most {LIST_MAX} ranges such as [\"192.0.2.0/24\", \"2001:db8::/32\"]")
             }
@@ -156,6 +159,7 @@ impl Kind {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
             (Kind::HostLines, _) => host_lines::read(item).map(Value::HostLines),
+            (Kind::Retry, _) => retry_rule::read(item).map(Value::Retry),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
             (Kind::Proxy, _) => proxy::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
             (Kind::SigningKey, _) => signing_key::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
@@ -185,7 +189,7 @@ impl Kind {
                 Ok(value @ (Toml::String(_) | Toml::InlineTable(_))) => self.read(&Item::Value(value)),
                 _ => self.read(&Item::Value(Toml::from(word))),
             },
-            Kind::Number(..) | Kind::Hosts | Kind::HostLines => self.read(&toml()?),
+            Kind::Number(..) | Kind::Hosts | Kind::HostLines | Kind::Retry => self.read(&toml()?),
             _ if self.is_list() && word.trim_start().starts_with('[') => self.read(&toml()?),
             _ if self.is_list() => {
                 let words = word.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -220,6 +224,7 @@ impl Kind {
             }
             Value::Logins(logins) => table(logins.iter().map(|(origin, login)| (origin.as_str(), login.format()))),
             Value::HostLines(lines) => lines.format(),
+            Value::Retry(rule) => rule.format(),
             Value::Secret(secret) => secret.format(),
         }
     }

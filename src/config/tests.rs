@@ -63,6 +63,7 @@ fn what_is_printed_reads_back() {
         ("dns.hosts.a_b", "127.0.0.2"),
         ("tls.ca_files", "[\"a \\\"b\\\".pem\"]"),
         ("politeness.host_delay", "\"1500ms\""),
+        ("retry.transfer", "{ tries = 1, delay = \"0s\" }"),
         ("politeness.host", "[{ match = '*.a.test', hours = '22:00-24:00' }, { match = 'a.test', concurrency = 4 }]"),
         ("scope.url_bytes_max", "1000B"),
         ("store.zstd_level", "-7"),
@@ -124,6 +125,7 @@ fn every_range_fits_its_field_and_says_so_outside() {
             | Kind::Proxy
             | Kind::SigningKey
             | Kind::HostLines
+            | Kind::Retry
             | Kind::Networks
             | Kind::Addresses => continue,
         };

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::host_lines::HostLines;
+use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use crate::time::Duration;
 
@@ -38,6 +39,8 @@ pub(super) enum Value {
     Logins(BTreeMap<String, Secret>),
     /// Lines for single hosts.
     HostLines(HostLines),
+    /// How one class of failures is tried again.
+    Retry(RetryRule),
     /// A secret by itself.
     Secret(Secret),
 }

@@ -1,6 +1,6 @@
 //! How a job's end moves its host on.
 //!
-//! Decides: transient failures are tried again, each time after twice the wait. An address that no connection comes
+//! Decides: what may pass is tried again, as often and after as long as its class says ([`crate::politeness::Retries`]). An address that no connection comes
 //! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
 //! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
 
@@ -11,7 +11,7 @@ use super::backlog::{Band, QueuedUrl};
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
-use crate::politeness::{Try, backoff, is_overload};
+use crate::politeness::{RetryClass, Try};
 use crate::robots::RobotsResult;
 use crate::time::Instant;
 use crate::url::Url;
@@ -119,29 +119,26 @@ impl Frontier {
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
         self.note_yield(job, outcome);
-        let again = match outcome {
-            // The same again, and not of a server that has too much to do.
-            Outcome::Fetched(fetched) if fetched.wall.is_some() => false,
-            Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
-            Outcome::Failed(failure) => failure.is_transient(),
-            Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
-        };
+        let retries = &self.settings.retries;
+        let class = RetryClass::of(outcome);
+        let tries_max = class.map_or(0, |class| retries.max(class));
         // A host that complains of everything would cost each of its URLs all its tries.
-        let is_storm = self.settings.politeness.retries_max > 0
-            && matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status))
+        let is_storm = class == Some(RetryClass::Overload)
+            && tries_max > 0
             && self.hosts[job.host].pace.is_in_storm(self.settings.politeness.host_failures_max);
         let uncounted = counts == Try::Uncounted || is_storm;
-        if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
+        let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
             self.queued -= 1;
             self.deferred.is_over(job.depth);
             return End::Over;
-        }
+        };
+        let wait = retries.wait(class, job.attempt);
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
-            _ => backoff(job.attempt, &self.settings.politeness).max(rest),
+            _ => wait.max(rest),
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth };
@@ -150,9 +147,4 @@ impl Frontier {
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }
-}
-
-/// The server failed in a way that often passes.
-fn is_hiccup(status: u16) -> bool {
-    matches!(status, 500 | 502 | 504)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::{self, Config};
-use crate::politeness::Operators;
+use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
 use crate::time::{Duration, Instant, UnixTime};
 
@@ -11,6 +11,7 @@ use crate::time::{Duration, Instant, UnixTime};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) politeness: config::Politeness,
+    pub(super) retries: Retries,
     pub(super) operators: Arc<Operators>,
     pub(super) robots: config::Robots,
     pub(super) partition: Partition,
@@ -43,6 +44,7 @@ impl Settings {
         let shards = u64::from(partition.shards.max(1));
         Settings {
             politeness: config.politeness.clone(),
+            retries: Retries::new(&config.politeness, &config.retry),
             operators: Arc::default(),
             robots: config.robots.clone(),
             partition,

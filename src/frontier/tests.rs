@@ -8,6 +8,7 @@ mod deferred;
 mod lines;
 mod names;
 mod redirects;
+mod retries;
 mod robots;
 mod storms;
 mod yields;

@@ -238,11 +238,6 @@ impl Default for HostPace {
     }
 }
 
-/// How long to wait after the try `attempt`, counted from 0: twice as long each time.
-pub fn backoff(attempt: u8, politeness: &Politeness) -> Duration {
-    politeness.retry_delay * (1 << u32::from(attempt.min(10)))
-}
-
 /// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
 pub fn is_overload(status: u16) -> bool {
     matches!(status, 429 | 503)
