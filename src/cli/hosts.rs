@@ -18,6 +18,7 @@ use super::crawl_logs::{self, CrawlLogs};
 use super::output::{Stdout, tell};
 use super::urls::State;
 use crate::boot;
+use crate::config::Politeness;
 use crate::log::{Listed, ListingStep, UrlState};
 use crate::ring;
 use crate::time::Duration;
@@ -127,7 +128,7 @@ pub fn run(arguments: &Hosts) -> ExitCode {
 
 fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
     let logs = CrawlLogs::open(&arguments.dir)?;
-    let delay = usual_delay(&arguments.dir);
+    let politeness = politeness(&arguments.dir);
     let mut hosts: HashMap<Box<str>, Host> = HashMap::new();
     let code = logs.read(&mut |step| {
         match step {
@@ -145,7 +146,11 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
         }
         Ok(())
     })?;
-    hosts.values_mut().for_each(|host| host.delay = host.delay.max(delay));
+    for (name, host) in &mut hosts {
+        let own =
+            politeness.as_ref().map(|politeness| politeness.host.terms_of(name).delay.unwrap_or(politeness.host_delay));
+        host.delay = host.delay.max(own.unwrap_or_default());
+    }
     let now_seconds = ring::unix_now().as_micros() / 1_000_000;
     for (name, host) in sorted(&hosts, arguments.sort) {
         let line = Line::of(name, host, now_seconds);
@@ -155,14 +160,14 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
     Ok(code)
 }
 
-/// The delay of hosts that ask for none.
-fn usual_delay(dir: &std::path::Path) -> Duration {
+/// The delays of hosts that ask for none.
+fn politeness(dir: &std::path::Path) -> Option<Politeness> {
     match boot::kept_config(dir) {
-        Ok(config) => config.map_or(Duration::ZERO, |config| config.politeness.host_delay),
+        Ok(config) => config.map(|config| config.politeness),
         Err(error) => {
             tell!("{error}");
             tell!("the delays are those that hosts ask for themselves");
-            Duration::ZERO
+            None
         }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Decides: the example holds every key at its default, live and not commented out, so that it can be changed in
 //! place and shows at a glance what runs; range and default stand in a comment beside it, so that they are still
-//! known when the value is changed. It is the text of `tuning/ringcrawl.toml`, and a test holds them equal.
+//! known when the value is changed. Lines for hosts alone, of which there are none by default, are commented out. It is the text of `tuning/ringcrawl.toml`, and a test holds them equal.
 //! Invariants: what is written here reads back as the same configuration.
 //! Leaves to others: the words about each key (`keys`).
 
 use std::fmt::Write as _;
 
+use super::host_lines;
 use super::keys::{Config, Key, TABLES};
 use super::kind::Kind;
 use super::parse::VERSION;
@@ -37,6 +38,11 @@ pub(super) fn annotated() -> String {
         for key in table.keys {
             text.push('\n');
             comment(&mut text, key.docs);
+            // Its lines are tables of their own, and so behind all other keys of the table.
+            if matches!(key.kind, Kind::HostLines) {
+                text.push_str(host_lines::example());
+                continue;
+            }
             takes(&mut text, key, &config);
             line(&mut text, key, &config);
         }

@@ -3,7 +3,9 @@
 //! Decides: from the first minute to before the last, in UTC, which has no hour twice and none left out; over midnight if the last is
 //! the earlier one.
 
-use crate::time::{Duration, UnixTime};
+use std::fmt;
+
+use crate::time::{Duration, Instant, UnixTime};
 
 /// A part of the day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,12 @@ impl Hours {
         Ok(Some(Hours { from, to }))
     }
 
+    /// From when on they are open, told at `wall`, which is `now`: exactly, so that a look shortly before says the same.
+    pub fn open_from(self, now: Instant, wall: UnixTime) -> Option<Instant> {
+        let into_second = Duration::from_micros(wall.as_micros() % 1_000_000);
+        self.closed_for(wall).map(|closed| now + closed - into_second)
+    }
+
     /// How long it takes until they begin; `None` within them.
     pub fn closed_for(self, wall: UnixTime) -> Option<Duration> {
         const DAY: u64 = 86_400;
@@ -38,6 +46,13 @@ impl Hours {
         let (from, to) = (u64::from(self.from) * 60, u64::from(self.to) * 60);
         let is_open = (second + DAY - from) % DAY < (to + DAY - from) % DAY;
         (!is_open).then(|| Duration::from_secs((from + DAY - second) % DAY))
+    }
+}
+
+impl fmt::Display for Hours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hours { from, to } = self;
+        write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
     }
 }
 

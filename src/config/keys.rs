@@ -14,8 +14,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::choices::*;
+use super::host_lines::HostLines;
 use super::kind::{Kind, size, time};
 use super::record_kinds::RecordKinds;
+use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use super::text::TextForm;
 use super::value::{Field, OrNever, Value};
@@ -285,6 +287,38 @@ tables! {
         /// After 429 or 503 without Retry-After a host rests for retry_delay, doubled each time, up to this.
         /// Each that follows another one also doubles the host's delay; 16 responses without a complaint take one doubling back.
         backoff_max: Duration = "1h", time("0s", "24h");
+        /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
+        /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
+        /// delay: in place of host_delay. A longer Crawl-delay and rests after complaints or slow responses hold all the same.
+        /// hours: of the day, in UTC, in which the host is asked; in all others it waits.
+        /// concurrency: requests at once, 1 to 64, of a host that has answered twice and not complained since. What is said of its site and
+        /// address then holds for all of them as for one request. With more than 1 slow responses make no longer delay.
+        host: HostLines = "[]", Kind::HostLines;
+    }
+
+    /// How often URLs are tried again and when, by what went wrong. Each key takes a table of tries, delay before the first, factor by
+    /// which each wait is longer than the one before, and delay_max. What it leaves out is as politeness.retries_max and retry_delay have
+    /// it for all classes, with a factor of 2. What will not pass is never tried again: certificates, versions, a name that does not exist.
+    /// Origins that fail in a row rest besides, and so do hosts that complain.
+    retry: Retry {
+        /// No name server told of the name: an error, or silence.
+        /// Waits that grow leave name servers in trouble alone.
+        name: RetryRule = "{}", Kind::Retry;
+        /// No connection: refused, unreachable, no answer.
+        /// A server that starts again is back within minutes; a machine that is gone stays so, and costs a connection for each try.
+        connect: RetryRule = "{}", Kind::Retry;
+        /// A handshake that broke, or took too long, for another reason than those that will not pass.
+        /// Load balancers fail so for a moment; what is configured wrongly fails each time.
+        tls: RetryRule = "{}", Kind::Retry;
+        /// The connection broke before a response, or none came in time. What was cut later is kept, and not tried again.
+        /// A reset is mostly over at once; a page that takes too long often does so again.
+        transfer: RetryRule = "{}", Kind::Retry;
+        /// 500, 502 and 504.
+        /// Many come of a deployment, which takes minutes; some pages fail for ever.
+        server: RetryRule = "{}", Kind::Retry;
+        /// 429 and 503, which cost no URL its tries while a host complains of everything.
+        /// The host rests in any case, for as long as Retry-After or its back-off says, and no URL is tried before.
+        overload: RetryRule = "{}", Kind::Retry;
     }
 
     /// robots.txt.

@@ -4,7 +4,7 @@
 //! cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names, credentials, proxies and keys (`hosts`, `login`, `proxy`, `signing_key`), where in the file the value stands (`parse`),
+//! Leaves to others: fixed names, lines for hosts, credentials, proxies and keys (`hosts`, `host_lines`, `login`, `proxy`, `signing_key`), where in the file the value stands (`parse`),
 //! which key has which kind (`keys`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
-use super::{hosts, login, network, proxy, signing_key};
+use super::{host_lines, hosts, login, network, proxy, retry_rule, signing_key};
 use crate::time::Duration;
 
 /// Most elements of a list.
@@ -59,6 +59,10 @@ pub(super) enum Kind {
     Networks,
     /// A private key's place.
     SigningKey,
+    /// Lines for single hosts.
+    HostLines,
+    /// How one class of failures is tried again.
+    Retry,
 }
 
 /// A duration from `min` to `max`; a mistake in either is a compile error.
@@ -121,6 +125,8 @@ impl Kind {
             Kind::Logins => login::EXPECTED.to_owned(),
             Kind::Proxy => proxy::EXPECTED.to_owned(),
             Kind::SigningKey => signing_key::EXPECTED.to_owned(),
+            Kind::HostLines => host_lines::EXPECTED.to_owned(),
+            Kind::Retry => retry_rule::EXPECTED.to_owned(),
             Kind::Networks => {
                 format!(
                     "a list of at most {LIST_MAX} addresses or ranges of them such as [\"192.0.2.0/24\", \"2001:db8::/32\"]"
@@ -154,6 +160,8 @@ impl Kind {
     pub(super) fn read(self, item: &Item) -> Result<Value, Vec<ValueFault>> {
         match (self, item) {
             (Kind::Hosts, _) => hosts::read(item).map(Value::Hosts),
+            (Kind::HostLines, _) => host_lines::read(item).map(Value::HostLines),
+            (Kind::Retry, _) => retry_rule::read(item).map(Value::Retry),
             (Kind::Logins, _) => login::read(item).map(Value::Logins),
             (Kind::Proxy, _) => proxy::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
             (Kind::SigningKey, _) => signing_key::read_item(item).map(Value::Secret).map_err(|what| self.fault(what)),
@@ -183,7 +191,7 @@ impl Kind {
                 Ok(value @ (Toml::String(_) | Toml::InlineTable(_))) => self.read(&Item::Value(value)),
                 _ => self.read(&Item::Value(Toml::from(word))),
             },
-            Kind::Number(..) | Kind::Hosts => self.read(&toml()?),
+            Kind::Number(..) | Kind::Hosts | Kind::HostLines | Kind::Retry => self.read(&toml()?),
             _ if self.is_list() && word.trim_start().starts_with('[') => self.read(&toml()?),
             _ if self.is_list() => {
                 let words = word.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -217,6 +225,8 @@ impl Kind {
                 table(hosts.iter().map(|(name, addresses)| (name.as_str(), hosts::format_addresses(addresses))))
             }
             Value::Logins(logins) => table(logins.iter().map(|(origin, login)| (origin.as_str(), login.format()))),
+            Value::HostLines(lines) => lines.format(),
+            Value::Retry(rule) => rule.format(),
             Value::Secret(secret) => secret.format(),
         }
     }

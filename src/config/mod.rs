@@ -14,6 +14,7 @@ mod check;
 mod choices;
 mod error;
 mod example;
+mod host_lines;
 mod hosts;
 mod hours;
 mod kept;
@@ -25,6 +26,7 @@ mod network;
 mod parse;
 mod proxy;
 mod record_kinds;
+mod retry_rule;
 mod secret;
 mod signing_key;
 #[cfg(test)]
@@ -45,11 +47,12 @@ pub use choices::{
     TrapDetection,
 };
 pub use error::ConfigError;
+pub use host_lines::{HostLines, HostTerms};
 pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
     Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
-    Proxy, Robots, Scope, Store, Tls, Traps, Visited,
+    Proxy, Retry, Robots, Scope, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -57,6 +60,7 @@ pub(crate) use nearest::nearest;
 pub use network::read as read_network;
 pub use proxy::{ProxyAddress, ProxyScheme};
 pub use record_kinds::RecordKinds;
+pub use retry_rule::RetryRule;
 pub use secret::Secret;
 pub use text::read_cpus;
 pub use value::OrNever;

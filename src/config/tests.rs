@@ -39,7 +39,11 @@ fn the_example_holds_every_key_at_its_default() {
     assert_eq!(Config::parse(&example, "example").expect("valid"), Config::default());
     for table in TABLES {
         for key in table.keys {
-            assert!(example.contains(&format!("\n{} = ", key.name)), "{}", key.path());
+            let line = match key.kind {
+                Kind::HostLines => format!("\n# [[{}]]", key.path()),
+                _ => format!("\n{} = ", key.name),
+            };
+            assert!(example.contains(&line), "{}", key.path());
             assert!(!key.docs.is_empty());
         }
     }
@@ -59,6 +63,8 @@ fn what_is_printed_reads_back() {
         ("dns.hosts.a_b", "127.0.0.2"),
         ("tls.ca_files", "[\"a \\\"b\\\".pem\"]"),
         ("politeness.host_delay", "\"1500ms\""),
+        ("retry.transfer", "{ tries = 1, delay = \"0s\" }"),
+        ("politeness.host", "[{ match = '*.a.test', hours = '22:00-24:00' }, { match = 'a.test', concurrency = 4 }]"),
         ("scope.url_bytes_max", "1000B"),
         ("store.zstd_level", "-7"),
         ("partition.key", "host"),
@@ -118,6 +124,8 @@ fn every_range_fits_its_field_and_says_so_outside() {
             | Kind::Logins
             | Kind::Proxy
             | Kind::SigningKey
+            | Kind::HostLines
+            | Kind::Retry
             | Kind::Networks
             | Kind::Addresses => continue,
         };

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::host_lines::HostLines;
+use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use crate::time::Duration;
 
@@ -35,6 +37,10 @@ pub(super) enum Value {
     Addresses(Vec<IpAddr>),
     /// Origins and their credentials.
     Logins(BTreeMap<String, Secret>),
+    /// Lines for single hosts.
+    HostLines(HostLines),
+    /// How one class of failures is tried again.
+    Retry(RetryRule),
     /// A secret by itself.
     Secret(Secret),
 }

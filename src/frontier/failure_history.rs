@@ -87,7 +87,7 @@ mod tests {
     fn failed(times: u32) -> Remembered {
         let mut streak = FailureStreak::default();
         for _ in 0..times {
-            streak.failed(Instant::ZERO, false, u32::MAX, &Config::default().politeness);
+            streak.failed(Instant::ZERO, Instant::ZERO, false, u32::MAX, &Config::default().politeness);
         }
         let origin = OriginRecord { scheme: Scheme::Http, port: 80, has_answered: false, streak };
         Remembered { origins: vec![origin], ..Remembered::default() }

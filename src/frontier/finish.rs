@@ -1,6 +1,6 @@
 //! How a job's end moves its host on.
 //!
-//! Decides: transient failures are tried again, each time after twice the wait. An address that no connection comes
+//! Decides: what may pass is tried again, as often and after as long as its class says ([`crate::politeness::Retries`]). An address that no connection comes
 //! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
 //! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
 
@@ -12,7 +12,7 @@ use super::budgets::Cost;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
-use crate::politeness::{Try, backoff, is_overload};
+use crate::politeness::{RetryClass, Try};
 use crate::robots::RobotsResult;
 use crate::time::Instant;
 use crate::url::Url;
@@ -32,7 +32,7 @@ impl Frontier {
     /// Takes a job back.
     pub fn finish(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> End {
         let id = job.host;
-        assert_eq!(self.hosts[id].state(), State::Busy, "a job came back that was not under way");
+        assert!(self.hosts[id].under_way.jobs() > 0, "a job came back that was not under way");
         if job.kind != JobKind::Resolve {
             let met_wall = matches!(outcome, Outcome::Fetched(fetched) if fetched.wall.is_some());
             self.fetch_ended(now, job, met_wall);
@@ -57,6 +57,7 @@ impl Frontier {
                 end
             }
         };
+        self.hosts[id].under_way.ends(job.kind);
         let retry_at = self.hosts[id].resolution.retry_at();
         if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
             // Behind all others, so that the probes of an outage do not try one name for ever.
@@ -67,9 +68,7 @@ impl Frontier {
             let site = self.hosts[id].site;
             self.ready.push_answered(site, id, self.places.is_slow(site));
         } else {
-            // A host that waits for its delay need not be asked before.
-            let at = self.hosts[id].next_turn(self.settings.resolve_lead);
-            self.schedule(id, now, at);
+            self.go_on(id, now);
         }
         self.trim_rules();
         end
@@ -124,29 +123,26 @@ impl Frontier {
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
         self.note_yield(job, outcome);
-        let again = match outcome {
-            // The same again, and not of a server that has too much to do.
-            Outcome::Fetched(fetched) if fetched.wall.is_some() => false,
-            Outcome::Fetched(fetched) if is_overload(fetched.status) || is_hiccup(fetched.status) => true,
-            Outcome::Failed(failure) => failure.is_transient(),
-            Outcome::Fetched(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
-        };
+        let retries = &self.settings.retries;
+        let class = RetryClass::of(outcome);
+        let tries_max = class.map_or(0, |class| retries.max(class));
         // A host that complains of everything would cost each of its URLs all its tries.
-        let is_storm = self.settings.politeness.retries_max > 0
-            && matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status))
+        let is_storm = class == Some(RetryClass::Overload)
+            && tries_max > 0
             && self.hosts[job.host].pace.is_in_storm(self.settings.politeness.host_failures_max);
         let uncounted = counts == Try::Uncounted || is_storm;
-        if !again || !(job.attempt < self.settings.politeness.retries_max || uncounted) {
+        let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
             self.queued -= 1;
             self.deferred.is_over(job.depth);
             return End::Over;
-        }
+        };
+        let wait = retries.wait(class, job.attempt);
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
-            _ => backoff(job.attempt, &self.settings.politeness).max(rest),
+            _ => wait.max(rest),
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth };
@@ -165,9 +161,4 @@ fn cost(outcome: &Outcome) -> Cost {
         }
         _ => Cost::default(),
     }
-}
-
-/// The server failed in a way that often passes.
-fn is_hiccup(status: u16) -> bool {
-    matches!(status, 500 | 502 | 504)
 }

@@ -2,13 +2,14 @@
 //!
 //! Decides: delays, addresses and the queue belong to the host name; robots.txt (RFC 9309 section 2.3) and failures
 //! ([`super::host_failures`]) belong to each of its origins, scheme and port.
-//! Invariants: a host has at most one job under way; its state says where it stands, and every host that has
+//! Invariants: a host has at most one job under way, or as many as its line allows; its state says where it stands, and every host that has
 //! something to do is either under way, ready, or in the calendar.
 //! Limits: [`ORIGINS_MAX`] origins.
 
 use super::backlog::Backlog;
 use super::origin::Origin;
 use super::resolution::Resolution;
+use super::visit::UnderWay;
 use super::yields::CountedYield;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
@@ -28,6 +29,8 @@ pub struct Host {
     pub resolution: Resolution,
     /// When it may be asked.
     pub pace: HostPace,
+    /// What is being asked.
+    pub under_way: UnderWay,
     /// What its robots.txt say.
     pub origins: Vec<Origin>,
     /// Files that it is to fetch because others' robots.txt redirect to them; the first of them next.
@@ -58,8 +61,10 @@ pub enum State {
     Waiting(Instant),
     /// Among those that wait for their turn at an address or at the name servers.
     Parked,
-    /// A job is under way.
+    /// A job is under way, and none may begin beside it.
     Busy,
+    /// Jobs are under way, and nothing else waits.
+    Emptied,
     /// A block of the queue is on its way back from disk.
     Reading,
     /// It has nothing but deferred URLs, which wait for their time.
@@ -75,6 +80,7 @@ impl Host {
             backlog: Backlog::default(),
             resolution: Resolution::new(name),
             pace: HostPace::new(),
+            under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
             is_own_turn: false,

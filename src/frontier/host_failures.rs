@@ -45,7 +45,7 @@ impl Host {
         // one, and with it which address is dead.
         let has_another_address = left != NextAddress::None;
         let failures_max = self.failures_max(index, politeness);
-        let counts = self.origins[index].streak.failed(now, has_another_address, failures_max, politeness);
+        let counts = self.origins[index].streak.failed(now, began, has_another_address, failures_max, politeness);
         // What worked until now may be this one.
         if self.works() {
             let took = now.since(began).min(TOOK_MAX);

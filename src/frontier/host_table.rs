@@ -17,6 +17,7 @@ use super::failure_history::FailureHistory;
 use super::host::{Host, State};
 use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
+use crate::config::HostLines;
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
 use crate::time::Instant;
@@ -43,13 +44,14 @@ pub struct HostTable {
     is_full: bool,
     failures: FailureHistory,
     rests: Rests,
+    lines: HostLines,
     /// Hosts that are not idle, by site.
     shares: SiteShares,
 }
 
 impl HostTable {
-    /// Nobody, and room for `hosts_max` hosts.
-    pub fn new(hosts_max: usize) -> HostTable {
+    /// Nobody, and room for `hosts_max` hosts, of which these lines hold.
+    pub fn new(hosts_max: usize, lines: HostLines) -> HostTable {
         HostTable {
             hosts: Vec::new(),
             by_name: HashMap::new(),
@@ -63,6 +65,7 @@ impl HostTable {
             is_full: false,
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
             rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+            lines,
             shares: SiteShares::new(HOST_SHARE_PLACES, TIMES_FREE),
         }
     }
@@ -119,7 +122,9 @@ impl HostTable {
         if let Some(record) = self.failures.take(name) {
             host.remember(record);
         }
-        host.pace.rest_until(self.rests.take(name));
+        let terms = self.lines.terms_of(name);
+        host.pace = host.pace.under(terms);
+        host.pace.rest_until(self.rests.take(name, terms.delay.unwrap_or_default()));
         self[id] = host;
         self.by_name.insert(name.into(), id);
         self.met += 1;

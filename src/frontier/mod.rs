@@ -5,7 +5,7 @@
 //! ([`turn`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
 //! ended moves the host on ([`finish`]).
 //!
-//! Invariants: one job per host at a time; no request before `not_before` of its host and the [`Ledger`]'s
+//! Invariants: one job per host at a time, or as many as its line allows ([`visit`]); no request before `not_before` of its host and the [`Ledger`]'s
 //! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
 //! fetched job or in [`Frontier::settled`].
 //! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
@@ -44,6 +44,7 @@ mod slow_turns;
 mod tests;
 mod turn;
 mod turn_queues;
+mod visit;
 mod waiting;
 mod yields;
 
@@ -126,7 +127,7 @@ impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
-            hosts: HostTable::new(settings.hosts_max),
+            hosts: HostTable::new(settings.hosts_max, settings.politeness.host.clone()),
             outside: OutsideLanes::new(),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
@@ -207,7 +208,7 @@ impl Frontier {
             self.memory.note_long_tail(id);
         }
         let state = host.state();
-        if state == State::Idle || state == State::Deferred && !is_deferred(ticket.depth) {
+        if matches!(state, State::Idle | State::Emptied) || state == State::Deferred && !is_deferred(ticket.depth) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
@@ -326,7 +327,7 @@ impl Frontier {
     pub fn rest_all(&mut self, now: Instant) {
         let politeness = &self.settings.politeness;
         let delays = [politeness.host_delay, politeness.site_delay, politeness.ip_delay, politeness.group_delay];
-        self.hosts.rests().rest_all(now + delays.into_iter().max().unwrap_or_default());
+        self.hosts.rests().rest_all(now, delays.into_iter().max().unwrap_or_default());
     }
 
     /// A random number, of the crawl's own randomness.

@@ -15,7 +15,7 @@ use super::host::State;
 use super::turn_queues::Call;
 use super::{Frontier, LOOK_PAUSE_MIN};
 use crate::outcome::{FetchJob, HostId, JobKind};
-use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
+use crate::politeness::{Key, TakenTurn, Turns};
 use crate::time::{Duration, Instant};
 
 impl Frontier {
@@ -23,7 +23,7 @@ impl Frontier {
     pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
         // It may have when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
-        job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK, met_wall);
+        self.end_request(now, job, met_wall);
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);

@@ -11,7 +11,7 @@ use super::Settings;
 use super::addresses::{Addresses, NextAddress};
 use crate::outcome::{Failure, Outcome};
 use crate::politeness::operators::Group;
-use crate::politeness::{GivenUp, backoff};
+use crate::politeness::{GivenUp, RetryClass};
 use crate::time::{Duration, Instant};
 
 /// The addresses of a host.
@@ -126,8 +126,10 @@ impl Resolution {
             {
                 None
             }
-            Outcome::Failed(failure) if failure.is_transient() && self.attempts < settings.politeness.retries_max => {
-                let wait = backoff(self.attempts, &settings.politeness);
+            Outcome::Failed(failure)
+                if failure.is_transient() && self.attempts < settings.retries.max(RetryClass::Name) =>
+            {
+                let wait = settings.retries.wait(RetryClass::Name, self.attempts);
                 self.attempts += 1;
                 self.dns = Dns::Retry(now + wait, self.take_answer());
                 None

@@ -23,7 +23,8 @@ pub struct Rest {
 /// The rests of hosts that an earlier run has met and this one has not.
 #[derive(Debug, Default)]
 pub struct Rests {
-    of_all: Instant,
+    /// When the run before was broken off, and until when all are left alone.
+    of_all: Option<(Instant, Instant)>,
     hosts: HashMap<Box<str>, Instant>,
     hosts_max: usize,
 }
@@ -34,14 +35,15 @@ impl Rests {
         Rests { hosts_max, ..Rests::default() }
     }
 
-    /// Hosts first seen from now on are not contacted before `until`.
-    pub fn rest_all(&mut self, until: Instant) {
-        self.of_all = until;
+    /// The run before was broken off before `now`: hosts that are met from now on are left alone for their usual delay, `usual` at
+    /// least.
+    pub fn rest_all(&mut self, now: Instant, usual: Duration) {
+        self.of_all = Some((now, now + usual));
     }
 
     /// This one is not asked before `until`: the last word on a host holds.
     pub fn rest(&mut self, host: &str, until: Instant) {
-        if until <= self.of_all {
+        if self.of_all.is_some_and(|(_, of_all)| until <= of_all) {
             self.hosts.remove(host);
         } else if let Some(known) = self.hosts.get_mut(host) {
             *known = until;
@@ -50,9 +52,10 @@ impl Rests {
         }
     }
 
-    /// Before when a host that is met now is not asked.
-    pub fn take(&mut self, host: &str) -> Instant {
-        self.hosts.remove(host).unwrap_or_default().max(self.of_all)
+    /// Before when a host that is met now is not asked, whose usual delay is `own`.
+    pub fn take(&mut self, host: &str, own: Duration) -> Instant {
+        let of_all = self.of_all.map(|(broken_off, until)| until.max(broken_off + own)).unwrap_or_default();
+        self.hosts.remove(host).unwrap_or_default().max(of_all)
     }
 }
 
@@ -64,13 +67,15 @@ mod tests {
     fn the_last_word_holds_and_the_usual_delay_for_all() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut rests = Rests::new(2);
-        rests.rest_all(at(1));
+        rests.rest_all(at(0), Duration::from_secs(1));
         for (host, seconds) in
             [("a.test", 10), ("b.test", 20), ("a.test", 30), ("b.test", 1), ("c.test", 40), ("d.test", 50)]
         {
             rests.rest(host, at(seconds));
         }
-        let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host));
+        let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host, Duration::ZERO));
         assert_eq!(taken, [at(30), at(1), at(40), at(1), at(1)], "there was no room for the fourth");
+        assert_eq!(rests.take("e.test", Duration::from_secs(7)), at(7), "its own delay is longer");
+        assert_eq!(Rests::new(2).take("e.test", Duration::from_secs(7)), Instant::ZERO, "there was no run before");
     }
 }

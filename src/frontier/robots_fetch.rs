@@ -175,7 +175,7 @@ impl Frontier {
             self.note_rest(id);
         }
         let host = &mut self.hosts[id];
-        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred) {
+        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred | State::Emptied) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
@@ -225,7 +225,7 @@ impl Frontier {
         };
         let host = &mut self.hosts[id];
         host.robots_wanted.push(url.clone());
-        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred) {
+        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred | State::Emptied) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use crate::config::{self, Config};
-use crate::politeness::Operators;
+use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
-use crate::time::Duration;
+use crate::time::{Duration, Instant, UnixTime};
 
 /// What is configured, as one shard's share.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) politeness: config::Politeness,
+    pub(super) retries: Retries,
     pub(super) operators: Arc<Operators>,
     pub(super) robots: config::Robots,
     pub(super) partition: Partition,
@@ -33,6 +34,8 @@ pub struct Settings {
     pub(super) resolve_lead: Duration,
     /// Addresses are used so long past their time while no name server answers.
     pub(super) stale_max: Duration,
+    /// What the wall clock said at [`Instant::ZERO`].
+    epoch: UnixTime,
 }
 
 impl Settings {
@@ -41,6 +44,7 @@ impl Settings {
         let shards = u64::from(partition.shards.max(1));
         Settings {
             politeness: config.politeness.clone(),
+            retries: Retries::new(&config.politeness, &config.retry),
             operators: Arc::default(),
             robots: config.robots.clone(),
             partition,
@@ -59,7 +63,18 @@ impl Settings {
             families: config.dns.families,
             resolve_lead: config.dns.timeout,
             stale_max: config.dns.stale_max,
+            epoch: UnixTime::default(),
         }
+    }
+
+    /// The same, of a run whose clock began at `epoch`.
+    pub fn since(self, epoch: UnixTime) -> Settings {
+        Settings { epoch, ..self }
+    }
+
+    /// What the wall clock says, which counts on from the run's beginning.
+    pub(super) fn wall(&self, now: Instant) -> UnixTime {
+        UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000)
     }
 
     /// The same, where these operators are known.

@@ -15,7 +15,6 @@ use super::waiting::WaitingUrls;
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
-use crate::politeness::ledger::HOLD_SLACK;
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
@@ -187,7 +186,8 @@ impl Frontier {
         }
         let (retries, next_retry) = host.backlog.retries();
         let mut wait = next_retry;
-        if let (Some(at), true) = (wait, retries >= retries_max) {
+        // Each that is under way may be one more.
+        if let (Some(at), true) = (wait, retries + host.under_way.jobs() >= retries_max) {
             return Next::Wait(at);
         }
         for index in 0..host.origins.len() {
@@ -303,6 +303,8 @@ impl Frontier {
     /// sleeps that out, for one that is idle may be forgotten.
     fn retire(&mut self, id: HostId, now: Instant) {
         match self.hosts[id].pace.not_before() {
+            // Their ends are to come.
+            _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
             at if at > now => self.schedule(id, now, at),
             _ => {
                 self.hosts.set_state(id, State::Idle);
@@ -330,6 +332,7 @@ impl Frontier {
                 origin.note_use();
                 usage = origin.usage(&job.url, &mut self.work);
             }
+            self.go_on_beside(id, now);
             let (number, depth) = (ticket.number, ticket.depth);
             return Some(FetchJob { number, depth, attempt, is_examined, usage, ..job });
         }
@@ -375,7 +378,14 @@ impl Frontier {
 
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
-        let host = &self.hosts[id];
+        let wall = self.settings.wall(now);
+        let host = &mut self.hosts[id];
+        // What it has under way may have shown meanwhile that it bears less.
+        if !host.under_way.has_room(host.pace.requests_max()) {
+            self.hosts.set_state(id, State::Busy);
+            return None;
+        }
+        host.pace.keep_hours(now, wall);
         let turn = host.next_turn(self.settings.resolve_lead);
         if turn > now {
             self.schedule(id, now, turn);
@@ -405,6 +415,10 @@ impl Frontier {
             return None;
         };
         let (site, turns) = (self.hosts[id].site, self.turns_for(id, addr));
+        if self.must_end_visit(now, id, &turns) {
+            self.hosts.set_state(id, State::Busy);
+            return None;
+        }
         let awaited = self.turn_queues.awaited_by_another(turns.keys(), site);
         let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
         let deadline = now + lasts_max;
@@ -413,10 +427,14 @@ impl Frontier {
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let is_slow = self.places.is_slow(site);
         let may_look = |key| self.turn_queues.may_look(now, key, (id, site), is_slow);
-        if let Err(taken) = turns.claim(&self.ledger, now, deadline + HOLD_SLACK, may_look) {
+        let hold_until = self.hold_until(now, id, deadline);
+        if !self.is_visiting(id)
+            && let Err(taken) = turns.claim(&self.ledger, now, hold_until, may_look)
+        {
             self.park(id, now, taken);
             return None;
         }
+        self.begin_request(now, id, &turns, hold_until);
         let is_hurried = lasts_max < self.settings.deadline;
         Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
     }
@@ -431,6 +449,7 @@ impl Frontier {
         deadline: Instant,
     ) -> FetchJob {
         self.hosts.set_state(id, State::Busy);
+        self.hosts[id].under_way.begins(kind);
         self.next_job += 1;
         let is_of_slow_site = self.places.is_slow(self.hosts[id].site);
         if kind != JobKind::Resolve {

@@ -121,6 +121,11 @@ impl TurnQueues {
         self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
     }
 
+    /// Whether another host than `id` waits for `key`.
+    pub fn is_wanted(&self, key: Key, id: HostId) -> bool {
+        self.rows.get(&key).is_some_and(|row| !row.waiting.is_empty() || row.called.is_some_and(|called| called != id))
+    }
+
     /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there.
     pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
         keys.filter_map(|key| self.awaited_at(key, site)).max()

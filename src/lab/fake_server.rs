@@ -49,6 +49,8 @@ pub struct FakeServers {
 #[derive(Debug, Default)]
 struct Meter {
     under_way: u32,
+    /// Of which host the last to come was.
+    by: String,
     last_end: Option<Instant>,
     /// What Retry-After asked for.
     not_before: Instant,
@@ -92,20 +94,23 @@ impl FakeServers {
         if !self.answers.get(&(host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
-        let mut host_delay = self.politeness.host_delay;
+        let agreed = self.politeness.host.terms_of(host);
+        let mut host_delay = agreed.delay.unwrap_or(self.politeness.host_delay);
         if job.kind == JobKind::Page {
             let crawl_delay_s = self.web.effective_robots(&job.url).kind.crawl_delay_s();
             host_delay = host_delay.max(Duration::from_secs(crawl_delay_s));
         }
-        check(self.hosts.entry(host.to_owned()).or_default(), at, host_delay, host, &mut self.complaints);
+        let several = u32::from(agreed.concurrency);
+        let arrival = Arrival { at, host, several };
+        arrival.check_own(self.hosts.entry(host.to_owned()).or_default(), host_delay, &mut self.complaints);
         let name = addr.to_string();
         let Politeness { ip_delay, site_delay, group_delay, .. } = self.politeness;
-        check(self.addrs.entry(addr.into()).or_default(), at, ip_delay, &name, &mut self.complaints);
+        arrival.check(self.addrs.entry(addr.into()).or_default(), ip_delay, &name, &mut self.complaints);
         let site = site_of(host);
-        check(self.sites.entry(site.to_owned()).or_default(), at, site_delay, site, &mut self.complaints);
+        arrival.check(self.sites.entry(site.to_owned()).or_default(), site_delay, site, &mut self.complaints);
         if let Some(group) = self.operators.of_address(addr) {
             let name = self.operators.name(group);
-            check(self.groups.entry(group).or_default(), at, group_delay, name, &mut self.complaints);
+            arrival.check(self.groups.entry(group).or_default(), group_delay, name, &mut self.complaints);
         }
         if job.kind == JobKind::Page {
             self.check_robots(at, &job.url);
@@ -257,19 +262,47 @@ impl FakeServers {
     }
 }
 
-fn check(meter: &mut Meter, at: Instant, delay: Duration, name: &str, complaints: &mut Vec<String>) {
-    if meter.under_way > 0 && delay > Duration::ZERO {
-        complaints.push(format!("{at:?} {name}: two requests at once"));
+/// A request that comes, of a host that may have so many at once.
+struct Arrival<'a> {
+    at: Instant,
+    host: &'a str,
+    several: u32,
+}
+
+impl Arrival<'_> {
+    /// What its own host makes of it.
+    fn check_own(&self, meter: &mut Meter, delay: Duration, complaints: &mut Vec<String>) {
+        if self.several == 1 {
+            return self.check(meter, delay, self.host, complaints);
+        }
+        if meter.under_way >= self.several {
+            complaints.push(format!("{:?} {}: more than {} at once", self.at, self.host, self.several));
+        }
+        // Of delays and rests it may not have known yet when it set out: how the last one ended was still on its way.
+        meter.under_way += 1;
     }
-    if let Some(gap) = meter.last_end.map(|end| at.since(end))
-        && gap < delay
-    {
-        complaints.push(format!("{at:?} {name}: a gap of {gap:?} where {delay:?} was due"));
+
+    /// What a site, an address or an operator makes of it. Requests of one host that may have several are one visit.
+    fn check(&self, meter: &mut Meter, delay: Duration, name: &str, complaints: &mut Vec<String>) {
+        let Arrival { at, host, several } = *self;
+        let is_of_visit = several > 1 && meter.under_way > 0 && meter.by == host;
+        if meter.under_way > 0 && delay > Duration::ZERO && !is_of_visit {
+            complaints.push(format!("{at:?} {name}: two requests at once, of {host} and {}", meter.by));
+        }
+        if let Some(gap) = meter.last_end.map(|end| at.since(end))
+            && gap < delay
+            && !(several > 1 && meter.by == host)
+        {
+            complaints.push(format!("{at:?} {name}: a gap of {gap:?} where {delay:?} was due"));
+        }
+        if at < meter.not_before {
+            complaints.push(format!("{at:?} {name}: asked before {:?}, which Retry-After forbids", meter.not_before));
+        }
+        meter.under_way += 1;
+        if meter.by != host {
+            meter.by = host.to_owned();
+        }
     }
-    if at < meter.not_before {
-        complaints.push(format!("{at:?} {name}: asked before {:?}, which Retry-After forbids", meter.not_before));
-    }
-    meter.under_way += 1;
 }
 
 /// Longer than a host can be kept waiting by Retry-After, its own and that of others at its address.

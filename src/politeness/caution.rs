@@ -72,6 +72,11 @@ impl Caution {
         self.is_for_another && self.in_row < max
     }
 
+    /// Whether it is no stranger, and has nothing to be forgiven.
+    pub fn is_at_ease(&self) -> bool {
+        self.strange_for == 0 && self.in_row == 0 && self.overloads == 0
+    }
+
     /// What must outlive the host in memory; of one that has not complained lately nothing.
     pub fn to_remember(&self) -> Caution {
         if self.overloads > 0 { *self } else { Caution::of_stranger() }

@@ -12,6 +12,7 @@ mod key;
 pub mod ledger;
 pub mod operators;
 mod pace;
+mod retries;
 mod streak;
 mod turns;
 
@@ -19,6 +20,7 @@ pub use caution::Caution;
 pub use key::Key;
 pub use ledger::{HOLD_SLACK, Ledger};
 pub use operators::Operators;
-pub use pace::{GivenUp, HostPace, Try, backoff, is_overload};
+pub use pace::{GivenUp, HostPace, Try, is_overload};
+pub use retries::{Retries, RetryClass};
 pub use streak::FailureStreak;
 pub use turns::{TakenTurn, Turns};

@@ -6,20 +6,29 @@
 //! it is stretched for hosts that are new or complain ([`super::caution`]). 429 and 503 are given the time that Retry-After
 //! asks for (a wall counts as one, [`crate::outcome::Wall`]): of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
 //! for it ends.
+//! A line of `politeness.host` gives a host another delay than `politeness.host_delay`, which Crawl-delay and all the rest may still
+//! lengthen: a host's owner has the last word. Outside of the line's hours the host rests. Where the line allows several
+//! requests at once, the delay counts from the latest end and from the latest beginning; how long a response takes says little
+//! then, and makes no delay. There is one at a time all the same until a host has answered twice, and as long as a complaint of it is not
+//! forgiven. Complaints about requests that were under way when it complained before are the same complaint.
 //! Invariants: `not_before` never moves back.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
 use super::caution::Caution;
 use super::streak::GIVEN_UP_FOR;
-use crate::config::Politeness;
+use crate::config::{HostTerms, Politeness};
 use crate::outcome::{Failure, Outcome};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, UnixTime};
 
 /// The pace of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPace {
     not_before: Instant,
-    last_end: Instant,
+    /// The latest end; where several may be under way, the latest beginning or end.
+    latest: Instant,
+    /// When it complained last.
+    complained: Instant,
+    terms: HostTerms,
     crawl_delay: Duration,
     /// How long the last response took.
     took: Duration,
@@ -50,7 +59,9 @@ impl HostPace {
     pub fn new() -> HostPace {
         HostPace {
             not_before: Instant::ZERO,
-            last_end: Instant::ZERO,
+            latest: Instant::ZERO,
+            complained: Instant::ZERO,
+            terms: HostTerms::default(),
             crawl_delay: Duration::ZERO,
             took: Duration::ZERO,
             caution: Caution::of_stranger(),
@@ -61,6 +72,28 @@ impl HostPace {
     /// A host that was forgotten and is met again.
     pub fn remembered(given_up: Option<GivenUp>, caution: Caution) -> HostPace {
         HostPace { given_up, caution, ..HostPace::new() }
+    }
+
+    /// The same host, of which this is agreed.
+    pub fn under(self, terms: HostTerms) -> HostPace {
+        HostPace { terms, ..self }
+    }
+
+    /// Requests that may be under way at once.
+    pub fn requests_max(&self) -> u8 {
+        if self.terms.concurrency > 1 && self.caution.is_at_ease() { self.terms.concurrency } else { 1 }
+    }
+
+    /// Whether there may ever be several.
+    pub fn may_have_several(&self) -> bool {
+        self.terms.concurrency > 1
+    }
+
+    /// It rests until its hours begin, if they have not; it is `wall` by the clock.
+    pub fn keep_hours(&mut self, now: Instant, wall: UnixTime) {
+        if let Some(open_from) = self.terms.hours.and_then(|hours| hours.open_from(now, wall)) {
+            self.rest_until(open_from);
+        }
     }
 
     /// No request before this.
@@ -80,18 +113,29 @@ impl HostPace {
 
     /// Whether it was asked since it is in memory: only then is it known from when on a Crawl-delay counts.
     pub fn was_asked(&self) -> bool {
-        self.last_end > Instant::ZERO
+        self.latest > Instant::ZERO
     }
 
     /// The delay after a request.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
-        let for_response = (self.took * politeness.response_factor).min(politeness.response_delay_max);
+        let for_response = match self.may_have_several() {
+            true => Duration::ZERO,
+            false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
+        };
         self.caution.stretch(self.usual_delay(politeness).max(for_response), politeness)
     }
 
     /// The same for a host that answers at once and never complained.
     pub fn usual_delay(&self, politeness: &Politeness) -> Duration {
-        self.crawl_delay.max(politeness.host_delay)
+        self.crawl_delay.max(self.terms.delay.unwrap_or(politeness.host_delay))
+    }
+
+    /// A request begins, or is over though its outcome does not count yet: where several may be under way, others wait for the delay.
+    pub fn moved(&mut self, now: Instant, politeness: &Politeness) {
+        if self.may_have_several() {
+            self.latest = now;
+            self.rest_until(now + self.delay(politeness));
+        }
     }
 
     /// A request ended that `took` so long, of a URL with this hash; `draw` is a random number.
@@ -103,12 +147,12 @@ impl HostPace {
         [of_url, draw]: [u64; 2],
         politeness: &Politeness,
     ) {
-        self.last_end = now;
+        self.latest = now;
         let mut rest = Duration::ZERO;
         match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
                 self.took = took;
-                rest = self.complained(fetched.retry_after, [of_url, draw], politeness);
+                rest = self.complained(now, now - took, fetched.retry_after, [of_url, draw], politeness);
             }
             Outcome::Fetched(_) => {
                 self.took = took;
@@ -123,17 +167,21 @@ impl HostPace {
             Outcome::Failed(Failure::Deadline | Failure::FirstByteTimeout | Failure::Hurried) => self.took = took,
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
-        self.not_before = now + rest.max(self.delay(politeness));
+        self.rest_until(now + rest.max(self.delay(politeness)));
     }
 
-    /// The server says that it is asked too often. How long it is left alone: for as long as it asks for, or ever longer.
+    /// The server says that it is asked too often, in response to a request that began at `began`. How long it is left alone: for as long as it asks for, or ever longer.
     fn complained(
         &mut self,
+        now: Instant,
+        began: Instant,
         retry_after: Option<Duration>,
         [of_url, draw]: [u64; 2],
         politeness: &Politeness,
     ) -> Duration {
-        let back_off = self.caution.is_overloaded(of_url, draw, politeness);
+        let is_same = began < self.complained;
+        self.complained = now;
+        let back_off = if is_same { Duration::ZERO } else { self.caution.is_overloaded(of_url, draw, politeness) };
         retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
     }
 
@@ -150,7 +198,7 @@ impl HostPace {
         random: [u64; 2],
         politeness: &Politeness,
     ) {
-        let rest = self.complained(retry_after, random, politeness);
+        let rest = self.complained(now, now, retry_after, random, politeness);
         self.rest_until(now + rest);
     }
 
@@ -159,7 +207,7 @@ impl HostPace {
     pub fn obey_crawl_delay(&mut self, asked: Duration, politeness: &Politeness) {
         self.crawl_delay = asked.min(politeness.crawl_delay_max);
         if self.was_asked() {
-            self.not_before = self.not_before.max(self.last_end + self.delay(politeness));
+            self.rest_until(self.latest + self.delay(politeness));
         }
     }
 
@@ -190,11 +238,6 @@ impl Default for HostPace {
     }
 }
 
-/// How long to wait after the try `attempt`, counted from 0: twice as long each time.
-pub fn backoff(attempt: u8, politeness: &Politeness) -> Duration {
-    politeness.retry_delay * (1 << u32::from(attempt.min(10)))
-}
-
 /// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
 pub fn is_overload(status: u16) -> bool {
     matches!(status, 429 | 503)
@@ -203,7 +246,7 @@ pub fn is_overload(status: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Hours};
     use crate::outcome::Fetched;
 
     fn politeness() -> Politeness {
@@ -233,10 +276,10 @@ mod tests {
         assert_eq!(pace.not_before(), Instant::ZERO, "nothing was asked yet");
         ended(&mut pace, 100, &fetched(200, None), &politeness);
         assert_eq!(pace.not_before(), at(110), "twice as long at first");
-        (0..2).for_each(|_| ended(&mut pace, 100, &fetched(200, None), &politeness));
-        assert_eq!(pace.not_before(), at(105));
-        ended(&mut pace, 110, &fetched(503, Some(60)), &politeness);
-        assert_eq!(pace.not_before(), at(170));
+        [110, 120].into_iter().for_each(|second| ended(&mut pace, second, &fetched(200, None), &politeness));
+        assert_eq!(pace.not_before(), at(125));
+        ended(&mut pace, 130, &fetched(503, Some(60)), &politeness);
+        assert_eq!(pace.not_before(), at(190));
         ended(&mut pace, 200, &fetched(429, None), &politeness);
         assert_eq!(pace.not_before(), at(220), "without Retry-After the retry delay, twice as long each time");
         pace.obey_crawl_delay(Duration::from_secs(12), &politeness);
@@ -247,13 +290,77 @@ mod tests {
     fn a_slow_server_is_asked_less_often() {
         let (mut pace, mut politeness) = (HostPace::new(), politeness());
         (politeness.response_factor, politeness.response_delay_max) = (2, Duration::from_secs(30));
+        let mut now = 0;
         let mut gap = |seconds| {
-            (0..3).for_each(|_| {
-                pace.ended(at(100), Duration::from_secs(seconds), &fetched(200, None), [0, 0], &politeness)
-            });
-            pace.not_before().since(at(100)).as_secs()
+            for _ in 0..3 {
+                now += 100;
+                pace.ended(at(now), Duration::from_secs(seconds), &fetched(200, None), [0, 0], &politeness);
+            }
+            pace.not_before().since(at(now)).as_secs()
         };
         assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);
+    }
+
+    fn agreed(delay: u64, concurrency: u8, hours: &str) -> HostPace {
+        let hours = Hours::parse(hours).expect("hours");
+        HostPace::new().under(HostTerms { delay: Some(Duration::from_secs(delay)), hours, concurrency })
+    }
+
+    #[test]
+    fn what_is_agreed_replaces_the_delay_and_nothing_else() {
+        let mut politeness = politeness();
+        (politeness.slow_start, politeness.response_factor) = (1, 2);
+        let mut pace = agreed(7, 1, "");
+        ended(&mut pace, 100, &fetched(200, None), &politeness);
+        assert_eq!(pace.not_before(), at(107));
+        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), [0, 0], &politeness);
+        assert_eq!(pace.not_before(), at(210), "twice as long as the response took");
+        pace.obey_crawl_delay(Duration::from_secs(30), &politeness);
+        assert_eq!(pace.not_before(), at(230));
+        let mut several = agreed(3, 4, "");
+        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), [0, 0], &politeness);
+        assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
+    }
+
+    #[test]
+    fn several_at_once_as_long_as_it_does_not_complain() {
+        let (mut pace, politeness) = (agreed(1, 8, ""), politeness());
+        let mut most = Vec::new();
+        for second in 1..=2 {
+            most.push(pace.requests_max());
+            ended(&mut pace, second * 10, &fetched(200, None), &politeness);
+        }
+        most.push(pace.requests_max());
+        // Eight are under way, of which all but one complain: that is one complaint.
+        pace.moved(at(30), &politeness);
+        assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
+        for second in 0..7 {
+            let outcome = fetched(429, (second == 2).then_some(500));
+            pace.ended(at(40 + second), Duration::from_secs(5 + second), &outcome, [second, 0], &politeness);
+        }
+        assert_eq!(pace.not_before(), at(542), "none of them moves it back");
+        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), [9, 0], &politeness);
+        assert_eq!(pace.not_before(), at(542));
+        most.push(pace.requests_max());
+        for url in 0..2 {
+            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), [url, 0], &politeness);
+        }
+        most.push(pace.requests_max());
+        assert_eq!(most, [1, 1, 8, 8, 1], "at first one, and one while a complaint is not forgiven");
+    }
+
+    #[test]
+    fn a_host_is_asked_in_its_hours() {
+        let mut pace = agreed(1, 1, "22:00-06:00");
+        let wall = |hour, minute| UnixTime::from_civil(2026, 11, 26, hour, minute, 0).expect("a time");
+        pace.keep_hours(at(50), wall(23, 0));
+        assert_eq!(pace.not_before(), Instant::ZERO);
+        pace.keep_hours(at(50), wall(21, 0));
+        assert_eq!(pace.not_before(), at(50 + 3_600));
+        // Half a second later it is the same instant.
+        let later = UnixTime::from_micros(wall(21, 0).as_micros() + 500_000);
+        pace.keep_hours(at(50) + Duration::from_millis(500), later);
+        assert_eq!(pace.not_before(), at(50 + 3_600));
     }
 
     #[test]

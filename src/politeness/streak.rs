@@ -17,6 +17,8 @@ pub struct FailureStreak {
     /// Tries in a row that were an address's fault while others were left.
     uncounted: u8,
     rests_until: Instant,
+    /// When the last failure counted.
+    counted: Instant,
     /// It was given up until then.
     dead_until: Option<Instant>,
 }
@@ -27,11 +29,12 @@ impl FailureStreak {
         *self = FailureStreak::default();
     }
 
-    /// A request failed; so many in a row are enough. `has_another_address` says whether no connection came about while another
+    /// A request failed that began at `began`; so many in a row are enough. Several that were under way at once are one in the row. `has_another_address` says whether no connection came about while another
     /// address is left, or may be: that of a family which was not asked for.
     pub fn failed(
         &mut self,
         now: Instant,
+        began: Instant,
         has_another_address: bool,
         failures_max: u32,
         politeness: &Politeness,
@@ -40,7 +43,10 @@ impl FailureStreak {
             self.uncounted += 1;
             Try::Uncounted
         } else {
-            self.failures += 1;
+            if began >= self.counted {
+                self.failures += 1;
+                self.counted = now;
+            }
             Try::Counts
         };
         if self.failures >= failures_max.max(1) {
@@ -100,7 +106,7 @@ mod tests {
         let mut rests = Vec::new();
         for number in 0..6 {
             assert_eq!(streak.dead_until(), None);
-            assert_eq!(streak.failed(at(1_000 * number), false, 6, &politeness), Try::Counts);
+            assert_eq!(streak.failed(at(1_000 * number), at(1_000 * number), false, 6, &politeness), Try::Counts);
             rests.push(streak.rests_until().since(at(1_000 * number)).as_millis() / 1_000);
         }
         assert_eq!(rests, [0, 0, 10, 20, 40, 0]);
@@ -109,16 +115,28 @@ mod tests {
         streak.forgive(6);
         assert_eq!((streak.dead_until(), streak.rests_until()), (None, Instant::ZERO));
         let mut answers = streak;
-        streak.failed(at(10_000), false, 6, &politeness);
+        streak.failed(at(10_000), at(10_000), false, 6, &politeness);
         assert_eq!(streak.dead_until(), Some(at(13_600)));
         answers.answered();
         assert_eq!(answers, FailureStreak::default());
     }
 
+    /// A server that goes away with many requests under way has failed once.
+    #[test]
+    fn failures_at_once_are_one_in_the_row() {
+        let (mut streak, politeness) = (FailureStreak::default(), politeness());
+        for step in 0..40 {
+            assert_eq!(streak.failed(at(100 + step), at(90), false, 6, &politeness), Try::Counts);
+        }
+        assert_eq!((streak.failures, streak.dead_until()), (1, None));
+        streak.failed(at(200), at(190), false, 6, &politeness);
+        assert_eq!(streak.failures, 2);
+    }
+
     #[test]
     fn what_is_an_address_s_fault_costs_no_try_for_a_while() {
         let (mut streak, politeness) = (FailureStreak::default(), politeness());
-        let tries: Vec<Try> = (0..5).map(|step| streak.failed(at(step), true, 6, &politeness)).collect();
+        let tries: Vec<Try> = (0..5).map(|step| streak.failed(at(step), at(step), true, 6, &politeness)).collect();
         assert_eq!(tries, [Try::Uncounted, Try::Uncounted, Try::Uncounted, Try::Counts, Try::Counts]);
         assert!(streak.has_failed());
     }

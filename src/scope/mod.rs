@@ -15,7 +15,7 @@ mod explain;
 mod glob;
 mod index;
 mod literal;
-mod names;
+pub(crate) mod names;
 mod rule;
 mod rules;
 mod subject;

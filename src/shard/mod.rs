@@ -215,7 +215,7 @@ impl Shard {
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
             frontier: Frontier::new(
-                frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators),
+                frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators).since(setup.epoch),
                 ledger,
             )
             .within(scope.clone())

@@ -206,6 +206,45 @@ mod tests {
         KeyRules { sessions: true, order: true, index_page: true, ..tracking() }
     }
 
+    /// Norconex #311: a normalizer's regex took a part of the host for a parameter, and another host was asked.
+    #[test]
+    fn a_host_that_looks_like_what_is_left_out_stays() {
+        let hosts = [
+            "index.html.test",
+            "phpsessid.test",
+            "sid-0123456789abcdef0123456789abcdef.test",
+            "utm_source.gclid.test",
+            "www.b.a.test",
+            "default.aspx.index.php.test",
+            "[2001:db8::1]",
+        ];
+        let paths = [
+            "",
+            "/",
+            "/index.html",
+            "/;jsessionid=0123456789ABCDEF",
+            "//index.html",
+            "/(S(lit3py55t21z5v55vlm25s55))/index.php",
+            "?PHPSESSID=0123456789abcdef0123456789abcdef",
+            "/?utm_source=http://evil.test/&b=1&a=2",
+            "/@evil.test/?gclid=1",
+            "/..//evil.test/",
+        ];
+        let mut shorter = 0;
+        for (host, path) in hosts.iter().flat_map(|host| paths.map(|path| (host, path))) {
+            for port in ["", ":8080"] {
+                let url = Url::parse(&format!("https://{host}{port}{path}")).expect("a URL");
+                let before = url.clone();
+                let key = Url::parse(&key(&all(), url.as_str())).expect("a URL");
+                assert_eq!((key.host(), key.port(), key.scheme()), (url.host(), url.port(), url.scheme()), "{url}");
+                assert_eq!(*host, url.host());
+                assert_eq!(url, before, "what is asked stays as it was found");
+                shorter += usize::from(key != url);
+            }
+        }
+        assert!(shorter >= 7 * 2 * 6, "the rules do something: {shorter}");
+    }
+
     #[test]
     fn each_rule() {
         for (rules, url, expected) in [

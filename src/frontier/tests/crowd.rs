@@ -176,6 +176,42 @@ fn closed_ports_at_a_shared_address_leave_turns_to_others() {
     );
 }
 
+/// yoko #54: facets have no end of siblings at depth 1 and 2, which no bound on depth stops and breadth-first order puts first. Other
+/// sites have their pages as soon as without it, and so has the trap's own site.
+#[test]
+fn a_shallow_wide_trap_takes_no_crawl_over() {
+    let ends = |siblings: u64| {
+        let mut crowd = Crowd::new(64);
+        crowd.offer("http://www.wide.test/0");
+        (0..siblings).for_each(|n| crowd.offer(&format!("http://facets.wide.test/{n}")));
+        (0..30).for_each(|n| crowd.offer(&format!("http://www.s{n}.test/0")));
+        let mut answer = |job: &FetchJob| match job.kind {
+            JobKind::Resolve => {
+                resolved([192, 0, 2, 30 + number(job.url.host().split_once('.').map_or("", |(_, site)| site))])
+            }
+            JobKind::Page if job.url.host() == "facets.wide.test" => {
+                // Each is a door to a thousand more, which are siblings of its own.
+                let from: u64 = 1_000_000 + job.number;
+                let links =
+                    (0..if siblings > 0 { 1_000 } else { 0 }).map(|n| format!("http://facets.wide.test/{}", from + n));
+                Reply { links: links.collect(), ..reply(status(200), 50) }
+            }
+            JobKind::Page if job.url.as_str().ends_with("/40") => reply(status(200), 50),
+            _ => chain(job, 50),
+        };
+        crowd.run(200_000, &mut answer);
+        let of = |part: &str| crowd.done.iter().filter(|(_, url, well)| *well && url.contains(part)).count();
+        assert_eq!(of("http://www.s"), 30 * 41, "all pages of all others");
+        let last =
+            |part: &str| crowd.done.iter().filter(|(_, url, _)| url.contains(part)).map(|(at, ..)| at.as_nanos()).max();
+        (last("http://www.s"), of("http://www.wide"), of("facets"))
+    };
+    let ((alone, ..), (beside, of_site, in_trap)) = (ends(0), ends(5_000));
+    let seconds = |nanos: Option<u64>| nanos.unwrap_or_default() / 1_000_000_000;
+    assert!(seconds(beside) <= seconds(alone) + 1, "{beside:?} and {alone:?} without it");
+    assert!(of_site == 41 && (50..200).contains(&in_trap), "{of_site} pages of its site, {in_trap} in the trap");
+}
+
 /// At 28 addresses a fast site is slow once in every rest, so that a host which keeps a place there is never called: places
 /// for slow sites are left all the same.
 #[test]

@@ -33,6 +33,8 @@ impl Plan {
         let mut config = config(rng);
         let ages = [None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60))];
         config.store.segment_age_max = OrNever(ages[(rng_seed % 3) as usize]);
+        // By a generator of its own: all other draws of a seed stay as they are.
+        draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
         Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
@@ -173,6 +175,23 @@ fn config(rng: &mut Rng) -> Config {
     config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
     config
 }
+
+/// Some hosts have lines of their own.
+fn draw_lines(rng: &mut Rng, config: &mut Config) {
+    let mut lines = String::new();
+    for site in 0..8 {
+        let pattern = [format!("h0.s{site}.test"), format!("*.s{site}.test"), format!(".s{site}.test")];
+        let delay = pick(rng, &[0, 20, 500, 5_000]);
+        if rng.percent(40) {
+            let (pattern, count) = (&pattern[rng.below(3) as usize], 1 + rng.below(4));
+            lines += &format!("{{ match = '{pattern}', delay = '{delay}ms', concurrency = {count} }},");
+        }
+    }
+    assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
+}
+
+/// Sets the generator of lines apart.
+const LINES: u64 = 0x6c69_6e65;
 
 fn pick_interval(rng: &mut Rng) -> Option<Duration> {
     [None, Some(millis(10)), Some(millis(1_000)), Some(millis(1_000))][rng.below(4) as usize]

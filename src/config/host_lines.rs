@@ -1,0 +1,422 @@
+//! Lines for single hosts: `[[politeness.host]]`.
+//!
+//! Decides: a line is for a host, `www.example.org`; for a name and all below it, `.example.org`; or for those below it alone,
+//! `*.example.org`: as in block lists. The first that matches a host holds, and no other one. A line that no host is left for is a
+//! mistake: it stands behind one that matches all of its hosts, or is there twice.
+//! How: a host is looked up by each name that it is below, so it costs the same however many lines there are.
+//! Invariants: what is written reads back as the same lines, in their order.
+//! Limits: `LINES_MAX` lines.
+//! Leaves to others: what a line changes ([`crate::politeness::HostPace`]).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml_edit::{Item, TableLike, Value as Toml};
+
+use super::hours::Hours;
+use super::kind::{Kind, ValueFault, describe, quote, quote_all, time};
+use super::nearest::nearest;
+use super::text::TextForm;
+use super::unit::format_duration;
+use super::value::{Field, Value};
+use crate::scope::names;
+use crate::time::Duration;
+
+/// Most lines.
+const LINES_MAX: usize = 100_000;
+/// Most requests to one host at once.
+const CONCURRENCY_MAX: u8 = 64;
+/// What a line may say.
+const KEYS: [(&str, Kind); 4] = [
+    ("match", Kind::Text(TextForm::Line)),
+    ("delay", time("0s", "24h")),
+    ("hours", Kind::Text(TextForm::Hours)),
+    ("concurrency", Kind::Number(1, CONCURRENCY_MAX as i64)),
+];
+
+pub(super) const EXPECTED: &str = "tables with match and one or more of delay, hours and concurrency, such as \
+    { match = \"*.example.org\", delay = \"5s\" }";
+
+/// What is agreed for one host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostTerms {
+    /// In place of `politeness.host_delay`.
+    pub delay: Option<Duration>,
+    /// The hours of the day in which it is asked; `None`: all.
+    pub hours: Option<Hours>,
+    /// Requests at once, 1 to 64.
+    pub concurrency: u8,
+}
+
+impl Default for HostTerms {
+    fn default() -> HostTerms {
+        HostTerms { delay: None, hours: None, concurrency: 1 }
+    }
+}
+
+/// The lines, in the order of the file.
+#[derive(Clone, Default)]
+pub struct HostLines(Arc<Lines>);
+
+#[derive(Default)]
+struct Lines {
+    lines: Vec<(Pattern, HostTerms)>,
+    /// By name: the lines for it alone, for it with all below it, and for those below it; each by its number.
+    by_name: HashMap<Box<str>, [Option<u32>; 3]>,
+}
+
+/// Hosts that a line is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Pattern {
+    Host(Box<str>),
+    Within(Box<str>),
+    Below(Box<str>),
+}
+
+impl HostLines {
+    /// What is agreed for a host.
+    pub fn terms_of(&self, host: &str) -> HostTerms {
+        let Lines { lines, by_name } = &*self.0;
+        if by_name.is_empty() {
+            return HostTerms::default();
+        }
+        let host = names::bare(host);
+        let of_name = |name: &str| {
+            let [alone, within, below] = by_name.get(name).copied().unwrap_or_default();
+            let others = if name.len() == host.len() { alone } else { below };
+            within.into_iter().chain(others)
+        };
+        let first = names::above(host).flat_map(of_name).min();
+        first.and_then(|number| lines.get(number as usize)).map(|(_, terms)| *terms).unwrap_or_default()
+    }
+
+    /// The lines as an inline array.
+    pub(super) fn format(&self) -> String {
+        let lines: Vec<String> = self.0.lines.iter().map(|(pattern, terms)| format_line(pattern, terms)).collect();
+        format!("[{}]", lines.join(", "))
+    }
+}
+
+impl Lines {
+    /// Adds a line, unless another one has all its hosts: that one.
+    fn add(&mut self, pattern: Pattern, terms: HostTerms) -> Result<(), Pattern> {
+        if let Some((before, _)) = self.first_for_all(&pattern).and_then(|number| self.lines.get(number as usize)) {
+            return Err(before.clone());
+        }
+        let number = self.lines.len() as u32;
+        let [alone, within, below] = self.by_name.entry(pattern.name().into()).or_default();
+        *match pattern {
+            Pattern::Host(_) => alone,
+            Pattern::Within(_) => within,
+            Pattern::Below(_) => below,
+        } = Some(number);
+        self.lines.push((pattern, terms));
+        Ok(())
+    }
+
+    /// The first line that is for all hosts of `pattern`.
+    fn first_for_all(&self, pattern: &Pattern) -> Option<u32> {
+        let own = pattern.name();
+        let of_name = |name: &str| {
+            let [alone, within, below] = self.by_name.get(name).copied().unwrap_or_default();
+            let others = match pattern {
+                Pattern::Host(_) if name.len() == own.len() => alone,
+                Pattern::Within(_) if name.len() == own.len() => None,
+                _ => below,
+            };
+            within.into_iter().chain(others)
+        };
+        names::above(own).flat_map(of_name).min()
+    }
+}
+
+impl Pattern {
+    /// Reads a name, with a dot or `*.` before it.
+    fn read(text: &str) -> Option<Pattern> {
+        let form = |name, of: fn(Box<str>) -> Pattern| names::read(name).map(|name| of(name.into()));
+        match (text.strip_prefix("*."), text.strip_prefix('.')) {
+            (Some(name), _) => form(name, Pattern::Below),
+            (None, Some(name)) => form(name, Pattern::Within),
+            (None, None) => form(text, Pattern::Host),
+        }
+    }
+
+    fn name(&self) -> &str {
+        let (Pattern::Host(name) | Pattern::Within(name) | Pattern::Below(name)) = self;
+        name
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = match self {
+            Pattern::Host(_) => "",
+            Pattern::Within(_) => ".",
+            Pattern::Below(_) => "*.",
+        };
+        write!(f, "{before}{}", self.name())
+    }
+}
+
+/// The names follow from the lines.
+impl PartialEq for HostLines {
+    fn eq(&self, other: &HostLines) -> bool {
+        self.0.lines == other.0.lines
+    }
+}
+
+impl Eq for HostLines {}
+
+impl fmt::Debug for HostLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.format())
+    }
+}
+
+impl Field for HostLines {
+    fn from_value(value: Value) -> Option<HostLines> {
+        if let Value::HostLines(lines) = value { Some(lines) } else { None }
+    }
+
+    fn to_value(&self) -> Value {
+        Value::HostLines(self.clone())
+    }
+}
+
+/// A table, if it is one, and where it stands.
+type TableAt<'a> = (Option<Range<usize>>, Option<&'a dyn TableLike>);
+
+/// Reads the lines.
+pub(super) fn read(item: &Item) -> Result<HostLines, Vec<ValueFault>> {
+    let fault = |span, what: String| ValueFault { span, name: None, message: format!("{what}; expected {EXPECTED}") };
+    let tables: Vec<TableAt<'_>> = match item {
+        Item::ArrayOfTables(tables) => {
+            tables.iter().map(|table| (table.span(), Some(table as &dyn TableLike))).collect()
+        }
+        Item::Value(Toml::Array(array)) => {
+            let table = |table| table as &dyn TableLike;
+            array.iter().map(|value| (value.span(), value.as_inline_table().map(table))).collect()
+        }
+        _ => return Err(vec![fault(item.span(), describe(item))]),
+    };
+    if tables.len() > LINES_MAX {
+        return Err(vec![fault(None, format!("{} lines, where there may be {LINES_MAX}", tables.len()))]);
+    }
+    let (mut lines, mut faults) = (Lines::default(), Vec::new());
+    for (span, table) in tables {
+        let Some(table) = table else {
+            faults.push(fault(span, "this is no table".to_owned()));
+            continue;
+        };
+        read_line(table, span, &mut lines, &mut faults);
+    }
+    if faults.is_empty() { Ok(HostLines(Arc::new(lines))) } else { Err(faults) }
+}
+
+fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Lines, faults: &mut Vec<ValueFault>) {
+    let (mut terms, mut pattern) = (HostTerms::default(), None);
+    let name = table.get("match").and_then(Item::as_str);
+    let mut blame = |span: Option<Range<usize>>, message: String| {
+        faults.push(ValueFault { span, name: name.map(str::to_owned), message });
+    };
+    for (key, item) in table.iter() {
+        let at = table.get_key_value(key).and_then(|(key, _)| key.span()).or_else(|| span.clone());
+        let Some((_, kind)) = KEYS.iter().find(|(known, _)| *known == key) else {
+            let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
+            let guess = near.map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+            blame(at, format!("unknown key {}{guess}; expected match, delay, hours or concurrency", quote(key)));
+            continue;
+        };
+        match (key, kind.read(item)) {
+            (_, Err(wrong)) => wrong.into_iter().for_each(|fault| {
+                blame(fault.span.or_else(|| at.clone()), format!("{key}: {}", fault.message));
+            }),
+            ("match", Ok(Value::Text(text))) => match Pattern::read(&text) {
+                Some(read) => pattern = Some((read, at)),
+                None => blame(at, format!("match: {} is no host; expected {EXPECTED_MATCH}", quote(&text))),
+            },
+            ("delay", Ok(Value::Time(delay))) => terms.delay = Some(delay),
+            ("hours", Ok(Value::Text(text))) => terms.hours = Hours::parse(&text).unwrap_or_default(),
+            ("concurrency", Ok(Value::Number(count))) => terms.concurrency = u8::try_from(count).unwrap_or(1),
+            (_, Ok(_)) => blame(at, format!("{key}: another kind of value; expected {}", kind.expected())),
+        }
+    }
+    if table.get("match").is_none() {
+        blame(span.clone(), format!("no match; expected {EXPECTED_MATCH}"));
+    } else if table.len() == 1 {
+        blame(span, "it says nothing but match; expected delay, hours or concurrency as well".to_owned());
+    }
+    let Some((pattern, at)) = pattern else { return };
+    let shown = pattern.to_string();
+    if let Err(before) = lines.add(pattern, terms) {
+        let what = match before.to_string() == shown {
+            true => format!("{shown} stands there twice; expected each once"),
+            false => format!(
+                "no host is left for it behind \"{before}\", as the first that matches holds; expected it before that"
+            ),
+        };
+        faults.push(ValueFault { span: at, name: Some(shown), message: format!("match: {what}") });
+    }
+}
+
+const EXPECTED_MATCH: &str =
+    "match = \"www.example.org\", \".example.org\" for it and all below it, or \"*.example.org\" for those below it";
+
+fn format_line(pattern: &Pattern, terms: &HostTerms) -> String {
+    let delay = terms.delay.map(|delay| format!(", delay = {}", quote_all(&format_duration(delay))));
+    let hours = terms.hours.map(|hours| format!(", hours = {}", quote_all(&hours.to_string())));
+    let alone = delay.is_none() && hours.is_none();
+    let concurrency =
+        Some(terms.concurrency).filter(|count| *count > 1 || alone).map(|count| format!(", concurrency = {count}"));
+    let [delay, hours, concurrency] = [delay, hours, concurrency].map(Option::unwrap_or_default);
+    format!("{{ match = {}{delay}{hours}{concurrency} }}", quote_all(&pattern.to_string()))
+}
+
+/// A line for the example file, not in force.
+pub(super) fn example() -> &'static str {
+    "# [[politeness.host]]\n# match = \"*.example.org\"\n# delay = \"5s\"\n# hours = \"22:00-06:00\"\n# concurrency = 1\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::lab::Rng;
+
+    fn parsed(text: &str) -> Result<Config, Vec<String>> {
+        Config::parse(text, "f").map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    fn lines(text: &str) -> HostLines {
+        parsed(text).expect("right").politeness.host
+    }
+
+    #[test]
+    fn the_first_that_matches_holds() {
+        let lines = lines(
+            "[[politeness.host]]\nmatch = \"WWW.Example.org\"\ndelay = \"1s\"\n\
+             [[politeness.host]]\nmatch = \"*.example.org\"\ndelay = \"2s\"\nhours = \"22:00-06:00\"\n\
+             [[politeness.host]]\nmatch = \".example.org\"\ndelay = \"3s\"\n\
+             [[politeness.host]]\nmatch = \"bücher.test\"\nconcurrency = 64\n\
+             [[politeness.host]]\nmatch = \"[2001:DB8::1]\"\ndelay = \"0s\"\n\
+             [politeness]\nhost_delay = \"9s\"\n",
+        );
+        let delay = |host| lines.terms_of(host).delay.map(|delay| delay.as_secs());
+        for (host, seconds) in [
+            ("www.example.org", Some(1)),
+            ("www.example.org.", Some(1)),
+            ("a.www.example.org", Some(2)),
+            ("b.example.org", Some(2)),
+            ("example.org", Some(3)),
+            ("notexample.org", None),
+            ("org", None),
+            ("[2001:db8::1]", Some(0)),
+        ] {
+            assert_eq!(delay(host), seconds, "{host}");
+        }
+        let agreed = lines.terms_of("xn--bcher-kva.test");
+        assert_eq!(agreed, HostTerms { concurrency: 64, ..HostTerms::default() });
+        assert_eq!(lines.terms_of("a.xn--bcher-kva.test"), HostTerms::default());
+        assert_eq!(lines.terms_of("x.example.org").hours, Hours::parse("22:00-06:00").expect("hours"));
+    }
+
+    /// The slow twin: each line in turn, and each host of each line.
+    #[test]
+    fn a_line_is_found_as_by_looking_at_each() {
+        let names = ["a.test", "b.a.test", "c.b.a.test", "test", "d.test", "x.d.test"];
+        let hosts: Vec<String> =
+            names.iter().flat_map(|name| ["", "y.", "z.y."].map(|low| format!("{low}{name}"))).collect();
+        let is_for = |pattern: &str, host: &str| match (pattern.strip_prefix('*'), pattern.strip_prefix('.')) {
+            (Some(below), _) => host.ends_with(below),
+            (None, Some(name)) => host == name || host.ends_with(pattern),
+            (None, None) => host == pattern,
+        };
+        let mut rng = Rng::new(1);
+        for _ in 0..40 {
+            let mut kept: Vec<(String, u128)> = Vec::new();
+            let mut lines = Lines::default();
+            for number in 0..12 {
+                let pattern = format!("{}{}", rng.pick(&["", "", ".", "*."]), rng.pick(&names));
+                let has_all = |before: &str| hosts.iter().all(|host| !is_for(&pattern, host) || is_for(before, host));
+                let is_left = !kept.iter().any(|(before, _)| has_all(before));
+                let delay = Some(Duration::from_millis(number));
+                let added =
+                    lines.add(Pattern::read(&pattern).expect("a host"), HostTerms { delay, ..HostTerms::default() });
+                assert_eq!(added.is_ok(), is_left, "{pattern} behind {kept:?}");
+                if is_left {
+                    kept.push((pattern, number.into()));
+                }
+            }
+            let lines = HostLines(Arc::new(lines));
+            for host in hosts.iter().map(String::as_str).chain(["other", "notest"]) {
+                let expected = kept.iter().find(|(pattern, _)| is_for(pattern, host)).map(|(_, number)| *number);
+                assert_eq!(lines.terms_of(host).delay.map(|delay| delay.as_millis()), expected, "{host} {kept:?}");
+            }
+            assert_eq!(parsed(&format!("politeness.host = {}", lines.format())).expect("valid").politeness.host, lines);
+        }
+    }
+
+    #[test]
+    fn mistakes_name_line_and_what_was_expected() {
+        for (text, expected) in [
+            ("host = 1", "f:2: politeness.host: the number 1; expected tables with match"),
+            ("host = [1]", "f:2: politeness.host: this is no table; expected tables with match"),
+            ("host = [{ delay = \"1s\" }]", "f:2: politeness.host: no match; expected match = "),
+            (
+                "host = [{ match = \"a.test\" }]",
+                "politeness.host.\"a.test\": it says nothing but match; expected delay, hours",
+            ),
+            (
+                "host = [{ match = \"a b\", delay = \"1s\" }]",
+                "match: \"a b\" is no host; expected match = \"www.example.org\"",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\ndelay = 5",
+                "f:4: politeness.host.\"a.test\": delay: the number 5 without a unit; expected a duration from 0s to 24h",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\nconcurrency = 65",
+                "f:4: politeness.host.\"a.test\": concurrency: 65 is out of range; expected a whole number from 1 to 64",
+            ),
+            ("[[politeness.host]]\nmatch = \"a.test\"\nhours = \"22-6\"", "f:4: politeness.host.\"a.test\": hours: "),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\ndely = \"1s\"",
+                "f:4: politeness.host.\"a.test\": unknown key \"dely\" (did you mean \"delay\"?); expected match",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\ndelay = \"1s\"\n[[politeness.host]]\nmatch = \"A.test\"\ndelay = \"1s\"",
+                "f:6: politeness.host.\"a.test\": match: a.test stands there twice; expected each once",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \".a.test\"\ndelay = \"1s\"\n[[politeness.host]]\nmatch = \"*.b.a.test\"\ndelay = \"1s\"",
+                "f:6: politeness.host.\"*.b.a.test\": match: no host is left for it behind \".a.test\"",
+            ),
+        ] {
+            let errors = parsed(&format!("[politeness]\n{text}\n")).expect_err(text);
+            assert!(errors.len() == 1 && errors[0].contains(expected), "{text}: {errors:?}");
+        }
+        let many = format!("politeness.host = [{}]", "{ match = 'a.test', delay = '1s' },".repeat(LINES_MAX + 1));
+        assert!(parsed(&many).expect_err("too many")[0].contains("100001 lines, where there may be 100000"));
+    }
+
+    #[test]
+    fn the_example_is_a_line() {
+        let mut text = example().replace("# ", "");
+        assert_eq!(lines(&text).terms_of("www.example.org").delay, Some(Duration::from_secs(5)));
+        // In its place in the file, too.
+        text = Config::annotated().replace(example(), &text);
+        assert_eq!(lines(&text).terms_of("www.example.org").delay, Some(Duration::from_secs(5)));
+    }
+
+    /// As many as are allowed: a host is looked up in a few microseconds all the same, also in a debug build.
+    #[test]
+    fn many_lines_cost_a_host_no_more() {
+        let many: String = (0..10_000).map(|number| format!("{{ match = 'h{number}.test', delay = '5s' }},")).collect();
+        let lines = lines(&format!("politeness.host = [{many}]"));
+        let began = std::time::Instant::now();
+        let found = (0..20_000).filter(|number| lines.terms_of(&format!("h{number}.test")).delay.is_some()).count();
+        assert!(found == 10_000 && began.elapsed().as_millis() < 1_000, "{:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,144 @@
+//! Requests of one host that go at once, where its line (`politeness.host`) allows more than one.
+//!
+//! Decides: such a host *visits* its site, its address and its operator. The first request claims their turns, others join the visit
+//! while fewer are under way than the line allows, and the last to end gives the turns back. So for all other hosts a visit is one
+//! long request: none of theirs goes along with it, and their delays count from its end. Within it the delay of the line alone holds,
+//! as it is what was agreed for this host. A host with another address than the visit's, or another operator, waits for its end.
+//! Nobody joins a visit that others wait for, nor one that has lasted [`VISIT_MAX`], as hosts of other shards may wait for it: then it
+//! ends with the requests that are under way.
+//! A name or a robots.txt may be asked for while pages are under way, but nothing begins beside it: what it says decides about all
+//! that follows.
+//! Invariants: what a visit claims is claimed once and given back once, when none of its requests is under way. No request of it
+//! outlives its claim.
+//! Leaves to others: how many may be under way, and when the next may begin ([`crate::politeness::HostPace`]).
+
+use super::Frontier;
+use super::host::State;
+use crate::outcome::{FetchJob, HostId, JobKind};
+use crate::politeness::{HOLD_SLACK, Turns};
+use crate::time::{Duration, Instant};
+
+/// What of a host is under way.
+#[derive(Debug, Default)]
+pub struct UnderWay {
+    jobs: u8,
+    /// One of them asks for a name or a robots.txt.
+    is_preparing: bool,
+    visit: Option<Box<Visit>>,
+}
+
+/// Turns that a host's requests share.
+#[derive(Debug)]
+struct Visit {
+    turns: Turns,
+    began: Instant,
+    hold_until: Instant,
+    /// Under way.
+    requests: u8,
+    met_wall: bool,
+}
+
+impl UnderWay {
+    /// Jobs under way.
+    pub fn jobs(&self) -> usize {
+        usize::from(self.jobs)
+    }
+
+    /// Whether another job may begin where so many are allowed.
+    pub fn has_room(&self, max: u8) -> bool {
+        self.jobs == 0 || self.jobs < max && !self.is_preparing
+    }
+
+    /// A job of this kind begins.
+    pub fn begins(&mut self, kind: JobKind) {
+        self.jobs += 1;
+        self.is_preparing = kind != JobKind::Page;
+    }
+
+    /// A job of this kind has ended.
+    pub fn ends(&mut self, kind: JobKind) {
+        debug_assert!(self.jobs > 0, "a job ends that did not begin");
+        self.jobs = self.jobs.saturating_sub(1);
+        self.is_preparing &= kind == JobKind::Page;
+    }
+}
+
+impl Frontier {
+    /// Whether a request of host `id` that needs these turns has to wait for the end of the host's visit.
+    pub(super) fn must_end_visit(&self, now: Instant, id: HostId, turns: &Turns) -> bool {
+        let Some(visit) = &self.hosts[id].under_way.visit else { return false };
+        now.since(visit.began) >= VISIT_MAX
+            || visit.turns != *turns
+            || turns.keys().any(|key| self.turn_queues.is_wanted(key, id))
+    }
+
+    /// A request of host `id` begins that has claimed these turns, or joins the visit that has. Until when they are held.
+    pub(super) fn begin_request(&mut self, now: Instant, id: HostId, turns: &Turns, hold_until: Instant) {
+        let host = &mut self.hosts[id];
+        if host.pace.may_have_several() {
+            let new = || Box::new(Visit { turns: *turns, began: now, hold_until, requests: 0, met_wall: false });
+            host.under_way.visit.get_or_insert_with(new).requests += 1;
+        }
+        host.pace.moved(now, &self.settings.politeness);
+    }
+
+    /// Until when turns are claimed for a request of host `id` that ends by `deadline`.
+    pub(super) fn hold_until(&self, now: Instant, id: HostId, deadline: Instant) -> Instant {
+        if self.hosts[id].pace.may_have_several() {
+            now + VISIT_MAX + self.settings.deadline + HOLD_SLACK
+        } else {
+            deadline + HOLD_SLACK
+        }
+    }
+
+    /// Whether the turns of host `id` are claimed already.
+    pub(super) fn is_visiting(&self, id: HostId) -> bool {
+        self.hosts[id].under_way.visit.is_some()
+    }
+
+    /// A request has ended; whether it met a wall. The last one gives the turns back.
+    pub(super) fn end_request(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
+        let host = &mut self.hosts[job.host];
+        host.pace.moved(now, &self.settings.politeness);
+        let visit = &mut host.under_way.visit;
+        let Some(of_several) = visit else {
+            return job.turns.release(&self.ledger, now, job.deadline + HOLD_SLACK, met_wall);
+        };
+        of_several.requests -= 1;
+        of_several.met_wall |= met_wall;
+        if of_several.requests == 0
+            && let Some(visit) = visit.take()
+        {
+            visit.turns.release(&self.ledger, now, visit.hold_until, visit.met_wall);
+        }
+    }
+
+    /// A request of host `id` has begun: another one may soon, if the host may have several.
+    pub(super) fn go_on_beside(&mut self, id: HostId, now: Instant) {
+        let host = &self.hosts[id];
+        if host.pace.may_have_several() && host.under_way.has_room(host.pace.requests_max()) {
+            let at = host.next_turn(self.settings.resolve_lead);
+            self.schedule(id, now, at);
+        }
+    }
+
+    /// A job of host `id` has ended: the host looks what is next, unless it does so anyway.
+    pub(super) fn go_on(&mut self, id: HostId, now: Instant) {
+        let host = &self.hosts[id];
+        let may_look = match host.state() {
+            State::Busy => host.under_way.has_room(host.pace.requests_max()),
+            State::Emptied | State::Deferred | State::Waiting(_) => true,
+            State::Ready | State::Parked | State::Reading => false,
+            State::Idle => unreachable!("{} is idle while a job is under way", host.name),
+        };
+        // A host that waits for its delay need not be asked before.
+        let at = host.next_turn(self.settings.resolve_lead);
+        let is_sooner = !matches!(host.state(), State::Waiting(noted) if noted <= at);
+        if may_look && is_sooner {
+            self.schedule(id, now, at);
+        }
+    }
+}
+
+/// After so long nobody joins a visit: others have to wait for its end.
+const VISIT_MAX: Duration = Duration::from_secs(10);
