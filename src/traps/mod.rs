@@ -181,10 +181,10 @@ mod tests {
         Url::parse(&format!("http://a.test{path}")).expect("a URL")
     }
 
-    /// A page with the texts of these numbers, of thirty words each.
+    /// A page with the texts of these numbers, of two hundred words each.
     fn page(texts: impl IntoIterator<Item = u64>) -> Fetched {
         let shingles =
-            texts.into_iter().flat_map(|text| (0..30).map(move |word| xxh3_64(&(text << 8 | word).to_le_bytes())));
+            texts.into_iter().flat_map(|text| (0..200).map(move |word| xxh3_64(&(text << 8 | word).to_le_bytes())));
         Fetched { status: 200, text: TextSample::of(shingles), ..Fetched::default() }
     }
 

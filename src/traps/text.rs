@@ -1,9 +1,10 @@
 //! How much of a page's text is new to its host.
 //!
-//! Decides: a page is known by a sample of its shingles ([`TextSample`]): those with the smallest hashes. A host remembers the
-//! hashes of its pages' samples below a threshold ([`SeenText`]), which falls as they become more, so it remembers a part of its text
-//! that is chosen by the text alone. What part of a page's sample it has not met is what part of the page is new (containment,
-//! Broder 1997).
+//! Decides: a page is known by a sample of its shingles ([`TextSample`]): those whose hashes are below [`SAMPLED_BELOW`]. A host
+//! remembers the hashes of its pages' samples below a threshold ([`SeenText`]), which falls as they become more, so it remembers a part
+//! of its text that is chosen by the text alone. What part of a page's sample it has not met is what part of the page is new
+//! (containment, Broder 1997). All pages are sampled below one threshold, long ones too: what a short page says would else be new
+//! where a long one said it before.
 //! Why containment: a version of a page, a list of what other pages say, a filtered list or a page in another format differ
 //! from each page that was there before, and yet say nothing new. Fingerprints that are compared do not show that.
 //! Invariants: pure; hashes ascend; a page has at most [`SAMPLE_MAX`] of them, a host [`SEEN_MAX`].
@@ -11,15 +12,15 @@
 
 use std::ops::Deref;
 
-/// The smallest hashes of a page's shingles, ascending.
+/// The hashes of a page's shingles that are small, ascending.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextSample(Box<[u32]>);
 
 impl TextSample {
     /// Of a page with these shingles; `None` if they are too few to tell anything.
     pub fn of(shingles: impl Iterator<Item = u64>) -> Option<TextSample> {
-        let mut smallest: Vec<u32> = Vec::with_capacity(2 * SAMPLE_MAX);
-        let (mut below, mut count) = (u32::MAX, 0);
+        let mut smallest: Vec<u32> = Vec::new();
+        let (mut below, mut count) = (SAMPLED_BELOW, 0);
         for shingle in shingles {
             count += 1;
             let hash = (shingle >> 32) as u32;
@@ -62,7 +63,7 @@ pub struct SeenText {
 impl SeenText {
     /// None.
     pub fn new() -> SeenText {
-        SeenText { hashes: Vec::new(), below: u32::MAX }
+        SeenText { hashes: Vec::new(), below: SAMPLED_BELOW }
     }
 
     /// Takes a page's sample in: how many hashes of it count, and how many of these are new.
@@ -99,8 +100,10 @@ impl Default for SeenText {
 
 /// With fewer, a page says next to nothing.
 const SHINGLES_MIN: usize = 16;
-/// Hashes of a page.
-const SAMPLE_MAX: usize = 128;
+/// One shingle in eight.
+const SAMPLED_BELOW: u32 = u32::MAX / 8;
+/// Hashes of a page: of a longer one than some 4,000 shingles only the smallest count.
+const SAMPLE_MAX: usize = 512;
 /// Hashes of a host: 32 KiB.
 const SEEN_MAX: usize = 8_192;
 
@@ -120,9 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_the_smallest_hashes_however_they_come() {
-        for count in [16, 127, 128, 129, 1_000, 20_000] {
-            let mut slow: BTreeSet<u32> = shingles(0..count).map(|hash| (hash >> 32) as u32).collect();
+    fn a_sample_is_the_small_hashes_however_they_come() {
+        for count in [16, 200, 4_000, 4_500, 100_000] {
+            let small = |hash: &u32| *hash < u32::MAX / 8;
+            let mut slow: BTreeSet<u32> = shingles(0..count).map(|hash| (hash >> 32) as u32).filter(small).collect();
             while slow.len() > SAMPLE_MAX {
                 slow.pop_last();
             }
@@ -137,21 +141,24 @@ mod tests {
     #[test]
     fn what_part_of_a_page_is_new() {
         let mut seen = SeenText::new();
-        assert_eq!(seen.take(&sample(0..100)), (100, 100));
-        assert_eq!(seen.take(&sample(0..100)), (100, 0));
-        assert_eq!(seen.take(&sample(50..150)), (100, 50));
+        let (first, both) = (sample(0..1_000), sample(500..1_500));
+        let common = both.iter().filter(|hash| first.contains(hash)).count();
+        assert!((30..100).contains(&common), "{common}");
+        assert_eq!(seen.take(&first), (first.len(), first.len()));
+        assert_eq!(seen.take(&first), (first.len(), 0));
+        assert_eq!(seen.take(&both), (both.len(), both.len() - common));
         for page in 0..500u64 {
-            let (from, others) = (1_000 * (page + 1), 1_000 * (page + 1) + 300);
-            seen.take(&sample(from..others));
+            let from = 10_000 * (page + 1);
+            seen.take(&sample(from..from + 1_000));
             assert!(seen.hashes.is_sorted() && seen.hashes.len() <= SEEN_MAX);
         }
         let mut parts = (0, 0, 0);
         for page in 0..500u64 {
-            let from = 1_000 * (page + 1);
-            let (counted, new) = seen.take(&sample(from..from + 300));
+            let from = 10_000 * (page + 1);
+            let (counted, new) = seen.take(&sample(from..from + 1_000));
             assert_eq!(new, 0, "all of it was there");
             // Half of it was.
-            let (half_counted, half_new) = seen.clone().take(&sample(from + 150..from + 450));
+            let (half_counted, half_new) = seen.clone().take(&sample(from + 500..from + 1_500));
             parts = (parts.0 + counted, parts.1 + half_counted, parts.2 + half_new);
         }
         assert!(parts.0 > 1_000, "{parts:?}");

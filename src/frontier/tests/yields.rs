@@ -69,7 +69,7 @@ fn site(config: impl FnOnce(&mut Config)) -> (Bed, Site) {
 
 /// With a text of its own.
 fn page(text: u64) -> Fetched {
-    let shingles = (0..40u64).map(|word| xxhash_rust::xxh3::xxh3_64_with_seed(&word.to_le_bytes(), text));
+    let shingles = (0..200u64).map(|word| xxhash_rust::xxh3::xxh3_64_with_seed(&word.to_le_bytes(), text));
     Fetched { status: 200, text: TextSample::of(shingles), ..Fetched::default() }
 }
 

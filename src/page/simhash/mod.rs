@@ -106,7 +106,7 @@ const SAMPLES_MAX: usize = 160;
 /// Words of a sample: a shingle.
 const SAMPLE_WORDS: usize = 3;
 /// Bytes of a page of which a sample is taken: leaps would find other shingles in a page that has the text of this one.
-const SAMPLED_BYTES: usize = 64 << 10;
+const SAMPLED_BYTES: usize = 256 << 10;
 /// With fewer, one more or less changes many bits.
 const SHINGLES_MIN: usize = 16;
 

@@ -309,7 +309,7 @@ fn long_pages_keep_their_fingerprint_when_little_changes() {
 #[test]
 fn a_sample_is_of_the_text_alone() {
     let text: String =
-        (0..200).map(|word| format!("{} {word} ", PLAIN[word % PLAIN.len()].repeat(1 + word % 7))).collect();
+        (0..2_000).map(|word| format!("{} {word} ", PLAIN[word % PLAIN.len()].repeat(1 + word % 7))).collect();
     let html = format!("<p class=x>{}", text.replace(' ', " <b> &lt;&quot;</b>"));
     let sample = sample_of_text(text.as_bytes());
     assert!(sample.as_ref().is_some_and(|sample| sample.len() > 50));
