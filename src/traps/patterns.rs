@@ -5,8 +5,8 @@
 //! kind by itself ([`Tokens::is_kind`]) stays apart, [`KINDS`] of it.
 //! What a page with some URL will be worth is estimated along its way down the tree: a node's pages count, and besides them
 //! what is estimated above it counts as [`PRIOR_PAGES`] pages. So what turns off from all ways known is taken for what those
-//! are, and a few pages of its own say more. Above the root everything is worth its fetch. A URL is *poor* below
-//! [`POOR_BELOW`].
+//! are, and a few pages of its own say more. A first segment that is new is worth its fetch, whatever the others are. A URL is
+//! *poor* below [`POOR_BELOW`].
 //! Old pages count less and less, so a pattern can become rich again.
 //! Why a tree: nobody knows beforehand which part of a URL says what kind of page it is: in one system the second
 //! segment, in another the fourth parameter's value.
@@ -68,12 +68,13 @@ impl Patterns {
 
     /// Whether pages with this pattern are hardly ever worth it.
     pub fn is_poor(&self, tokens: impl IntoIterator<Item = u32>) -> bool {
-        let mut at = ROOT;
-        let mut estimate = self.node(ROOT).estimate(WHOLE);
-        for token in tokens {
+        let (mut at, mut estimate) = (ROOT, WHOLE);
+        for (depth, token) in tokens.into_iter().enumerate() {
             let Some(next) = self.below(at, token) else { break };
             at = next;
-            estimate = self.node(at).estimate(estimate);
+            if depth >= OPEN_LEVELS {
+                estimate = self.node(at).estimate(estimate);
+            }
         }
         estimate < POOR_BELOW
     }
@@ -213,6 +214,8 @@ const KINDS: usize = 64;
 const PAGES_MAX: u16 = 128;
 /// An estimate counts as so many pages.
 const PRIOR_PAGES: u32 = 4;
+/// Tokens of which nothing is inherited: whether a URL is the first of its shape, which a caller puts before the others.
+const OPEN_LEVELS: usize = 1;
 /// The estimate of pages that are all worth their fetch.
 const WHOLE: u32 = 1_000;
 const POOR_BELOW: u32 = 350;
