@@ -146,13 +146,14 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the oldest URL of the first queue that has one the current one, if a deferred one `may` be taken; counts in `damaged` those that cannot be read.
-    pub fn take_next(&mut self, may_take_deferred: bool, damaged: &mut u64) -> Taken {
+    /// Makes the oldest URL of the first queue that has one the current one, in this order of the queues, if a deferred one `may` be
+    /// taken; counts in `damaged` those that cannot be read.
+    pub fn take_next(&mut self, order: [Band; 3], may_take_deferred: bool, damaged: &mut u64) -> Taken {
         loop {
-            let bands = [Band::Usual, Band::Deferred, Band::Poor].into_iter().zip(&mut self.queues);
-            let Some((band, queue)) = bands.into_iter().find(|(_, queue)| !queue.is_empty()) else {
+            let Some(band) = order.into_iter().find(|band| !self.queues[*band as usize].is_empty()) else {
                 return Taken::Nothing;
             };
+            let queue = &mut self.queues[band as usize];
             if band > Band::Usual && !may_take_deferred {
                 return Taken::Deferred;
             }
@@ -182,6 +183,9 @@ impl Backlog {
 }
 
 impl Band {
+    /// The usual order.
+    pub const ORDER: [Band; 3] = [Band::Usual, Band::Deferred, Band::Poor];
+
     /// Of a URL of which is known that it was deferred, or was not, and not why.
     pub fn of(ticket: Ticket) -> Band {
         if is_deferred(ticket.depth) { Band::Poor } else { Band::Usual }

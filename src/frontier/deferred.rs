@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 
 use super::Frontier;
+use super::backlog::Band;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::hops::Hops;
@@ -86,10 +87,24 @@ impl Deferred {
         self.begun_deferred = self.begun_deferred.saturating_sub(1);
     }
 
+    /// In which order a host takes its URLs. A host that never runs out of others takes one of those that wait behind them where the
+    /// share has room, for it would never come to them: now of the poor ones, and now of those above them.
+    pub fn order(&self) -> [Band; 3] {
+        match (self.has_room(), self.begun_deferred.is_multiple_of(2)) {
+            (false, _) => Band::ORDER,
+            (true, true) => [Band::Poor, Band::Deferred, Band::Usual],
+            (true, false) => [Band::Deferred, Band::Poor, Band::Usual],
+        }
+    }
+
+    /// Whether the share of deferred URLs has room for one.
+    fn has_room(&self) -> bool {
+        self.begun_deferred * 100 < self.share * self.begun
+    }
+
     /// Whether one may begin while others wait.
     fn may_begin(&self, now: Instant) -> bool {
-        let is_within_share = self.begun_deferred * 100 < self.share * self.begun || self.share >= 100;
-        is_within_share || self.last_other.is_none_or(|last| now.since(last) >= PATIENCE)
+        self.has_room() || self.share >= 100 || self.last_other.is_none_or(|last| now.since(last) >= PATIENCE)
     }
 }
 

@@ -209,7 +209,7 @@ impl Frontier {
             }
         }
         let mut damaged = 0;
-        let taken = host.backlog.take_next(may_take_deferred, &mut damaged);
+        let taken = host.backlog.take_next(self.deferred.order(), may_take_deferred, &mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued -= damaged;
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();

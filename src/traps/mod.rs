@@ -65,7 +65,7 @@ impl HostYield {
     /// A URL was found that is new; whether pages like it are hardly ever worth their fetch.
     pub fn found(&mut self, url: &Url) -> bool {
         let (tokens, hash) = (tokens(url), hash(url));
-        self.new_shapes += u32::from(self.shapes.found(tokens.shape(), hash));
+        self.new_shapes += u32::from(self.shapes.found(tokens.shape(), hash, self.pages));
         self.patterns.has_bad() && self.patterns.is_poor(self.kind(&tokens, hash))
     }
 
@@ -95,19 +95,25 @@ impl HostYield {
             200..300 if fetched.is_noindex => Some(false),
             200..300 if !is_examined => None,
             200..300 => {
-                let is_again = fetched.payload.is_some_and(|payload| !self.is_new(payload));
-                let (counted, new) = self.text.take(fetched.text.as_ref()?);
-                if is_again {
+                if fetched.payload.is_some_and(|payload| !self.is_new(payload)) {
                     return Some(false);
                 }
-                let leads_on = self.new_shapes >= NEW_SHAPES_MIN;
-                (counted > 0 || leads_on).then_some(new * NEW_TEXT_PARTS >= counted.max(1) || leads_on)
+                let (counted, new) = self.text.take(fetched.text.as_ref()?);
+                let says_new = new > 0 && new * NEW_TEXT_PARTS >= counted;
+                if says_new || self.new_shapes >= NEW_SHAPES_MIN {
+                    return Some(true);
+                }
+                // Of one or two hashes none is new by chance.
+                (counted >= COUNTED_MIN).then_some(false)
             }
             // Of an earlier crawl nothing is worth less.
             304 => None,
-            300..400 if is_examined => {
-                fetched.redirect.as_ref().map(|target| self.is_new(xxh3_64(target.as_str().as_bytes())))
-            }
+            // To the root a server sends whoever asks for what it does not have.
+            300..400 if is_examined => fetched
+                .redirect
+                .as_ref()
+                .filter(|target| target.path_and_query() != "/")
+                .map(|target| self.is_new(xxh3_64(target.as_str().as_bytes()))),
             // Anyone may link to pages of a host that are not there, and such pages lead nowhere.
             _ => None,
         }
@@ -116,7 +122,7 @@ impl HostYield {
     /// The way of a URL down the tree of patterns.
     fn kind<'a>(&self, tokens: &'a Tokens, hash: u32) -> impl Iterator<Item = u32> + use<'a> {
         let class = if self.shapes.is_again(tokens.shape(), hash) { AGAIN } else { FIRST };
-        std::iter::once(class).chain(tokens.iter())
+        std::iter::once(class).chain(tokens.iter()).chain([END])
     }
 
     /// Bytes of memory.
@@ -166,12 +172,16 @@ const ALARMED_PAGES: u8 = 16;
 const RECENT_MAX: usize = 64;
 /// A page is worth its fetch if one part in so many of its text is new to its host.
 const NEW_TEXT_PARTS: usize = 5;
+/// With fewer hashes that count, nothing new in a page says nothing.
+const COUNTED_MIN: usize = 2;
 /// So many new shapes a page must lead to: a page of a trap leads to one or two more, and a page's own history or comments are
 /// shapes that no other has.
 const NEW_SHAPES_MIN: u32 = 4;
 /// The first tokens of URLs, by whether another had their shape before.
 const FIRST: u32 = 1;
 const AGAIN: u32 = 2;
+/// The last one: what ends at a node is of another kind than what lies below it.
+const END: u32 = u32::MAX - 1;
 
 #[cfg(test)]
 mod tests {
@@ -246,6 +256,39 @@ mod tests {
         );
         assert!(is_poor(&|number| vec![format!("/about/{}", letters(number))]), "one each");
         assert!(is_poor(&|_| (0..5).map(|one| format!("/about/{}", letters(one))).collect()), "the same");
+    }
+
+    /// A page that is worth it ends where the ways to a dozen worthless ones go on.
+    #[test]
+    fn a_page_is_told_from_what_lies_below_it() {
+        let mut pages = HostYield::new();
+        let title =
+            |number: u64| format!("{number:03}").bytes().map(|digit| char::from(digit + 49)).collect::<String>();
+        let variants = ["", "?do=edit", "?do=diff", "/history", "/raw", "?do=log"];
+        for number in 0..60 {
+            for (variant, text) in variants.into_iter().zip([number, 7_777, 7_777, 7_777, 7_777, 7_777]) {
+                let url = url(&format!("/wiki/{}{variant}", title(number)));
+                pages.found(&url);
+                pages.begin_links();
+                pages.note(&url, &page([text]), true);
+            }
+        }
+        let poor = variants.map(|variant| pages.is_poor(&url(&format!("/wiki/{}{variant}", title(777)))));
+        assert_eq!(poor, [false, true, true, true, true, true]);
+    }
+
+    /// Links of others with parameters of their own, which the host answers with its first page.
+    #[test]
+    fn strangers_make_no_good_page_poor() {
+        let mut pages = HostYield::new();
+        for number in 0..300 {
+            let url = url(&format!("/?a{number}x=1"));
+            pages.found(&url);
+            pages.note(&url, &page([0]), true);
+        }
+        for path in ["/news", "/wiki/One", "/shop?id=7", "/"] {
+            assert!(!pages.is_poor(&url(path)), "{path}");
+        }
     }
 
     /// A wiki: pages are worth it, their older versions are not, and both have one pattern.

@@ -2,7 +2,7 @@
 //!
 //! Decides: a tree of tokens ([`Tokens`]). A node counts the pages below it that were fetched, and those that were worth it. Where more
 //! than [`WIDE`] different tokens follow, they all count as one: there stands a title or a name, and no kind of page. What names a
-//! kind by itself ([`Tokens::is_kind`]) stays apart, [`KINDS`] of it.
+//! kind by itself ([`Tokens::is_kind`]) stays apart: [`KINDS`] of it, and what is more together.
 //! What a page with some URL will be worth is estimated along its way down the tree: a node's pages count, and besides them
 //! what is estimated above it counts as [`PRIOR_PAGES`] pages. So what turns off from all ways known is taken for what those
 //! are, and a few pages of its own say more. A first segment that is new is worth its fetch, whatever the others are. A URL is
@@ -37,8 +37,6 @@ struct Node {
     next: u16,
     fetched: u16,
     worth: u16,
-    /// More than [`WIDE`] tokens followed: they are one.
-    is_wide: bool,
 }
 
 impl Node {
@@ -121,25 +119,27 @@ impl Patterns {
     }
 
     fn below(&self, at: u16, token: u32) -> Option<u16> {
-        let find = |token| self.all_below(at).find(|below| self.node(*below).token == token);
-        let is_wide = || self.node(at).is_wide && (!Tokens::is_kind(token) || self.count_below(at, true) >= KINDS);
-        find(token).or_else(|| find(ANY).filter(|_| is_wide()))
-    }
-
-    /// How many nodes are below one that name a kind, or that do not.
-    fn count_below(&self, at: u16, are_kinds: bool) -> usize {
-        self.all_below(at).filter(|below| Tokens::is_kind(self.node(*below).token) == are_kinds).count()
+        let (is_kind, mut others) = (Tokens::is_kind(token), None);
+        for below in self.all_below(at) {
+            match self.node(below).token {
+                there if there == token => return Some(below),
+                ANY_KIND if is_kind => others = Some(below),
+                ANY if !is_kind => others = Some(below),
+                _ => {}
+            }
+        }
+        others
     }
 
     /// Adds a node below another, or makes that a wide one; `None`: all are in use.
     fn add(&mut self, at: u16, token: u32) -> Option<u16> {
         let is_kind = Tokens::is_kind(token);
-        let (is_wide, count) = (self.node(at).is_wide, self.count_below(at, is_kind));
-        if if is_kind { count < KINDS } else { !is_wide && count < WIDE } {
-            return self.add_node(at, token, [0, 0]);
-        }
-        if is_wide {
-            return None;
+        let count = self.all_below(at).filter(|below| Tokens::is_kind(self.node(*below).token) == is_kind).count();
+        match is_kind {
+            true if count < KINDS => return self.add_node(at, token, [0, 0]),
+            true => return self.add_node(at, ANY_KIND, [0, 0]),
+            false if count < WIDE => return self.add_node(at, token, [0, 0]),
+            false => {}
         }
         let (mut fetched, mut worth) = (0u16, 0u16);
         let mut kinds = Vec::new();
@@ -156,7 +156,7 @@ impl Patterns {
         while fetched > PAGES_MAX {
             (fetched, worth) = (fetched / 2, worth / 2);
         }
-        self.change(at, |node| (node.below, node.is_wide) = (0, true));
+        self.change(at, |node| node.below = 0);
         for place in kinds {
             let first = self.node(at).below;
             self.change(place, |node| node.next = first);
@@ -202,10 +202,12 @@ impl Default for Patterns {
 }
 
 const ROOT: u16 = 0;
-/// The token of what follows a wide node.
+/// The token of all that follow where too many did.
 const ANY: u32 = 0;
-/// Nodes of a host: 16 KiB.
-const NODES_MAX: u16 = 1_024;
+/// The same of what names a kind beyond [`KINDS`].
+const ANY_KIND: u32 = u32::MAX;
+/// Nodes of a host: 24 KiB.
+const NODES_MAX: u16 = 2_048;
 /// Different tokens that may follow before they all count as one.
 const WIDE: usize = 16;
 /// Kinds that are told apart below one node: a system has more kinds of pages than segments of a path have words for them.

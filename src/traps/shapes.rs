@@ -26,13 +26,15 @@ struct Shape {
 }
 
 impl Shapes {
-    /// A URL with this shape and hash was found; whether the shape is new.
-    pub fn found(&mut self, shape: u32, url: u32) -> bool {
+    /// A URL with this shape and hash was found on a host of so many `pages`; whether the shape is new.
+    pub fn found(&mut self, shape: u32, url: u32, pages: u64) -> bool {
         let shape = shape.max(1);
         if self.first_of(shape).is_some() {
             return false;
         }
-        if self.used * 2 >= self.buckets.len() * BUCKET && self.buckets.len() * BUCKET < SHAPES_MAX {
+        let shapes_max = pages.saturating_add(1).saturating_mul(SHAPES_A_PAGE).min(SHAPES_MAX as u64);
+        let room = self.buckets.len() * BUCKET;
+        if room == 0 || self.used * 2 >= room && (room as u64) < shapes_max {
             self.grow();
         }
         self.add(Shape { shape, first: url });
@@ -79,6 +81,8 @@ impl Shapes {
 
 /// Places of a shape.
 const BUCKET: usize = 8;
+/// Shapes of a host for each of its pages: one page with links without end must not take the memory of others.
+const SHAPES_A_PAGE: u64 = 64;
 /// Shapes of a host: 128 KiB.
 const SHAPES_MAX: usize = 16_384;
 
@@ -90,9 +94,18 @@ mod tests {
     fn who_comes_first_is_known() {
         let mut shapes = Shapes::default();
         assert!(!shapes.is_again(5, 1));
-        assert!(shapes.found(5, 1) && !shapes.found(5, 2) && !shapes.found(5, 1));
+        assert!(shapes.found(5, 1, u64::MAX) && !shapes.found(5, 2, u64::MAX) && !shapes.found(5, 1, u64::MAX));
         assert!(!shapes.is_again(5, 1) && shapes.is_again(5, 2) && !shapes.is_again(6, 2));
-        assert!(shapes.found(0, 9) && shapes.is_again(0, 8));
+        assert!(shapes.found(0, 9, u64::MAX) && shapes.is_again(0, 8));
+    }
+
+    #[test]
+    fn one_page_takes_little() {
+        let mut shapes = Shapes::default();
+        for number in 0..100_000 {
+            shapes.found(number * 0x9e37, number, 0);
+        }
+        assert!(shapes.ram_bytes() <= 8 * 128, "{}", shapes.ram_bytes());
     }
 
     #[test]
@@ -103,12 +116,12 @@ mod tests {
         };
         let mut shapes = Shapes::default();
         for number in 0..12_000 {
-            shapes.found(mixed(number), number);
+            shapes.found(mixed(number), number, u64::MAX);
             assert!(!shapes.is_again(mixed(number), number));
         }
         assert!(known(&shapes, 0..12_000) > 11_000, "{}", known(&shapes, 0..12_000));
         for number in 12_000..200_000 {
-            shapes.found(mixed(number), number);
+            shapes.found(mixed(number), number, u64::MAX);
         }
         assert!(shapes.ram_bytes() <= 8 * SHAPES_MAX);
         assert!(known(&shapes, 190_000..200_000) > 9_000, "{} of the last ones", known(&shapes, 190_000..200_000));
