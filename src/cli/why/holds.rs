@@ -56,6 +56,12 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         let until = now + closed.as_secs();
         hold("hours", Some(until), format!("crawl.hours = \"{}\" is over until {}", config.crawl.hours, iso(until)));
     }
+    let terms = config.politeness.host.terms_of(known.asked.host());
+    if let Some((hours, closed)) = terms.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {
+        let until = now + closed.as_secs();
+        let text = format!("its host is asked at {hours} alone ([[politeness.host]]), which begins at {}", iso(until));
+        hold("host-hours", Some(until), text);
+    }
     if let Says::Unreachable(status) = known.robots.says {
         let text = format!("robots.txt was answered with {status} last, which forbids everything until it can be had");
         hold("robots", None, text);
@@ -87,7 +93,8 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
 /// The time between two requests to the host, as far as it is known here.
 pub(super) fn delay(known: &Known) -> Duration {
     let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
-    known.config.politeness.host_delay.max(asked)
+    let politeness = &known.config.politeness;
+    politeness.host.terms_of(known.asked.host()).delay.unwrap_or(politeness.host_delay).max(asked)
 }
 
 /// What decided, in words.

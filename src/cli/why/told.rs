@@ -212,6 +212,7 @@ fn meaning(failure: &str) -> &'static str {
         "address-forbidden" => "fetch.private_addresses forbids its address",
         "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
         "out-of-scope" => "the scope excluded it when its turn came",
+        "over-budget" => "its host or site has had what [budget] allows",
         "blocked" => "scope.block has it, its host or its address",
         name if name.starts_with("connect-") => "no connection came about",
         name if name.starts_with("tls-") => "no TLS connection came about",
@@ -221,7 +222,7 @@ fn meaning(failure: &str) -> &'static str {
 }
 
 /// What a directory does not say.
-const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what was learned of traps: \
+const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what is left of [budget], what was learned of traps: \
                        the running crawl alone knows them";
 
 /// The same for programs.
