@@ -249,7 +249,7 @@ impl Frontier {
             };
             let job = self.take_turn(id, now, spool);
             if self.turn_queues.is_called(id) {
-                self.had_its_turns(id, now, &job);
+                self.had_its_turns(id, &job);
             }
             if job.is_some() {
                 return job;
