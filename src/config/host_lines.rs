@@ -92,6 +92,12 @@ impl HostLines {
         first.and_then(|number| lines.get(number as usize)).map(|(_, terms)| *terms).unwrap_or_default()
     }
 
+    /// Whether a line allows for more than one request at a time, or a shorter delay than `delay`.
+    pub fn has_laxer_than(&self, delay: Duration) -> bool {
+        let is_laxer = |terms: &HostTerms| terms.concurrency > 1 || terms.delay.is_some_and(|own| own < delay);
+        self.0.lines.iter().any(|(_, terms)| is_laxer(terms))
+    }
+
     /// The lines as an inline array.
     pub(super) fn format(&self) -> String {
         let lines: Vec<String> = self.0.lines.iter().map(|(pattern, terms)| format_line(pattern, terms)).collect();
@@ -319,6 +325,12 @@ mod tests {
         let agreed = lines.terms_of("xn--bcher-kva.test");
         assert_eq!(agreed, HostTerms { concurrency: 64, ..HostTerms::default() });
         assert_eq!(lines.terms_of("a.xn--bcher-kva.test"), HostTerms::default());
+        let laxer = |seconds| lines.has_laxer_than(Duration::from_secs(seconds));
+        assert!(laxer(0), "several at once");
+        let one = |line: &str| self::lines(&format!("[[politeness.host]]\nmatch = \"a.test\"\n{line}"));
+        for (line, is_laxer) in [("delay = \"2s\"", false), ("delay = \"1s\"", true), ("concurrency = 1", false)] {
+            assert_eq!(one(line).has_laxer_than(Duration::from_secs(2)), is_laxer, "{line}");
+        }
         assert_eq!(lines.terms_of("x.example.org").hours, Hours::parse("22:00-06:00").expect("hours"));
     }
 

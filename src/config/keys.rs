@@ -298,8 +298,8 @@ tables! {
 
     /// How often URLs are tried again and when, by what went wrong. Each key takes a table of tries, delay before the first, factor by
     /// which each wait is longer than the one before, and delay_max. What it leaves out is as politeness.retries_max and retry_delay have
-    /// it for all classes, with a factor of 2. What will not pass is never tried again: certificates, versions, a name that does not exist.
-    /// Origins that fail in a row rest besides, and so do hosts that complain.
+    /// it for all classes, with a factor of 2 and waits of a day at most. What will not pass is never tried
+    /// again: certificates, versions, a name that does not exist. Origins that fail in a row rest besides, and so do hosts that complain.
     retry: Retry {
         /// No name server told of the name: an error, or silence.
         /// Waits that grow leave name servers in trouble alone.

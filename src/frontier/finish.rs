@@ -101,7 +101,7 @@ impl Frontier {
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
         // The double delay of a new host is not worth a line: it is new again in the next run.
-        if host.pace.not_before() > now + host.pace.usual_delay(politeness) * 2 {
+        if host.pace.asked_until() > now + host.pace.usual_delay(politeness) * 2 {
             self.note_rest(job.host);
         }
         if matches!(outcome, Outcome::Failed(_)) {

@@ -249,7 +249,7 @@ impl Frontier {
             };
             let job = self.take_turn(id, now, spool);
             if self.turn_queues.is_called(id) {
-                self.had_its_turns(id, now, &job);
+                self.had_its_turns(id, &job);
             }
             if job.is_some() {
                 return job;
@@ -349,10 +349,10 @@ impl Frontier {
         self.rests.drain(..)
     }
 
-    /// Notes how long a host is left alone.
+    /// Notes how long a host is left alone, but for the operator's hours, which another run may have otherwise.
     fn note_rest(&mut self, id: HostId) {
         let host = &self.hosts[id];
-        let (crawl_delay, until) = (host.pace.crawl_delay(), host.pace.not_before());
+        let (crawl_delay, until) = (host.pace.crawl_delay(), host.pace.asked_until());
         self.rests.push(Rest { host: host.name.clone(), crawl_delay, until });
     }
 

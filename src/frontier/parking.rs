@@ -40,15 +40,11 @@ impl Frontier {
     }
 
     /// Whether a host that was called has had its turns, or does without.
-    pub(super) fn had_its_turns(&mut self, id: HostId, now: Instant, job: &Option<FetchJob>) {
+    pub(super) fn had_its_turns(&mut self, id: HostId, job: &Option<FetchJob>) {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
             // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
             (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
-            (State::Ready | State::Parked, None) | (_, Some(JobKind::Resolve)) => {
-                for key in self.turn_queues.looks_up(now, id).into_iter().flatten() {
-                    self.calendar.push(now, Event::Turn(key));
-                }
-            }
+            (State::Ready | State::Parked, None) | (_, Some(JobKind::Resolve)) => self.turn_queues.looks_up(id),
             _ => self.turn_queues.had_turn(id),
         }
     }
@@ -83,7 +79,7 @@ impl Frontier {
         }
     }
 
-    /// Puts a host into the row of those that wait for a turn that is taken.
+    /// Puts a host into the row of those that wait for a turn that is taken. Rows where it was called go on without it.
     pub(super) fn park(&mut self, id: HostId, now: Instant, TakenTurn { key, until }: TakenTurn) {
         self.hosts.set_state(id, State::Parked);
         let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
@@ -93,6 +89,9 @@ impl Frontier {
         let look_at = until.unwrap_or(now + self.look_pause(key));
         if self.turn_queues.wait(key, self.hosts[id].site, id, look_at) {
             self.calendar.push(look_at, Event::Turn(key));
+        }
+        for other in self.turn_queues.waits_elsewhere(now, id).into_iter().flatten() {
+            self.calendar.push(now, Event::Turn(other));
         }
     }
 

@@ -5,8 +5,9 @@
 //! calendar says so, however many they are. Who was called and finds the turn taken keeps its own; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
 //! has too many fetches in flight, or who finds another turn taken that it needs at the same time, keeps its turn for later, and
-//! the next one is called at once: a request needs up to three turns at once, and a host that waits for the third must not lose
-//! the other two each time.
+//! others do not wait for it: a request needs up to three turns at once, and a host that waits for the third must not lose
+//! the other two each time. For one that waits in another row the next one is called at once, but only [`CALLS_AT_ONCE_MAX`] in a
+//! look: hosts of one site at one address, say, would else go from row to row all together, for each request.
 //! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
 //! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
@@ -44,6 +45,10 @@ struct Row {
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
     look_at: Instant,
+    /// Whether that is before its time, for the next one.
+    goes_on: bool,
+    /// Calls since it was looked at in its time.
+    at_once: u8,
     /// Turns in rests since one was a stranger's.
     known_turns: u8,
 }
@@ -163,7 +168,8 @@ impl TurnQueues {
     pub fn wait(&mut self, key: Key, site: SiteKey, id: HostId, look_at: Instant) -> bool {
         let called = self.take_call(key, id);
         let is_new = !self.rows.contains_key(&key);
-        let row = || Row { waiting: SiteTurns::default(), called: None, look_at, known_turns: 0 };
+        let row =
+            || Row { waiting: SiteTurns::default(), called: None, look_at, goes_on: false, at_once: 0, known_turns: 0 };
         let row = self.rows.entry(key).or_insert_with(row);
         let Some(Called { is_stranger, .. }) = called else {
             row.waiting.push(site, id);
@@ -213,6 +219,9 @@ impl TurnQueues {
             return Call::Nobody;
         }
         row.look_at = look_at;
+        if !std::mem::take(&mut row.goes_on) {
+            row.at_once = 0;
+        }
         if row.called.is_some() {
             return Call::Later;
         }
@@ -235,6 +244,7 @@ impl TurnQueues {
             row.known_turns = 0;
         }
         row.called = Some(id);
+        row.at_once = row.at_once.saturating_add(1);
         *self.called.entry(id).or_default().of_kind(key) = Some(Called { to: key, is_stranger });
         Call::Host(id)
     }
@@ -256,16 +266,22 @@ impl TurnQueues {
         self.rows.get_mut(&key).is_some_and(|row| row.called.take_if(|called| *called == id).is_some())
     }
 
-    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place. The
-    /// rows that waited for it go on at once, so the calendar gets `now` for each of the keys returned.
-    pub fn looks_up(&mut self, now: Instant, id: HostId) -> [Option<Key>; KINDS] {
+    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place.
+    pub fn looks_up(&mut self, id: HostId) {
+        self.is_late(id);
+        self.calls(id).iter().for_each(|called| self.gives_place_back(called.to, id));
+    }
+
+    /// A host that was called waits in another row: those that waited for it go on at once, as often as they may, so the calendar
+    /// gets `now` for each of the keys returned.
+    pub fn waits_elsewhere(&mut self, now: Instant, id: HostId) -> [Option<Key>; KINDS] {
         self.calls(id).0.map(|called| {
             let key = called?.to;
-            self.gives_place_back(key, id);
             if !self.is_not_awaited(key, id) {
                 return None;
             }
-            self.rows.get_mut(&key)?.look_at = now;
+            let row = self.rows.get_mut(&key).filter(|row| row.at_once < CALLS_AT_ONCE_MAX)?;
+            (row.look_at, row.goes_on) = (now, true);
             Some(key)
         })
     }
@@ -293,6 +309,8 @@ impl TurnQueues {
 
 /// Kinds of keys of which a request needs a turn.
 const KINDS: usize = 3;
+/// Calls of one row before it waits for its next look.
+const CALLS_AT_ONCE_MAX: u8 = 8;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
 
@@ -367,6 +385,50 @@ mod tests {
         assert!(
             queues.may_look(at(0), ADDR, (5, site(5)), false) && queues.rows.is_empty() && queues.called.is_empty()
         );
+    }
+
+    /// All hosts of a site wait for its address, and each that is called finds the turn of its site taken.
+    #[test]
+    fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
+        let mut queues = TurnQueues::default();
+        let of_site = Key::Site(site(0));
+        (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, site(0), id, at(1)), id == 0));
+        let mut next = 0;
+        for look in [at(1), at(10), at(20)] {
+            let (mut noted, later) = (look, look + Duration::from_millis(9));
+            let later = if look == at(1) { later } else { later + Duration::from_millis(1) };
+            let mut calls = 0;
+            // The clock goes on meanwhile.
+            for step in 0..100 {
+                let now = look + Duration::from_nanos(step);
+                let Call::Host(id) = queues.call(ADDR, [now, noted, later], |_| true, |_| false) else {
+                    panic!("nobody at {now:?}")
+                };
+                assert_eq!(id, next, "in turn");
+                (next, calls) = (next + 1, calls + 1);
+                queues.wait(of_site, site(0), id, at(50));
+                let goes_on = queues.waits_elsewhere(now, id);
+                queues.looks_up(id);
+                if goes_on == [None; KINDS] {
+                    break;
+                }
+                assert_eq!(goes_on, [Some(ADDR), None, None]);
+                noted = now;
+            }
+            assert_eq!(calls, CALLS_AT_ONCE_MAX);
+        }
+        assert!(queues.is_called(0) && queues.may_look(at(21), ADDR, (0, site(0)), false), "it keeps its turn");
+    }
+
+    /// Whoever looks a name up has asked a name server for it: the next one is not called before its time.
+    #[test]
+    fn a_row_does_not_go_on_at_once_for_a_name() {
+        let mut queues = TurnQueues::default();
+        (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, site(id), id, at(1)), id == 0));
+        assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Host(0));
+        queues.looks_up(0);
+        assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Nobody);
+        assert_eq!(queues.call(ADDR, [at(5), at(5), at(9)], |_| true, |_| false), Call::Host(1));
     }
 
     /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.

@@ -15,7 +15,9 @@ use crate::time::UnixTime;
 
 /// bot.json.
 pub(super) fn card(facts: &Facts<'_>) -> String {
-    let agent = &facts.config.agent;
+    let (agent, politeness) = (&facts.config.agent, &facts.config.politeness);
+    let is_laxer = politeness.host.has_laxer_than(politeness.host_delay);
+    let unless = if is_laxer { ", unless agreed with a host's owner" } else { "" };
     let mut about = json!({
         "expected-user-agent": agent.user_agent(),
         "rfc9309-product-token": agent.name,
@@ -24,8 +26,8 @@ pub(super) fn card(facts: &Facts<'_>) -> String {
         "purpose": facts.config.identity.purpose,
         "rate-control": "429 or 503 with Retry-After, and Crawl-delay in robots.txt",
         "rate-expectation": format!(
-            "at most one request at a time to a host, and {} between two",
-            words::duration(facts.config.politeness.host_delay)
+            "at most one request at a time to a host, and {} between two{unless}",
+            words::duration(politeness.host_delay)
         ),
         "known-urls": ["/robots.txt"],
     });

@@ -93,6 +93,9 @@ fn rates(politeness: &Politeness) -> String {
             duration(politeness.host_delay)
         );
     }
+    if politeness.host.has_laxer_than(politeness.host_delay) {
+        text.push_str(", unless something else is agreed with its owner");
+    }
     text.push_str(".</li>\n");
     if !politeness.ip_delay.is_zero() {
         let delay = duration(politeness.ip_delay);

@@ -223,6 +223,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_agreed_with_owners_is_told() {
+        let of = |line: &str| files(&config(&format!("[[politeness.host]]\nmatch = \"a.test\"\n{line}")), &[]);
+        for (line, is_told) in [("concurrency = 2", true), ("delay = \"0s\"", true), ("delay = \"1h\"", false)] {
+            let files = of(line);
+            let told = [(CARD, "unless agreed with a host's owner"), (PAGE, "unless something else is agreed")]
+                .map(|(file, words)| files[file].contains(words));
+            assert_eq!(told, [is_told; 2], "{line}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         let keys = [SigningKey::generate().expect("random numbers")];
         let errors = |config: &Config, folder: &str| publish(config, &keys, folder, NOW).expect_err(folder).join("\n");

@@ -20,7 +20,7 @@ mod preferences;
 mod reading;
 mod record;
 pub mod simhash;
-mod wall;
+pub(crate) mod wall;
 
 pub use reading::{LongResponse, PageRead};
 

@@ -11,7 +11,7 @@
 //! requests at once, the delay counts from the latest end and from the latest beginning; how long a response takes says little
 //! then, and makes no delay. There is one at a time all the same until a host has answered twice, and as long as a complaint of it is not
 //! forgiven. Complaints about requests that were under way when it complained before are the same complaint.
-//! Invariants: `not_before` never moves back.
+//! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
 use super::caution::Caution;
@@ -24,6 +24,8 @@ use crate::time::{Duration, Instant, UnixTime};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPace {
     not_before: Instant,
+    /// The operator's hours begin then, as far as they have kept it waiting.
+    open_from: Instant,
     /// The latest end; where several may be under way, the latest beginning or end.
     latest: Instant,
     /// When it complained last.
@@ -59,6 +61,7 @@ impl HostPace {
     pub fn new() -> HostPace {
         HostPace {
             not_before: Instant::ZERO,
+            open_from: Instant::ZERO,
             latest: Instant::ZERO,
             complained: Instant::ZERO,
             terms: HostTerms::default(),
@@ -92,12 +95,17 @@ impl HostPace {
     /// It rests until its hours begin, if they have not; it is `wall` by the clock.
     pub fn keep_hours(&mut self, now: Instant, wall: UnixTime) {
         if let Some(open_from) = self.terms.hours.and_then(|hours| hours.open_from(now, wall)) {
-            self.rest_until(open_from);
+            self.open_from = self.open_from.max(open_from);
         }
     }
 
     /// No request before this.
     pub fn not_before(&self) -> Instant {
+        self.not_before.max(self.open_from)
+    }
+
+    /// The same, whatever the operator's hours: what the host itself has asked for, or its delay.
+    pub fn asked_until(&self) -> Instant {
         self.not_before
     }
 
@@ -357,6 +365,7 @@ mod tests {
         assert_eq!(pace.not_before(), Instant::ZERO);
         pace.keep_hours(at(50), wall(21, 0));
         assert_eq!(pace.not_before(), at(50 + 3_600));
+        assert_eq!(pace.asked_until(), Instant::ZERO, "no wish of the host");
         // Half a second later it is the same instant.
         let later = UnixTime::from_micros(wall(21, 0).as_micros() + 500_000);
         pace.keep_hours(at(50) + Duration::from_millis(500), later);

@@ -7,7 +7,7 @@
 //! A URL has had its tries when it has been tried as often as the rule of its last failure allows, whatever went wrong before.
 //! What does not pass is never tried again, whatever the rule: of TLS a wrong name, an issuer whom nobody trusts, a certificate that has expired,
 //! and a server that speaks nothing of ours ([`Failure::is_transient`]).
-//! Limits: 100 tries; a wait grows ten times at most.
+//! Limits: 100 tries; a wait grows ten times at most, and lasts no longer than a day: a host that waits for nothing else is held in memory.
 //! Leaves to others: how long the host and the origin rest meanwhile ([`super::HostPace`], [`super::FailureStreak`]).
 
 use super::is_overload;
@@ -80,7 +80,7 @@ impl Retries {
             tries: rule.tries.unwrap_or(politeness.retries_max),
             delay: rule.delay.unwrap_or(politeness.retry_delay),
             factor: rule.factor.unwrap_or(FACTOR),
-            delay_max: rule.delay_max.unwrap_or(Duration::MAX),
+            delay_max: rule.delay_max.unwrap_or(DELAY_MAX),
         };
         let config::Retry { name, connect, tls, transfer, server, overload } = *retry;
         Retries { rules: [name, connect, tls, transfer, server, overload, RetryRule::default()].map(rule) }
@@ -110,6 +110,8 @@ fn is_hiccup(status: u16) -> bool {
 
 /// How many times as long each wait is as the one before, if the rule does not say.
 const FACTOR: u32 = 2;
+/// The longest wait, if the rule does not say.
+const DELAY_MAX: Duration = Duration::from_secs(86_400);
 /// So often a wait grows.
 const GROWS_MAX: u8 = 10;
 
@@ -141,7 +143,7 @@ mod tests {
         assert_eq!(of(RetryClass::Transfer), (4, [0; 5]));
         assert_eq!(of(RetryClass::Server), (4, [10, 20, 40, 80, 10_240]), "nothing is other");
         let (_, waits) = of(RetryClass::Overload);
-        assert_eq!(waits[..3], [day, 10 * day, 100 * day]);
+        assert_eq!(waits, [day; 5], "no longer than a day");
         assert_eq!(of(RetryClass::Own), of(RetryClass::Server));
     }
 

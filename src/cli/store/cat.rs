@@ -99,6 +99,8 @@ pub(in crate::cli) struct Latest {
     /// The segment, and the byte in it.
     pub place: String,
     pub head: HttpHead,
+    /// The word of WARC-Truncated, or what its coding shows; empty: nothing is missing.
+    pub truncated: String,
     /// Without its content codings.
     pub content: Vec<u8>,
 }
@@ -123,6 +125,7 @@ pub(in crate::cli) fn latest(path: &Path, url: &Url, bytes_max: usize) -> io::Re
 fn read(found: &Capture, url: &Url, path: &Path, bytes_max: usize) -> Result<Option<Latest>, ReadError> {
     let (mut reader, record) = open(found)?;
     let Some(record) = record.filter(|record| is_of(record, url) && record.head.is_http()) else { return Ok(None) };
+    let truncated = record.head.get("WARC-Truncated").map(str::to_owned);
     let head = reader.read_http_head()?;
     if record.head.kind() == "revisit" {
         let Some((_, its_reader)) = original_of(&record, path)? else { return Ok(None) };
@@ -131,9 +134,11 @@ fn read(found: &Capture, url: &Url, path: &Path, bytes_max: usize) -> Result<Opt
     }
     let mut payload = Vec::new();
     read_rest(&mut reader, &mut payload, bytes_max)?;
-    let content = content(&head, &payload, bytes_max).bytes.into_owned();
+    let decoded = content(&head, &payload, bytes_max);
+    let truncated = truncated.or(decoded.truncated.map(|why| why.as_str().to_owned())).unwrap_or_default();
+    let content = decoded.bytes.into_owned();
     let place = format!("{}, byte {}", found.segment.display(), found.offset);
-    Ok(Some(Latest { timestamp: found.timestamp.clone(), place, head, content }))
+    Ok(Some(Latest { timestamp: found.timestamp.clone(), place, head, truncated, content }))
 }
 
 /// What came of a capture.

@@ -56,8 +56,15 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         let until = now + closed.as_secs();
         hold("hours", Some(until), format!("crawl.hours = \"{}\" is over until {}", config.crawl.hours, iso(until)));
     }
-    if let Says::Unreachable(status) = known.robots.says {
-        let text = format!("robots.txt was answered with {status} last, which forbids everything until it can be had");
+    let terms = config.politeness.host.terms_of(known.asked.host());
+    if let Some((hours, closed)) = terms.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {
+        let until = now + closed.as_secs();
+        let text = format!("its host is asked at {hours} alone ([[politeness.host]]), which begins at {}", iso(until));
+        hold("host-hours", Some(until), text);
+    }
+    if let Says::Unreachable(status, words) = known.robots.says {
+        let text =
+            format!("robots.txt was answered with {status}{words} last, which forbids everything until it can be had");
         hold("robots", None, text);
     }
     if let Some(until) = facts.note.as_ref().map(|note| note.until_seconds).filter(|until| *until > now) {
@@ -87,7 +94,8 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
 /// The time between two requests to the host, as far as it is known here.
 pub(super) fn delay(known: &Known) -> Duration {
     let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
-    known.config.politeness.host_delay.max(asked)
+    let politeness = &known.config.politeness;
+    politeness.host.terms_of(known.asked.host()).delay.unwrap_or(politeness.host_delay).max(asked)
 }
 
 /// What decided, in words.
@@ -111,5 +119,44 @@ fn span(duration: Duration) -> String {
         600_000..36_000_000 => format!("{} minutes", millis / 60_000),
         36_000_000..360_000_000 => format!("{} hours", millis / 3_600_000),
         _ => format!("{} days", millis / 86_400_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::why::facts::Facts;
+    use crate::cli::why::robots::RobotsFound;
+    use crate::config::Config;
+    use crate::time::UnixTime;
+
+    #[test]
+    fn what_is_agreed_for_the_host_counts() {
+        let text = "[[politeness.host]]\nmatch = \"a.test\"\ndelay = \"7s\"\nhours = \"22:00-06:00\"\n\
+                    [politeness]\nhost_delay = \"2s\"\n";
+        let config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
+        let of = |host: &str, hour| {
+            let asked = Asked::Host(host.into());
+            let mut facts = Facts::new(asked.clone());
+            facts.host.waiting = 1;
+            let now = UnixTime::from_civil(2026, 11, 26, hour, 0, 0).expect("a time");
+            let known = Known {
+                asked,
+                now,
+                is_running: true,
+                config: config.clone(),
+                facts,
+                scope: None,
+                robots: RobotsFound::default(),
+                record: None,
+                redirect: None,
+            };
+            let holds: Vec<_> =
+                holds(&known).iter().map(|hold| (hold.by, hold.until.map(|at| at % 86_400 / 3_600))).collect();
+            (delay(&known).as_secs(), holds)
+        };
+        assert_eq!(of("a.test", 21), (7, vec![("host-hours", Some(22))]));
+        assert_eq!(of("a.test", 23), (7, vec![]));
+        assert_eq!(of("b.test", 21), (2, vec![]));
     }
 }

@@ -1,6 +1,7 @@
 //! What the robots.txt that a crawl stored last says of a URL, and the line that decides.
 //!
-//! Decides: redirects are followed from one stored answer to the next, as far as the crawl would. The line is looked for in the text:
+//! Decides: redirects are followed from one stored answer to the next, as far as the crawl would. A wall and a file that is cut off
+//! are judged as the crawl judges them: they forbid everything. The line is looked for in the text:
 //! the one that is this very rule by itself, and without which another decides.
 //! Limits: `robots.body_bytes_max` bytes; [`TRIED_MAX`] lines that look alike. A crawl has in memory what it read last, which may be
 //! newer than what is stored here while it runs.
@@ -9,7 +10,9 @@ use std::io;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::http;
+use crate::http::{self, Headers};
+use crate::outcome::Truncated;
+use crate::page::wall;
 use crate::robots::{Decisive, Meaning, Rules, meaning};
 use crate::url::Url;
 
@@ -31,8 +34,8 @@ pub(super) enum Says {
     Nothing,
     /// It has this status, which forbids nothing.
     Missing(u16),
-    /// It has this status, which forbids all.
-    Unreachable(u16),
+    /// It has this status, and is what the words say, if any; which forbids all.
+    Unreachable(u16, &'static str),
     /// It was read.
     Rules {
         allows: bool,
@@ -53,10 +56,15 @@ pub(super) fn find(dir: &Path, url: &Url, config: &Config) -> io::Result<RobotsF
             at = target;
             continue;
         }
+        let headers = Headers::of_head(&found.head.bytes);
         let says = match meaning(status) {
+            _ if wall::find(status, &headers, &found.content).is_some() => Says::Unreachable(status, WALL),
+            Meaning::Parse if is_torn(&found.truncated, found.content.len(), bytes_max) => {
+                Says::Unreachable(status, TORN)
+            }
             Meaning::Parse => says(&found.content, config.agent.token(), bytes_max, url.path_and_query()),
             Meaning::AllowAll => Says::Missing(status),
-            Meaning::Unreachable => Says::Unreachable(status),
+            Meaning::Unreachable => Says::Unreachable(status, ""),
         };
         return Ok(RobotsFound { url: Some(at.as_str().to_owned()), timestamp: found.timestamp, says });
     }
@@ -69,19 +77,23 @@ fn says(body: &[u8], token: &str, bytes_max: usize, path: &str) -> Says {
     Says::Rules { allows: rules.allows(path), line }
 }
 
+/// Whether rules may be missing at the end, as the crawl sees it.
+fn is_torn(truncated: &str, content_bytes: usize, bytes_max: usize) -> bool {
+    match truncated {
+        "" => false,
+        word if word == Truncated::Length.as_str() => content_bytes < bytes_max,
+        _ => true,
+    }
+}
+
 /// The line of `body` that is the rule, with its number from 1.
 fn line_of(body: &[u8], token: &str, bytes_max: usize, path: &str, decisive: &Decisive) -> Option<(usize, String)> {
     let is_it = |line: &[u8]| {
         let alone = [b"User-agent: *\n", line].concat();
         Rules::parse(&alone, "*", alone.len()).decisive(path).as_ref() == Some(decisive)
     };
-    let (mut start, mut lines) = (0, Vec::new());
-    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
-        if lines.len() < TRIED_MAX && is_it(line) {
-            lines.push((index + 1, start, line));
-        }
-        start += line.len() + 1;
-    }
+    let numbered = lines(body).enumerate().map(|(index, (start, line))| (index + 1, start, line));
+    let lines: Vec<_> = numbered.filter(|(_, _, line)| is_it(line)).take(TRIED_MAX).collect();
     let without = |(_, start, line): &&(usize, usize, &[u8])| {
         let (before, behind) = (body.get(..*start)?, body.get(start + line.len()..)?);
         let rest = [before, behind].concat();
@@ -93,6 +105,22 @@ fn line_of(body: &[u8], token: &str, bytes_max: usize, path: &str, decisive: &De
         .map(|(number, _, line)| (*number, String::from_utf8_lossy(line).trim().chars().take(LINE_CHARS_MAX).collect()))
 }
 
+/// The lines, each with where it starts: they end with CR, LF, or both.
+fn lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let start = next;
+        let rest = body.get(start..).filter(|rest| !rest.is_empty())?;
+        let (line, end) = rest.split_at(memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len()));
+        next = start + line.len() + if end.starts_with(b"\r\n") { 2 } else { 1 };
+        Some((start, line))
+    })
+}
+
+/// What a file is that nobody was let in to read.
+const WALL: &str = " and a wall: a challenge, or a demand for payment";
+/// What a file is whose end is missing.
+const TORN: &str = ", cut off before its end";
 /// Lines that are tried.
 const TRIED_MAX: usize = 64;
 /// A longer line is told in part.
@@ -101,6 +129,24 @@ const LINE_CHARS_MAX: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_end_with_cr_lf_or_both() {
+        let body = b"User-agent: *\r\rDisallow: /a\r\n\r\n\nDisallow: /b\n\rDisallow: /c";
+        for (path, number) in [("/a", 3), ("/b", 6), ("/c", 8)] {
+            let line = Some((number, format!("Disallow: {path}")));
+            assert_eq!(says(body, "bot", 1 << 16, path), Says::Rules { allows: false, line }, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_torn_unless_it_was_longer_than_is_read() {
+        for (truncated, content_bytes, torn) in
+            [("", 5, false), ("length", 9, true), ("length", 10, false), ("time", 10, true), ("disconnect", 0, true)]
+        {
+            assert_eq!(is_torn(truncated, content_bytes, 10), torn, "{truncated} {content_bytes}");
+        }
+    }
 
     #[test]
     fn the_line_that_decides_is_found_in_its_group() {

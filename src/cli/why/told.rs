@@ -186,7 +186,9 @@ fn robots(known: &Known) -> String {
     match &known.robots.says {
         Says::Nothing => "none is stored".to_owned(),
         Says::Missing(status) => format!("{url} of {time}: status {status}, which forbids nothing"),
-        Says::Unreachable(status) => format!("{url} of {time}: status {status}, which forbids everything"),
+        Says::Unreachable(status, words) => {
+            format!("{url} of {time}: status {status}{words}, which forbids everything")
+        }
         Says::Rules { .. } if matches!(known.asked, Asked::Host(_)) => format!("{url} of {time} was read"),
         Says::Rules { allows, line } => {
             let word = if *allows { "allows" } else { "forbids" };
@@ -212,6 +214,7 @@ fn meaning(failure: &str) -> &'static str {
         "address-forbidden" => "fetch.private_addresses forbids its address",
         "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
         "out-of-scope" => "the scope excluded it when its turn came",
+        "over-budget" => "its host or site has had what [budget] allows",
         "blocked" => "scope.block has it, its host or its address",
         name if name.starts_with("connect-") => "no connection came about",
         name if name.starts_with("tls-") => "no TLS connection came about",
@@ -221,8 +224,8 @@ fn meaning(failure: &str) -> &'static str {
 }
 
 /// What a directory does not say.
-const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what was learned of traps: \
-                       the running crawl alone knows them";
+const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what is left of [budget], what was \
+                       learned of traps: the running crawl alone knows them";
 
 /// The same for programs.
 pub(super) fn as_json(known: &Known) -> Value {
@@ -258,7 +261,7 @@ pub(super) fn as_json(known: &Known) -> Value {
     let (allowed, line) = match &known.robots.says {
         Says::Nothing => (None, None),
         Says::Missing(_) => (Some(true), None),
-        Says::Unreachable(_) => (Some(false), None),
+        Says::Unreachable(..) => (Some(false), None),
         Says::Rules { allows, line } => (Some(*allows), line.as_ref()),
     };
     let of_url = matches!(known.asked, Asked::Url(_));
