@@ -90,6 +90,13 @@ mod tests {
         assert!(checked(&config, "http://a.test/").is_ok() && checked(&config, "http://b.test/").is_err());
         config.dns.servers = vec!["127.0.0.1:53".parse().unwrap()];
         assert_eq!(checked(&config, "http://b.test/"), Ok(PrivateAddresses::LoopbackOnly));
+        config.dns.servers.clear();
+        let links =
+            ["http://a.test/", "http://b.test/", "http://127.0.0.1/"].map(|url| Url::parse(url).unwrap().into());
+        let mut seeds: Vec<Seed> = links.to_vec();
+        retain(&config, &mut seeds);
+        assert_eq!(seeds, [links[0].clone(), links[2].clone()]);
+        config.dns.servers = vec!["127.0.0.1:53".parse().unwrap()];
         config.agent.name = "bot".to_owned();
         config.agent.url = "https://example.org/bot".to_owned();
         config.agent.email = "bot@example.org".to_owned();

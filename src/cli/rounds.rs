@@ -64,7 +64,7 @@ pub fn drive(
 
 /// The next round, if there is one; tells of the one before.
 pub fn next(before: RoundBefore) -> Option<Order> {
-    let RoundBefore { config, dir, end, is_finished, pages, elapsed, unlisted } = before;
+    let RoundBefore { mut config, dir, end, is_finished, pages, elapsed, unlisted } = before;
     let links = end.links?;
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
     if links.left_out > 0 {
@@ -72,6 +72,10 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     }
     if unlisted > 0 {
         tell!("ringcrawl: {unlisted} more were not written down: a shard found too many");
+    }
+    // A run that gives no name goes on under the crawl's.
+    if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
+        config.agent.name = manifest.agent_name;
     }
     let limits = &config.crawl;
     let is_over = limits.pages_max > 0 && pages >= limits.pages_max;
