@@ -68,8 +68,8 @@ struct Part {
 }
 
 impl MemoryBudget {
-    /// Divides `bytes`, the memory of a crawl of `config` on `shards` shards.
-    pub fn new(config: &Config, shards: u16, bytes: u64) -> Result<MemoryBudget, TooSmall> {
+    /// Divides `bytes`, the memory of a crawl of `config` on `shards` shards; whether options of seeds bound what sites cost.
+    pub fn new(config: &Config, shards: u16, bytes: u64, bounds_sites: bool) -> Result<MemoryBudget, TooSmall> {
         let shards = u64::from(shards.max(1));
         let shard_bytes = bytes / shards;
         let (fetch, tls) = (&config.fetch, &config.tls);
@@ -101,10 +101,11 @@ impl MemoryBudget {
         let identity = &config.identity;
         let signatures = if identity.signing_key.is_given() { each(identity.ram_bytes_max, 1) } else { 0 };
         let budgets = if config.budget.is_set() { each(config.budget.ram_bytes_max, 1) } else { 0 };
+        let url_bytes = if config.budget.is_set() || bounds_sites { URL_BYTES + COST_BYTES } else { URL_BYTES };
         let mut parts = [
             (connections, 4),
             (bodies, 3),
-            (each(config.visited.urls_max, URL_BYTES), 2),
+            (each(config.visited.urls_max, url_bytes), 2),
             (each(config.frontier.hosts_max, HOST_BYTES), 3),
             (each(config.frontier.ram_bytes_max, 1) / WAITING_PART * WAITING_WHOLE, 2),
             (each(config.robots.ram_bytes_max, 1), 1),
@@ -356,6 +357,8 @@ const FETCH_BYTES: u64 = CONNECTION_BYTES + BODY_BYTES_FREE + (8 << 10);
 const HANDSHAKE_BYTES: u64 = 16 * (24 << 10);
 /// A visited URL in the set (10 to 15 bytes), in the counts of its site, and while an earlier run is read back.
 const URL_BYTES: u64 = 16;
+/// What a URL has cost, while an earlier run is read back.
+const COST_BYTES: u64 = 16;
 /// A host with its queue's frame, addresses, origins and failures: 1.1 to 1.5 KiB, more with many origins.
 const HOST_BYTES: u64 = 2 << 10;
 /// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted.
@@ -400,7 +403,7 @@ mod tests {
     fn limited(bytes: u64, shards: u16, change: impl FnOnce(&mut Config)) -> Result<(Config, MemoryBudget), TooSmall> {
         let mut config = Config::default();
         change(&mut config);
-        let budget = MemoryBudget::new(&config, shards, bytes)?;
+        let budget = MemoryBudget::new(&config, shards, bytes, false)?;
         budget.limit(&mut config);
         Ok((config, budget))
     }
@@ -456,6 +459,19 @@ mod tests {
         let (small, _) = limited(2 << 30, 2, |config| config.fetch.in_flight_max = 3).unwrap();
         assert_eq!((small.fetch.in_flight_max, small.fetch.body_wire_bytes_max), (3, 8 << 20));
         assert!(small.frontier.hosts_max < Config::default().frontier.hosts_max);
+    }
+
+    #[test]
+    fn where_sites_are_bounded_a_url_needs_room_for_its_cost() {
+        let bytes = 512 << 20;
+        let urls = |bounds_sites: bool, site_pages_max: u32| {
+            let mut config = Config::default();
+            config.budget.site_pages_max = site_pages_max;
+            MemoryBudget::new(&config, 1, bytes, bounds_sites).unwrap().limits.urls
+        };
+        let [none, seeds] = [false, true].map(|bounds_sites| urls(bounds_sites, 0));
+        assert!(seeds <= none / 2 + 1, "{seeds} of {none}");
+        assert!(urls(false, 10) <= seeds && urls(true, 10) == urls(false, 10));
     }
 
     #[test]

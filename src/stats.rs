@@ -252,6 +252,8 @@ counters! {
         links_over_bytes,
         /// Links not followed because the scope rules them out (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
         links_out_of_scope,
+        /// Links that left the scope and are missing from the list of them, because a shard found too many (`links.external`).
+        external_unlisted,
         /// Links not followed because they, or their hosts, are on a list (`scope.block`).
         links_blocked,
         /// URLs set aside because the visited set is full (`visited.urls_max`), or their site has its share of it.

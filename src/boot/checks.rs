@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::loopback;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
@@ -20,8 +21,8 @@ use crate::seed::{Seed, SeedOptions};
 use crate::url::Url;
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
-pub(super) fn size(config: &Config, shards: u16) -> Result<MemoryBudget, BootError> {
-    let memory = memory_budget(config, shards).map_err(BootError::Order)?;
+pub(super) fn size(config: &Config, seeds: &[Seed], shards: u16) -> Result<MemoryBudget, BootError> {
+    let memory = memory_budget(config, shards, seeds.iter().any(bounds_its_site)).map_err(BootError::Order)?;
     let mut limited = config.clone();
     memory.limit(&mut limited);
     files(&limited, shards)?;
@@ -34,7 +35,7 @@ pub fn check_memory(config: &Config) -> Result<(), String> {
         0 => super::choose_cpus(&config.crawl.cpus).map_or(1, |cpus| cpus.len().max(1)) as u16,
         shards => shards as u16,
     };
-    memory_budget(config, shards).map(drop)
+    memory_budget(config, shards, false).map(drop)
 }
 
 /// Whose machines are where: those that are built in, and the configuration's.
@@ -115,16 +116,18 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
 
 /// No shard knows what a site costs that is on several.
 pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
-    let of_site = |seed: &&Seed| {
-        let options = seed.options.as_deref();
-        options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
-    };
-    match seeds.iter().find(of_site).filter(|_| config.partition.key == PartitionKey::Host) {
+    match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| config.partition.key == PartitionKey::Host) {
         Some(seed) => Err(BootError::Order(format!(
             "seed {seed}: pages=, bytes= and time= are for its site: expected partition.key = \"site\", or budgets of hosts"
         ))),
         None => Ok(()),
     }
+}
+
+/// Whether a seed says what its site may cost.
+fn bounds_its_site(seed: &Seed) -> bool {
+    let options = seed.options.as_deref();
+    options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
 }
 
 /// A seed that is out of scope would be no URL of the crawl, without a word.
@@ -147,6 +150,17 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Resu
         .map(|(seed, outside)| format!("seed {seed} is out of scope: {}", why(outside)))
         .collect();
     if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
+}
+
+/// Those of `links` with which the next round of a crawl of `config` may begin. Where files of the scope cannot be read it is all
+/// of them: the round says why it does not start.
+pub fn seeds_of_round(config: &Config, links: Vec<Url>) -> Vec<Seed> {
+    let mut seeds: Vec<Seed> = links.into_iter().map(Seed::from).collect();
+    loopback::retain(config, &mut seeds);
+    if let Ok(files) = ScopeFiles::read(config) {
+        retain_in_scope(config, &files, &mut seeds);
+    }
+    seeds
 }
 
 /// Leaves out seeds that are out of scope.

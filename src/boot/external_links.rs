@@ -4,15 +4,18 @@
 //! once, one a line: a list of seeds, for `--seeds` here or for another crawl. It is written whole, and again if its round is
 //! taken up again. Nothing is fetched for it: the logs have them (`links.external`).
 //! Invariants: a crawl that is killed at any time has all links of the pages that its logs call over.
-//! Limits: [`LINKS_MAX`], and some hundred bytes of memory for each; what is beyond is told. Damaged blocks of a log are passed over, as
-//! the next run tells.
+//! Limits: [`LINKS_MAX`], and in bytes [`LINKS_BYTES_MAX`] and what the crawl's list of seeds has room for, as they are to be added to
+//! it; what is beyond is left out, and told. Each link is in memory once, besides 64 bits of its hash; the hash has a key, so no site can
+//! make links that are taken for others. Damaged blocks of a log are passed over, as the next run tells.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::crawl_dir::shard_dir;
+use super::sealed_file::FILE_BYTES_MAX;
 use crate::hops::Hops;
 use crate::log::{LogFile, LogReader, UrlEntries};
 use crate::private;
@@ -24,7 +27,7 @@ use crate::url::Url;
 pub struct ExternalLinks {
     /// Each once.
     pub urls: Vec<Url>,
-    /// How many were left out, at least, because there are too many.
+    /// How often one was left out, because there are too many; the same one may have come again.
     pub left_out: u64,
     /// Where they are listed.
     pub file: PathBuf,
@@ -32,21 +35,43 @@ pub struct ExternalLinks {
 
 /// Lists them. No process may be writing in the directory.
 pub(super) fn list(root: &Path, shards: u16, round: u32, seeds: &[Seed]) -> io::Result<ExternalLinks> {
+    list_within(root, shards, round, seeds, bytes_free(listed_bytes(seeds)))
+}
+
+/// Bytes of the seeds as the crawl's list has them.
+fn listed_bytes(seeds: &[Seed]) -> u64 {
+    let bytes = |seed: &Seed| match seed.options {
+        None => seed.url.as_str().len(),
+        Some(_) => seed.to_string().len(),
+    };
+    seeds.iter().map(|seed| bytes(seed) as u64 + 1).sum()
+}
+
+/// Bytes that the links may have, each with its line end, beside seeds of `seed_bytes`.
+fn bytes_free(seed_bytes: u64) -> u64 {
+    FILE_BYTES_MAX.saturating_sub(seed_bytes).saturating_sub(SEAL_BYTES_MAX).min(LINKS_BYTES_MAX)
+}
+
+fn list_within(root: &Path, shards: u16, round: u32, seeds: &[Seed], mut bytes_free: u64) -> io::Result<ExternalLinks> {
     let mut links = ExternalLinks { urls: Vec::new(), left_out: 0, file: root.join(format!("{NAME}-{round}")) };
-    let mut known: HashSet<Url> = seeds.iter().map(|seed| seed.url.clone()).collect();
+    let keyed = RandomState::new();
+    let mut known: HashSet<u64> = seeds.iter().map(|seed| keyed.hash_one(seed.url.as_str())).collect();
     for shard in 0..shards {
         let path = shard_dir(root, shard).join(LogFile::Urls.to_string());
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         read(&path, |text| {
             let Ok(url) = Url::from_canonical(text) else { return };
-            if known.contains(&url) {
+            let hash = keyed.hash_one(url.as_str());
+            if known.contains(&hash) {
                 return;
             }
-            if links.urls.len() >= LINKS_MAX {
+            let bytes = url.as_str().len() as u64 + 1;
+            if links.urls.len() >= LINKS_MAX || bytes > bytes_free {
                 links.left_out += 1;
                 return;
             }
-            known.insert(url.clone());
+            bytes_free -= bytes;
+            known.insert(hash);
             links.urls.push(url);
         })
         .map_err(named)?;
@@ -85,6 +110,10 @@ fn read(path: &Path, mut each: impl FnMut(&str)) -> io::Result<()> {
 const NAME: &str = "external-links";
 /// As many as a crawl's seeds may be.
 const LINKS_MAX: usize = 5_000_000;
+/// All of them together: they are in memory until the next round has begun.
+const LINKS_BYTES_MAX: u64 = 256 << 20;
+/// Of the list of seeds, what is no seed: the round, and the seal.
+const SEAL_BYTES_MAX: u64 = 4 << 10;
 const PIECE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -119,5 +148,20 @@ mod tests {
         let read = crate::boot::read_seeds(&[], &[&links.file]).expect("a list of seeds");
         assert_eq!(read.into_iter().map(|seed| seed.url).collect::<Vec<_>>(), links.urls);
         assert!(links.file.ends_with("external-links-4") && links.left_out == 0);
+        // "http://b.test/" and a line end, and no room for another one.
+        let few = list_within(folder.path(), 3, 4, &seeds, 2 * 15 - 1).expect("a list");
+        assert_eq!(few.urls.iter().map(Url::as_str).collect::<Vec<_>>(), ["http://b.test/"]);
+        assert!(few.left_out >= 3);
+    }
+
+    #[test]
+    fn what_is_listed_fits_into_the_list_of_seeds() {
+        let options = crate::seed::SeedOptions::parse("pages=7").expect("options");
+        let url = Url::parse("http://seed.test/").expect("a URL");
+        let seeds = [Seed::from(url.clone()), Seed { url, options: Some(Box::new(options)) }];
+        let kept: String = seeds.iter().map(|seed| format!("{seed}\n")).collect();
+        assert_eq!(listed_bytes(&seeds), kept.len() as u64);
+        assert_eq!([0, 900 << 20].map(bytes_free), [LINKS_BYTES_MAX, (124 << 20) - SEAL_BYTES_MAX]);
+        assert_eq!([FILE_BYTES_MAX - 1, FILE_BYTES_MAX, u64::MAX].map(bytes_free), [0; 3]);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Decides: without `agent.name`, `agent.url` and `agent.email`, every seed must lie on loopback, by its address or by
 //! `[dns.hosts]` or because all name servers are on loopback; and then nothing but loopback is ever connected to,
-//! whatever a name resolves to later. Nor may it use a proxy: where that connects to is out of sight.
+//! whatever a name resolves to later. Of links that are to be seeds of a next round, which nobody has chosen, only those on loopback
+//! are. Nor may it use a proxy: where that connects to is out of sight.
 
 use std::net::IpAddr;
 
@@ -19,9 +20,7 @@ pub fn check(config: &mut Config, seeds: &[Seed]) -> Result<(), String> {
                     set agent.name, agent.url and agent.email"
             .to_owned());
     }
-    let servers = &config.dns.servers;
-    let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());
-    if let Some(seed) = seeds.iter().find(|seed| !(local_names || is_local(config, seed.url.host()))) {
+    if let Some(seed) = seeds.iter().find(|seed| !may_be_asked(config, seed)) {
         return Err(format!(
             "{} is not on this machine: a crawl that leaves it must say who it is; \
              set agent.name, agent.url and agent.email",
@@ -30,6 +29,20 @@ pub fn check(config: &mut Config, seeds: &[Seed]) -> Result<(), String> {
     }
     config.fetch.private_addresses = PrivateAddresses::LoopbackOnly;
     Ok(())
+}
+
+/// Leaves out seeds that a crawl of `config` may not fetch.
+pub(super) fn retain(config: &Config, seeds: &mut Vec<Seed>) {
+    if !config.agent.is_complete() {
+        seeds.retain(|seed| may_be_asked(config, seed));
+    }
+}
+
+/// Whether a crawl without a name may fetch it.
+fn may_be_asked(config: &Config, seed: &Seed) -> bool {
+    let servers = &config.dns.servers;
+    let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());
+    local_names || is_local(config, seed.url.host())
 }
 
 fn is_local(config: &Config, host: &str) -> bool {
@@ -77,6 +90,13 @@ mod tests {
         assert!(checked(&config, "http://a.test/").is_ok() && checked(&config, "http://b.test/").is_err());
         config.dns.servers = vec!["127.0.0.1:53".parse().unwrap()];
         assert_eq!(checked(&config, "http://b.test/"), Ok(PrivateAddresses::LoopbackOnly));
+        config.dns.servers.clear();
+        let links =
+            ["http://a.test/", "http://b.test/", "http://127.0.0.1/"].map(|url| Url::parse(url).unwrap().into());
+        let mut seeds: Vec<Seed> = links.to_vec();
+        retain(&config, &mut seeds);
+        assert_eq!(seeds, [links[0].clone(), links[2].clone()]);
+        config.dns.servers = vec!["127.0.0.1:53".parse().unwrap()];
         config.agent.name = "bot".to_owned();
         config.agent.url = "https://example.org/bot".to_owned();
         config.agent.email = "bot@example.org".to_owned();

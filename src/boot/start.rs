@@ -72,6 +72,8 @@ pub struct RoundEnd {
     pub number: u32,
     /// The links that left the scope, where they are listed.
     pub links: Option<ExternalLinks>,
+    /// Why they are not, where they should be.
+    pub note: Option<String>,
 }
 
 /// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
@@ -137,11 +139,13 @@ impl Crawl {
         let kept = config.kept();
         checks::left_out(&config, &dir)?;
         config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
+        // Nobody has chosen those of a later round.
+        round.iter().for_each(|_| loopback::retain(&config, &mut seeds));
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
-        // Nobody has chosen those of a later round, and a list may have been read again meanwhile.
+        // A list may have been read again meanwhile.
         match round {
             Some(_) => checks::retain_in_scope(&config, &files, &mut seeds),
             None => checks::seeds(&config, &files, &seeds)?,
@@ -167,7 +171,7 @@ impl Crawl {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
         if is_new {
-            checks::size(&config, shards_now)?;
+            checks::size(&config, &seeds, shards_now)?;
         }
         let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
@@ -186,7 +190,7 @@ impl Crawl {
         let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
-        let memory = checks::size(&config, crawl_dir.manifest().shards)?;
+        let memory = checks::size(&config, &seeds, crawl_dir.manifest().shards)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
         let earlier = EarlierCrawls::read(
@@ -403,7 +407,7 @@ impl Crawl {
         self.finish_round().map(drop)
     }
 
-    /// The same, and what the round has left for the next.
+    /// The same, and what the round has left for the next. Whoever stops a crawl by a signal does not wait for a list of links.
     pub fn finish_round(self) -> Result<RoundEnd, String> {
         let mut failure = None;
         for thread in self.threads {
@@ -416,8 +420,12 @@ impl Crawl {
         match self.control.failure().or(failure) {
             Some(failure) => Err(failure),
             None => {
-                let links = self.lists_external.then(|| self.dir.list_external_links()).transpose();
-                Ok(RoundEnd { number: self.dir.round(), links: links.map_err(|error| error.to_string())? })
+                let is_listed = self.lists_external && !self.supervisor.is_stopped();
+                let (links, note) = match is_listed.then(|| self.dir.list_external_links()).transpose() {
+                    Ok(links) => (links, None),
+                    Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
+                };
+                Ok(RoundEnd { number: self.dir.round(), links, note })
             }
         }
     }

@@ -172,7 +172,7 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         false => Hangup::Drains,
     };
     let signals = signals(hangup).map_err(BootError::System)?;
-    let next = |before: &RoundBefore| match wanted(&signals.interrupts) {
+    let next = |before: RoundBefore| match wanted(&signals.interrupts) {
         Phase::Run => rounds::next(before),
         _ => None,
     };
@@ -224,6 +224,9 @@ fn drive_round(
         Ok(round) => (Some(round), None),
         Err(failure) => (None, Some(failure)),
     };
+    if let Some(note) = round.as_ref().and_then(|round| round.note.as_deref()) {
+        tell!("ringcrawl: {note}");
+    }
     let summary = Summary {
         ended: if failure.is_some() { "failed".to_owned() } else { ended.to_owned() },
         totals,

@@ -3,6 +3,7 @@
 //! Decides: a round is a run of the crawl with the scope of its seeds. When it is finished, the links that left it are listed and are
 //! seeds of the next, in the same directory: so no page is fetched twice, budgets go on, and a crawl that is stopped or killed goes
 //! on in the round in which it was, as its list of seeds tells. A site with several seeds is crawled from all of them at once.
+//! Links with which no round may begin, out of scope or off this machine, are left out first.
 //! `crawl.pages_max` and `crawl.time_max` hold for all rounds of a process together, and so does the summary.
 //! Invariants: there is no next round after one that was not finished.
 //! Leaves to others: a round (`crawl`), lists of links and of seeds (`boot`).
@@ -10,9 +11,8 @@
 use super::crawl::Ended;
 use super::output::tell;
 use super::summary::Summary;
-use crate::boot::{BootError, Order, Round, RoundEnd};
+use crate::boot::{self, BootError, Order, Round, RoundEnd};
 use crate::config::Config;
-use crate::seed::Seed;
 use crate::time::Duration;
 
 /// What is known when a round has ended.
@@ -25,12 +25,14 @@ pub struct RoundBefore {
     /// Of all rounds so far.
     pages: u64,
     elapsed: Duration,
+    /// Links that left the scope and were not written down, of all rounds so far.
+    unlisted: u64,
 }
 
 /// Drives one round after another, as long as there is a next one.
 pub fn drive(
     first: Order,
-    next: impl Fn(&RoundBefore) -> Option<Order>,
+    next: impl Fn(RoundBefore) -> Option<Order>,
     mut drive_round: impl FnMut(Order) -> Result<(Ended, Option<RoundEnd>), BootError>,
 ) -> Result<Ended, BootError> {
     let (config, dir) = (first.config.clone(), first.dir.clone());
@@ -44,8 +46,9 @@ pub fn drive(
             is_finished: ended.summary.ended == FINISHED,
             pages: totals.pages,
             elapsed: *elapsed,
+            unlisted: totals.external_unlisted,
         };
-        let Some(order) = next(&before) else { break };
+        let Some(order) = next(before) else { break };
         match drive_round(order) {
             Ok((later, later_end)) => {
                 let Ended { summary, failure } = later;
@@ -60,31 +63,43 @@ pub fn drive(
 }
 
 /// The next round, if there is one; tells of the one before.
-pub fn next(before: &RoundBefore) -> Option<Order> {
-    let RoundBefore { config, dir, end, is_finished, pages, elapsed } = before;
-    let links = end.links.as_ref()?;
+pub fn next(before: RoundBefore) -> Option<Order> {
+    let RoundBefore { mut config, dir, end, is_finished, pages, elapsed, unlisted } = before;
+    let links = end.links?;
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
     if links.left_out > 0 {
-        tell!("ringcrawl: {} more were left out: there are too many", links.left_out);
+        tell!("ringcrawl: {} more were left out, as too many or too long together", links.left_out);
+    }
+    if unlisted > 0 {
+        tell!("ringcrawl: {unlisted} more were not written down: a shard found too many");
+    }
+    // A run that gives no name goes on under the crawl's.
+    if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
+        config.agent.name = manifest.agent_name;
     }
     let limits = &config.crawl;
-    let is_over = limits.pages_max > 0 && *pages >= limits.pages_max;
-    let is_late = !limits.time_max.is_zero() && *elapsed >= limits.time_max;
+    let is_over = limits.pages_max > 0 && pages >= limits.pages_max;
+    let is_late = !limits.time_max.is_zero() && elapsed >= limits.time_max;
     if !is_finished || is_over || is_late || end.number >= limits.rounds {
         return None;
     }
-    if links.urls.is_empty() {
+    let found = links.urls.len();
+    let seeds = boot::seeds_of_round(&config, links.urls);
+    if seeds.len() < found {
+        tell!("{} of them are out of scope as seeds, or not on this machine", found - seeds.len());
+    }
+    if seeds.is_empty() {
         tell!("no link leads on after round {} of {}", end.number, limits.rounds);
         return None;
     }
-    tell!("round {} of {} begins with {} seeds", end.number + 1, limits.rounds, links.urls.len());
+    tell!("round {} of {} begins with {} seeds", end.number + 1, limits.rounds, seeds.len());
     Some(Order {
-        config: config.clone(),
-        seeds: links.urls.iter().cloned().map(Seed::from).collect(),
-        dir: dir.clone(),
+        config,
+        seeds,
+        dir,
         new: false,
         retry_failed: false,
-        round: Some(Round { number: end.number + 1, pages: *pages, elapsed: *elapsed }),
+        round: Some(Round { number: end.number + 1, pages, elapsed }),
     })
 }
 
@@ -112,6 +127,9 @@ mod tests {
     fn order(rounds: u32, pages_max: u64) -> Order {
         let mut config = Config::default();
         (config.crawl.rounds, config.crawl.pages_max) = (rounds, pages_max);
+        config.agent.name = "bot".to_owned();
+        config.agent.url = "https://example.org/bot".to_owned();
+        config.agent.email = "bot@example.org".to_owned();
         Order { config, seeds: Vec::new(), dir: "crawl".into(), new: true, retry_failed: true, round: None }
     }
 
@@ -128,7 +146,7 @@ mod tests {
             let mut summary =
                 Summary { ended: ended.to_owned(), elapsed: Duration::from_secs(10), ..Summary::default() };
             summary.totals.pages = 100;
-            Ok((Ended { summary, failure: None }, Some(RoundEnd { number, links: Some(links) })))
+            Ok((Ended { summary, failure: None }, Some(RoundEnd { number, links: Some(links), note: None })))
         });
         (driven, whole.expect("rounds").summary)
     }
@@ -140,6 +158,11 @@ mod tests {
         assert_eq!((summary.totals.pages, summary.elapsed), (300, Duration::from_secs(30)));
         assert_eq!(rounds(order(9, 0), &[5, 7], FINISHED).0, [(1, 0), (2, 5), (3, 7)], "no link leads on");
         assert_eq!(rounds(order(9, 200), &[5; 9], FINISHED).0.len(), 2, "pages_max holds for all");
+        let mut nameless = order(9, 0);
+        nameless.config.agent.email.clear();
+        assert_eq!(rounds(nameless.clone(), &[5; 9], FINISHED).0.len(), 1, "no link leads on on this machine");
+        nameless.config.dns.hosts.insert("s3.test".to_owned(), vec!["127.0.0.1".parse().expect("an address")]);
+        assert_eq!(rounds(nameless, &[5, 3], FINISHED).0, [(1, 0), (2, 1)], "one of five is on it");
         assert_eq!(rounds(order(9, 0), &[5; 9], "stopped by signal").0.len(), 1);
     }
 }

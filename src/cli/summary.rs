@@ -175,6 +175,7 @@ impl Summary {
             ("poor URLs deferred", totals.urls_poor),
             ("links advised against", totals.links_advised_against),
             ("links over bytes", totals.links_over_bytes),
+            ("links not listed", totals.external_unlisted),
             ("redirects too many", totals.redirects_too_many),
             ("over their site's share", totals.over_share),
             ("over budget", totals.urls_over_budget),

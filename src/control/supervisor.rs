@@ -48,8 +48,8 @@ impl Supervisor {
                 (Phase::Drain, "time_max reached")
             }
             Phase::Run => (Phase::Run, self.ended),
-            Phase::Drain => (Phase::Drain, "stopped by signal"),
-            Phase::Abort | Phase::Close => (Phase::Abort, "stopped at once by signal"),
+            Phase::Drain => (Phase::Drain, STOPPED),
+            Phase::Abort | Phase::Close => (Phase::Abort, STOPPED_AT_ONCE),
         };
         if phase > self.phase {
             (self.phase, self.ended) = (phase, why);
@@ -64,7 +64,15 @@ impl Supervisor {
     pub fn ended(&self) -> &'static str {
         self.ended
     }
+
+    /// Whether somebody has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        [STOPPED, STOPPED_AT_ONCE].contains(&self.ended)
+    }
 }
+
+const STOPPED: &str = "stopped by signal";
+const STOPPED_AT_ONCE: &str = "stopped at once by signal";
 
 #[cfg(test)]
 mod tests {
@@ -86,8 +94,10 @@ mod tests {
             (supervisor.look(look(&BUSY, 30, Phase::Drain)), supervisor.ended()),
             (Phase::Drain, "pages_max reached")
         );
+        assert!(!supervisor.is_stopped());
         assert_eq!(supervisor.look(look(&BUSY, 30, Phase::Abort)), Phase::Abort);
         assert_eq!(supervisor.ended(), "stopped at once by signal");
+        assert!(supervisor.is_stopped());
         assert_eq!(supervisor.look(look(&QUIET, 30, Phase::Run)), Phase::Abort, "one look is not enough");
         assert_eq!(supervisor.look(look(&QUIET, 30, Phase::Run)), Phase::Close);
         let mut timed = Supervisor::new(0, Duration::from_secs(20));

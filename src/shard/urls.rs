@@ -85,12 +85,17 @@ impl Shard {
     /// knows that.
     fn note_external(&mut self, now: Instant, url: &Url) {
         let Some(recent) = &mut self.recent_external else { return };
-        if self.external < EXTERNAL_MAX && !recent.is_again(self.keys.fingerprint(url)) {
-            let _stage = stage::enter(Stage::Journal);
-            self.external += 1;
-            self.log.set_aside(Hops::EXTERNAL.bits(), url.as_str());
-            self.commits.note(now);
+        if recent.is_again(self.keys.fingerprint(url)) {
+            return;
         }
+        if self.external >= EXTERNAL_MAX {
+            self.stats.external_unlisted += 1;
+            return;
+        }
+        let _stage = stage::enter(Stage::Journal);
+        self.external += 1;
+        self.log.set_aside(Hops::EXTERNAL.bits(), url.as_str());
+        self.commits.note(now);
     }
 
     /// Another shard sent URLs.
@@ -180,5 +185,5 @@ impl Shard {
     }
 }
 
-/// Links that left the scope which a shard writes down in one run.
+/// Links that left the scope which a shard writes down in one run; the others are counted.
 const EXTERNAL_MAX: u64 = 20_000_000;

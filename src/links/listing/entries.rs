@@ -3,7 +3,8 @@
 //! Decides: those of a feed or of text go out as they come. Those of a sitemap wait for its end, each once, and go out with the
 //! newest `lastmod` first: what is offered first is fetched first. A date is a hint and no more: it moves an entry among those of
 //! its own document, so a lie costs nobody else anything.
-//! An entry has a date or none: the first that can be read. Those without one come last, in their order.
+//! The first date of an entry counts, and where that cannot be read it has none: so a document of dates alone costs one pass.
+//! Those without one come last, in their order.
 //!
 //! Source: sitemaps.org protocol 0.9 ("Sitemap file location & size", `lastmod`: W3C Datetime); Google's news extension.
 //! Limits: a [`Budget`], widened for a sitemap; of a sitemap [`SITEMAP_BYTES_MAX`] bytes.
@@ -28,9 +29,9 @@ pub(super) struct Listed<'o> {
     /// Of a sitemap, until its end.
     waiting: Vec<Address>,
     repeats: Repeats,
-    /// Where the entry that is read begins among them, and its date; 0: none so far.
+    /// Where the entry that is read begins among them, and its date; 0: one that cannot be read; `None`: none so far.
     entry: usize,
-    lastmod: u64,
+    lastmod: Option<u64>,
 }
 
 struct Address {
@@ -47,7 +48,7 @@ impl<'o> Listed<'o> {
         out: &'o mut dyn FnMut(Kind, Url),
     ) -> Listed<'o> {
         let summary = Summary::none(encoding);
-        Listed { summary, kinds, budget, out, waiting: Vec::new(), repeats: Repeats::new(), entry: 0, lastmod: 0 }
+        Listed { summary, kinds, budget, out, waiting: Vec::new(), repeats: Repeats::new(), entry: 0, lastmod: None }
     }
 
     /// It is a sitemap.
@@ -65,15 +66,16 @@ impl<'o> Listed<'o> {
 
     /// An entry of a sitemap begins.
     pub(super) fn begin_entry(&mut self) {
-        (self.entry, self.lastmod) = (self.waiting.len(), 0);
+        (self.entry, self.lastmod) = (self.waiting.len(), None);
     }
 
     /// The entry is as new as `text` says.
     pub(super) fn dated(&mut self, text: &str) {
-        if self.lastmod == 0 {
-            self.lastmod = date(text);
+        if self.lastmod.is_none() {
+            let lastmod = date(text);
+            self.lastmod = Some(lastmod);
             let entry = self.waiting.get_mut(self.entry..).unwrap_or_default();
-            entry.iter_mut().for_each(|address| address.lastmod = self.lastmod);
+            entry.iter_mut().for_each(|address| address.lastmod = lastmod);
         }
     }
 
@@ -99,7 +101,7 @@ impl<'o> Listed<'o> {
                 self.summary.links += 1;
                 self.budget.took(url.as_str().len());
                 match self.summary.sitemap {
-                    Some(_) => self.waiting.push(Address { lastmod: self.lastmod, kind, url }),
+                    Some(_) => self.waiting.push(Address { lastmod: self.lastmod.unwrap_or_default(), kind, url }),
                     None => (self.out)(kind, url),
                 }
             }
