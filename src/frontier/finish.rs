@@ -90,14 +90,14 @@ impl Frontier {
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
-                    host.resolution.answered(addr);
+                    host.resolution.answered(addr, job.addr);
                 }
                 host.answered(&job.url);
                 Try::Counts
             }
             Outcome::Failed(Failure::Aborted) => Try::Uncounted,
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
-            Outcome::Failed(failure) => host.failed(now, job.began, &job.url, *failure, politeness),
+            Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
         // The double delay of a new host is not worth a line: it is new again in the next run.

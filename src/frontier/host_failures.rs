@@ -7,6 +7,8 @@
 //! Invariants: an origin that answered last is held up by none of the others.
 //! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
 
+use std::net::IpAddr;
+
 use super::Settings;
 use super::failure_history::{OriginRecord, Remembered};
 use super::host::Host;
@@ -27,11 +29,12 @@ impl Host {
         }
     }
 
-    /// A request to `url` that began at `began` failed, and not because of a proxy or ourselves. Whether it counts.
+    /// A request to `url` failed that began at `began` and `asked` this address first, and not because of a proxy or ourselves.
+    /// Whether it counts.
     pub fn failed(
         &mut self,
         now: Instant,
-        began: Instant,
+        (began, asked): (Instant, Option<IpAddr>),
         url: &Url,
         failure: Failure,
         politeness: &Politeness,
@@ -39,7 +42,7 @@ impl Host {
         let origin = self.origin_of(url);
         let works = self.works();
         let is_stranger = origin.is_none_or(|index| self.origins[index].is_stranger()) && works;
-        let left = if is_stranger { NextAddress::None } else { self.resolution.failed(failure) };
+        let left = if is_stranger { NextAddress::None } else { self.resolution.failed(failure, asked) };
         let Some(index) = origin else { return Try::Counts };
         // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
         // one, and with it which address is dead.

@@ -146,16 +146,29 @@ impl Resolution {
         }
     }
 
-    /// `addr` answered a request.
-    pub fn answered(&mut self, addr: IpAddr) {
+    /// Whether another address than the one that was asked is in use now.
+    fn is_other_in_use(&self, asked: Option<IpAddr>) -> bool {
+        let Dns::Known(known) = &self.dns else { return false };
+        asked.zip(known.in_use()).is_some_and(|(asked, used)| asked != used)
+    }
+
+    /// `addr` answered a request that `asked` this address first.
+    pub fn answered(&mut self, addr: IpAddr, asked: Option<IpAddr>) {
         self.dead = self.dead.filter(|dead| *dead != addr);
-        if let Some(known) = self.addrs() {
+        // An answer that was long on its way says nothing of the address in use now.
+        if !self.is_other_in_use(asked)
+            && let Some(known) = self.addrs()
+        {
             known.answered(addr);
         }
     }
 
-    /// A request failed: what is left to try, where no connection came about to its address.
-    pub fn failed(&mut self, failure: Failure) -> NextAddress {
+    /// A request failed that `asked` this address first: what is left to try, where no connection came about.
+    pub fn failed(&mut self, failure: Failure, asked: Option<IpAddr>) -> NextAddress {
+        // Of several under way the first one had the address changed: the one in use now was not tried by this one.
+        if self.is_other_in_use(asked) {
+            return if failure.is_of_connect() { NextAddress::Another } else { NextAddress::None };
+        }
         if let (true, Dns::Known(known)) = (failure.is_of_connect(), &self.dns) {
             self.dead = known.in_use();
         }
