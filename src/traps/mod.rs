@@ -1,7 +1,7 @@
 //! Traps: pages without end that are not worth their fetch.
 //!
 //! Decides: what a page was worth. One that says noindex, or is byte for byte what another page of its host was lately, is worth nothing;
-//! another one its text, if a fifth of that is new to the host ([`SeenText`]); or else its links, if some of them have shapes
+//! another one its text, if one part in 24 of that is new to the host ([`SeenText`]); or else its links, if some of them have shapes
 //! that no URL of the host had ([`Shapes`]). A redirect is worth nothing if one led there lately. Errors say nothing: anyone may link
 //! to what is not there. So does what has no text.
 //! URLs of whose patterns ([`Patterns`]) hardly any page was worth it are poor, and so are paths that say the same again and
@@ -171,7 +171,7 @@ const ALARMED_PAGES: u8 = 16;
 /// Hashes of a host that are remembered.
 const RECENT_MAX: usize = 64;
 /// A page is worth its fetch if one part in so many of its text is new to its host.
-const NEW_TEXT_PARTS: usize = 5;
+const NEW_TEXT_PARTS: usize = 24;
 /// With fewer hashes that count, nothing new in a page says nothing.
 const COUNTED_MIN: usize = 2;
 /// So many new shapes a page must lead to: a page of a trap leads to one or two more, and a page's own history or comments are
@@ -218,7 +218,7 @@ mod tests {
         assert!(!is_poor(|_| page([])), "too short to be known");
         assert!(is_poor(|number| page([number % 3])), "the same");
         // Versions, another choice from the same texts, and lists of what other pages say.
-        assert!(is_poor(|number| page((0..9).chain([100 + number]))));
+        assert!(is_poor(|number| page((0..60).chain([100 + number]))));
         assert!(is_poor(|number| page((0..16).filter(|text| xxh3_64(&number.to_le_bytes()) >> text & 1 == 1))));
         assert!(!is_poor(|number| page([0, 1, 100 + number])), "a page of a site, with what all its pages have");
         assert!(is_poor(|number| Fetched { payload: Some(7), ..page([number]) }));
