@@ -90,7 +90,9 @@ impl Deferred {
     /// In which order a host takes its URLs. A host that never runs out of others takes one of those that wait behind them where the
     /// share has room, for it would never come to them: now of the poor ones, and now of those above them.
     pub fn order(&self) -> [Band; 3] {
-        match (self.has_room(), self.begun_deferred.is_multiple_of(2)) {
+        // Not the first of all pages, as it may be where there is nothing else to begin.
+        let is_due = (self.begun_deferred + 1) * 100 <= self.share * self.begun;
+        match (is_due, self.begun_deferred.is_multiple_of(2)) {
             (false, _) => Band::ORDER,
             (true, true) => [Band::Poor, Band::Deferred, Band::Usual],
             (true, false) => [Band::Deferred, Band::Poor, Band::Usual],
