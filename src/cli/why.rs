@@ -6,7 +6,7 @@
 //! Exit codes: 0 the crawl knows it, 1 it does not, 2 the directory is no crawl or cannot be read, or the argument is neither.
 //! Leaves to others: reading the logs (`crawl_logs`) and the store (`store`), verdicts (`scope`, `robots`), words ([`told`]).
 
-mod facts;
+mod findings;
 mod holds;
 mod robots;
 mod told;
@@ -27,7 +27,7 @@ use crate::ring;
 use crate::scope::{Scope, Stage, Subject, Verdict};
 use crate::time::UnixTime;
 use crate::url::Url;
-use facts::Facts;
+use findings::Findings;
 use robots::RobotsFound;
 
 /// Arguments of the subcommand.
@@ -75,7 +75,7 @@ struct Known {
     is_running: bool,
     /// The settings of the last run.
     config: Config,
-    facts: Facts,
+    facts: Findings,
     /// What becomes of the URL by the scope: when it is found, and when its turn comes. `None`: of a host, or not to be told.
     scope: Option<[Verdict; 2]>,
     robots: RobotsFound,
@@ -97,7 +97,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let asked = Asked::read(&arguments.what)?;
     let logs = CrawlLogs::open(dir)?;
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
-    let mut facts = Facts::new(asked.clone());
+    let mut facts = Findings::new(asked.clone());
     // What is damaged is told; whether the answer is known is another question.
     logs.read(&mut |step| {
         facts.take(&step);

@@ -125,7 +125,7 @@ fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::why::facts::Facts;
+    use crate::cli::why::findings::Findings;
     use crate::cli::why::robots::RobotsFound;
     use crate::config::Config;
     use crate::time::UnixTime;
@@ -137,7 +137,7 @@ mod tests {
         let config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
         let of = |host: &str, hour| {
             let asked = Asked::Host(host.into());
-            let mut facts = Facts::new(asked.clone());
+            let mut facts = Findings::new(asked.clone());
             facts.host.waiting = 1;
             let now = UnixTime::from_civil(2026, 11, 26, hour, 0, 0).expect("a time");
             let known = Known {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::facts::UrlFacts;
+use super::findings::UrlFacts;
 use super::holds::{decider, delay, holds};
 use super::robots::Says;
 use super::{Asked, Known};

@@ -13,7 +13,7 @@ use crate::url::Url;
 
 /// What was read.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct Findings {
     asked: Asked,
     /// How the same page may be written, too: only these are looked for.
     others: Vec<String>,
@@ -65,13 +65,13 @@ pub(super) struct HostFacts {
     pub(super) last_seconds: Option<u64>,
 }
 
-impl Facts {
-    pub(super) fn new(asked: Asked) -> Facts {
+impl Findings {
+    pub(super) fn new(asked: Asked) -> Findings {
         let others = match &asked {
             Asked::Url(url) => others(url),
             Asked::Host(_) => Vec::new(),
         };
-        Facts {
+        Findings {
             asked,
             others,
             url: None,
@@ -202,8 +202,8 @@ fn others(url: &Url) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn facts(asked: &str, urls: &[(&str, UrlState, u16)]) -> Facts {
-        let mut facts = Facts::new(Asked::read(asked).expect("a URL or a host"));
+    fn facts(asked: &str, urls: &[(&str, UrlState, u16)]) -> Findings {
+        let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"));
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
             let listed = Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, seconds };
