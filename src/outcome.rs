@@ -117,6 +117,8 @@ pub struct Fetched {
     pub fresh_for: Option<Duration>,
     /// The page says noindex.
     pub is_noindex: bool,
+    /// Its body packs files that stand elsewhere; told of jobs that are examined.
+    pub is_archive: bool,
     /// By which is known how much of it is new, if the job is examined and the page has words enough.
     pub text: Option<TextSample>,
     /// A hash of its payload as stored; `None` where that has no bytes, or was not stored.

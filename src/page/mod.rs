@@ -276,6 +276,7 @@ impl PageReader {
         }
         let _stage = stage::enter(Stage::Store);
         let body: &[u8] = &page.decoded.bytes;
+        page.fetched.is_archive = is_examined && payload_type::is_archive(body);
         (page.simhash, page.fetched.text) =
             match Document::of(page.transaction.response.headers.get("content-type"), body) {
                 Document::Html => (

@@ -29,6 +29,29 @@ pub fn identify(content: &[u8], said: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a body packs files that stand elsewhere, by its signature. Documents and books, which are packed to be read, are not
+/// among them, and programs neither.
+pub fn is_archive(content: &[u8]) -> bool {
+    let head = content.get(..HEAD_BYTES).unwrap_or(content);
+    infer::get(head).is_some_and(|known| ARCHIVES.contains(&known.mime_type()))
+}
+
+const ARCHIVES: &[&str] = &[
+    "application/gzip",
+    "application/vnd.bzip3",
+    "application/vnd.rar",
+    "application/x-7z-compressed",
+    "application/x-bzip2",
+    "application/x-compress",
+    "application/x-cpio",
+    "application/x-lz4",
+    "application/x-lzip",
+    "application/x-tar",
+    "application/x-xz",
+    "application/zip",
+    "application/zstd",
+];
+
 /// HTML need not begin with a tag, and the tags by which it is known are few.
 fn says_html(said: &str) -> bool {
     let essence = said.split(';').next().unwrap_or_default().trim();
@@ -55,6 +78,23 @@ const HEAD_BYTES: usize = 1445;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn archives_are_known() {
+        let mut tar = [0u8; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        for (body, expected) in [
+            (&b"\x1f\x8b\x08\0"[..], true),
+            (b"PK\x03\x04\x14\0", true),
+            (&tar, true),
+            (b"%PDF-1.7\n", false),
+            (b"\x89PNG\r\n\x1a\n\0", false),
+            (b"<!doctype html><p>", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_archive(body), expected, "{}", String::from_utf8_lossy(body));
+        }
+    }
 
     #[test]
     fn bodies_are_what_their_first_bytes_say() {

@@ -1,9 +1,9 @@
 //! Traps: pages without end that are not worth their fetch.
 //!
 //! Decides: what a page was worth. One that says noindex, or is byte for byte what another page of its host was lately, is worth nothing;
-//! another one its text, if one part in 24 of that is new to the host ([`SeenText`]); or else its links, if some of them have shapes
-//! that no URL of the host had ([`Shapes`]). A redirect is worth nothing if one led there lately. Errors say nothing: anyone may link
-//! to what is not there. So does what has no text.
+//! another one its text, if one part in five of that is new to the host ([`SeenText`]); or else its links, if some of them have shapes
+//! that no URL of the host had ([`Shapes`]). A redirect is worth nothing if one led there lately. An archive is worth nothing: it
+//! packs what can be had unpacked. Errors say nothing: anyone may link to what is not there. Nor does what has no text.
 //! URLs of whose patterns ([`Patterns`]) hardly any page was worth it are poor, and so are paths that say the same again and
 //! again: such URLs wait behind all others. Patterns are known apart for URLs that are the first of their shape and for those that
 //! are not, as systems that keep versions have a good page and a hundred worthless ones under one pattern.
@@ -94,6 +94,7 @@ impl HostYield {
         match fetched.status {
             200..300 if fetched.is_noindex => Some(false),
             200..300 if !is_examined => None,
+            200..300 if fetched.is_archive => Some(false),
             200..300 => {
                 if fetched.payload.is_some_and(|payload| !self.is_new(payload)) {
                     return Some(false);
@@ -171,7 +172,7 @@ const ALARMED_PAGES: u8 = 16;
 /// Hashes of a host that are remembered.
 const RECENT_MAX: usize = 64;
 /// A page is worth its fetch if one part in so many of its text is new to its host.
-const NEW_TEXT_PARTS: usize = 24;
+const NEW_TEXT_PARTS: usize = 5;
 /// With fewer hashes that count, nothing new in a page says nothing.
 const COUNTED_MIN: usize = 2;
 /// So many new shapes a page must lead to: a page of a trap leads to one or two more, and a page's own history or comments are
@@ -196,6 +197,11 @@ mod tests {
         let shingles =
             texts.into_iter().flat_map(|text| (0..200).map(move |word| xxh3_64(&(text << 8 | word).to_le_bytes())));
         Fetched { status: 200, text: TextSample::of(shingles), ..Fetched::default() }
+    }
+
+    /// A word of its own for each number.
+    fn letters(number: u64) -> String {
+        number.to_string().bytes().map(|digit| char::from(digit + 49)).collect()
     }
 
     /// What 80 pages of a kind were makes the kind poor or not.
@@ -224,6 +230,7 @@ mod tests {
         assert!(is_poor(|number| Fetched { payload: Some(7), ..page([number]) }));
         assert!(!is_poor(|number| Fetched { payload: Some(number), ..page([number]) }));
         assert!(is_poor(|number| Fetched { is_noindex: true, ..page([number]) }));
+        assert!(is_poor(|number| Fetched { is_archive: true, payload: Some(number), text: None, ..page([]) }));
         assert!(!is_poor(|number| Fetched { status: 404, ..page([number % 3]) }), "strangers link to anything");
         let moved = |to: String| Fetched { status: 302, redirect: Url::parse(&to).ok(), ..Fetched::default() };
         assert!(is_poor(|_| moved("http://a.test/login".to_owned())));
@@ -248,7 +255,6 @@ mod tests {
             }
             pages.is_poor(&url("/list?page=77"))
         };
-        let letters = |number: u64| number.to_string().bytes().map(|digit| char::from(digit + 49)).collect::<String>();
         assert!(!is_poor(&|number| (0..5).map(|one| format!("/about/{}", letters(5 * number + one))).collect()));
         assert!(
             is_poor(&|number| (0..5).map(|one| format!("/list?page={}", 5 * number + one)).collect()),
@@ -288,6 +294,28 @@ mod tests {
         }
         for path in ["/news", "/wiki/One", "/shop?id=7", "/"] {
             assert!(!pages.is_poor(&url(path)), "{path}");
+        }
+    }
+
+    /// Sections that mirror each other: after some, a new one is known for what it is, unless another is worth it.
+    #[test]
+    fn a_first_segment_is_like_all_others_unless_one_is_worth_it() {
+        for (with_news, expected) in [(false, true), (true, false)] {
+            let mut pages = HostYield::new();
+            for number in 0..18u64 {
+                let section = ["sport", "local", "money"][number as usize % 3];
+                let word = letters(number);
+                for (path, text) in [(format!("/{section}/{word}"), 7_777), (format!("/news/{word}"), number)] {
+                    if with_news || text == 7_777 {
+                        let url = url(&path);
+                        pages.found(&url);
+                        pages.begin_links();
+                        pages.note(&url, &page([text]), true);
+                    }
+                }
+            }
+            assert!(pages.is_poor(&url("/local/more")));
+            assert_eq!(pages.is_poor(&url("/weather/today")), expected);
         }
     }
 

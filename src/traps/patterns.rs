@@ -5,7 +5,8 @@
 //! kind by itself ([`Tokens::is_kind`]) stays apart: [`KINDS`] of it, and what is more together.
 //! What a page with some URL will be worth is estimated along its way down the tree: a node's pages count, and besides them
 //! what is estimated above it counts as [`PRIOR_PAGES`] pages. So what turns off from all ways known is taken for what those
-//! are, and a few pages of its own say more. A first segment that is new is worth its fetch, whatever the others are. A URL is
+//! are, and a few pages of its own say more. A first segment that is new is taken to be worth its fetch while any other one is, or while hardly any
+//! is known. A URL is
 //! *poor* below [`POOR_BELOW`].
 //! Old pages count less and less, so a pattern can become rich again.
 //! Why a tree: nobody knows beforehand which part of a URL says what kind of page it is: in one system the second
@@ -68,6 +69,9 @@ impl Patterns {
     pub fn is_poor(&self, tokens: impl IntoIterator<Item = u32>) -> bool {
         let (mut at, mut estimate) = (ROOT, WHOLE);
         for (depth, token) in tokens.into_iter().enumerate() {
+            if depth == OPEN_LEVELS {
+                estimate = self.first_segments(at);
+            }
             let Some(next) = self.below(at, token) else { break };
             at = next;
             if depth >= OPEN_LEVELS {
@@ -75,6 +79,19 @@ impl Patterns {
             }
         }
         estimate < POOR_BELOW
+    }
+
+    /// What a first segment is worth of which nothing is known, in the class at `at`.
+    fn first_segments(&self, at: u16) -> u32 {
+        let (mut all, mut count) = (Node::default(), 0);
+        for segment in self.all_below(at).map(|below| self.node(below)).filter(|node| !Tokens::is_kind(node.token)) {
+            if u32::from(segment.worth) * WHOLE >= u32::from(segment.fetched) * POOR_BELOW {
+                return WHOLE;
+            }
+            (all.fetched, all.worth) = (all.fetched + segment.fetched, all.worth + segment.worth);
+            count += 1;
+        }
+        if count < SEGMENTS_MIN { WHOLE } else { all.estimate(WHOLE) }
     }
 
     /// Whether any page was not worth it: else no pattern is poor.
@@ -218,9 +235,11 @@ const PAGES_MAX: u16 = 128;
 const PRIOR_PAGES: u32 = 4;
 /// Tokens of which nothing is inherited: whether a URL is the first of its shape, which a caller puts before the others.
 const OPEN_LEVELS: usize = 1;
+/// First segments that say what others are worth.
+const SEGMENTS_MIN: u32 = 3;
 /// The estimate of pages that are all worth their fetch.
 const WHOLE: u32 = 1_000;
-const POOR_BELOW: u32 = 350;
+const POOR_BELOW: u32 = 450;
 /// Pages are rich if no more than one of so many was not worth it.
 const RICH_PARTS: u32 = 10;
 

@@ -1,7 +1,7 @@
 //! Pages: the HTML of a page, written from its plan.
 //!
 //! Decides: a page is a head, and its links one after the other, with pieces of the pool between them so that the
-//! page grows evenly to the size its plan asks for; one place in ten has noise. A canonical link names the page
+//! page grows evenly to the size its plan asks for, and then a text of its own; one place in ten has noise. A canonical link names the page
 //! itself and `rel=next` its first child, which is also linked plainly. Some pages have a `base` element.
 //! Invariants: the same model, site and page give the same bytes, plain or after decoding; UTF-8; every planned link
 //! is written exactly once as `a` or `area`.
@@ -33,8 +33,9 @@ impl Model {
                 self.push_noise(&mut draw, fresh);
             }
             written += 1;
-            self.fill(bytes * written / extent.links.max(written), &mut draw, sink);
+            self.fill((bytes - own_text(bytes)) * written / extent.links.max(written), &mut draw, sink);
         });
+        self.pool.own_text(own_text(bytes), &mut draw, sink.fresh());
         self.fill(bytes, &mut draw, sink);
         sink.fresh().extend_from_slice(b"</ul>\n</body>\n</html>\n");
     }
@@ -88,6 +89,14 @@ impl Model {
         }
     }
 }
+
+/// How much of a page of some `bytes` is text that no other one has.
+fn own_text(bytes: u64) -> u64 {
+    (bytes * 3 / 8).min(OWN_TEXT_BYTES_MAX)
+}
+
+/// Of a long page most is what all pages of its site have.
+const OWN_TEXT_BYTES_MAX: u64 = 4 << 10;
 
 #[cfg(test)]
 mod tests {

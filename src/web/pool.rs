@@ -14,6 +14,7 @@ use super::site::push_number;
 #[derive(Debug)]
 pub(super) struct Pool {
     pieces: Vec<Piece>,
+    words: Vec<String>,
     /// Mean plain size of a piece, in bytes.
     pub mean_bytes: u64,
 }
@@ -39,7 +40,7 @@ impl Pool {
                         (_, 5 | 6) => style(&words, &mut draw, &mut plain),
                         _ => data(&words, &mut draw, &mut plain),
                     }
-                    if profile == Profile::Web && draw.one_in(2) {
+                    if profile == Profile::Web && !draw.one_in(4) {
                         // Real pages say much of what they say twice: for wide screens and for narrow ones.
                         plain.extend_from_within(block_start..);
                     }
@@ -48,7 +49,23 @@ impl Pool {
             })
             .collect();
         let total: u64 = pieces.iter().map(|piece| piece.plain.len() as u64).sum();
-        Pool { mean_bytes: total / count.max(1), pieces }
+        Pool { mean_bytes: total / count.max(1), pieces, words }
+    }
+
+    /// Appends a paragraph of some `bytes` that no other page has: words that are all as frequent, several of a draw.
+    pub fn own_text(&self, bytes: u64, draw: &mut Draw, out: &mut Vec<u8>) {
+        let end = out.len() + bytes as usize;
+        out.extend_from_slice(b"<p>");
+        while out.len() < end {
+            let mut bits = draw.bits();
+            for _ in 0..WORDS_A_DRAW {
+                let word = (bits & 0xffff) * WORDS >> 16;
+                out.extend_from_slice(self.words.get(word as usize).map(String::as_bytes).unwrap_or_default());
+                out.push(b' ');
+                bits >>= 16;
+            }
+        }
+        out.extend_from_slice(b"</p>\n");
     }
 
     /// One of the pieces.
@@ -59,6 +76,8 @@ impl Pool {
 
 /// Size of the vocabulary.
 const WORDS: u64 = 2_000;
+/// Words of own text for 64 bits that are drawn.
+const WORDS_A_DRAW: usize = 4;
 
 fn vocabulary(draw: &mut Draw) -> Vec<String> {
     const ONSETS: &[&str] = &["b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "ch", "pl"];
