@@ -59,7 +59,7 @@ impl Pool {
         while out.len() < end {
             let mut bits = draw.bits();
             for _ in 0..WORDS_A_DRAW {
-                let word = (bits & 0xffff) * WORDS >> 16;
+                let word = ((bits & 0xffff) * WORDS) >> 16;
                 out.extend_from_slice(self.words.get(word as usize).map(String::as_bytes).unwrap_or_default());
                 out.push(b' ');
                 bits >>= 16;
