@@ -116,8 +116,9 @@ fn killed_again_and_again_a_crawl_loses_nothing_and_its_logs_do_not_grow() {
         known.len()
     );
     assert!(known.len() > 10 * kills, "only {} of {} were over after a kill", known.len(), verdict.expected);
-    // Alone 1.14 to 1.18; each commit is a block of its own, and a busy machine makes more of them.
-    assert!(growth <= 1.4, "{growth}");
+    // Alone 1.14 to 1.18; each commit is a block of its own, and a busy machine makes more of them (1.47 beside three builds). Logs that
+    // are never written anew have some ten times as much.
+    assert!(growth <= 2.0, "{growth}");
     verdict.expect_whole();
 }
 
