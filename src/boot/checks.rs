@@ -130,6 +130,14 @@ fn bounds_its_site(seed: &Seed) -> bool {
     options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
 }
 
+/// What an operator may not expect of a configuration that is right.
+pub fn notes(config: &Config) -> Vec<String> {
+    let politeness = &config.politeness;
+    let is_moot = politeness.host_delay < politeness.site_delay;
+    let note = "note: politeness.site_delay holds for each host, too: a shorter politeness.host_delay changes nothing";
+    is_moot.then(|| note.to_owned()).into_iter().collect()
+}
+
 /// A seed that is out of scope would be no URL of the crawl, without a word.
 pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Result<(), BootError> {
     let why = |outside: Outside| match outside {

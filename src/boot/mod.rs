@@ -21,7 +21,7 @@ mod segment_folders;
 mod start;
 mod surroundings;
 
-pub use checks::{check_memory, seeds_of_round};
+pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
 pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_seeds};
 pub use external_links::ExternalLinks;

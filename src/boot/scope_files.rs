@@ -73,8 +73,12 @@ impl ScopeFiles {
                 told.push(format!("scope.block: {more} more lines cannot be read"));
             }
             match config.scope.block_errors {
-                BlockErrors::Refuse => errors.append(&mut told),
-                BlockErrors::Skip => files.notes.append(&mut told),
+                BlockErrors::Refuse if mistakes.count > 0 => {
+                    told.push("scope.block_errors = \"skip\" goes on without such lines".to_owned());
+                    errors.append(&mut told);
+                }
+                BlockErrors::Refuse => {}
+                BlockErrors::Skip => files.notes.extend(told.iter().map(|told| format!("skipped: {told}"))),
             }
             let names: Vec<String> =
                 lists.iter().map(|(path, text)| format!("{path} (BLAKE3 {})", digest(text))).collect();
@@ -180,10 +184,10 @@ mod tests {
         let mut config = Config::default();
         config.scope.block = vec![plain.clone().into(), folder.at("packed.gz").into()];
         let errors = ScopeFiles::read(&config).expect_err("one mistake");
-        assert!(errors.len() == 1 && errors[0].starts_with(&format!("{plain}:2: several words")), "{errors:?}");
+        assert!(errors.len() == 2 && errors[0].starts_with(&format!("{plain}:2: several words")), "{errors:?}");
         config.scope.block_errors = BlockErrors::Skip;
         let files = ScopeFiles::read(&config).expect("skipped");
-        assert_eq!(files.notes, errors);
+        assert_eq!(files.notes, [format!("skipped: {}", errors[0])]);
         assert!(files.to_string().ends_with("2 entries"), "{files}");
         let scope = files.of(&Scope::default());
         let refused = |text: &str| scope.refuses(&Url::parse(text).expect("a URL"), Hops::default());

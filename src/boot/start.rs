@@ -217,6 +217,7 @@ impl Crawl {
         let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
+        checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         if ScopeFiles::are_named(&crawl.scope.config) {
             crawl.control.note(format!("scope: {files}"));
         }

@@ -36,12 +36,16 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
         return print(&Config::annotated());
     };
     let loaded = load(file, &arguments.set);
-    if let Ok(config) = &loaded
-        && let Err(error) = boot::check_memory(config)
-            .and_then(|()| boot::ScopeFiles::read(config).map(drop).map_err(|errors| errors.join("\n")))
-    {
-        tell!("{error}");
-        return ExitCode::from(MISTAKE);
+    if let Ok(config) = &loaded {
+        match boot::check_memory(config)
+            .and_then(|()| boot::ScopeFiles::read(config).map_err(|errors| errors.join("\n")))
+        {
+            Ok(files) => files.notes.iter().chain(&boot::notes(config)).for_each(|note| tell!("{note}")),
+            Err(error) => {
+                tell!("{error}");
+                return ExitCode::from(MISTAKE);
+            }
+        }
     }
     match loaded {
         // "ok" as a comment: what is printed is itself a configuration.

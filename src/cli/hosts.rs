@@ -20,6 +20,7 @@ use super::urls::State;
 use crate::boot;
 use crate::config::Politeness;
 use crate::log::{Listed, ListingStep, UrlState};
+use crate::outcome::Failure;
 use crate::ring;
 use crate::time::Duration;
 use crate::url::Url;
@@ -73,6 +74,8 @@ impl Host {
             (State::Denied, _) => self.denied += 1,
             (State::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
             (State::Fetched, UrlState::Fetched(..400)) => {}
+            // Nobody asked for them.
+            (_, UrlState::Failed(Failure::OverBudget | Failure::Blocked | Failure::OutOfScope)) => {}
             _ => self.errors += 1,
         }
     }

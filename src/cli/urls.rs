@@ -120,7 +120,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
 /// A host as URLs have it: in lower case, and in ASCII.
 pub(super) fn host_name(text: &str) -> io::Result<String> {
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/" && url.port() == 80);
-    let wrong = || io::Error::other(format!("--host: {text:?} is no name of a host and no address"));
+    let wrong = || io::Error::other(format!("{text:?} is no host; expected a name or an address, without a port"));
     url.map(|url| url.host().to_owned()).ok_or_else(wrong)
 }
 
@@ -154,7 +154,10 @@ mod tests {
             assert_eq!(host_name(text).expect("a host"), host);
         }
         for wrong in ["", "a.test/b", "a.test:8080", "http://a.test"] {
-            assert!(host_name(wrong).is_err_and(|error| error.to_string().contains("--host")), "{wrong}");
+            assert!(
+                host_name(wrong).is_err_and(|error| error.to_string().contains("expected a name or an address")),
+                "{wrong}"
+            );
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::boot::{self, ScopeFiles};
 use crate::config::Config;
 use crate::hops::Hops;
 use crate::http;
+use crate::log::UrlState;
 use crate::ring;
 use crate::scope::{Scope, Stage, Subject, Verdict};
 use crate::time::UnixTime;
@@ -76,13 +77,28 @@ struct Known {
     /// The settings of the last run.
     config: Config,
     facts: Findings,
-    /// What becomes of the URL by the scope: when it is found, and when its turn comes. `None`: of a host, or not to be told.
+    /// What becomes of the URL, or of the host's root, by the scope: when it is found, and when its turn comes. `None`: not to be told.
     scope: Option<[Verdict; 2]>,
     robots: RobotsFound,
     /// Where the URL's last response lies.
     record: Option<String>,
     /// Where it led, if it was a redirect.
     redirect: Option<Url>,
+}
+
+impl Known {
+    /// What the scope denies, if it does.
+    fn denied(&self) -> Option<&Verdict> {
+        self.scope.as_ref()?.iter().find(|verdict| !verdict.is_allowed)
+    }
+
+    /// Whether the URL waits, or one of the host.
+    fn is_waiting(&self) -> bool {
+        match self.asked {
+            Asked::Url(_) => self.facts.url.is_some_and(|url| url.state == UrlState::Waiting),
+            Asked::Host(_) => self.facts.host.waiting > 0,
+        }
+    }
 }
 
 /// Runs it.
@@ -116,8 +132,9 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
         }
         Asked::Host(host) => {
             let origin = facts.origin.clone().or_else(|| Url::parse(&format!("https://{host}/")).ok());
+            let root = origin.as_ref().and_then(|url| url.join("/").ok());
             let robots = origin.map_or(Ok(RobotsFound::default()), |url| robots::find(dir, &url, &config));
-            (None, robots?)
+            (root.and_then(|root| verdicts(dir, &config, &root, None)), robots?)
         }
     };
     let is_known = facts.is_known();

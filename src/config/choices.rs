@@ -93,7 +93,7 @@ choices! {
     }
     /// `traps.detect`
     TrapDetection {
-        /// those of patterns whose pages are duplicates or nearly so, or say noindex, and those whose path repeats itself
+        /// those of patterns of whose pages hardly half have new text or new kinds of links, and paths that repeat themselves
         Yield = "yield",
         /// none
         Off = "off",

@@ -240,7 +240,8 @@ tables! {
     /// Delays and retries.
     politeness: Politeness {
         /// From the end of one request to a host to the start of the next.
-        /// BUbiNG warns that less than 1s will disturb people. "0s" is for your own servers.
+        /// BUbiNG warns that less than 1s will disturb people. "0s" is for your own servers. The delays below hold for each
+        /// host, too: with one shorter than site_delay a host is asked as often as its site.
         host_delay: Duration = "1s", time("0s", "24h");
         /// The same for a site (registrable domain), across hosts and shards.
         /// A site with a thousand hosts is mostly one operator's, and often one machine's behind many addresses.

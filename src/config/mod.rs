@@ -255,6 +255,13 @@ impl Crawl {
     }
 }
 
+impl Politeness {
+    /// The least time between two requests to a host without terms of its own: the delay of its site holds for it, too.
+    pub fn least_host_delay(&self) -> Duration {
+        self.host_delay.max(self.site_delay)
+    }
+}
+
 impl Fetch {
     /// First and last port of `source_ports`; `None` for the system's.
     pub fn source_port_range(&self) -> Option<(u16, u16)> {

@@ -27,7 +27,7 @@ pub(super) fn card(facts: &Facts<'_>) -> String {
         "rate-control": "429 or 503 with Retry-After, and Crawl-delay in robots.txt",
         "rate-expectation": format!(
             "at most one request at a time to a host, and {} between two{unless}",
-            words::duration(politeness.host_delay)
+            words::duration(politeness.least_host_delay())
         ),
         "known-urls": ["/robots.txt"],
     });

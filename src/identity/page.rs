@@ -86,12 +86,9 @@ Crawl-delay: 10
 /// What holds for each host and address; a delay of zero is none.
 fn rates(politeness: &Politeness) -> String {
     let mut text = "<li>A host gets one request at a time".to_owned();
-    if !politeness.host_delay.is_zero() {
-        let _ = write!(
-            text,
-            ", and at least {} pass from the end of one to the start of the next",
-            duration(politeness.host_delay)
-        );
+    let delay = politeness.least_host_delay();
+    if !delay.is_zero() {
+        let _ = write!(text, ", and at least {} pass from the end of one to the start of the next", duration(delay));
     }
     if politeness.host.has_laxer_than(politeness.host_delay) {
         text.push_str(", unless something else is agreed with its owner");

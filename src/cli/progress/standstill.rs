@@ -1,7 +1,7 @@
 //! Why nothing happens in a crawl, when that can be told.
 //!
 //! Decides: what the crawl itself says comes first (an outage, a full disk); then name servers that do not answer; then
-//! hosts that all wait for their delay.
+//! hosts that all wait for their delay, or for their hours.
 //! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
 
 use crate::grouped::grouped;
@@ -57,8 +57,8 @@ impl Standstill {
             return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
         }
         lasts(self.still_since).map(|_| match totals.hosts_left {
-            1 => "the only host left is waiting for its delay".to_owned(),
-            hosts => format!("all {} hosts left are waiting for their delay", grouped(hosts)),
+            1 => "the only host left is waiting for its delay, or its hours".to_owned(),
+            hosts => format!("all {} hosts left are waiting for their delays, or their hours", grouped(hosts)),
         })
     }
 }
@@ -97,8 +97,11 @@ mod tests {
         let still = |hosts_left| Totals { in_flight: 0, hosts_left, ..Totals::default() };
         said(&mut standstill, 0, &Totals::default());
         assert_eq!(said(&mut standstill, 5, &still(3)), "", "not for long");
-        assert_eq!(said(&mut standstill, 10, &still(3)), "all 3 hosts left are waiting for their delay");
-        assert_eq!(said(&mut standstill, 15, &still(1)), "the only host left is waiting for its delay");
+        assert_eq!(
+            said(&mut standstill, 10, &still(3)),
+            "all 3 hosts left are waiting for their delays, or their hours"
+        );
+        assert_eq!(said(&mut standstill, 15, &still(1)), "the only host left is waiting for its delay, or its hours");
         standstill.tell(Some("the network is down".to_owned()));
         assert_eq!(said(&mut standstill, 20, &still(1)), "the network is down");
         standstill.tell(None);

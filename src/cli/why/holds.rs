@@ -35,9 +35,11 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let now = known.now.as_micros() / 1_000_000;
     let mut holds = Vec::new();
     let mut hold = |by, until, text: String| holds.push(Hold { by, until, text });
-    if let Some(denied) = known.scope.as_ref().and_then(|verdicts| verdicts.iter().find(|verdict| !verdict.is_allowed))
-    {
-        hold("scope", None, format!("the scope excludes it by now ({}): it ends without a request", decider(denied)));
+    // Of a host, its root alone was judged: what is true of all its URLs are names and addresses on a list.
+    let denied = known.denied().filter(|denied| url.is_some() || is_of_host(denied));
+    if let Some(denied) = denied {
+        let what = if url.is_some() { "it" } else { "them" };
+        hold("scope", None, format!("the scope excludes {what} by now ({}), without a request", decider(denied)));
     }
     if let Says::Rules { allows: false, line } = &known.robots.says {
         let by = line.as_ref().map(|(number, line)| format!(", line {number}: {line}")).unwrap_or_default();
@@ -95,7 +97,13 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
 pub(super) fn delay(known: &Known) -> Duration {
     let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
     let politeness = &known.config.politeness;
-    politeness.host.terms_of(known.asked.host()).delay.unwrap_or(politeness.host_delay).max(asked)
+    let own = politeness.host.terms_of(known.asked.host()).delay;
+    own.unwrap_or(politeness.host_delay).max(politeness.site_delay).max(asked)
+}
+
+/// Whether a verdict is about all URLs of a host.
+pub(super) fn is_of_host(verdict: &Verdict) -> bool {
+    matches!(&verdict.by, Decider::Blocked(BlockedBy::Name(_) | BlockedBy::Address))
 }
 
 /// What decided, in words.
@@ -134,8 +142,8 @@ mod tests {
     fn what_is_agreed_for_the_host_counts() {
         let text = "[[politeness.host]]\nmatch = \"a.test\"\ndelay = \"7s\"\nhours = \"22:00-06:00\"\n\
                     [politeness]\nhost_delay = \"2s\"\n";
-        let config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
-        let of = |host: &str, hour| {
+        let mut config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
+        let of = |config: &Config, host: &str, hour| {
             let asked = Asked::Host(host.into());
             let mut facts = Findings::new(asked.clone());
             facts.host.waiting = 1;
@@ -155,8 +163,10 @@ mod tests {
                 holds(&known).iter().map(|hold| (hold.by, hold.until.map(|at| at % 86_400 / 3_600))).collect();
             (delay(&known).as_secs(), holds)
         };
-        assert_eq!(of("a.test", 21), (7, vec![("host-hours", Some(22))]));
-        assert_eq!(of("a.test", 23), (7, vec![]));
-        assert_eq!(of("b.test", 21), (2, vec![]));
+        assert_eq!(of(&config, "a.test", 21), (7, vec![("host-hours", Some(22))]));
+        assert_eq!(of(&config, "a.test", 23), (7, vec![]));
+        assert_eq!(of(&config, "b.test", 21), (2, vec![]));
+        config.politeness.site_delay = Duration::from_secs(3);
+        assert_eq!(of(&config, "b.test", 21), (3, vec![]));
     }
 }

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::findings::UrlFacts;
-use super::holds::{decider, delay, holds};
+use super::holds::{decider, delay, holds, is_of_host};
 use super::robots::Says;
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
+use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::UrlState;
 use crate::outcome::Failure;
@@ -43,16 +44,22 @@ pub(super) fn as_text(known: &Known) -> String {
         line("but known", other);
     }
     if let Some(verdicts) = &known.scope {
-        let denied = verdicts.iter().find(|verdict| !verdict.is_allowed);
-        let shown = |word: &str, by: &str| format!("{word} it now ({by})");
-        match denied {
-            Some(denied) => line("scope", &shown("excludes", &decider(denied))),
-            None => line("scope", &shown("admits", &decider(&verdicts[0]))),
+        let what = match (&known.asked, known.denied()) {
+            (Asked::Url(_), _) => "it",
+            (Asked::Host(_), Some(denied)) if is_of_host(denied) => "all of it",
+            (Asked::Host(_), _) => "its root",
+        };
+        // A list of addresses is asked when a host's addresses are known, which nobody looks up here.
+        let blocked = known.facts.url.is_some_and(|url| url.state == UrlState::Failed(Failure::Blocked));
+        let unknown = if blocked { "; the addresses of its host are not looked up here" } else { "" };
+        match known.denied() {
+            Some(denied) => line("scope", &format!("excludes {what} now ({})", decider(denied))),
+            None => line("scope", &format!("admits {what} now ({}){unknown}", decider(&verdicts[0]))),
         }
     }
     line("robots", &robots(known));
     host_lines(known, &mut line);
-    if !holds(known).is_empty() {
+    if known.is_waiting() {
         line("not here", UNKNOWN);
     }
     text
@@ -98,19 +105,37 @@ fn answer(known: &Known) -> String {
             let facts = &known.facts.host;
             let first = holds(known).into_iter().next();
             match (facts.urls, first, facts.given_up()) {
-                (0, _, _) => "Not known: no URL of this host was found, or none in scope.".to_owned(),
+                (0, _, _) => match known.denied().filter(|denied| is_of_host(denied)) {
+                    Some(denied) => {
+                        format!(
+                            "Not known, and not queued if it is found: the scope excludes it ({}).",
+                            decider(denied)
+                        )
+                    }
+                    None => "Not known: no URL of this host was found, or none in scope.".to_owned(),
+                },
                 (_, Some(hold), _) => format!("{} of {host} waiting: {}.", counted(facts.waiting, "URL"), hold.text),
                 (_, None, Some((failure, at))) => {
                     format!("Given up ({failure}) since {}: {}.", iso(at), meaning(failure))
                 }
                 (_, None, None) if facts.waiting > 0 => {
                     let waiting = counted(facts.waiting, "URL");
-                    format!("{waiting} of {host} waiting for a turn; nothing in the logs holds them.")
+                    format!("{waiting} of {host} waiting for a turn; nothing that is on disk holds them.")
                 }
-                (urls, None, None) => format!("Nothing waits: of {host} {} known, all over.", counted(urls, "URL")),
+                (urls, None, None) => {
+                    format!("Nothing waits: of {host} {} known, all over{}.", counted(urls, "URL"), most_failed(known))
+                }
             }
         }
     }
+}
+
+/// What most of a host's URLs failed by, if any did.
+fn most_failed(known: &Known) -> String {
+    let most = known.facts.host.failures.iter().max_by_key(|(_, (count, _))| *count);
+    most.map_or(String::new(), |(failure, (count, _))| {
+        format!(", {} without a response ({failure}): {}", grouped(*count), meaning(failure))
+    })
 }
 
 fn answer_known(known: &Known, url: &UrlFacts) -> String {
@@ -132,11 +157,19 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
         },
         UrlState::Failed(failure) => {
             let name = failure.as_str();
-            format!("It is over since {at} ({name}): {}. `crawl --retry-failed` asks for it again.", meaning(name))
+            let once = match failure {
+                Failure::OverBudget => ", once that is more",
+                Failure::Blocked | Failure::OutOfScope => ", once it is in scope",
+                _ => "",
+            };
+            format!("It is over since {at} ({name}): {}. `crawl --retry-failed` asks for it again{once}.", meaning(name))
         }
         UrlState::Waiting => match holds(known).first() {
             Some(hold) => format!("It waits: {}.", hold.text),
-            None => "It waits for its turn: it is the next of its host, and nothing in the logs holds it.".to_owned(),
+            None => {
+                "It waits for its turn, or for its next try: it is the next of its host, and nothing that is on disk holds it."
+                    .to_owned()
+            }
         },
     }
 }
@@ -214,7 +247,7 @@ fn meaning(failure: &str) -> &'static str {
         "address-forbidden" => "fetch.private_addresses forbids its address",
         "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
         "out-of-scope" => "the scope excluded it when its turn came",
-        "over-budget" => "its host or site has had what [budget] allows",
+        "over-budget" => "its host or site has had what [budget], or the options of its seed, allow",
         "blocked" => "scope.block has it, its host or its address",
         name if name.starts_with("connect-") => "no connection came about",
         name if name.starts_with("tls-") => "no TLS connection came about",
@@ -255,7 +288,7 @@ pub(super) fn as_json(known: &Known) -> Value {
         })
     });
     let scope = known.scope.as_ref().map(|verdicts| {
-        let denied = verdicts.iter().find(|verdict| !verdict.is_allowed);
+        let denied = known.denied();
         json!({ "allowed": denied.is_none(), "by": decider(denied.unwrap_or(&verdicts[0])) })
     });
     let (allowed, line) = match &known.robots.says {
