@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::events::Event;
-use super::{Simulation, millis};
+use super::{Simulation, TICK, millis};
 use crate::control::{Cause, NetworkView, Observation};
 use crate::shard::{Command, Input, NetworkReport, Phase, Shard, ShardReport};
 use crate::time::{Duration, Instant};
@@ -37,6 +37,20 @@ impl Simulation {
                 self.later(hears, Event::Look(shard));
             }
         }
+    }
+
+    /// When the next look may change something; `waits`: something else happens before long. The thread itself looks all the time:
+    /// a look that comes later than it would is a crawl that cannot be.
+    pub(super) fn next_look(&self, waits: bool) -> Option<Instant> {
+        // All have just become quiet, a shard has ended, or something is wanted.
+        let is_watched = (self.run.looks < LOOKS || !waits)
+            && (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
+            || self.run.ended.iter().any(Option::is_some)
+            || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
+        let breaker = self.run.breaker.next_due(self.now, &self.network_reports());
+        let breaker = breaker.filter(|_| self.run.phase == Phase::Run);
+        let at = [breaker, is_watched.then_some(self.now)].into_iter().flatten().min()?;
+        Some(at.max(self.run.next_look).max(self.now + TICK))
     }
 
     /// What the housekeeping thread does about outages.
@@ -121,5 +135,39 @@ impl Simulation {
 
 /// How often the housekeeping thread looks.
 const LOOK: Duration = Duration::from_millis(25);
+/// So many looks at shards that do nothing show all that there is to see.
+const LOOKS: u32 = 8;
 /// What was answered so long ago is in the log.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::super::interruption::Interruption;
+    use super::*;
+
+    /// A simulated crawl in an outage, in which shards have been quiet for long.
+    fn in_an_outage() -> Simulation {
+        let mut simulation = Simulation::new(0);
+        simulation.interruptions.clear();
+        simulation.run.looks = LOOKS;
+        let reports = [NetworkReport { held_since: simulation.now, ..simulation.run.shards[0].network_report() }];
+        for has_route in [true, false] {
+            simulation.now = simulation.now + Duration::from_secs(1);
+            simulation.run.breaker.look(simulation.now, NetworkView { reports: &reports, ends: &[], has_route });
+        }
+        simulation
+    }
+
+    #[test]
+    fn an_outage_hides_no_end_of_a_shard() {
+        let mut simulation = in_an_outage();
+        let at_once = simulation.now + TICK;
+        let probe = simulation.run.breaker.next_due(simulation.now, &[]);
+        assert!(probe > Some(at_once) && simulation.next_look(true) == probe);
+        simulation.run.ended[0] = Some(Err("its disk is full".to_owned()));
+        assert_eq!(simulation.next_look(true), Some(at_once));
+        let mut simulation = in_an_outage();
+        simulation.interruptions.push_back(Interruption::Drain(simulation.now));
+        assert_eq!(simulation.next_look(true), Some(at_once), "nor what the operator wants");
+    }
+}

@@ -272,18 +272,11 @@ impl Simulation {
         let due = dues.map(|due| due.max(self.now + TICK)).min();
         let event = self.run.events.peek().map(|Reverse((at, _))| *at);
         let interruption = self.interruptions.front().map(Interruption::at).filter(|at| *at > self.now);
-        // A look changes something when all have just become quiet, when a shard has ended, or when something is wanted.
         let waits = due.is_some() || event.is_some() || interruption.is_some();
-        let is_watched = (self.run.looks < LOOKS || !waits)
-            && (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
-            || self.run.ended.iter().any(Option::is_some)
-            || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
         let is_noticed = self.run.breaker.outage().is_some();
         let are_few = self.run.breaker.has_few_sites(self.now);
         self.outages.advance(self.now, is_noticed, are_few);
-        let looks = self.run.breaker.next_due(self.now, &self.network_reports());
-        let looks = looks.filter(|_| self.run.phase == Phase::Run).or(is_watched.then_some(self.now));
-        let look = looks.map(|at| at.max(self.run.next_look).max(self.now + TICK));
+        let look = self.next_look(waits);
         let outage = self.outages.next().filter(|at| *at > self.now);
         let something_waits = [due, event, interruption, look].into_iter().flatten().min();
         let Some(next) = something_waits.map(|next| next.min(outage.unwrap_or(Instant::NEVER))) else {
@@ -366,8 +359,6 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// So many looks at shards that do nothing show all that there is to see.
-const LOOKS: u32 = 8;
 const TICK: Duration = Duration::from_micros(1);
 const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
 /// How long a query waits for `dns.rate_max`.
