@@ -150,8 +150,7 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
         Ok(())
     })?;
     for (name, host) in &mut hosts {
-        let own =
-            politeness.as_ref().map(|politeness| politeness.host.terms_of(name).delay.unwrap_or(politeness.host_delay));
+        let own = politeness.as_ref().map(|politeness| politeness.delay_of(name));
         host.delay = host.delay.max(own.unwrap_or_default());
     }
     let now_seconds = ring::unix_now().as_micros() / 1_000_000;

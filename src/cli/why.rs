@@ -134,7 +134,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
             let origin = facts.origin.clone().or_else(|| Url::parse(&format!("https://{host}/")).ok());
             let root = origin.as_ref().and_then(|url| url.join("/").ok());
             let robots = origin.map_or(Ok(RobotsFound::default()), |url| robots::find(dir, &url, &config));
-            (root.and_then(|root| verdicts(dir, &config, &root, None)), robots?)
+            (root.and_then(|root| verdicts(dir, &config, &root, Some(Hops::default()))), robots?)
         }
     };
     let is_known = facts.is_known();

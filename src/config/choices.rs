@@ -93,7 +93,7 @@ choices! {
     }
     /// `traps.detect`
     TrapDetection {
-        /// those of patterns of whose pages hardly half have new text or new kinds of links, and paths that repeat themselves
+        /// those whose pattern had new text or new kinds of links on less than half of its pages, and paths that repeat themselves
         Yield = "yield",
         /// none
         Off = "off",

@@ -260,6 +260,13 @@ impl Politeness {
     pub fn least_host_delay(&self) -> Duration {
         self.host_delay.max(self.site_delay)
     }
+
+    /// The least time between two requests to a host. Within a visit of several at once the host's own delay alone holds.
+    pub fn delay_of(&self, host: &str) -> Duration {
+        let terms = self.host.terms_of(host);
+        let own = terms.delay.unwrap_or(self.host_delay);
+        if terms.concurrency > 1 { own } else { own.max(self.site_delay) }
+    }
 }
 
 impl Fetch {

@@ -276,7 +276,12 @@ impl PageReader {
         }
         let _stage = stage::enter(Stage::Store);
         let body: &[u8] = &page.decoded.bytes;
-        page.fetched.is_archive = is_examined && payload_type::is_archive(body);
+        // A packed sitemap or list of URLs is none.
+        let may_be_archive = is_examined && page.summary.is_none() && page.fetched.links.is_empty();
+        page.fetched.is_archive = may_be_archive && {
+            let said = page.transaction.response.headers.get("content-type");
+            payload_type::is_archive(body, said.map(String::from_utf8_lossy).as_deref(), page.job.url.path_and_query())
+        };
         (page.simhash, page.fetched.text) =
             match Document::of(page.transaction.response.headers.get("content-type"), body) {
                 Document::Html => (

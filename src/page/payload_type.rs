@@ -29,11 +29,20 @@ pub fn identify(content: &[u8], said: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a body packs files that stand elsewhere, by its signature. Documents and books, which are packed to be read, are not
-/// among them, and programs neither.
-pub fn is_archive(content: &[u8]) -> bool {
+/// Whether a body packs files that stand elsewhere, by its signature. Of zip, which is also the form of documents, books and programs,
+/// the server's word or the name in the URL is needed besides.
+pub fn is_archive(content: &[u8], said: Option<&str>, path_and_query: &str) -> bool {
     let head = content.get(..HEAD_BYTES).unwrap_or(content);
-    infer::get(head).is_some_and(|known| ARCHIVES.contains(&known.mime_type()))
+    let is_zip = || {
+        let essence = said.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let path = path_and_query.split('?').next().unwrap_or_default().to_ascii_lowercase();
+        matches!(&*essence, "application/zip" | "application/x-zip-compressed") || path.ends_with(".zip")
+    };
+    !is_text(head)
+        && infer::get(head).is_some_and(|known| match known.mime_type() {
+            "application/zip" => is_zip(),
+            known => ARCHIVES.contains(&known),
+        })
 }
 
 const ARCHIVES: &[&str] = &[
@@ -48,7 +57,6 @@ const ARCHIVES: &[&str] = &[
     "application/x-lzip",
     "application/x-tar",
     "application/x-xz",
-    "application/zip",
     "application/zstd",
 ];
 
@@ -83,16 +91,21 @@ mod tests {
     fn archives_are_known() {
         let mut tar = [0u8; 512];
         tar[257..262].copy_from_slice(b"ustar");
-        for (body, expected) in [
-            (&b"\x1f\x8b\x08\0"[..], true),
-            (b"PK\x03\x04\x14\0", true),
-            (&tar, true),
-            (b"%PDF-1.7\n", false),
-            (b"\x89PNG\r\n\x1a\n\0", false),
-            (b"<!doctype html><p>", false),
-            (b"", false),
+        let zip = b"PK\x03\x04\x14\0\x06\0\x08\0";
+        for (body, said, path, expected) in [
+            (&b"\x1f\x8b\x08\0"[..], None, "/?a=snapshot", true),
+            (&tar, Some("text/html"), "/", true),
+            (zip, Some("application/zip; x=y"), "/get?v=1", true),
+            (zip, None, "/a.ZIP?v=1", true),
+            (zip, Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document"), "/a.docx", false),
+            (zip, Some("application/octet-stream"), "/a.jar", false),
+            (b"BZh is how a text may begin", None, "/a.zip", false),
+            (b"%PDF-1.7\n", None, "/a.zip", false),
+            (b"\x89PNG\r\n\x1a\n\0", None, "/", false),
+            (b"<!doctype html><p>", None, "/a.zip", false),
+            (b"", None, "/a.zip", false),
         ] {
-            assert_eq!(is_archive(body), expected, "{}", String::from_utf8_lossy(body));
+            assert_eq!(is_archive(body, said, path), expected, "{path} {}", String::from_utf8_lossy(body));
         }
     }
 

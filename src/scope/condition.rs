@@ -278,7 +278,7 @@ fn read_test(key: &str, comparison: Comparison, value: &str) -> Result<Test, Str
         },
         // Only a count that has not stopped can be compared.
         "offsite" => read_number(key, value, OFFSITE_MAX - 1).map(|number| Test::Offsite(comparison, number)),
-        _ => read_number(key, value, LINKS_MAX).map(|number| Test::Depth(comparison, number)),
+        _ => read_number(key, value, LINKS_MAX - 1).map(|number| Test::Depth(comparison, number)),
     }
 }
 
@@ -456,7 +456,7 @@ mod tests {
             ("extension=tar.gz", "is no extension"),
             ("type=pdf", "expected type=application/pdf or type=image/*"),
             ("offsite<=3", "\"3\" is no number from 0 to 2: expected offsite<=1"),
-            ("depth<=x", "\"x\" is no number from 0 to 255: expected depth<=3"),
+            ("depth<=x", "\"x\" is no number from 0 to 254: expected depth<=3"),
         ] {
             let error = Condition::parse(condition).expect_err(condition);
             assert!(error.contains(why), "{condition}: {error}");

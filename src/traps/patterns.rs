@@ -5,8 +5,8 @@
 //! kind by itself ([`Tokens::is_kind`]) stays apart: [`KINDS`] of it, and what is more together.
 //! What a page with some URL will be worth is estimated along its way down the tree: a node's pages count, and besides them
 //! what is estimated above it counts as [`PRIOR_PAGES`] pages. So what turns off from all ways known is taken for what those
-//! are, and a few pages of its own say more. A first segment that is new is taken to be worth its fetch while any other one is, or while hardly any
-//! is known. A URL is
+//! are, and a few pages of its own say more. A first segment that is new is taken to be worth its fetch while anything else at the root is, or while
+//! hardly any segment is known. A URL is
 //! *poor* below [`POOR_BELOW`].
 //! Old pages count less and less, so a pattern can become rich again.
 //! Why a tree: nobody knows beforehand which part of a URL says what kind of page it is: in one system the second
@@ -69,7 +69,7 @@ impl Patterns {
     pub fn is_poor(&self, tokens: impl IntoIterator<Item = u32>) -> bool {
         let (mut at, mut estimate) = (ROOT, WHOLE);
         for (depth, token) in tokens.into_iter().enumerate() {
-            if depth == OPEN_LEVELS {
+            if depth == OPEN_LEVELS && !Tokens::is_kind(token) {
                 estimate = self.first_segments(at);
             }
             let Some(next) = self.below(at, token) else { break };
@@ -84,9 +84,12 @@ impl Patterns {
     /// What a first segment is worth of which nothing is known, in the class at `at`.
     fn first_segments(&self, at: u16) -> u32 {
         let (mut all, mut count) = (Node::default(), 0);
-        for segment in self.all_below(at).map(|below| self.node(below)).filter(|node| !Tokens::is_kind(node.token)) {
-            if u32::from(segment.worth) * WHOLE >= u32::from(segment.fetched) * POOR_BELOW {
-                return WHOLE;
+        for segment in self.all_below(at).map(|below| self.node(below)) {
+            let is_worth = u32::from(segment.worth) * WHOLE >= u32::from(segment.fetched) * POOR_BELOW;
+            match Tokens::is_kind(segment.token) {
+                _ if is_worth => return WHOLE,
+                true => continue,
+                false => {}
             }
             (all.fetched, all.worth) = (all.fetched + segment.fetched, all.worth + segment.worth);
             count += 1;

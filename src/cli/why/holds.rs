@@ -39,7 +39,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let denied = known.denied().filter(|denied| url.is_some() || is_of_host(denied));
     if let Some(denied) = denied {
         let what = if url.is_some() { "it" } else { "them" };
-        hold("scope", None, format!("the scope excludes {what} by now ({}), without a request", decider(denied)));
+        hold("scope", None, format!("the scope now excludes {what} ({}), so no request is made", decider(denied)));
     }
     if let Says::Rules { allows: false, line } = &known.robots.says {
         let by = line.as_ref().map(|(number, line)| format!(", line {number}: {line}")).unwrap_or_default();
@@ -96,9 +96,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
 /// The time between two requests to the host, as far as it is known here.
 pub(super) fn delay(known: &Known) -> Duration {
     let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
-    let politeness = &known.config.politeness;
-    let own = politeness.host.terms_of(known.asked.host()).delay;
-    own.unwrap_or(politeness.host_delay).max(politeness.site_delay).max(asked)
+    known.config.politeness.delay_of(known.asked.host()).max(asked)
 }
 
 /// Whether a verdict is about all URLs of a host.

@@ -158,8 +158,8 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
         UrlState::Failed(failure) => {
             let name = failure.as_str();
             let once = match failure {
-                Failure::OverBudget => ", once that is more",
-                Failure::Blocked | Failure::OutOfScope => ", once it is in scope",
+                Failure::OverBudget => ", once the budget has been raised",
+                Failure::Blocked | Failure::OutOfScope => ", once it is back in scope",
                 _ => "",
             };
             format!("It is over since {at} ({name}): {}. `crawl --retry-failed` asks for it again{once}.", meaning(name))
