@@ -6,11 +6,16 @@
 //! Eight bits for links, two for hops off-site and five for redirects, so that batches, journals and queues hold no byte more
 //! for it. The last one says that the URL is deferred: its page advised against it, so it waits behind all others
 //! (`frontier::deferred`).
+//! What a page embeds, such as an image, is told by the five bits for redirects, of which there are more than anybody follows: up to
+//! [`REDIRECTS_MAX`] they are the redirects to a link, above that those to an embed, and the highest number stands for too many.
+//! No further bit is free, and a bit of these five would leave 14 redirects, where browsers follow 20.
+//! An embed is as deep as its page, which cannot be had whole without it, so `scope.depth_max` does not cut it off.
 //! A limit below what can be counted lies below a count that has stopped, too.
 //! Invariants: a number of links below 256 without a redirect, on a seed's site, is written as itself; all counts stop at their
-//! highest. The target of a redirect is deferred where what redirects is; a link is not by itself.
+//! highest. The target of a redirect is deferred, and is an embed, where what redirects is; a link is neither by itself.
 
-/// Links followed from a seed, hops off-site, redirects followed since the last link, and whether it is deferred.
+/// Links followed from a seed, hops off-site, redirects followed since the last link, whether a page embeds it, and whether it is
+/// deferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hops(u16);
 
@@ -18,12 +23,18 @@ pub struct Hops(u16);
 pub const LINKS_MAX: u16 = (1 << LINK_BITS) - 1;
 /// Most hops off-site that can be counted.
 pub const OFFSITE_MAX: u16 = (1 << OFFSITE_BITS) - 1;
-/// Most redirects in a row that can be counted.
-pub const REDIRECTS_MAX: u16 = (1 << REDIRECT_BITS) - 1;
+/// Most redirects in a row to a link that can be counted; what has more has [`TOO_MANY`].
+pub const REDIRECTS_MAX: u16 = 20;
+/// The same to what a page embeds.
+pub const EMBED_REDIRECTS_MAX: u16 = TOO_MANY - 1 - EMBED;
+/// More redirects than anybody follows.
+pub const TOO_MANY: u16 = (1 << REDIRECT_BITS) - 1;
 const LINK_BITS: u32 = 8;
 const OFFSITE_BITS: u32 = 2;
 const REDIRECT_BITS: u32 = 5;
 const REDIRECT_SHIFT: u32 = LINK_BITS + OFFSITE_BITS;
+/// What stands in the bits for redirects of an embed without one.
+const EMBED: u16 = REDIRECTS_MAX + 1;
 const DEFERRED: u16 = 1 << (REDIRECT_SHIFT + REDIRECT_BITS);
 
 impl Hops {
@@ -51,9 +62,15 @@ impl Hops {
         (self.0 >> LINK_BITS) & OFFSITE_MAX
     }
 
-    /// Redirects since the last link.
+    /// Redirects since the last link, or since the page that embeds it.
     pub const fn redirects(self) -> u16 {
-        (self.0 >> REDIRECT_SHIFT) & REDIRECTS_MAX
+        let steps = self.steps();
+        if self.is_embed() { steps - EMBED } else { steps }
+    }
+
+    /// Whether a page embeds it, or what redirected to it.
+    pub const fn is_embed(self) -> bool {
+        EMBED <= self.steps() && self.steps() < TOO_MANY
     }
 
     /// Whether the URL waits behind all others.
@@ -78,9 +95,24 @@ impl Hops {
         Hops(links).with_offsite(self.offsite())
     }
 
+    /// What the page there embeds.
+    pub const fn embed(self) -> Hops {
+        Hops(self.links() | EMBED << REDIRECT_SHIFT).with_offsite(self.offsite())
+    }
+
     /// One redirect further.
     pub const fn redirect(self) -> Hops {
-        Hops(if self.redirects() < REDIRECTS_MAX { self.0 + (1 << REDIRECT_SHIFT) } else { self.0 })
+        match self.steps() {
+            // Nothing is between too many to a link and too many to an embed.
+            REDIRECTS_MAX => Hops(self.0 | TOO_MANY << REDIRECT_SHIFT),
+            TOO_MANY => self,
+            _ => Hops(self.0 + (1 << REDIRECT_SHIFT)),
+        }
+    }
+
+    /// The bits for redirects.
+    const fn steps(self) -> u16 {
+        (self.0 >> REDIRECT_SHIFT) & TOO_MANY
     }
 }
 
@@ -103,14 +135,38 @@ mod tests {
         }
         for count in 1..=100 {
             hops = hops.redirect();
-            assert_eq!((hops.links(), hops.redirects(), hops.offsite()), (LINKS_MAX, count.min(REDIRECTS_MAX), 0));
+            let redirects = if count <= REDIRECTS_MAX { count } else { TOO_MANY };
+            assert_eq!((hops.links(), hops.redirects(), hops.offsite()), (LINKS_MAX, redirects, 0));
+            assert!(!hops.is_embed());
         }
         assert_eq!(Hops::from_bits(hops.bits()), hops);
         assert_eq!(Hops::from_bits(7).redirect().link(), Hops::from_bits(8));
         let deferred = hops.with_offsite(2).deferred();
         assert!(deferred.is_deferred() && deferred.redirect().is_deferred() && !deferred.link().is_deferred());
-        assert_eq!((deferred.links(), deferred.redirects(), deferred.offsite()), (LINKS_MAX, REDIRECTS_MAX, 2));
+        assert_eq!((deferred.links(), deferred.redirects(), deferred.offsite()), (LINKS_MAX, TOO_MANY, 2));
         assert_eq!(deferred.redirect().link().offsite(), 2);
         assert!(!hops.is_deferred() && !hops.redirect().is_deferred());
+    }
+
+    /// Of every way: an embed is as deep and as far off-site as its page, and a link from it is one further.
+    #[test]
+    fn an_embed_is_as_deep_as_its_page() {
+        for page in (0..=u16::MAX).map(Hops::from_bits) {
+            let mut embed = page.embed();
+            assert_eq!((embed.links(), embed.offsite(), embed.redirects()), (page.links(), page.offsite(), 0));
+            assert!(embed.is_embed() && !embed.is_deferred());
+            assert_eq!(embed.link(), page.link());
+            for count in 1..=EMBED_REDIRECTS_MAX {
+                embed = embed.redirect();
+                assert_eq!((embed.is_embed(), embed.redirects(), embed.links()), (true, count, page.links()));
+            }
+            assert_eq!(embed.redirect().redirects(), TOO_MANY);
+            assert_eq!(
+                (page.deferred().is_embed(), page.with_offsite(3).is_embed()),
+                (page.is_embed(), page.is_embed())
+            );
+            assert_eq!(page.redirect().is_embed(), page.is_embed() && page.redirects() < EMBED_REDIRECTS_MAX);
+        }
+        assert_eq!((EMBED_REDIRECTS_MAX, Hops::EXTERNAL.redirects(), Hops::EXTERNAL.is_embed()), (9, TOO_MANY, false));
     }
 }

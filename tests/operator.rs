@@ -7,6 +7,7 @@ mod budget;
 mod damage;
 mod disk;
 mod disks;
+mod embeds;
 mod folders;
 mod hangup;
 mod kept;

@@ -150,7 +150,7 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Resu
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
-    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    let scope = files.of(&Scope::of_seeds(config, seeds));
     let judged = seeds.iter().map(|seed| (&seed.url, judge(&scope, &seed.url)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
@@ -173,7 +173,7 @@ pub fn seeds_of_round(config: &Config, links: Vec<Url>) -> Vec<Seed> {
 
 /// Leaves out seeds that are out of scope.
 pub(super) fn retain_in_scope(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) {
-    let scope = files.of(&Scope::of_seeds(&config.scope, seeds));
+    let scope = files.of(&Scope::of_seeds(config, seeds));
     seeds.retain(|seed| judge(&scope, &seed.url).is_ok());
 }
 

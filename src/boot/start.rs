@@ -204,7 +204,7 @@ impl Crawl {
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let notes = crawl_dir.keep(&seeds, &kept)?;
         let captures = earlier.len();
-        let scope = files.of(&Scope::of_seeds(&config.scope, &seeds));
+        let scope = files.of(&Scope::of_seeds(&config, &seeds));
         let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
         let setting = Setting {
             scope,

@@ -51,6 +51,9 @@ pub struct Test {
     /// Hops off-site to the URLs.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offsite: u16,
+    /// Pages embed the URLs, such as images; --depth and --offsite are then those of an embed, which is as deep as its page.
+    #[arg(long)]
+    embed: bool,
     /// Content-Type of the responses, for the stages follow and store.
     #[arg(long = "type", value_name = "TYPE")]
     content_type: Option<String>,
@@ -118,7 +121,7 @@ fn scope(test: &Test) -> Result<Scope, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let files = ScopeFiles::read(&config)?;
     files.notes.iter().for_each(|note| tell!("ringcrawl: {note}"));
-    Ok(files.of(&Scope::of_seeds(&config.scope, &seeds)))
+    Ok(files.of(&Scope::of_seeds(&config, &seeds)))
 }
 
 /// Tests one URL; whether it is one.
@@ -134,6 +137,7 @@ fn test_url(test: &Test, scope: &Scope, text: &str, out: &mut Stdout) -> io::Res
         }
     };
     let hops = (0..test.depth).take(usize::from(u8::MAX)).fold(Hops::default(), |hops, _| hops.link());
+    let hops = if test.embed { hops.embed() } else { hops };
     let content_type = test.content_type.as_deref().map(str::as_bytes);
     let subject = Subject { content_type, ..Subject::new(&url, hops.with_offsite(test.offsite)) };
     let stages = Stage::ALL.into_iter().filter(|stage| test.stage.is_none_or(|only| only == *stage));
@@ -197,6 +201,6 @@ fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         }
         stages.insert(stage.as_str().to_owned(), told);
     }
-    let told = json!({ "url": url.as_str(), "depth": test.depth, "offsite": test.offsite, "stages": stages });
+    let told = json!({ "url": url.as_str(), "depth": test.depth, "offsite": test.offsite, "embed": test.embed, "stages": stages });
     format!("{told}\n")
 }

@@ -151,7 +151,7 @@ fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Optio
     let seeds = boot::kept_seeds(dir)
         .map_err(|error| tell!("{error}; what scope.follow says may be wrong here"))
         .unwrap_or_default();
-    let scope = Scope::new(&config.scope, seeds.iter().map(|seed| &seed.url));
+    let scope = Scope::of_seeds(config, &seeds);
     let files = match ScopeFiles::read(config) {
         Ok(files) => files,
         Err(mistakes) => {

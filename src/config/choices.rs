@@ -84,6 +84,15 @@ choices! {
         /// they are not followed
         Obey = "obey",
     }
+    /// `links.embeds`
+    Embeds {
+        /// nothing
+        Off = "off",
+        /// what the scope allows as it allows links
+        InScope = "in-scope",
+        /// that, and what no rule denies and lies at most one hop off the seeds' sites, whatever scope.follow says
+        OffSite = "off-site",
+    }
     /// `links.external`
     ExternalLinks {
         /// they are counted

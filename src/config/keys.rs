@@ -192,8 +192,9 @@ tables! {
         /// 255 is no limit.
         depth_max: u16 = "100", Kind::Number(0, 255);
         /// Most redirects followed in a row.
-        /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch).
-        redirects_max: u16 = "20", Kind::Number(0, 30);
+        /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch). To what a page embeds no more than 9
+        /// are followed.
+        redirects_max: u16 = "20", Kind::Number(0, 20);
         /// Longest URL followed, in bytes.
         /// Longer URLs are mostly session state and traps; servers need only accept 8,000 bytes (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");
@@ -530,12 +531,16 @@ tables! {
         sitemap_link_bytes_max: usize = "4MiB", size("64KiB", "1GiB");
         /// Sitemap indexes inside one another, redirects on the way counted with them; sitemaps in more of them are not fetched.
         /// The protocol allows one; a few sites have two. As each is fetched once, circles end by themselves.
-        sitemap_nesting_max: u16 = "4", Kind::Number(1, 30);
+        sitemap_nesting_max: u16 = "4", Kind::Number(1, 20);
         /// What becomes of links with rel=nofollow, ugc or sponsored, and of all links of a page that says nofollow.
         /// Sites give it to endless calendars and logins, but also to the only way to good pages.
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
         /// What becomes of the links of a page that says noindex.
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
+        /// What is fetched of what pages embed: images with srcset, style sheets, icons and scripts; not what style sheets name.
+        /// Without it pages look bare in a replay. 1,500 real pages embed 46 in the mean, 15 of them off-site, many of which pages share;
+        /// each counts as a page.
+        embeds: Embeds = "off", Kind::Choice(Embeds::CHOICES);
         /// What becomes of links that leave the seeds' sites or hosts (scope.follow). With crawl.rounds they are always listed.
         external: ExternalLinks = "count", Kind::Choice(ExternalLinks::CHOICES);
     }

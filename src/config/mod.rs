@@ -42,9 +42,9 @@ use std::path::Path;
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
     AdvisedAgainst, BadPorts, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove, Difference,
-    DigestAlgorithm, Documents, ExternalLinks, Families, Follow, PageCache, PartitionKey, PrivateAddresses, ProxyNames,
-    RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody,
-    TrapDetection,
+    DigestAlgorithm, Documents, Embeds, ExternalLinks, Families, Follow, PageCache, PartitionKey, PrivateAddresses,
+    ProxyNames, RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat,
+    StoredBody, TrapDetection,
 };
 pub use error::ConfigError;
 pub use host_lines::{HostLines, HostTerms};

@@ -12,6 +12,7 @@ use super::deferred::is_deferred;
 use super::host::State;
 use super::origin::Verdict;
 use super::waiting::WaitingUrls;
+use super::yields::is_embed;
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
@@ -325,7 +326,7 @@ impl Frontier {
             if !is_deferred(ticket.depth) {
                 self.deferred.began(now, ticket.depth);
             }
-            let is_examined = host.pages.as_ref().is_some_and(|pages| pages.wants_look());
+            let is_examined = !is_embed(ticket.depth) && host.pages.as_ref().is_some_and(|pages| pages.wants_look());
             let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {
                 let origin = &mut host.origins[origin];

@@ -3,6 +3,8 @@
 //! Decides: a URL is looked at when it comes and when its turn has come, as its host may have taught something in between. One that
 //! is poor is deferred ([`super::deferred`]), behind those that their pages advise against alone, but for seeds: somebody wants
 //! them. It is not looked at again.
+//! What pages embed is out of it: an image has no text that could be new, and leads nowhere, so it is no trap either; nor does it
+//! say anything of pages with URLs like its own.
 //! While waiting URLs have no room in memory, one whose turn has come is fetched, whatever it is like: to defer it would write it to
 //! disk again, and strangers could make twice as much of their links.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
@@ -83,7 +85,7 @@ impl Frontier {
     /// In which queue of host `id`, if that is in memory, a URL waits, and with which ticket.
     pub(super) fn band_of(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> (Band, Ticket) {
         let is_poor = match id {
-            _ if !self.settings.detects_traps => false,
+            _ if !self.settings.detects_traps || is_embed(ticket.depth) => false,
             Some(id) if self.found_one_more(id, url) => !is_seed(ticket),
             _ => !is_seed(ticket) && traps::is_repetitive(url.path_and_query()),
         };
@@ -123,6 +125,7 @@ impl Frontier {
             && entry.band != Band::Poor
             && entry.attempt == 0
             && !is_seed(entry.ticket)
+            && !is_embed(entry.ticket.depth)
             && self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(&entry.url))
     }
 
@@ -148,7 +151,8 @@ impl Frontier {
     /// A page was fetched, or was not to be had.
     pub(super) fn note_yield(&mut self, job: &FetchJob, outcome: &Outcome) {
         let Outcome::Fetched(fetched) = outcome else { return };
-        if !self.settings.detects_traps || is_overload(fetched.status) || fetched.wall.is_some() {
+        let says_nothing = is_embed(job.depth) || is_overload(fetched.status) || fetched.wall.is_some();
+        if !self.settings.detects_traps || says_nothing {
             return;
         }
         let host = &mut self.hosts[job.host];
@@ -177,6 +181,11 @@ impl Frontier {
 
 fn is_seed(ticket: Ticket) -> bool {
     Hops::from_bits(ticket.depth).links() == 0
+}
+
+/// Whether a page embeds the URL with these bits of `Hops`.
+pub(super) fn is_embed(depth: u16) -> bool {
+    Hops::from_bits(depth).is_embed()
 }
 
 /// To put a URL behind the others: some two microseconds.

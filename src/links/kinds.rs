@@ -30,6 +30,8 @@ pub enum Kind {
     Img,
     /// A candidate of `srcset` of `<img>` or `<source>`.
     Srcset,
+    /// `<script src>`.
+    Script,
     /// `<meta http-equiv=refresh content>` that names a URL.
     Refresh,
     /// The first `<base href>`: the one that counts.
@@ -58,6 +60,7 @@ impl Kind {
             Kind::Iframe => "iframe",
             Kind::Img => "img",
             Kind::Srcset => "srcset",
+            Kind::Script => "script",
             Kind::Refresh => "refresh",
             Kind::Base => "base",
             Kind::Canonical => "canonical",
@@ -68,12 +71,21 @@ impl Kind {
         }
     }
 
+    /// Whether it is shown or used on the page, with this token of `rel` where it is a `Link`: no place to go to.
+    pub fn is_embed(self, rel: &str) -> bool {
+        match self {
+            Kind::Img | Kind::Srcset | Kind::Script => true,
+            Kind::Link => EMBEDDED.contains(&rel),
+            _ => false,
+        }
+    }
+
     /// Whether it is found in sitemaps and nowhere else.
     pub fn is_of_sitemap(self) -> bool {
         matches!(self, Kind::Loc | Kind::Sitemap)
     }
 
-    const ALL: [Kind; 15] = [
+    const ALL: [Kind; 16] = [
         Kind::A,
         Kind::SvgA,
         Kind::Area,
@@ -82,6 +94,7 @@ impl Kind {
         Kind::Iframe,
         Kind::Img,
         Kind::Srcset,
+        Kind::Script,
         Kind::Refresh,
         Kind::Base,
         Kind::Canonical,
@@ -91,19 +104,22 @@ impl Kind {
         Kind::Line,
     ];
 
-    const fn bit(self) -> u16 {
-        1 << self as u16
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 
     /// Those of documents that are lists.
-    const LISTED: u16 = Kind::Loc.bit() | Kind::Sitemap.bit() | Kind::Item.bit() | Kind::Line.bit();
+    const LISTED: u32 = Kind::Loc.bit() | Kind::Sitemap.bit() | Kind::Item.bit() | Kind::Line.bit();
 }
+
+/// Tokens of `rel` whose links a page uses itself (HTML section 4.6.7, "external resource link").
+const EMBEDDED: [&str; 2] = ["stylesheet", "icon"];
 
 /// A set of kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kinds {
     /// `Kind::Link` is among them when every `rel` is wanted.
-    bits: u16,
+    bits: u32,
     /// Single tokens of `rel`, lower-case.
     rels: Cow<'static, [Cow<'static, str>]>,
 }
@@ -116,7 +132,7 @@ pub const RELS_MAX: usize = 64;
 pub enum KindsError {
     /// There is no such kind.
     #[error(
-        "no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical, loc, sitemap, item, line)"
+        "no such kind: {0:?} (a, svg-a, area, link, link:REL, frame, iframe, img, srcset, script, refresh, base, canonical, loc, sitemap, item, line)"
     )]
     Unknown(String),
     /// More than `RELS_MAX` tokens.
@@ -139,6 +155,18 @@ impl Kinds {
 
     /// What a crawl follows: `DEFAULT`, and the links of SVG, which lead to pages too.
     pub const FOLLOW: Kinds = Kinds { bits: Kinds::DEFAULT.bits | Kind::SvgA.bit(), rels: Kinds::DEFAULT.rels };
+
+    /// The same, and what a page embeds ([`Kind::is_embed`]).
+    pub const EMBED: Kinds = Kinds {
+        bits: Kinds::FOLLOW.bits | Kind::Img.bit() | Kind::Srcset.bit() | Kind::Script.bit(),
+        rels: Cow::Borrowed(&[
+            Cow::Borrowed("alternate"),
+            Cow::Borrowed("next"),
+            Cow::Borrowed("prev"),
+            Cow::Borrowed(EMBEDDED[0]),
+            Cow::Borrowed(EMBEDDED[1]),
+        ]),
+    };
 
     /// Every place that is known.
     pub const ALL: Kinds = Kinds { bits: (1 << Kind::ALL.len()) - 1, rels: Cow::Borrowed(&[]) };
@@ -215,13 +243,27 @@ mod tests {
     fn lists() {
         let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,canonical,loc,sitemap,item,line";
         assert_eq!(Kinds::parse(default), Ok(Kinds::DEFAULT));
-        for kinds in [Kinds::DEFAULT, Kinds::FOLLOW, Kinds::ALL] {
+        for kinds in [Kinds::DEFAULT, Kinds::FOLLOW, Kinds::EMBED, Kinds::ALL] {
             assert_eq!(Kinds::parse(&kinds.to_string()), Ok(kinds));
         }
         assert_eq!(Kinds::parse("link:Canonical"), Kinds::parse(" CANONICAL, "));
         assert_eq!(Kinds::parse("a,b"), Err(KindsError::Unknown("b".into())));
         assert_eq!(Kinds::parse("link:"), Err(KindsError::Unknown("link:".into())));
         assert_eq!(Kinds::parse(&"link:x,".repeat(RELS_MAX + 1)), Err(KindsError::TooMany));
+    }
+
+    #[test]
+    fn embeds_are_what_following_leaves_out() {
+        for kind in Kind::ALL {
+            let rels = ["", "alternate", "next", "prev", "stylesheet", "icon", "preload"];
+            let rels = if kind == Kind::Link { &rels[1..] } else { &rels[..1] };
+            for rel in rels {
+                let wants =
+                    |kinds: &Kinds| if kind == Kind::Link { kinds.link(rel).is_some() } else { kinds.has(kind) };
+                let added = wants(&Kinds::EMBED) && !wants(&Kinds::FOLLOW);
+                assert_eq!(kind.is_embed(rel), added, "{kind:?} {rel}");
+            }
+        }
     }
 
     #[test]

@@ -2,26 +2,48 @@
 //!
 //! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
 //! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps.
+//! What a page of HTML embeds is taken, too, where that is configured; not of what was fetched as an embed itself, as such a chain
+//! would have no end that a depth bounds.
 //! Invariants: no more than a [`Budget`] of links a response.
 //! Leaves to others: which links are followed (`shard`), what becomes of advice against them ([`super`]).
 
 use std::borrow::Cow;
 
-use crate::config::{Config, Documents, Sitemaps};
+use crate::config::{Config, Documents, Embeds, Sitemaps};
+use crate::hops::Hops;
 use crate::http;
 use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
 
-/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`, each with where it was found and
-/// whether its `rel` advises against it. `None` when it is no document that is looked through.
+/// A link of a page.
+pub struct PageLink<'a> {
+    /// Where it was found.
+    pub kind: Kind,
+    /// Where it leads.
+    pub url: &'a str,
+    /// The page embeds what is there.
+    pub is_embed: bool,
+    /// Its `rel` advises against it.
+    pub is_advised_against: bool,
+}
+
+impl<'a> PageLink<'a> {
+    /// One of which nothing more is said.
+    fn plain(kind: Kind, url: &'a str) -> PageLink<'a> {
+        PageLink { kind, url, is_embed: false, is_advised_against: false }
+    }
+}
+
+/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no document that
+/// is looked through.
 pub fn page(
     job: &FetchJob,
     headers: &http::Headers,
     body: &[u8],
     config: &Config,
     stats: &mut Totals,
-    out: &mut dyn FnMut(Kind, &str, bool),
+    out: &mut dyn FnMut(PageLink),
 ) -> Option<Summary> {
     let content_type = headers.get("content-type");
     let header = content_type.map(String::from_utf8_lossy);
@@ -44,8 +66,9 @@ pub fn page(
         };
     }
     if document == Document::Xml && config.links.documents != Documents::Html {
-        match links::scan_xml(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| out(kind, url.as_str(), false))
-        {
+        match links::scan_xml(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
+            out(PageLink::plain(kind, url.as_str()))
+        }) {
             Xml::Listing(summary) => {
                 stats.listings += 1;
                 stats.sitemaps += u64::from(summary.sitemap.is_some());
@@ -57,14 +80,21 @@ pub fn page(
     }
     match document {
         Document::Html => {
-            let summary = links::scan(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |found| {
-                out(found.kind, found.url.as_str(), found.is_advised_against)
+            let embeds = config.links.embeds != Embeds::Off && !Hops::from_bits(job.depth).is_embed();
+            let kinds = if embeds { &Kinds::EMBED } else { &Kinds::FOLLOW };
+            let summary = links::scan(&page(&unpacked), kinds, budget, &mut |found| {
+                out(PageLink {
+                    kind: found.kind,
+                    url: found.url.as_str(),
+                    is_embed: found.kind.is_embed(found.rel),
+                    is_advised_against: found.is_advised_against,
+                })
             });
             found = Some(summary);
         }
         Document::Text if config.links.documents == Documents::All => {
             let summary = links::scan_lines(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
-                out(kind, url.as_str(), false)
+                out(PageLink::plain(kind, url.as_str()))
             });
             stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
@@ -77,7 +107,7 @@ pub fn page(
     if links.peek().is_some() {
         let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
         links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| {
-            out(Kind::Link, url.as_str(), false)
+            out(PageLink::plain(Kind::Link, url.as_str()))
         });
     }
     for tag in headers.all("x-robots-tag") {

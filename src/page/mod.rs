@@ -5,6 +5,8 @@
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
 //! A link that its own `rel` or the page advises against is deferred, dropped or nothing of the kind, as `links.nofollow` and
 //! `links.from_noindex` say; a page that links to another without such advice, too, advises against nothing.
+//! What a page embeds goes on behind its links, before those that are advised against: a URL that is both is a link where the scope
+//! allows that, and an embed otherwise.
 //! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
 //! indexes without end come to `links.sitemap_nesting_max`, and pages in sitemaps are as deep whether there is an index or not.
 //! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
@@ -38,6 +40,7 @@ use crate::stats::Totals;
 use crate::time::UnixTime;
 use crate::transaction::Transaction;
 use crate::url::{Repeats, UrlBatch};
+use links::PageLink;
 use preferences::Said;
 
 /// Reads responses, by the configuration.
@@ -196,15 +199,25 @@ impl PageReader {
             if job.kind == JobKind::Page {
                 // A page may link to another twice, and advise against it once.
                 let (mut advised_against, mut repeats_of_those) = (UrlBatch::new(), None);
-                let mut out = |kind: Kind, url: &str, is_advised_against: bool| {
-                    let hops = if kind == Kind::Sitemap { hops.redirect() } else { hops.link() };
-                    if !is_advised_against && repeats.is_new(url) {
-                        keep(links, kind, hops, url);
-                    } else if is_advised_against && repeats_of_those.get_or_insert_with(Repeats::new).is_new(url) {
-                        keep(&mut advised_against, kind, hops, url);
+                let (mut embeds, mut repeats_of_embeds) = (UrlBatch::new(), None);
+                let mut out = |link: PageLink| {
+                    let PageLink { kind, url, is_embed, is_advised_against } = link;
+                    let hops = match kind {
+                        _ if is_embed => hops.embed(),
+                        Kind::Sitemap => hops.redirect(),
+                        _ => hops.link(),
+                    };
+                    let (to, repeats) = match (is_advised_against, is_embed) {
+                        (true, _) => (&mut advised_against, repeats_of_those.get_or_insert_with(Repeats::new)),
+                        (false, true) => (&mut embeds, repeats_of_embeds.get_or_insert_with(Repeats::new)),
+                        (false, false) => (&mut *links, &mut repeats),
+                    };
+                    if repeats.is_new(url) {
+                        keep(to, kind, hops, url);
                     }
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
+                links.extend(&embeds);
                 if !self.scope.follows(&job.url, hops, transaction.response.headers.get("content-type")) {
                     stats.links_out_of_scope += (links.len() + advised_against.len()) as u64;
                     links.clear();

@@ -57,6 +57,9 @@ impl Page<'_> {
             ("fetchTimeMs", transaction.timings.total.as_millis().to_string()),
             ("firstByteMs", transaction.timings.first_byte.as_millis().to_string()),
         ];
+        if Hops::from_bits(job.depth).is_embed() {
+            fields.push(("foundAs", "embed".to_owned()));
+        }
         if job.attempt > 0 {
             fields.push(("attempt", job.attempt.to_string()));
         }

@@ -1,5 +1,7 @@
 //! Responses, read.
 
+mod embeds;
+
 use super::*;
 use crate::config::AdvisedAgainst;
 use crate::http::Limits;

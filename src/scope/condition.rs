@@ -2,7 +2,7 @@
 //!
 //! Decides: what conditions there are, what each compares, and what is said of one that cannot be read. A list with commas
 //! stands for any of its elements, but for patterns, in which a comma may stand for itself. Numbers are compared with `=`,
-//! `<`, `<=`, `>` and `>=`, all else with `=`; `!` before a condition turns it around.
+//! `<`, `<=`, `>` and `>=`, all else with `=`, but for `embed`, which stands alone; `!` before a condition turns it around.
 //! Limits: a regex is compiled to [`REGEX_BYTES_MAX`] at most, and takes time linear in a URL's length (crate `regex`).
 //! Leaves to others: which rules are looked at (`index`).
 
@@ -35,6 +35,8 @@ pub struct Condition {
 enum Test {
     Depth(Comparison, u16),
     Offsite(Comparison, u16),
+    /// A page embeds it.
+    Embed,
     Scheme(Scheme),
     Ports(Vec<RangeInclusive<u16>>),
     Sites(Vec<Box<str>>),
@@ -73,7 +75,7 @@ pub enum Handle<'a> {
 }
 
 /// Every condition, as it is listed where an unknown one was met.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "host",
     "site",
     "suffix",
@@ -87,8 +89,11 @@ const KEYS: [&str; 14] = [
     "extension",
     "depth",
     "offsite",
+    "embed",
     "type",
 ];
+/// The condition that is compared with nothing.
+pub const EMBED: &str = "embed";
 /// Longest compiled regex, and the most that its cache takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -103,6 +108,12 @@ impl Condition {
             let guess = nearest(&word.to_ascii_lowercase(), KEYS.into_iter());
             let guess = guess.map(|key| format!(" (did you mean {key}?)")).unwrap_or_default();
             return Err(format!("there is no condition {word:?}{guess}; expected one of {}", KEYS.join(", ")));
+        }
+        if key == EMBED {
+            return match rest {
+                "" => Ok(Condition { text: text.into(), is_negated, test: Test::Embed }),
+                _ => Err(format!("{positive:?} compares embed with something: expected embed or !embed")),
+            };
         }
         let Some((comparison, value)) = Comparison::read(rest) else {
             let why = if rest.starts_with("!=") { format!("write !{key}=…") } else { format!("expected {key}=…") };
@@ -133,6 +144,8 @@ impl Condition {
         match &self.test {
             Test::Depth(..) => format!("its depth is {}", subject.hops.links()),
             Test::Offsite(..) => format!("it is {} hops off-site", subject.hops.offsite()),
+            Test::Embed if subject.hops.is_embed() => "a page embeds it".to_owned(),
+            Test::Embed => "it was found as a link".to_owned(),
             Test::Scheme(_) => format!("its scheme is {}", scheme_name(subject.url.scheme())),
             Test::Ports(_) => format!("its port is {}", subject.url.port()),
             Test::Sites(_) => format!("its site is {}", subject.site),
@@ -161,7 +174,7 @@ impl Condition {
     /// What it costs, as a rank.
     pub fn cost(&self) -> u8 {
         match self.test {
-            Test::Depth(..) | Test::Offsite(..) | Test::Scheme(_) | Test::Ports(_) => 0,
+            Test::Depth(..) | Test::Offsite(..) | Test::Embed | Test::Scheme(_) | Test::Ports(_) => 0,
             Test::Sites(_) | Test::Hosts(_) | Test::Suffixes(_) => 1,
             Test::Surt(_) | Test::Extensions(_) => 2,
             Test::Types(_) | Test::Path(_) | Test::Query(_) => 3,
@@ -198,6 +211,7 @@ impl Test {
         match self {
             Test::Depth(comparison, number) => comparison.holds(subject.hops.links(), *number),
             Test::Offsite(comparison, number) => comparison.holds(subject.hops.offsite(), *number),
+            Test::Embed => subject.hops.is_embed(),
             Test::Scheme(scheme) => subject.url.scheme() == *scheme,
             Test::Ports(ports) => ports.iter().any(|range| range.contains(&subject.url.port())),
             Test::Sites(names) => is_any(names, subject.site),
@@ -422,6 +436,10 @@ mod tests {
         ] {
             assert_eq!(holds(condition, "http://a.test/", hops, None), expected, "{condition}");
         }
+        for (condition, link, embed) in [("embed", false, true), ("!embed", true, false)] {
+            let holds = |hops: Hops| holds(condition, "http://a.test/", hops, None);
+            assert_eq!((holds(hops), holds(hops.embed()), holds(hops.embed().redirect())), (link, embed, embed));
+        }
         for (content_type, expected) in
             [(Some("Text/HTML; charset=x"), true), (Some("image/png"), true), (Some("text/css"), false), (None, false)]
         {
@@ -456,6 +474,9 @@ mod tests {
             ("extension=tar.gz", "is no extension"),
             ("type=pdf", "expected type=application/pdf or type=image/*"),
             ("offsite<=3", "\"3\" is no number from 0 to 2: expected offsite<=1"),
+            ("embed=1", "\"embed=1\" compares embed with something: expected embed or !embed"),
+            ("!embed<1", "expected embed or !embed"),
+            ("!embedded", "there is no condition \"embedded\""),
             ("depth<=x", "\"x\" is no number from 0 to 254: expected depth<=3"),
         ] {
             let error = Condition::parse(condition).expect_err(condition);

@@ -91,7 +91,9 @@ impl Scope {
             }
             None if stage == Stage::Schedule => {
                 let why = if admitted.is_ok() { String::new() } else { self.not_followed(subject) };
-                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key("scope.follow"), passed, why }
+                let is_followed = self.is_followed(subject.url, subject.site);
+                let key = if admitted.is_ok() && !is_followed { "links.embeds" } else { "scope.follow" };
+                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key(key), passed, why }
             }
             None => Verdict { is_allowed: true, by: Decider::Nothing, passed, why: String::new() },
         }
@@ -134,8 +136,9 @@ mod tests {
         let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
         let (blocks, _) = BlockList::read(&[(String::new(), b".blocked.test".to_vec())]);
         let seed = Url::parse("http://example.org/").unwrap();
-        let config = config::Scope { follow: config::Follow::SeedSites, ..config::Scope::default() };
-        let scope = Scope::new(&config, [&seed]).with(Arc::new(rules), Arc::new(blocks));
+        let mut config = config::Config::default();
+        (config.scope.follow, config.links.embeds) = (config::Follow::SeedSites, config::Embeds::OffSite);
+        let scope = Scope::of_seeds(&config, &[seed.into()]).with(Arc::new(rules), Arc::new(blocks));
         let explain = |text: &str, stage, offsite, links| {
             let url = Url::parse(text).unwrap();
             let hops = Hops::from_bits(links).with_offsite(offsite);
@@ -152,6 +155,10 @@ mod tests {
         assert_eq!(verdict.why, "its site is a.test; the seeds' are example.org");
         let verdict = explain("http://example.org/", Stage::Schedule, 0, 101);
         assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.depth_max")));
+        let verdict = explain("http://a.test/x.png", Stage::Schedule, 1, Hops::default().embed().bits());
+        assert_eq!((verdict.is_allowed, verdict.by, verdict.why), (true, Decider::Key("links.embeds"), String::new()));
+        let verdict = explain("http://a.test/x.png", Stage::Schedule, 2, Hops::default().embed().bits());
+        assert_eq!((verdict.is_allowed, verdict.by), (false, Decider::Key("scope.follow")));
         let blocked = explain("http://x.blocked.test/", Stage::Fetch, 0, 0);
         assert_eq!(blocked.by, Decider::Blocked(BlockedBy::Name("blocked.test".to_owned())));
         assert_eq!(explain("http://a.test/", Stage::Follow, 0, 0).by, Decider::Nothing);

@@ -4,6 +4,8 @@
 //! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
 //! (`scope.follow`). Lists and rules decide once more when the URL's turn comes, as they may be others by then, and of its response
 //! whether its links are taken and whether it is stored.
+//! What a page embeds is judged as a link to it is, but that it is as deep as its page, and that `links.embeds` can allow what
+//! `scope.follow` does not: one hop off-site, as a page cannot be had whole without it.
 //! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
 //! Invariants: pure; a scope is never changed, so that all shards share one.
 //! Limits: [`rules`], [`blocks`].
@@ -31,7 +33,7 @@ pub use subject::Subject;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::config::{self, BadPorts, Follow};
+use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::seed::{Seed, site_options};
@@ -59,6 +61,7 @@ struct Limits {
     redirects_max: u16,
     url_bytes_max: usize,
     bad_ports: BadPorts,
+    embeds: Embeds,
 }
 
 /// Why a URL is not crawled.
@@ -88,7 +91,7 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// The scope of a crawl from `seeds`, without rules.
+    /// The scope of a crawl from `seeds` that have no options, without rules, where nothing is embedded.
     pub fn new<'a>(config: &config::Scope, seeds: impl IntoIterator<Item = &'a Url>) -> Scope {
         let (mut hosts, mut sites) = (HashSet::new(), HashSet::new());
         for seed in seeds {
@@ -106,14 +109,16 @@ impl Scope {
             redirects_max: config.redirects_max,
             url_bytes_max: config.url_bytes_max,
             bad_ports: config.bad_ports,
+            embeds: Embeds::Off,
         };
         Scope { limits: Arc::new(limits), rules: Arc::default(), blocks: Arc::default() }
     }
 
     /// The scope of a crawl from `seeds` with their options, without rules.
-    pub fn of_seeds(config: &config::Scope, seeds: &[Seed]) -> Scope {
-        let mut scope = Scope::new(config, seeds.iter().map(|seed| &seed.url));
+    pub fn of_seeds(config: &Config, seeds: &[Seed]) -> Scope {
+        let mut scope = Scope::new(&config.scope, seeds.iter().map(|seed| &seed.url));
         if let Some(limits) = Arc::get_mut(&mut scope.limits) {
+            limits.embeds = config.links.embeds;
             let sites = site_options(seeds).into_iter();
             limits.depths = sites.filter_map(|(site, options)| Some((site, options.depth?))).collect();
         }
@@ -146,7 +151,8 @@ impl Scope {
         }
         self.is_wanted(&Subject { url, site, hops, content_type: None })?;
         match () {
-            () if hops.links() > self.depth_max(site) => Err(Outside::Depth),
+            // Its page has come so far, by the depth of its own site.
+            () if !hops.is_embed() && hops.links() > self.depth_max(site) => Err(Outside::Depth),
             () if hops.redirects() > *redirects_max => Err(Outside::Redirects),
             () => Ok(()),
         }
@@ -195,12 +201,12 @@ impl Scope {
         u16::from(!self.limits.sites.contains(site))
     }
 
-    /// By rules, and where none matches by `scope.follow`.
+    /// By rules, and where none matches by `scope.follow` and `links.embeds`.
     fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
         match self.rules.decide(Stage::Schedule, subject) {
             Some(rule) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
             Some(_) => Ok(()),
-            None if self.is_followed(subject.url, subject.site) => Ok(()),
+            None if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),
             None => Err(Outside::Elsewhere),
         }
     }
@@ -220,6 +226,11 @@ impl Scope {
         }
     }
 
+    /// Whether `links.embeds` allows what was found so.
+    fn is_embedded(&self, hops: Hops) -> bool {
+        self.limits.embeds == Embeds::OffSite && hops.is_embed() && hops.offsite() <= EMBEDS_OFFSITE_MAX
+    }
+
     fn denies_response(&self, stage: Stage, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
         self.rules.has(stage) && self.denies(stage, &Subject { content_type, ..Subject::new(url, hops) })
     }
@@ -229,12 +240,20 @@ impl Scope {
     }
 }
 
+/// Hops off-site to what pages embed that `links.embeds = "off-site"` allows.
+const EMBEDS_OFFSITE_MAX: u16 = 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn config(follow: Follow) -> config::Scope {
         config::Scope { follow, depth_max: 3, redirects_max: 1, url_bytes_max: 60, ..config::Scope::default() }
+    }
+
+    fn of_embeds(embeds: Embeds) -> Config {
+        let links = config::Links { embeds, ..config::Links::default() };
+        Config { scope: config(Follow::SeedSites), links, ..Config::default() }
     }
 
     fn url(text: &str) -> Url {
@@ -273,7 +292,7 @@ mod tests {
             Seed { url: url(text), options: Some(Box::new(options)) }
         };
         let seeds = [seed("http://www.a.test/", 0), seed("http://b.test/", 7), url("http://c.test/").into()];
-        let scope = Scope::of_seeds(&config(Follow::SeedSites), &seeds);
+        let scope = Scope::of_seeds(&of_embeds(Embeds::Off), &seeds);
         let deepest = |text: &str| {
             let url = url(text);
             (0..20).take_while(|links| scope.admits(&url, url.site(), Hops::from_bits(*links)).is_ok()).last()
@@ -295,6 +314,53 @@ mod tests {
         assert_eq!(admitted("http://other.test/", 4), Err(Outside::Depth));
         assert_eq!(admitted("http://other.test:25/", 0), Err(Outside::Port));
         assert_eq!(admitted("http://third.test/", 0), Err(Outside::Elsewhere));
+    }
+
+    /// One hop off-site, unless a rule says otherwise; at its page's depth, and never further by a link.
+    #[test]
+    fn what_pages_embed_is_allowed_one_hop_off_site() {
+        let seeds = [Seed::from(url("http://www.example.co.uk/"))];
+        let scope = |embeds, rules: &str| {
+            let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
+            Scope::of_seeds(&of_embeds(embeds), &seeds).with(Arc::new(rules), Arc::default())
+        };
+        let page = Hops::from_bits(3);
+        let admitted = |scope: &Scope, hops: Hops, text: &str| {
+            let url = url(text);
+            let verdict = scope.admits(&url, url.site(), hops);
+            assert_eq!(
+                scope.refuses(&url, hops).is_some(),
+                matches!(verdict, Err(Outside::Elsewhere | Outside::Rule(_)))
+            );
+            verdict
+        };
+        let (home, off) = ("http://img.example.co.uk/x.png", "http://cdn.test/x.png");
+        for (embeds, off_site) in [
+            (Embeds::Off, Err(Outside::Elsewhere)),
+            (Embeds::InScope, Err(Outside::Elsewhere)),
+            (Embeds::OffSite, Ok(())),
+        ] {
+            let scope = scope(embeds, "");
+            assert_eq!(admitted(&scope, page.link(), home), Err(Outside::Depth), "a link is one further");
+            assert_eq!(admitted(&scope, page.embed(), home), Ok(()));
+            let embed = scope.way(page.embed(), "cdn.test", "example.co.uk");
+            assert_eq!(admitted(&scope, embed, off), off_site, "{embeds:?}");
+            let target = scope.way(embed.redirect(), "far.test", "cdn.test");
+            assert_eq!((target.offsite(), admitted(&scope, target, "http://far.test/")), (1, off_site));
+            let further = scope.way(embed, "far.test", "cdn.test");
+            assert_eq!(admitted(&scope, further, "http://far.test/"), Err(Outside::Elsewhere));
+            let link = scope.way(Hops::default().link(), "cdn.test", "example.co.uk");
+            assert_eq!(admitted(&scope, link, off), Err(Outside::Elsewhere));
+        }
+        let denied = scope(Embeds::OffSite, "deny embed host=cdn.test\n");
+        let embed = page.embed().with_offsite(1);
+        assert_eq!(admitted(&denied, embed, off), Err(Outside::Rule(1)));
+        assert_eq!(admitted(&denied, embed, "http://other.test/"), Ok(()));
+        let allowed = scope(Embeds::InScope, "allow embed offsite<=1\ndeny !embed\n");
+        assert_eq!(admitted(&allowed, embed, off), Ok(()));
+        assert_eq!(admitted(&allowed, page, home), Err(Outside::Rule(2)));
+        // A seed's site has a depth of its own, which is no other site's page's.
+        assert_eq!(admitted(&scope(Embeds::OffSite, ""), Hops::from_bits(200).embed(), home), Ok(()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::condition::Condition;
+use super::condition::{Condition, EMBED};
 use super::subject::Subject;
 use crate::config::nearest;
 
@@ -116,7 +116,8 @@ impl Rule {
                 wrong.push(format!(
                     "{word:?} stands alone; expected \"!\" at the condition that it turns around: {turned}"
                 ));
-            } else if word.chars().all(|character| character.is_ascii_lowercase() || character == ',') {
+            } else if *word != EMBED && word.chars().all(|character| character.is_ascii_lowercase() || character == ',')
+            {
                 for name in word.split(',') {
                     match Stage::named(name) {
                         Some(stage) => stages |= stage.bit(),
@@ -161,7 +162,9 @@ impl Rule {
 
 fn no_stage(name: &str) -> String {
     let names = Stage::ALL.map(Stage::as_str);
-    let guess = nearest(name, names.into_iter()).map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
+    let guess = nearest(name, names.into_iter().chain([EMBED]))
+        .map(|name| format!(" (did you mean {name}?)"))
+        .unwrap_or_default();
     format!(
         "there is no stage {name:?}{guess}; expected {}, or a condition such as host=www.example.org",
         names.join(", ")
@@ -183,6 +186,9 @@ mod tests {
         );
         assert_eq!(Stage::ALL.map(|stage| rule.is_for(stage)), [false, true, true, true]);
         assert_eq!(rule.conditions().iter().map(Condition::as_str).collect::<Vec<_>>(), ["depth>3", "regex=a#b"]);
+        let rule = parse("allow embed schedule,fetch !embed").unwrap();
+        assert_eq!(rule.conditions().iter().map(Condition::as_str).collect::<Vec<_>>(), ["embed", "!embed"]);
+        assert_eq!(Stage::ALL.map(|stage| rule.is_for(stage)), [true, true, false, false]);
         let rule = parse("allow").unwrap();
         assert_eq!(Stage::ALL.map(|stage| rule.is_for(stage)), [true, false, false, false]);
     }
@@ -202,6 +208,7 @@ mod tests {
         for text in ["deny type=text/html", "deny store,fetch !type=text/html", "allow schedule type=a/b"] {
             assert!(wrong(text)[0].contains("expected the stages follow or store"), "{text}");
         }
+        assert!(wrong("allow embeds")[0].contains("did you mean embed?"));
         assert!(Rule::parse(1, "deny store,follow type=text/html").unwrap().is_ok());
     }
 }

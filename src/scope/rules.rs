@@ -203,6 +203,7 @@ mod tests {
             for _ in 0..100 {
                 let url = url(&mut rng);
                 let hops = Hops::from_bits(rng.below(6) as u16).with_offsite(rng.below(4) as u16);
+                let hops = if rng.percent(30) { hops.embed() } else { hops };
                 let types = [None, Some(&b"text/html"[..]), Some(b"image/png;x"), Some(b"application/pdf")];
                 let subject = Subject { content_type: *rng.pick(&types), ..Subject::new(&url, hops) };
                 for stage in Stage::ALL {
@@ -244,7 +245,7 @@ mod tests {
             let (host, path) = (host(rng), path(rng));
             let site = crate::url::site_of(&host).to_owned();
             let labels: Vec<&str> = host.rsplit('.').collect();
-            let condition = match rng.below(14) {
+            let condition = match rng.below(15) {
                 0 => format!("host={host}"),
                 1 => format!("site={site}"),
                 2 => format!("suffix={host},{site}"),
@@ -259,6 +260,7 @@ mod tests {
                 11 => format!("offsite<={}", rng.below(3)),
                 12 if is_late => "type=text/html,image/*".to_owned(),
                 12 => "scheme=https".to_owned(),
+                13 => "embed".to_owned(),
                 _ => "port=80,8000-9000".to_owned(),
             };
             line.push_str(if rng.percent(20) { " !" } else { " " });

@@ -67,7 +67,8 @@ impl Shard {
                 Outside::Redirects => &mut self.stats.redirects_too_many,
                 _ => &mut self.stats.links_out_of_scope,
             } += 1;
-            if outside == Outside::Elsewhere {
+            // What a page embeds is no page to begin with.
+            if outside == Outside::Elsewhere && !Hops::from_bits(depth).is_embed() {
                 self.note_external(now, url);
             }
             return None;

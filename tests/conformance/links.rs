@@ -60,7 +60,7 @@ fn real_pages() {
         for kind in ["link", "iframe", "frame", "refresh", "svg-a"] {
             wrong.count(kind, id, &of_kinds(&expected, &[kind]), &of_kinds(&found, &[kind]));
         }
-        for kind in ["img", "srcset"] {
+        for kind in ["img", "srcset", "script"] {
             wrong.count(kind, id, &of_kinds(&resources, &[kind]), &of_kinds(&found, &[kind]));
         }
     }

@@ -43,11 +43,13 @@ fn examples_of_the_documentation_hold() {
             }
             "verdicts" => {
                 for line in block.lines().filter(|line| !line.is_empty()) {
+                    let (line, embed) =
+                        line.strip_suffix("  embed").map_or((line, None), |line| (line, Some("--embed")));
                     let words: Vec<&str> = line.split_whitespace().collect();
                     let [word, stage, offsite, depth, content_type, url] = words[..] else { panic!("{line}") };
                     let arguments = ["scope", "test", "--rules", &rules, "--stage", stage, "--offsite", offsite];
                     let more = ["--depth", depth, "--type", content_type, "--seed", "https://example.org/", url];
-                    let said = run(&[&arguments[..], &more].concat()).expect(0).out;
+                    let said = run(&[&arguments[..], embed.as_slice(), &more].concat()).expect(0).out;
                     assert!(said.contains(&format!(" {word}")), "{line}: {said}");
                     verdicts += 1;
                 }

@@ -30,8 +30,8 @@ pub struct Links {
     /// For its charset, and to tell text.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Kinds of links: a, svg-a, area, link, link:REL, frame, iframe, img, srcset, refresh, base, canonical; of sitemaps loc, of
-    /// their indexes sitemap, of feeds item, of text line.
+    /// Kinds of links: a, svg-a, area, link, link:REL, frame, iframe, img, srcset, script, refresh, base, canonical; of sitemaps
+    /// loc, of their indexes sitemap, of feeds item, of text line.
     #[arg(long, value_name = "LIST", default_value_t = Kinds::DEFAULT)]
     kinds: Kinds,
     /// The document; standard input when left out or `-`.

@@ -203,6 +203,9 @@ fn way(url: &UrlFacts) -> String {
     if hops.redirects() > 0 {
         let _ = write!(way, ", {}", counted(hops.redirects().into(), "redirect"));
     }
+    if hops.is_embed() {
+        way.push_str(", embedded by a page");
+    }
     if hops.offsite() > 0 {
         let _ = write!(way, ", off-site by {}", hops.offsite());
     }
@@ -283,7 +286,7 @@ pub(super) fn as_json(known: &Known) -> Value {
         json!({
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
-            "duplicate": url.is_duplicate, "ahead": url.ahead, "record": known.record,
+            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "ahead": url.ahead, "record": known.record,
             "redirect": known.redirect.as_ref().map(Url::as_str),
         })
     });

@@ -8,8 +8,8 @@ use crate::traps::TextSample;
 struct Site {
     found: std::collections::BTreeSet<String>,
     articles: usize,
-    /// All its pages say nofollow.
-    is_advised_against: bool,
+    /// The way to all that is offered.
+    hops: Hops,
 }
 
 impl Site {
@@ -17,9 +17,7 @@ impl Site {
         if self.found.insert(path.to_owned()) {
             let url = Url::parse(&format!("http://a.test{path}")).expect("a URL");
             let site = SiteKey::of_host(7, url.host());
-            let hops = Hops::default().link();
-            let hops = if self.is_advised_against { hops.deferred() } else { hops };
-            let ticket = Ticket { number: 0, depth: hops.bits() };
+            let ticket = Ticket { number: 0, depth: self.hops.bits() };
             bed.frontier.offer(bed.now, &url, site, ticket, &mut bed.spool);
         }
     }
@@ -62,7 +60,7 @@ fn site(config: impl FnOnce(&mut Config)) -> (Bed, Site) {
         (all.politeness.site_delay, all.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config(all);
     });
-    let mut site = Site { found: Default::default(), articles: 300, is_advised_against: false };
+    let mut site = Site { found: Default::default(), articles: 300, hops: Hops::default().link() };
     site.offer(&mut bed, "/article/0");
     (bed, site)
 }
@@ -85,7 +83,9 @@ fn pages_that_are_not_worth_it_wait_behind_those_that_are() {
         [(&near, false), (&same, false), (&noindex, false), (&near, true)];
     for (trap, is_advised_against) in traps {
         let (mut bed, mut here) = site(|_| ());
-        here.is_advised_against = is_advised_against;
+        if is_advised_against {
+            here.hops = here.hops.deferred();
+        }
         let (articles, traps) = here.crawl(&mut bed, 340, trap);
         assert!(articles == 300 && traps <= 40, "{articles} articles, {traps} of the trap");
         assert!(bed.frontier.poor_urls() > 300 && bed.frontier.yield_bytes() > 0);
@@ -145,6 +145,33 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
     }
     assert_eq!(bed.count(JobKind::Page), 2_400);
     assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
+}
+
+/// A host's images are like each other and lead nowhere; they do not wait for that, and its pages do not for them.
+#[test]
+fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {
+    let same = |number| Fetched { payload: Some(7), ..page(number) };
+    let poor = |hops: Hops, path: &str| {
+        let (mut bed, mut here) = site(|_| ());
+        here.hops = hops;
+        (0..300).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{}", 1_000_000 + number)));
+        bed.run(HOUR, 200, &mut |job| match job.kind {
+            JobKind::Page => Outcome::Fetched(same(1)),
+            _ => well(job),
+        });
+        here.hops = Hops::default().link();
+        let before = bed.frontier.poor_urls();
+        here.offer(&mut bed, path);
+        (before > 0, bed.frontier.poor_urls() > before)
+    };
+    assert_eq!(poor(Hops::default().link(), "/trap/2026/3000000"), (true, true));
+    assert_eq!(poor(Hops::default().link().embed(), "/trap/2026/3000000"), (false, false));
+    // Those of a seed are no seeds, and not looked at either.
+    assert_eq!(poor(Hops::default().embed(), "/deeper/deeper/deeper/"), (false, true));
+    let (mut bed, mut here) = site(|_| ());
+    here.hops = Hops::default().embed();
+    here.offer(&mut bed, "/deeper/deeper/deeper/");
+    assert_eq!(bed.frontier.deferred(), 0);
 }
 
 #[test]

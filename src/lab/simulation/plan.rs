@@ -140,7 +140,7 @@ fn config(rng: &mut Rng) -> Config {
     config.fetch.short_bytes_max = pick(rng, &[100, 1_000, 1 << 20]) as usize;
     config.fetch.in_flight_max = 1 + rng.below(50) as usize;
     config.scope.depth_max = u16::MAX;
-    config.scope.redirects_max = hops::REDIRECTS_MAX - 1;
+    config.scope.redirects_max = hops::REDIRECTS_MAX;
     config.scope.url_bytes_max = 2_048;
     config.exchange.ring_bytes = 1 << 20;
     config.exchange.batch_urls_max = 1 + rng.below(10) as usize;

@@ -7,7 +7,7 @@
 
 use super::super::block::Kernel;
 use super::super::kinds::Kind;
-use super::super::tokenizer::{Quoted, Span, Tokenizer, Unless};
+use super::super::tokenizer::{Quoted, RawText, Span, Tokenizer, Unless};
 use super::super::value::Value;
 use super::kept::{Kept, Slot};
 use super::name::Name;
@@ -75,6 +75,7 @@ impl<'a> Pass<'a> {
             Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
             Name::Base => (Slot::Href, Unless::Never),
             Name::Frame | Name::Iframe => (Slot::Src, Unless::Never),
+            Name::Raw(RawText::Script) if self.kinds.has(Kind::Script) => (Slot::Src, Unless::Never),
             // Of `srcset`.
             Name::Img => (Slot::Src, Unless::Word(*b"cse")),
             Name::Source => (Slot::Srcset, Unless::Never),

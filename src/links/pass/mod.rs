@@ -259,6 +259,7 @@ impl<'a> Pass<'a> {
             Name::Iframe if kinds.has(Kind::Iframe) => (Says::Source(Kind::Iframe), Slot::Src, None),
             Name::Img => (Says::Source(Kind::Img), Slot::Src, Some(Slot::Srcset)),
             Name::Source => (Says::Source(Kind::Img), Slot::None, Some(Slot::Srcset)),
+            Name::Raw(RawText::Script) if kinds.has(Kind::Script) => (Says::Source(Kind::Script), Slot::Src, None),
             Name::Link if kinds.has(Kind::Link) || kinds.has(Kind::Canonical) => {
                 (Says::Related, Slot::Href, Some(Slot::Rel))
             }

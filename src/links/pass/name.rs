@@ -80,6 +80,10 @@ impl Name {
     /// Whether any of its attributes is kept.
     #[inline(always)]
     pub fn keeps(self) -> bool {
-        !matches!(self, Name::Template | Name::Foreign | Name::Raw(_) | Name::Other)
+        match self {
+            Name::Raw(raw) => raw == RawText::Script,
+            Name::Template | Name::Foreign | Name::Other => false,
+            _ => true,
+        }
     }
 }

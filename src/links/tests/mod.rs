@@ -185,15 +185,19 @@ fn every_kind() {
     let html = "<head><link rel='NEXT stylesheet next' href=n><link rel=canonical href=c><link href=x><link rel=prev>\
         <meta http-equiv=REFRESH content='0;url=r'><meta http-equiv=refresh content=5></head><frame src=f>\
         <iframe src=i></iframe><img src=g srcset='s 1x, t 2x'><source srcset=u><image src=v><area href=w>\
+        <script async src=z>'<a href=no>'</script><script>'<img src=no>'</script><template><SCRIPT SRC=y></SCRIPT></template>\
+        <svg><script src=no></script></svg><script src=x/></script>\
         <a href='mailto:x@y'><a href='//['><a href=#f>";
     let all = "link:next n;link:stylesheet n;canonical c;refresh r;frame f;iframe i;img g;srcset s;srcset t;srcset u;\
-        img v;area w;a mailto:x@y;a !//[;a p#f";
+        img v;area w;script z;script y;script x/;a mailto:x@y;a !//[;a p#f";
     let found = raw(html, &Kinds::ALL).join(";").replace("http://a.test/d/", "");
     assert_eq!(found, all);
     let found = raw(html, &Kinds::DEFAULT).join(";").replace("http://a.test/d/", "");
     assert_eq!(found, "link:next n;canonical c;refresh r;frame f;iframe i;area w;a mailto:x@y;a !//[;a p#f");
     let found = raw(html, &Kinds::parse("link:stylesheet,srcset").unwrap()).join(";");
     assert_eq!(found.replace("http://a.test/d/", ""), "link:stylesheet n;srcset s;srcset t;srcset u");
+    let found = raw(html, &Kinds::parse("script").unwrap()).join(";");
+    assert_eq!(found.replace("http://a.test/d/", ""), "script z;script y;script x/");
 }
 
 #[test]
@@ -353,6 +357,7 @@ fn time_is_linear() {
         many("<!-- -->"),
         many("<script>"),
         many("<script><!--"),
+        many("<script src=x></script>"),
         many("<title></titl"),
         many("</"),
         many("<svg>"),
@@ -392,7 +397,7 @@ fn time_is_linear() {
     for page in pages {
         let start = cpu_time();
         let (found, _) = scanned(page.as_bytes(), None, 100_000);
-        raw(&page, &Kinds::parse("link,img,srcset,base").unwrap());
+        raw(&page, &Kinds::parse("link,img,srcset,script,base").unwrap());
         let piece: String = page.chars().take(40).collect();
         let took = cpu_time() - start;
         assert!(took.as_secs() < HOSTILE_SECONDS_MAX, "{piece}: {took:?}, {}", found.len());
