@@ -39,6 +39,7 @@ pub mod traps;
 // The brain, in the order of a page's way.
 pub mod url;
 
+pub mod backlinks;
 pub mod recent;
 pub mod route;
 pub mod site_shares;

@@ -100,7 +100,8 @@ impl MemoryBudget {
         };
         let identity = &config.identity;
         let signatures = if identity.signing_key.is_given() { each(identity.ram_bytes_max, 1) } else { 0 };
-        let budgets = if config.budget.is_set() { each(config.budget.ram_bytes_max, 1) } else { 0 };
+        let counts_sites = config.budget.is_set() || config.counts_linking_sites();
+        let budgets = if counts_sites { each(config.budget.ram_bytes_max, 1) } else { 0 };
         let url_bytes = if config.budget.is_set() || bounds_sites { URL_BYTES + COST_BYTES } else { URL_BYTES };
         let mut parts = [
             (connections, 4),
@@ -204,7 +205,7 @@ impl MemoryBudget {
         lower("frontier.ram_bytes_max", &mut config.frontier.ram_bytes_max, waiting_bytes);
         lower("robots.ram_bytes_max", &mut config.robots.ram_bytes_max, rules_bytes);
         lower("traps.ram_bytes_max", &mut config.traps.ram_bytes_max, traps_bytes);
-        if config.budget.is_set() {
+        if config.budget.is_set() || config.counts_linking_sites() {
             lower("budget.ram_bytes_max", &mut config.budget.ram_bytes_max, budgets_bytes);
         }
         if config.identity.signing_key.is_given() {
@@ -419,6 +420,7 @@ mod tests {
             + config.frontier.hosts_max / shards * HOST_BYTES
             + config.frontier.ram_bytes_max / shards * WAITING_WHOLE / WAITING_PART
             + config.robots.ram_bytes_max / shards
+            + config.budget.ram_bytes_max / shards
             + config.tls.sessions_max as u64 * SESSION_BYTES
             + config.tls.chains_max as u64 * CHAIN_BYTES
             + config.store.duplicates_bytes_max as u64

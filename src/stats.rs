@@ -282,6 +282,8 @@ counters! {
         queued_deferred,
         /// URLs deferred because pages like theirs were hardly ever worth their fetch (`traps.detect`).
         urls_poor,
+        /// URLs deferred because their sites had as many pages as those that link to them allow (`budget.site_pages_free`).
+        urls_over_allowance,
         /// Requests of hosts and sites without a budget, for want of room (`budget.ram_bytes_max`).
         budget_uncounted,
         /// Fetches in flight.

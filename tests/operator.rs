@@ -24,6 +24,7 @@ mod robots;
 mod rounds;
 mod scope;
 mod secrets;
+mod site_allowances;
 mod site_budgets;
 mod stop;
 mod stores;

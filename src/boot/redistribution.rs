@@ -53,7 +53,7 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>
     let open = root.join(OPEN);
     let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
     let to = Partition { key: new.partition_key(), shards: new.shards };
-    let redistributed = log::redistribute(held.crawl_number(), &earlier, to, &mut files)
+    let redistributed = log::redistribute((held.crawl_number(), held.rng_seed), &earlier, to, &mut files)
         .map_err(|why| DirError::Redistribution(root.to_owned(), why))?;
     let found = redistributed.found;
     new.segments_from = redistributed.segments_from;

@@ -43,6 +43,11 @@ impl CrawlLogs {
         self.is_running
     }
 
+    /// The crawl's secret, under which its sites have numbers.
+    pub(super) fn rng_seed(&self) -> u64 {
+        self.manifest.rng_seed
+    }
+
     /// Gives what the logs say to `each`, until it fails; the exit code.
     pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut code = DONE;

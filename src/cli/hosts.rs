@@ -139,6 +139,7 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
                 let host = hosts.entry(note.host).or_default();
                 (host.delay, host.until_seconds) = (note.delay, note.until_seconds);
             }
+            ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {
                 let Ok(url) = Url::from_canonical(listed.text) else { return Ok(()) };
                 match hosts.get_mut(url.host()) {

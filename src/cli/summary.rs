@@ -174,6 +174,7 @@ impl Summary {
             ("links blocked", totals.links_blocked),
             ("links deferred", totals.links_deferred),
             ("poor URLs deferred", totals.urls_poor),
+            ("URLs over allowance", totals.urls_over_allowance),
             ("links advised against", totals.links_advised_against),
             ("links over bytes", totals.links_over_bytes),
             ("links not listed", totals.external_unlisted),

@@ -113,7 +113,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let asked = Asked::read(&arguments.what)?;
     let logs = CrawlLogs::open(dir)?;
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
-    let mut facts = Findings::new(asked.clone());
+    let mut facts = Findings::new(asked.clone(), logs.rng_seed());
     // What is damaged is told; whether the answer is known is another question.
     logs.read(&mut |step| {
         facts.take(&step);

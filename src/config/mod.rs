@@ -90,6 +90,11 @@ impl Budget {
 }
 
 impl Config {
+    /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.
+    pub fn counts_linking_sites(&self) -> bool {
+        self.budget.site_pages_per_linking_site > 0 && self.partition.key == PartitionKey::Site
+    }
+
     /// Whether links that leave the scope are listed.
     pub fn lists_external_links(&self) -> bool {
         self.links.external == ExternalLinks::List || self.crawl.rounds > 1

@@ -8,6 +8,8 @@
 //! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //!
+//! Links between sites gather likewise and go with a tick. Where others have to wait for room, what of them has no room in the
+//! lane's list is dropped: it is a count alone.
 //! Invariants: `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
 //! to send; a message always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
@@ -17,6 +19,7 @@ use std::rc::Rc;
 
 use super::message::{Header, MessageKind};
 use super::numbering::Numbering;
+use crate::backlinks::SiteLink;
 use crate::config;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
@@ -31,7 +34,7 @@ pub struct Lanes {
     waiting_bytes: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
-    /// Messages of other kinds that wait.
+    /// Messages of other kinds that wait, and lanes with links between sites.
     said: u64,
     /// Messages that were sent and not yet acknowledged.
     unacknowledged: u64,
@@ -82,11 +85,15 @@ pub enum Incoming {
     Urls(UrlBatch),
     /// A question about a robots.txt, or an answer; for the frontier to read.
     Robots(MessageKind, Vec<u8>),
+    /// Links between sites, as bytes.
+    SiteLinks(Vec<u8>),
 }
 
 #[derive(Debug, Default)]
 struct Lane {
     open: UrlBatch,
+    /// Links between sites that wait for a tick.
+    links: Vec<u8>,
     /// Contents of messages that may be sent.
     waiting: VecDeque<(MessageKind, Content)>,
     /// Batches in the spool, by their numbers; one of them may be on its way back.
@@ -206,10 +213,31 @@ impl Lanes {
         }
     }
 
+    /// Adds a link to a site of shard `to`; `false` where there is no room to tell of it.
+    pub fn link(&mut self, now: Instant, to: u16, link: SiteLink) -> bool {
+        if self.lanes[usize::from(to)].links.len() >= LINKS_BYTES_MAX {
+            if !self.has_room() {
+                return false;
+            }
+            self.say_links(to);
+        }
+        let lane = &mut self.lanes[usize::from(to)];
+        self.said += u64::from(lane.links.is_empty());
+        link.put(&mut lane.links);
+        self.wait_for_tick(now);
+        true
+    }
+
+    fn say_links(&mut self, to: u16) {
+        let links = std::mem::take(&mut self.lanes[usize::from(to)].links);
+        self.said -= u64::from(!links.is_empty());
+        self.say(to, MessageKind::SiteLinks, &links);
+    }
+
     /// The next message that a ring should take at `now`.
     pub fn next_message(&mut self, now: Instant, spool: &mut Spool) -> Option<Outgoing> {
         if self.tick.is_some_and(|tick| tick <= now) {
-            self.close_all(spool);
+            self.close_all(now, spool);
         }
         if self.again.is_some_and(|again| again <= now) {
             self.again = None;
@@ -276,8 +304,9 @@ impl Lanes {
                 let Some((more, piece)) = content.split_first() else { panic!("shard {from} sent an empty {kind:?}") };
                 let lane = &mut self.lanes[usize::from(from)];
                 lane.pieces.extend_from_slice(piece);
-                match more {
-                    0 => Incoming::Robots(kind, std::mem::take(&mut lane.pieces)),
+                match (more, kind) {
+                    (0, MessageKind::SiteLinks) => Incoming::SiteLinks(std::mem::take(&mut lane.pieces)),
+                    (0, kind) => Incoming::Robots(kind, std::mem::take(&mut lane.pieces)),
                     _ => Incoming::Nothing,
                 }
             }
@@ -384,7 +413,8 @@ impl Lanes {
         self.urls -= urls;
         self.waiting_bytes -= content.as_bytes().len();
         self.said -= u64::from(matches!(content, Content::Bytes(_)));
-        let wake = self.hurry || kind != MessageKind::Urls || urls >= self.limits.batch_urls_max as u64;
+        let can_wait = matches!(kind, MessageKind::Urls | MessageKind::SiteLinks);
+        let wake = self.hurry || !can_wait || urls >= self.limits.batch_urls_max as u64;
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
     }
 
@@ -413,9 +443,15 @@ impl Lanes {
         }
     }
 
-    fn close_all(&mut self, spool: &mut Spool) {
+    fn close_all(&mut self, now: Instant, spool: &mut Spool) {
         self.tick = None;
         for to in 0..self.lanes.len() as u16 {
+            if !self.lanes[usize::from(to)].links.is_empty() {
+                match self.has_room() || self.hurry {
+                    true => self.say_links(to),
+                    false => self.wait_for_tick(now),
+                }
+            }
             if !self.lanes[usize::from(to)].open.is_empty() {
                 self.close(to, spool);
             }
@@ -462,6 +498,8 @@ fn next_tick(now: Instant, age: Duration) -> Instant {
 
 /// What an entry of a batch takes besides the URL.
 const ENTRY_HEAD_BYTES: usize = 4;
+/// Links between sites that wait in a lane, in bytes.
+const LINKS_BYTES_MAX: usize = 4_096 * SiteLink::BYTES;
 /// A batch is an entry of the journal, whose blocks have a limit.
 const BATCH_BYTES_MAX: usize = 128 << 10;
 /// Long against a look at a ring, short against the time in which a page is fetched.

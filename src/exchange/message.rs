@@ -13,7 +13,7 @@
 //! Why numbered: the other end need not be a thread for ever. A gap or a repeat is a fault of ours and is seen at once.
 //! Messages are numbered anew in each run; batches go on where the run before ended, because their sender keeps them until
 //! they are on the receiver's disk.
-//! Why the kind and the version: entries will say more (a source site, a count of backlinks), and a fleet is never
+//! Why the kind and the version: entries will say more, and a fleet is never
 //! upgraded in one moment.
 
 /// What a message says.
@@ -28,6 +28,8 @@ pub enum MessageKind {
     RobotsRequest = 2,
     /// What became of it.
     RobotsAnswer = 3,
+    /// Sites link to others: a row of [`crate::backlinks::SiteLink`].
+    SiteLinks = 4,
 }
 
 /// What stands before the content.
@@ -71,6 +73,7 @@ impl Header {
             [VERSION, 1] => MessageKind::Urls,
             [VERSION, 2] => MessageKind::RobotsRequest,
             [VERSION, 3] => MessageKind::RobotsAnswer,
+            [VERSION, 4] => MessageKind::SiteLinks,
             _ => return None,
         };
         Some((Header { kind, number, acknowledged, batch, durable }, content))
@@ -90,9 +93,13 @@ mod tests {
 
     #[test]
     fn there_and_back_and_nothing_else() {
-        for kind in
-            [MessageKind::Acknowledgement, MessageKind::Urls, MessageKind::RobotsRequest, MessageKind::RobotsAnswer]
-        {
+        for kind in [
+            MessageKind::Acknowledgement,
+            MessageKind::Urls,
+            MessageKind::RobotsRequest,
+            MessageKind::RobotsAnswer,
+            MessageKind::SiteLinks,
+        ] {
             let header = Header { kind, number: 7, acknowledged: u64::MAX, batch: 3, durable: 1 << 40 };
             let bytes = header.with(b"content");
             assert_eq!(Header::read(&bytes), Some((header, &b"content"[..])));
@@ -101,7 +108,7 @@ mod tests {
             }
         }
         let mut bytes = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0, batch: 1, durable: 0 }.with(b"");
-        bytes[1] = 4;
+        bytes[1] = 5;
         assert_eq!(Header::read(&bytes), None, "a kind of a later version");
         (bytes[0], bytes[1]) = (VERSION + 1, 1);
         assert_eq!(Header::read(&bytes), None, "a later version");

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::host_key;
+use super::parts::{ENTRY_BYTES, Parts};
 use crate::by_number::ByNumber;
 use crate::config;
 use crate::time::{Duration, Instant, UnixTime};
@@ -59,7 +60,7 @@ pub enum Left {
 
 /// What a host or a site has cost so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+pub(super) struct Spent {
     bytes: u64,
     pages: u32,
     in_flight: u32,
@@ -75,9 +76,7 @@ pub struct Budgets {
     of_seeds: Arc<SiteBounds>,
     rng_seed: u64,
     epoch: UnixTime,
-    /// Small ones, so that none grows for long.
-    parts: Box<[ByNumber<Spent>]>,
-    entries: usize,
+    parts: Parts<Spent>,
     entries_max: usize,
     uncounted: u64,
 }
@@ -101,24 +100,22 @@ impl Bound {
 impl Default for Budgets {
     /// No bounds.
     fn default() -> Budgets {
-        Budgets::new(&config::Budget::default(), Arc::default(), 0, UnixTime::default(), 1)
+        Budgets::new(&config::Budget::default(), Arc::default(), 0, UnixTime::default(), 0)
     }
 }
 
 impl Budgets {
-    /// The budgets of one of `shards`, of which nothing is spent.
+    /// The budgets of one shard, of which nothing is spent, in so many bytes.
     pub fn new(
         budget: &config::Budget,
         of_seeds: Arc<SiteBounds>,
         rng_seed: u64,
         epoch: UnixTime,
-        shards: u16,
+        ram_bytes: u64,
     ) -> Budgets {
         let [of_hosts, of_sites] = Bound::of_config(budget);
-        let bytes = budget.ram_bytes_max / u64::from(shards.max(1));
-        let entries_max = usize::try_from(bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
-        let parts = vec![ByNumber::default(); PARTS].into();
-        Budgets { of_hosts, of_sites, of_seeds, rng_seed, epoch, parts, entries: 0, entries_max, uncounted: 0 }
+        let entries_max = usize::try_from(ram_bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
+        Budgets { of_hosts, of_sites, of_seeds, rng_seed, epoch, parts: Parts::default(), entries_max, uncounted: 0 }
     }
 
     /// Whether anything is bounded.
@@ -145,7 +142,7 @@ impl Budgets {
         let seconds = self.seconds(now);
         let mut left = Left::Enough;
         for (key, bound) in self.bounds(host, site) {
-            let spent = self.part(key).get(&key).copied().unwrap_or_default();
+            let spent = self.parts.get(key).copied().unwrap_or_default();
             if spent.is_over(&bound, seconds) {
                 return Left::Nothing;
             }
@@ -179,7 +176,7 @@ impl Budgets {
             return;
         }
         for (key, _) in self.bounds(host, site) {
-            if let Some(spent) = self.part_mut(key).get_mut(&key) {
+            if let Some(spent) = self.parts.get_mut(key) {
                 spent.in_flight = spent.in_flight.saturating_sub(1);
                 cost.iter().for_each(|cost| spent.add(cost));
             }
@@ -212,25 +209,8 @@ impl Budgets {
 
     /// What a key has spent; `None` where there is no room to know.
     fn spent(&mut self, key: u64) -> Option<&mut Spent> {
-        let is_full = self.entries >= self.entries_max && !self.of_seeds.contains_key(&key);
-        let entries = &mut self.entries;
-        let part = self.parts.get_mut((key % PARTS as u64) as usize)?;
-        match part.entry(key) {
-            std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
-            std::collections::hash_map::Entry::Vacant(_) if is_full => None,
-            std::collections::hash_map::Entry::Vacant(new) => {
-                *entries += 1;
-                Some(new.insert(Spent::default()))
-            }
-        }
-    }
-
-    fn part(&self, key: u64) -> &ByNumber<Spent> {
-        &self.parts[(key % PARTS as u64) as usize]
-    }
-
-    fn part_mut(&mut self, key: u64) -> &mut ByNumber<Spent> {
-        &mut self.parts[(key % PARTS as u64) as usize]
+        let entries_max = if self.of_seeds.contains_key(&key) { usize::MAX } else { self.entries_max };
+        self.parts.entry(key, entries_max)
     }
 
     fn seconds(&self, now: Instant) -> u32 {
@@ -266,9 +246,6 @@ fn whole_seconds(time: Duration) -> u32 {
 
 /// Hosts are counted beside sites, and have other keys.
 const HOSTS: u64 = 0x68_6f_73_74;
-const PARTS: usize = 256;
-/// What an entry takes of memory at most: a table is half full when it has just grown.
-const ENTRY_BYTES: u64 = 80;
 /// How long a URL waits for what is in flight.
 pub const PENDING_PAUSE: Duration = Duration::from_secs(1);
 
@@ -289,7 +266,8 @@ mod tests {
     fn budgets(change: impl FnOnce(&mut config::Budget), of_seeds: SiteBounds) -> Budgets {
         let mut budget = config::Budget::default();
         change(&mut budget);
-        Budgets::new(&budget, Arc::new(of_seeds), 7, UnixTime::from_micros(1_000_000_000_000), 1)
+        let bytes = budget.ram_bytes_max;
+        Budgets::new(&budget, Arc::new(of_seeds), 7, UnixTime::from_micros(1_000_000_000_000), bytes)
     }
 
     /// Pages that are fetched one after the other until nothing is left.
@@ -360,13 +338,5 @@ mod tests {
         let had: Vec<usize> = (2..14).map(|number| pages(&mut budgets, "x", site(number), PAGE)).collect();
         assert_eq!(had, [[5; 10].as_slice(), &[1_000; 2]].concat());
         assert_eq!((budgets.uncounted(), pages(&mut budgets, "x", site(1), PAGE)), (2_000, 2));
-    }
-
-    /// A million sites in the memory that is reckoned for them.
-    #[test]
-    fn an_entry_takes_no_more_than_is_reckoned() {
-        let entry = size_of::<(u64, Spent)>() as u64 + 1;
-        // A table of hashbrown is 7/8 full before it grows to twice its buckets.
-        assert!(entry * 2 * 8 / 7 <= ENTRY_BYTES, "{entry}");
     }
 }

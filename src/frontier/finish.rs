@@ -53,7 +53,9 @@ impl Frontier {
                 let counts = self.paused(now, job, outcome);
                 let end = self.page_fetched(now, job, outcome, counts);
                 let host = &self.hosts[id];
-                self.budgets.ended(&host.name, host.site, (end == End::Over).then(|| cost(outcome)));
+                let cost = (end == End::Over).then(|| cost(outcome));
+                self.budgets.ended(&host.name, host.site, cost);
+                self.allowances.ended(host.site, cost.is_some_and(|cost| cost.is_page));
                 end
             }
         };

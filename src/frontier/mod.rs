@@ -13,6 +13,7 @@
 //! their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
 
 mod addresses;
+mod allowances;
 mod backlog;
 mod budgets;
 mod calendar;
@@ -29,6 +30,7 @@ mod origin;
 mod outside;
 mod overflow;
 mod parking;
+mod parts;
 mod queue;
 mod ready_hosts;
 mod resolution;
@@ -53,6 +55,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
+pub use allowances::{Allowances, allowance};
 pub use budgets::{Bound, Budgets, Cost, SiteBounds};
 pub use finish::End;
 pub use rests::Rest;
@@ -96,6 +99,7 @@ pub struct Frontier {
     deferred: Deferred,
     yields: Yields,
     budgets: Budgets,
+    allowances: Allowances,
     ledger: Arc<Ledger>,
     scope: Scope,
     settings: Settings,
@@ -139,6 +143,7 @@ impl Frontier {
             deferred: Deferred::new(settings.deferred_share),
             yields: Yields::default(),
             budgets: Budgets::default(),
+            allowances: Allowances::default(),
             ledger,
             scope: Scope::default(),
             memory: UrlMemory::new(settings.ram_bytes_max),
@@ -157,9 +162,9 @@ impl Frontier {
         Frontier { scope, ..self }
     }
 
-    /// The same frontier, of a crawl with budgets.
-    pub fn budgeted(self, budgets: Budgets) -> Frontier {
-        Frontier { budgets, ..self }
+    /// The same frontier, of a crawl with budgets and allowances.
+    pub fn budgeted(self, budgets: Budgets, allowances: Allowances) -> Frontier {
+        Frontier { budgets, allowances, ..self }
     }
 
     /// What an earlier run has spent on a URL.
@@ -167,9 +172,14 @@ impl Frontier {
         self.budgets.replayed(url.host(), site, cost);
     }
 
-    /// Requests of hosts and sites without a budget, for want of room.
+    /// An earlier run had a page of a site.
+    pub fn had_page(&mut self, site: SiteKey) {
+        self.allowances.took(site);
+    }
+
+    /// Requests of hosts and sites without a budget or allowance, for want of room.
     pub fn uncounted(&self) -> u64 {
-        self.budgets.uncounted()
+        self.budgets.uncounted() + self.allowances.uncounted()
     }
 
     /// Another scope is in force, for queued URLs, too.
@@ -180,7 +190,8 @@ impl Frontier {
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
         let known = self.hosts.find(url.host());
-        let (band, ticket) = self.band_of(known, url, ticket);
+        let band = self.band_of(known, url, ticket);
+        let (band, ticket) = self.within_allowance(site, band);
         self.queued += 1;
         self.deferred.came(now, ticket);
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);

@@ -1,5 +1,6 @@
 //! The frontier alone, against servers and name servers that do their worst.
 
+mod allowances;
 mod blame;
 mod blocks;
 mod bounds;

@@ -109,7 +109,7 @@ impl Frontier {
                     return None;
                 }
             }
-            if self.is_poor(id, &entry) {
+            if self.is_poor(id, &entry) || self.is_over_allowance(self.hosts[id].site, &entry) {
                 self.defer_url(id, entry, now, spool);
                 continue;
             }
@@ -321,6 +321,7 @@ impl Frontier {
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
             self.budgets.took(now, &host.name, host.site);
+            self.allowances.took(host.site);
             host.backlog.take_current();
             host.is_own_turn = false;
             if !is_deferred(ticket.depth) {

@@ -10,6 +10,8 @@
 //! Invariants: whole entries only; bytes from disk are checked once, on the way in.
 //! Limits: numbers below 2^48.
 
+use crate::hops::Hops;
+
 /// What goes with a waiting URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ticket {
@@ -17,6 +19,13 @@ pub struct Ticket {
     pub number: u64,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
+}
+
+impl Ticket {
+    /// The ticket of the same URL where it waits behind all others.
+    pub fn deferred(self) -> Ticket {
+        Ticket { depth: Hops::from_bits(self.depth).deferred().bits(), ..self }
+    }
 }
 
 /// Waiting URLs with their tickets, in order of insertion.

@@ -90,7 +90,10 @@ impl Frontier {
             _ => !is_seed(ticket) && traps::is_repetitive(url.path_and_query()),
         };
         match is_poor {
-            true => (Band::Poor, self.deferred_ticket(ticket)),
+            true => {
+                self.yields.deferred += 1;
+                (Band::Poor, ticket.deferred())
+            }
             false if is_deferred(ticket.depth) => (Band::Deferred, ticket),
             false => (Band::Usual, ticket),
         }
@@ -119,21 +122,25 @@ impl Frontier {
         }
     }
 
-    /// Whether a URL whose turn has come is to wait behind all others.
-    pub(super) fn is_poor(&self, id: HostId, entry: &QueuedUrl) -> bool {
-        self.memory.has_room()
-            && entry.band != Band::Poor
-            && entry.attempt == 0
-            && !is_seed(entry.ticket)
+    /// Whether a URL whose turn has come may be sent behind all others.
+    pub(super) fn may_defer(&self, entry: &QueuedUrl) -> bool {
+        self.memory.has_room() && entry.band != Band::Poor && entry.attempt == 0 && !is_seed(entry.ticket)
+    }
+
+    /// Whether it is to wait there as pages like it are poor.
+    pub(super) fn is_poor(&mut self, id: HostId, entry: &QueuedUrl) -> bool {
+        let is_poor = self.may_defer(entry)
             && !is_embed(entry.ticket.depth)
-            && self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(&entry.url))
+            && self.hosts[id].pages.as_ref().is_some_and(|pages| pages.is_poor(&entry.url));
+        self.yields.deferred += u64::from(is_poor);
+        is_poor
     }
 
     /// Puts it there.
     pub(super) fn defer_url(&mut self, id: HostId, entry: QueuedUrl, now: Instant, spool: &mut Spool) {
         self.work.spend(DEFER_WORK);
         let was_deferred = is_deferred(entry.ticket.depth);
-        let ticket = self.deferred_ticket(entry.ticket);
+        let ticket = entry.ticket.deferred();
         if was_deferred {
             // It was counted as begun when it was taken.
             self.deferred.is_back();
@@ -141,11 +148,6 @@ impl Frontier {
             self.deferred.came(now, ticket);
         }
         self.queue(now, id, &entry.url, Band::Poor, ticket, spool);
-    }
-
-    fn deferred_ticket(&mut self, ticket: Ticket) -> Ticket {
-        self.yields.deferred += 1;
-        Ticket { depth: Hops::from_bits(ticket.depth).deferred().bits(), ..ticket }
     }
 
     /// A page was fetched, or was not to be had.
@@ -179,7 +181,8 @@ impl Frontier {
     }
 }
 
-fn is_seed(ticket: Ticket) -> bool {
+/// Whether a URL is a seed, or what one redirects to.
+pub fn is_seed(ticket: Ticket) -> bool {
     Hops::from_bits(ticket.depth).links() == 0
 }
 

@@ -1,4 +1,4 @@
-//! The entries of the log of ends: how URLs ended, and what hosts have asked for that outlives a run.
+//! The entries of the log of ends: how URLs ended, what hosts have asked for, and which links between sites were counted.
 //!
 //! Decides: what is kept of a page for the rest of the crawl, in some ten bytes: outcome, tries, time, and where its records lie.
 //!
@@ -6,11 +6,13 @@
 //! names of the failures that occur (count; length and name of each); ends (count), each as: step of the URL's number, code,
 //! flags and tries in one number, step of the time in seconds, where there is a record steps of shard, segment and offset, and where
 //! they are told the bytes of the response; hosts (count),
-//! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone.
+//! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone; where there are any, links
+//! between sites (count), each as ten bytes ([`SiteLink`]).
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
 //! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told.
 
 use super::number;
+use crate::backlinks::SiteLink;
 use crate::outcome::Failure;
 use crate::time::Duration;
 
@@ -73,17 +75,21 @@ pub struct EndEntries {
     pub ends: Vec<End>,
     /// In order: the last word on a host holds.
     pub hosts: Vec<HostNote>,
+    /// Those that told of another linking site.
+    pub links: Vec<SiteLink>,
 }
 
 impl EndEntries {
     /// About the bytes of what is in it.
     pub fn bytes(&self) -> usize {
-        END_BYTES * self.ends.len() + self.hosts.iter().map(|note| END_BYTES + note.host.len()).sum::<usize>()
+        END_BYTES * self.ends.len()
+            + self.hosts.iter().map(|note| END_BYTES + note.host.len()).sum::<usize>()
+            + SiteLink::BYTES * self.links.len()
     }
 
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.hosts.is_empty()
+        self.ends.is_empty() && self.hosts.is_empty() && self.links.is_empty()
     }
 
     /// The payload.
@@ -135,6 +141,10 @@ impl EndEntries {
             number::put(out, note.delay.as_millis() as u64);
             number::put(out, note.until_seconds);
         }
+        if !self.links.is_empty() {
+            number::put(out, self.links.len() as u64);
+            self.links.iter().for_each(|link| link.put(out));
+        }
         payload
     }
 
@@ -171,6 +181,11 @@ impl EndEntries {
             let host = take_text(bytes)?.into();
             let delay = Duration::from_millis(number::take(bytes)?);
             entries.hosts.push(HostNote { host, delay, until_seconds: number::take(bytes)? });
+        }
+        if !bytes.is_empty() {
+            let count = number::take(bytes)?;
+            let links = number::take_bytes(bytes, count.checked_mul(SiteLink::BYTES as u64)?)?;
+            entries.links.extend(SiteLink::all_from_bytes(links)?);
         }
         bytes.is_empty().then_some(entries)
     }
@@ -230,6 +245,7 @@ mod tests {
                 end(7, EndKind::Reopened, None),
             ],
             hosts: vec![note("a.test", Duration::from_secs(30)), note("b.test", Duration::ZERO)],
+            links: vec![SiteLink { to: u64::MAX, mark: 3 }, SiteLink { to: 1, mark: u16::MAX }],
         }
     }
 
@@ -243,7 +259,9 @@ mod tests {
     #[test]
     fn cut_anywhere_it_is_none() {
         let payload = sample().to_payload();
-        for cut in 0..payload.len() {
+        // A payload without links is one that was written before there were any.
+        let without_links = EndEntries { links: Vec::new(), ..sample() }.to_payload();
+        for cut in (0..payload.len()).filter(|cut| *cut != without_links.len()) {
             assert_eq!(EndEntries::from_payload(&payload[..cut]), None, "cut at {cut}");
         }
         let text = String::from_utf8_lossy(&payload).into_owned();
@@ -264,7 +282,7 @@ mod tests {
             place: Some(RecordPlace { shard: 3, segment: 17, offset: number * 5_000 }),
             bytes: 0,
         });
-        let payload = EndEntries { ends: ends.collect(), hosts: Vec::new() }.to_payload();
+        let payload = EndEntries { ends: ends.collect(), ..EndEntries::default() }.to_payload();
         assert!(payload.len() <= 1_000 * END_BYTES, "{}", payload.len());
     }
 }

@@ -15,6 +15,7 @@ use super::block::{BlockHead, Owner};
 use super::reader::LogReader;
 use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
+use crate::backlinks::SiteLink;
 use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
@@ -48,6 +49,8 @@ enum Pass {
 pub enum ListingStep<'a> {
     /// A host has asked for something; all of these come before the first URL.
     Host(HostNote),
+    /// A site was found to link to another one; before the first URL, too.
+    Link(SiteLink),
     /// A URL.
     Url(Listed<'a>),
 }
@@ -167,6 +170,7 @@ impl Listing {
             }
         }
         entries.hosts.into_iter().for_each(|note| each(ListingStep::Host(note)));
+        entries.links.into_iter().for_each(|link| each(ListingStep::Link(link)));
         Some(())
     }
 

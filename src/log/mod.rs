@@ -32,6 +32,7 @@ pub use urls::UrlEntries;
 
 use std::collections::VecDeque;
 
+use crate::backlinks::SiteLink;
 use crate::url::UrlBatch;
 use block::{BlockHead, Packer};
 
@@ -185,6 +186,12 @@ impl Log {
     /// A host has asked for something.
     pub fn note_host(&mut self, note: HostNote) {
         self.ends.hosts.push(note);
+        self.close_ends(BLOCK_BYTES);
+    }
+
+    /// A site was found to link to another one.
+    pub fn note_link(&mut self, link: SiteLink) {
+        self.ends.links.push(link);
         self.close_ends(BLOCK_BYTES);
     }
 

@@ -1,12 +1,12 @@
 //! The logs of a crawl of N shards, written anew for M.
 //!
-//! Decides: each URL goes to the log of the shard that owns it now, with a new number; so do its ends, if it is over, and each
-//! note on a host. URLs on their way between shards are set aside at their owner, which looks at them when it starts; they are
+//! Decides: each URL goes to the log of the shard that owns it now, with a new number; so do its ends, if it is over, each
+//! note on a host, and the links to its site. URLs on their way between shards are set aside at their owner, which looks at them when it starts; they are
 //! written before all accepted ones, as a list of URLs expects it. The journal is empty, and batches are numbered anew.
 //! Invariants: a host's URLs keep their order; what is over stays over, and its record stays where it is; a URL whose record is
 //! lost waits; no segment gets the number of one that an end points to.
-//! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, and a block for each of the
-//! new logs. Its log of ends is read twice.
+//! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, some thirty for each site to which
+//! others link, and a block for each of the new logs. Links to sites of which it has no URL are dropped. Its log of ends is read twice.
 //! Leaves to others: files, and that the new logs replace the earlier ones at one stroke (`boot`).
 
 use std::collections::BTreeMap;
@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use super::replay::{Replay, ReplayStep};
 use super::replayed::Replayed;
 use super::{Append, End, EndKind, Log, LogFile, Owner};
+use crate::by_number::ByNumber;
 use crate::route::Partition;
-use crate::url::{Url, UrlBatch};
+use crate::url::{SiteKey, Url, UrlBatch};
 
 /// The files of both.
 pub trait RedistributedFiles {
@@ -46,15 +47,19 @@ pub struct Redistributed {
 /// Writes the logs of the `earlier` shards of a crawl anew for the shards of `to`. An error is one of the files', or says that a
 /// log is not its shard's.
 pub fn redistribute(
-    crawl: u64,
+    (crawl, rng_seed): (u64, u64),
     earlier: &[EarlierShard],
     to: Partition,
     files: &mut dyn RedistributedFiles,
 ) -> Result<Redistributed, String> {
     let log = |shard| Log::new(Owner { crawl, shard }, to.shards, 0);
     let new_shards = to.shards.max(1);
-    let mut new =
-        NewLogs { to, logs: (0..new_shards).map(log).collect(), segments_from: vec![0; usize::from(new_shards)] };
+    let mut new = NewLogs {
+        to,
+        rng_seed,
+        logs: (0..new_shards).map(log).collect(),
+        segments_from: vec![0; usize::from(new_shards)],
+    };
     let shards = earlier.len() as u16;
     let owner = |shard| Owner { crawl, shard };
     let mut journals = Vec::new();
@@ -90,11 +95,11 @@ pub fn redistribute(
     let mut found = Vec::new();
     for ((shard, earlier), journal) in (0..).zip(earlier).zip(journals) {
         let replay = Replay::new(owner(shard), shards, &[], earlier.segments.clone());
-        let mut over = OverUrls::default();
-        let logs = read_all(replay, files, &mut |step, new| new.take_url(step, &mut over), &mut new)?;
+        let (mut over, mut linked) = (OverUrls::default(), LinkedSites::default());
+        let logs = read_all(replay, files, &mut |step, new| new.take_url(step, &mut over, &mut linked), &mut new)?;
         found.push(logs.with_journal(journal));
         let ends = Replay::of_ends(owner(shard), shards);
-        read_all(ends, files, &mut |step, new| new.take_end(step, &over), &mut new)?;
+        read_all(ends, files, &mut |step, new| new.take_end(step, &over, &linked), &mut new)?;
     }
     Ok(Redistributed { found, segments_from: new.segments_from })
 }
@@ -140,28 +145,53 @@ impl OverUrls {
     }
 }
 
+/// Sites to which others link, by their numbers, with the shards that own them now.
+#[derive(Default)]
+struct LinkedSites {
+    shards: ByNumber<Option<u16>>,
+    /// URLs of a host come in rows.
+    last_host: Box<str>,
+}
+
+impl LinkedSites {
+    fn found(&mut self, url: &Url, shard: u16, rng_seed: u64) {
+        if self.shards.is_empty() || *self.last_host == *url.host() {
+            return;
+        }
+        self.last_host = url.host().into();
+        let site = SiteKey::of_host(rng_seed, url.host()).number();
+        self.shards.entry(site).and_modify(|known| *known = Some(shard));
+    }
+}
+
 struct NewLogs {
     to: Partition,
+    rng_seed: u64,
     logs: Vec<Log>,
     segments_from: Vec<u32>,
 }
 
 impl NewLogs {
     /// What is read first.
-    fn take_url(&mut self, step: ReplayStep<'_>, over: &mut OverUrls) {
+    fn take_url(&mut self, step: ReplayStep<'_>, over: &mut OverUrls, linked: &mut LinkedSites) {
         match step {
             ReplayStep::Url { number, depth, text, is_over, .. } => {
-                let Some((shard, log)) = self.log_of(text) else { return };
+                let rng_seed = self.rng_seed;
+                let Some((url, shard, log)) = self.log_of(text) else { return };
+                linked.found(&url, shard, rng_seed);
                 let new = log.accept(depth, text);
                 over.note(number, is_over.then_some((shard, new)));
             }
             ReplayStep::Aside(urls) => self.set_aside(&urls),
+            ReplayStep::Link(link) => {
+                linked.shards.insert(link.to, None);
+            }
             ReplayStep::End(_) | ReplayStep::Host(_) | ReplayStep::Batch { .. } | ReplayStep::Acknowledged { .. } => {}
         }
     }
 
     /// What is read when all URLs are known.
-    fn take_end(&mut self, step: ReplayStep<'_>, over: &OverUrls) {
+    fn take_end(&mut self, step: ReplayStep<'_>, over: &OverUrls, linked: &LinkedSites) {
         match step {
             ReplayStep::End(end) => {
                 if let Some(place) = end.place
@@ -181,6 +211,12 @@ impl NewLogs {
                     log.note_host(note);
                 }
             }
+            ReplayStep::Link(link) => {
+                let shard = linked.shards.get(&link.to).copied().flatten();
+                if let Some(log) = shard.and_then(|shard| self.logs.get_mut(usize::from(shard))) {
+                    log.note_link(link);
+                }
+            }
             ReplayStep::Url { .. }
             | ReplayStep::Aside(_)
             | ReplayStep::Batch { .. }
@@ -190,16 +226,17 @@ impl NewLogs {
 
     fn set_aside(&mut self, urls: &UrlBatch) {
         for (depth, text) in urls.iter() {
-            if let Some((_, log)) = self.log_of(text) {
+            if let Some((_, _, log)) = self.log_of(text) {
                 log.set_aside(depth, text);
             }
         }
     }
 
-    /// The log of the shard that a URL belongs to; `None` when it is no URL, which no shard writes.
-    fn log_of(&mut self, text: &str) -> Option<(u16, &mut Log)> {
-        let shard = self.to.shard_of(&Url::from_canonical(text).ok()?);
-        Some((shard, self.logs.get_mut(usize::from(shard))?))
+    /// A URL, and the log of the shard that it belongs to; `None` when it is no URL, which no shard writes.
+    fn log_of(&mut self, text: &str) -> Option<(Url, u16, &mut Log)> {
+        let url = Url::from_canonical(text).ok()?;
+        let shard = self.to.shard_of(&url);
+        Some((url, shard, self.logs.get_mut(usize::from(shard))?))
     }
 
     fn write(&mut self, files: &mut dyn RedistributedFiles) -> Result<(), String> {

@@ -5,7 +5,8 @@
 //! segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt forbids it. What
 //! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: three bits for each URL, a fourth one where those that failed are opened again, eight bytes where budgets are to be counted, the numbers of those whose record is
+//! Limits: three bits for each URL, one more where those that failed are opened again and one where pages are to be counted, eight
+//! bytes where budgets are, the numbers of those whose record is
 //! lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
@@ -16,6 +17,7 @@ use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
 use super::replayed::{JournalFile, Replayed};
 use super::{End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use crate::backlinks::SiteLink;
 use crate::frontier::Cost;
 use crate::outcome::Failure;
 use crate::url::UrlBatch;
@@ -41,6 +43,8 @@ pub struct Replay {
     failed: Option<Bits>,
     /// What URLs have cost; `None`: nobody asks.
     costs: Option<Costs>,
+    /// Which URLs are pages; `None`: nobody asks.
+    pages: Option<Bits>,
     ends: EntryCount,
     urls: EntryCount,
     /// By shard, the last batch of the journal file that is read, and of all of them.
@@ -76,6 +80,8 @@ pub enum ReplayStep<'a> {
         was_answered: Option<bool>,
         /// What it has cost, if that was asked for and it has an end.
         cost: Option<Cost>,
+        /// Whether its last end was a response of status 2xx, if that was asked for.
+        is_page: bool,
     },
     /// These URLs found no room.
     Aside(UrlBatch),
@@ -83,6 +89,8 @@ pub enum ReplayStep<'a> {
     End(End),
     /// A host has asked for something.
     Host(HostNote),
+    /// A site was found to link to another one.
+    Link(SiteLink),
     /// URLs for another shard, which may not have them.
     Batch {
         /// The shard.
@@ -135,6 +143,7 @@ impl Replay {
             reopened: BTreeSet::new(),
             failed: None,
             costs: None,
+            pages: None,
             ends: EntryCount::default(),
             urls: EntryCount::default(),
             last: vec![0; usize::from(shards)],
@@ -154,6 +163,12 @@ impl Replay {
     /// URLs come with what they have cost.
     pub fn with_costs(mut self) -> Replay {
         self.costs = Some(Costs::default());
+        self
+    }
+
+    /// URLs come with the word whether they are pages.
+    pub fn with_pages(mut self) -> Replay {
+        self.pages = Some(Bits::default());
         self
     }
 
@@ -266,11 +281,14 @@ impl Replay {
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                     self.costs.iter_mut().for_each(|costs| costs.set(end));
+                    let is_page = matches!(end.kind, EndKind::Fetched(200..300));
+                    self.pages.iter_mut().for_each(|pages| pages.set(end.url, is_page));
                     self.answered.set(end.url, matches!(end.kind, EndKind::Fetched(_)));
                     self.silent.set(end.url, matches!(end.kind, EndKind::Failed(failure) if is_silence(failure)));
                     each(ReplayStep::End(*end));
                 }
                 entries.hosts.into_iter().for_each(|note| each(ReplayStep::Host(note)));
+                entries.links.into_iter().for_each(|link| each(ReplayStep::Link(link)));
             }
             LogKind::Urls => {
                 let entries = UrlEntries::from_payload(payload)?;
@@ -284,7 +302,8 @@ impl Replay {
                     let (answered, silent) = (self.answered.get(number), self.silent.get(number));
                     let was_answered = (answered || silent).then_some(answered);
                     let cost = self.costs.as_ref().and_then(|costs| costs.of(number));
-                    each(ReplayStep::Url { number, depth, text, is_over, was_answered, cost });
+                    let is_page = self.pages.as_ref().is_some_and(|pages| pages.get(number));
+                    each(ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page });
                 }
                 if !entries.aside.is_empty() {
                     each(ReplayStep::Aside(entries.aside));

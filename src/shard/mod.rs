@@ -22,6 +22,7 @@ mod keys;
 mod network;
 mod phase;
 mod resume;
+mod site_links;
 mod urls;
 mod writing;
 
@@ -39,7 +40,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
-use crate::frontier::{self, Budgets, Frontier, Ledger, SiteBounds};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, SiteBounds};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
@@ -62,6 +63,7 @@ use commit::Commits;
 use fetching::{InFlight, Readings};
 use keys::Keys;
 use network::Network;
+use site_links::FoundLinks;
 use writing::DiskBacklog;
 
 /// The brain of one shard.
@@ -99,6 +101,8 @@ pub struct Shard {
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
+    /// Links to other sites, where these are counted.
+    found_links: Option<FoundLinks>,
     /// Links that left the scope, where they are listed, and how many this run has written down.
     recent_external: Option<Recent>,
     external: u64,
@@ -198,8 +202,15 @@ impl Shard {
         let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
         let replay = Replay::new(owner, shards, &files.journal, files.segments);
         let replay = if setup.retry_failed { replay.with_failed_again() } else { replay };
-        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.epoch, shards);
+        let bounds_sites = config.budget.is_set() || !setup.site_bounds.is_empty();
+        // Where there are budgets and allowances, each has half of the memory.
+        let parts = u64::from(shards.max(1)) * if bounds_sites && config.counts_linking_sites() { 2 } else { 1 };
+        let ram_bytes = config.budget.ram_bytes_max / parts;
+        let allowances = Allowances::new(&config, ram_bytes);
+        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.epoch, ram_bytes);
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
+        let replay = if allowances.are_set() { replay.with_pages() } else { replay };
+        let found_links = FoundLinks::of(&allowances);
         let counts_bytes = budgets.count_bytes();
         let mut shard = Shard {
             index,
@@ -219,7 +230,7 @@ impl Shard {
                 ledger,
             )
             .within(scope.clone())
-            .budgeted(budgets),
+            .budgeted(budgets, allowances),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             readings: Readings::default(),
@@ -232,6 +243,7 @@ impl Shard {
             record_kinds: config.store.records,
             counts_bytes,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
+            found_links,
             recent_external: config.lists_external_links().then(Recent::default),
             external: 0,
             reader: PageReader::new(config).within(scope),
@@ -403,6 +415,7 @@ impl Shard {
         stats.queued = self.frontier.queued();
         stats.queued_deferred = self.frontier.deferred();
         stats.urls_poor = self.frontier.poor_urls();
+        stats.urls_over_allowance = self.frontier.urls_over_allowance();
         stats.budget_uncounted = self.frontier.uncounted();
         stats.in_flight = fetches;
         stats.lookups = self.lookups.in_flight() as u64;
@@ -463,6 +476,7 @@ impl Shard {
             Incoming::Nothing => {}
             Incoming::Urls(batch) => self.receive_urls(now, &batch),
             Incoming::Robots(kind, bytes) => self.receive_robots(now, from, kind, &bytes),
+            Incoming::SiteLinks(bytes) => self.receive_links(now, from, &bytes),
         }
         self.report.received += u64::from(message::is_counted(bytes));
     }

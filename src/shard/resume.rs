@@ -95,7 +95,7 @@ impl Shard {
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over, was_answered, cost } => {
+            ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
                 self.network.was_answered(&url, was_answered);
@@ -106,9 +106,16 @@ impl Shard {
                     let site = self.site_key(&url);
                     self.frontier.replayed(&url, site, cost);
                 }
+                if is_over && is_page {
+                    let site = self.site_key(&url);
+                    self.frontier.had_page(site);
+                }
                 self.remember(now, &url, Ticket { number, depth }, is_over);
             }
             ReplayStep::End(_) => {}
+            ReplayStep::Link(link) => {
+                self.frontier.linked(link);
+            }
             // What was accepted comes first: these must not take its room. There may be more of them than memory holds.
             ReplayStep::Aside(batch) => {
                 let batch = without_external(batch);
@@ -140,6 +147,9 @@ impl Shard {
     fn remember(&mut self, now: Instant, url: &Url, ticket: Ticket, is_over: bool) {
         let key = self.keys.key(url);
         let site = self.site_key(url);
+        if Hops::from_bits(ticket.depth).links() == 0 {
+            self.frontier.wanted(site);
+        }
         let mut is_new = self.visited.insert_anyway(key);
         is_new.then(|| self.url_shares.took(site));
         // The page of its key may have led here. Where it did not, this keeps what was set aside before from coming twice.

@@ -8,6 +8,7 @@ mod segments;
 mod turns;
 
 use super::*;
+use crate::backlinks::SiteLink;
 use crate::config::{Difference, PartitionKey};
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
@@ -18,7 +19,7 @@ use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
 use crate::store::{CaptureWriter, Packing, SegmentOp};
 use crate::transaction::Transaction;
-use crate::url::UrlBatch;
+use crate::url::{SiteKey, UrlBatch};
 
 /// A shard with what its disk holds.
 struct Rig {
@@ -292,6 +293,68 @@ fn budgets_hold_over_restarts() {
         logs = rig.logs;
     }
     assert!(bytes.len() == 3 && bytes.iter().all(|bytes| *bytes > 20), "{bytes:?}");
+}
+
+/// Links between sites are counted where the site is that they lead to, and that holds over restarts.
+#[test]
+fn linking_sites_are_counted_and_told() {
+    let (mut own, mut others) = (names(0), names(1));
+    let (mut own, other) = (|| own.next().unwrap_or_default(), others.next().unwrap_or_default());
+    let (linking, linked) = (own(), own());
+    let addr = "192.0.2.1".parse().expect("an address");
+    let settings = |config: &mut Config| {
+        config.dns.hosts.insert(linking.clone(), vec![addr]);
+        config.scope.follow = crate::config::Follow::All;
+    };
+    let site = |name: &str| SiteKey::of_host(1, name);
+    let mut rig = Rig::new(config(settings), Logs::new());
+    rig.seed(&Url::parse(&format!("http://{linking}/")).expect("a URL"));
+    let mut now = Instant::ZERO;
+    let body = format!(
+        "<a href=http://{linked}/1></a><a href=http://a.{linked}/2></a><a href=http://a.{linking}/></a><a href=http://{other}/></a>"
+    );
+    for _ in 0..10 {
+        now = now + Duration::from_secs(60);
+        rig.run(now);
+        let Some(job) = rig.fetches.pop() else { continue };
+        let status = if job.kind == JobKind::Page { 200 } else { 404 };
+        rig.shard.handle(now, response(&job, status, "", &body));
+    }
+    assert_eq!([&linked, &linking].map(|name| rig.shard.frontier.counted(site(name))), [(1, 0), (0, 1)]);
+    // The same from the other shard, and its own.
+    let links: Vec<SiteLink> = [&linking, &other, "x.test", "y.test"]
+        .into_iter()
+        .filter_map(|from| SiteLink::new(site(from), site(&linked)))
+        .collect();
+    let mut bytes = vec![0];
+    links.iter().for_each(|link| link.put(&mut bytes));
+    let header = Header { kind: MessageKind::SiteLinks, number: 1, acknowledged: 0, batch: 0, durable: 0 };
+    rig.shard.handle(now, Input::Received { from: 1, bytes: header.with(&bytes) });
+    assert_eq!(rig.shard.frontier.counted(site(&linked)), (4, 0));
+    // The other one is told of its own, once.
+    let told = rig
+        .sent
+        .iter()
+        .filter_map(|bytes| Header::read(bytes))
+        .filter(|(header, _)| header.kind == MessageKind::SiteLinks);
+    let told: Vec<SiteLink> = told
+        .flat_map(|(_, content)| SiteLink::all_from_bytes(&content[1..]).expect("links").collect::<Vec<_>>())
+        .collect();
+    assert_eq!(told, SiteLink::new(site(&linking), site(&other)).into_iter().collect::<Vec<_>>());
+    now = now + Duration::from_secs(60);
+    rig.run(now);
+    let mut logs = rig.logs;
+    for _ in 0..2 {
+        let mut next = Rig::new(config(settings), logs);
+        assert_eq!([&linked, &linking].map(|name| next.shard.frontier.counted(site(name))), [(4, 0), (0, 1)]);
+        next.enter(Phase::Close);
+        logs = next.logs;
+    }
+    let bytes = logs[&LogFile::Ends].len();
+    let mut off = Rig::new(config(|config| config.budget.site_pages_per_linking_site = 0), logs);
+    assert_eq!(off.shard.frontier.counted(site(&linked)), (0, 0));
+    off.enter(Phase::Close);
+    assert_eq!(off.logs[&LogFile::Ends].len(), bytes, "what is known is not written again");
 }
 
 /// A crawl with a full visited set, resumed again and again: nobody loses a place, and nothing is noted twice.

@@ -15,16 +15,10 @@ use crate::url::{SiteKey, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
-    /// A link was found; `depth` are the bits of its `Hops`.
-    pub(super) fn found(&mut self, now: Instant, url: &Url, depth: u16) {
-        if let Some(key) = self.key_if_ours(now, url, depth) {
-            self.accept_or_note(now, key, url, depth);
-        }
-    }
-
     /// The links of a response are found; what is another site's is so far off-site.
     pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &UrlBatch) {
         let page_site = self.sites.of(job.url.host()).name;
+        let page_key = self.keys.site(page_site);
         // What led to a robots.txt is not known.
         let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
         links.for_each_url(|depth, url| {
@@ -35,7 +29,13 @@ impl Shard {
                 true => hops,
                 false => self.scope.way(hops, self.sites.of(url.host()).name, page_site),
             };
-            self.found(now, url, hops.bits());
+            let Some(owner) = self.owner(now, url, hops.bits()) else { return };
+            if url.host() != job.url.host() {
+                self.linked(now, page_key, url, owner);
+            }
+            if let Some(key) = self.key_or_sent(now, url, hops.bits(), owner) {
+                self.accept_or_note(now, key, url, hops.bits());
+            }
         });
     }
 
@@ -53,6 +53,12 @@ impl Shard {
 
     /// The key of what was found, if it is in scope and ours; what is another shard's is sent there.
     pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
+        let owner = self.owner(now, url, depth)?;
+        self.key_or_sent(now, url, depth, owner)
+    }
+
+    /// Whose it is, if it is in scope.
+    fn owner(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u16> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
         let is_blocked = !self.clear_hosts.is_clear(self.scope.blocks(), url.host()) && self.scope.blocks().blocks(url);
@@ -73,7 +79,12 @@ impl Shard {
             }
             return None;
         }
-        let owner = self.partition.shard_of_known(url, site);
+        Some(self.partition.shard_of_known(url, site))
+    }
+
+    /// The key of what was found, if it is ours; what is another shard's is sent there.
+    fn key_or_sent(&mut self, now: Instant, url: &Url, depth: u16, owner: u16) -> Option<u64> {
+        let _stage = stage::enter(Stage::Exchange);
         if owner == self.index {
             return Some(self.keys.key(url));
         }
@@ -156,6 +167,11 @@ impl Shard {
 
     /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
+        if Hops::from_bits(depth).links() == 0 {
+            // A seed may have been found before.
+            let site = self.site_key(url);
+            self.frontier.wanted(site);
+        }
         let (free, visited) = (self.visited.room(), self.visited.len());
         // While there is much room nobody can be over a share, and a duplicate's site need not be known.
         let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));

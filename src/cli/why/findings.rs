@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 
 use super::Asked;
+use crate::backlinks::LinkingSites;
 use crate::cli::urls::State;
+use crate::config::Config;
+use crate::frontier::allowance;
 use crate::hops::Hops;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
 use crate::outcome::Failure;
-use crate::url::Url;
+use crate::url::{SiteKey, Url, site_of};
 
 /// What was read.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(super) struct Findings {
     pub(super) known_others: Vec<String>,
     /// Of the URL's host, or the host.
     pub(super) host: HostFacts,
+    /// Of the host's site.
+    pub(super) site: SiteFacts,
     /// What the host asked for.
     pub(super) note: Option<HostNote>,
     /// A URL of the host.
@@ -42,6 +47,18 @@ pub(super) struct UrlFacts {
     pub(super) is_duplicate: bool,
     /// URLs of its host that wait and were found before it.
     pub(super) ahead: u64,
+}
+
+/// What is known of a site.
+#[derive(Clone, Debug)]
+pub(super) struct SiteFacts {
+    pub(super) name: Box<str>,
+    number: u64,
+    linking: LinkingSites,
+    /// Responses with 2xx.
+    pub(super) pages: u64,
+    /// A seed is one of its URLs.
+    is_wanted: bool,
 }
 
 /// How the URLs of a host stand.
@@ -66,7 +83,16 @@ pub(super) struct HostFacts {
 }
 
 impl Findings {
-    pub(super) fn new(asked: Asked) -> Findings {
+    /// Nothing yet; `rng_seed` is the crawl's.
+    pub(super) fn new(asked: Asked, rng_seed: u64) -> Findings {
+        let site = site_of(asked.host());
+        let site = SiteFacts {
+            name: site.into(),
+            number: SiteKey::new(rng_seed, site).number(),
+            linking: LinkingSites::default(),
+            pages: 0,
+            is_wanted: false,
+        };
         let others = match &asked {
             Asked::Url(url) => others(url),
             Asked::Host(_) => Vec::new(),
@@ -77,6 +103,7 @@ impl Findings {
             url: None,
             known_others: Vec::new(),
             host: HostFacts::default(),
+            site,
             note: None,
             origin: None,
             pages: 0,
@@ -96,6 +123,10 @@ impl Findings {
         match step {
             ListingStep::Host(note) if *note.host == *self.asked.host() => self.note = Some(note.clone()),
             ListingStep::Host(_) => {}
+            ListingStep::Link(link) if link.to == self.site.number => {
+                self.site.linking.add(link.mark);
+            }
+            ListingStep::Link(_) => {}
             ListingStep::Url(listed) => self.take_url(listed),
         }
     }
@@ -105,11 +136,14 @@ impl Findings {
         if self.others.iter().any(|other| other == listed.text) {
             self.known_others.push(listed.text.to_owned());
         }
-        // Most URLs are of other hosts, which is told without reading them.
-        if !listed.text.contains(self.asked.host()) {
+        // Most URLs are of other sites, which is told without reading them.
+        if !listed.text.contains(&*self.site.name) {
             return;
         }
         let Ok(url) = Url::from_canonical(listed.text) else { return };
+        if *url.site() == *self.site.name {
+            self.site.count(listed);
+        }
         if url.host() != self.asked.host() {
             return;
         }
@@ -131,6 +165,26 @@ impl Findings {
         if self.origin.is_none() || listed.state == UrlState::Waiting && self.host.waiting == 1 {
             self.origin = Some(url);
         }
+    }
+}
+
+impl SiteFacts {
+    fn count(&mut self, listed: &Listed<'_>) {
+        self.pages += u64::from(matches!(listed.state, UrlState::Fetched(200..=299)));
+        self.is_wanted |= Hops::from_bits(listed.depth).links() == 0;
+    }
+
+    /// About how many other sites link to it.
+    pub(super) fn linking_sites(&self) -> u64 {
+        self.linking.count()
+    }
+
+    /// How many pages it may have before others; `None`: all of them.
+    pub(super) fn pages_before_others(&self, config: &Config) -> Option<u64> {
+        let budget = &config.budget;
+        let (free, each) = (budget.site_pages_free.into(), budget.site_pages_per_linking_site.into());
+        let has_bound = config.counts_linking_sites() && !self.is_wanted;
+        has_bound.then(|| allowance(free, each, self.linking_sites()))
     }
 }
 
@@ -203,7 +257,7 @@ mod tests {
     use super::*;
 
     fn facts(asked: &str, urls: &[(&str, UrlState, u16)]) -> Findings {
-        let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"));
+        let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
             let listed = Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, seconds };
@@ -231,6 +285,32 @@ mod tests {
         let host = facts("a.test", &urls).host;
         assert_eq!((host.urls, host.waiting, host.deferred, host.fetched), (5, 4, 1, 1));
         assert_eq!(host.first.as_deref(), Some("http://a.test/1"));
+    }
+
+    #[test]
+    fn a_site_is_counted_with_all_its_hosts_and_those_that_link() {
+        use UrlState::{Fetched, Waiting};
+        let urls = [
+            ("http://a.site.test/", Fetched(200), 1),
+            ("http://b.site.test/1", Fetched(200), 1),
+            ("http://site.test/2", Fetched(404), 1),
+            ("http://a.site.test/3", Waiting, 1),
+            ("http://other.test/?site.test", Fetched(200), 0),
+        ];
+        let mut config = Config::default();
+        (config.budget.site_pages_free, config.budget.site_pages_per_linking_site) = (1, 10);
+        let mut facts = facts("a.site.test", &urls);
+        assert_eq!((facts.site.pages, facts.site.pages_before_others(&config)), (2, Some(1)));
+        let site = |name| SiteKey::new(7, name);
+        for (from, to) in [("x.test", "site.test"), ("y.test", "other.test"), ("x.test", "site.test")] {
+            let link = crate::backlinks::SiteLink::new(site(from), site(to)).expect("two sites");
+            facts.take(&ListingStep::Link(link));
+        }
+        assert_eq!((facts.site.linking_sites(), facts.site.pages_before_others(&config)), (1, Some(11)));
+        config.budget.site_pages_per_linking_site = 0;
+        assert_eq!(facts.site.pages_before_others(&config), None);
+        let seeds = self::facts("a.site.test", &[("http://b.site.test/", Waiting, 0)]);
+        assert_eq!(seeds.site.pages_before_others(&Config::default()), None);
     }
 
     #[test]

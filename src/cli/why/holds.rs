@@ -6,7 +6,7 @@
 //! has learned of traps are the running crawl's alone.
 
 use super::robots::Says;
-use super::told::counted;
+use super::told::{counted, linking};
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
 use crate::hops::Hops;
@@ -72,6 +72,15 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if let Some(until) = facts.note.as_ref().map(|note| note.until_seconds).filter(|until| *until > now) {
         let asked = "as it asked for (Retry-After, Crawl-delay), or as it answered 429 or 503";
         hold("rest", Some(until), format!("its host is left alone until {}, {asked}", iso(until)));
+    }
+    if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
+        let text = format!(
+            "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): what is found by now \
+             waits behind all others",
+            counted(most, "page"),
+            linking(facts.site.linking_sites())
+        );
+        hold("allowance", None, text);
     }
     if let Some(url) = url {
         let delay = delay(known);
@@ -143,7 +152,7 @@ mod tests {
         let mut config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
         let of = |config: &Config, host: &str, hour| {
             let asked = Asked::Host(host.into());
-            let mut facts = Findings::new(asked.clone());
+            let mut facts = Findings::new(asked.clone(), 7);
             facts.host.waiting = 1;
             let now = UnixTime::from_civil(2026, 11, 26, hour, 0, 0).expect("a time");
             let known = Known {

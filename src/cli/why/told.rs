@@ -80,6 +80,14 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     line("host", &format!("{}: {}, {}", known.asked.host(), counted(host.urls, "URL"), counts.join(", ")));
+    if known.config.counts_linking_sites() {
+        let (site, pages) = (&facts.site, counted(facts.site.pages, "page"));
+        let allowed = match site.pages_before_others(&known.config) {
+            Some(most) => format!("{pages} of {most} before others"),
+            None => format!("{pages}; it is a seed's, and waits for no other"),
+        };
+        line("site", &format!("{}: {} to it, {allowed}", site.name, linking(site.linking_sites())));
+    }
     let statuses: Vec<String> = host.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     if !statuses.is_empty() {
         line("statuses", &statuses.join(", "));
@@ -191,6 +199,15 @@ fn answer_unknown(known: &Known) -> String {
 /// A number of things, in words.
 pub(super) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How many sites link, in words.
+pub(super) fn linking(sites: u64) -> String {
+    match sites {
+        0 => "no other site links".to_owned(),
+        1 => "1 other site links".to_owned(),
+        sites => format!("about {sites} other sites link"),
+    }
 }
 
 /// How the URL was found.
@@ -313,6 +330,10 @@ pub(super) fn as_json(known: &Known) -> Value {
     json!({
         "kind": kind, "what": what, "known": facts.is_known(), "answer": answer(known), "running": known.is_running,
         "holds": holds, "url": url, "other_forms": facts.known_others, "scope": scope, "robots": robots,
+        "site": {
+            "name": facts.site.name, "pages": facts.site.pages, "linking_sites": facts.site.linking_sites(),
+            "pages_before_others": facts.site.pages_before_others(&known.config),
+        },
         "host": {
             "name": known.asked.host(), "urls": host.urls, "waiting": host.waiting, "deferred": host.deferred,
             "set_aside": host.set_aside, "fetched": host.fetched, "failed": host.failed, "denied": host.denied,

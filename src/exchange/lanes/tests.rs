@@ -97,6 +97,35 @@ fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
     assert_eq!(other.next_message(at(1_200), &mut unused), None);
 }
 
+/// Each arrives once, with a tick; the end waits for them; and where others wait for room, no more gather than a list holds.
+#[test]
+fn links_between_sites_go_along() {
+    let mut spool = Spool::new(1 << 20);
+    let (mut one, mut two) = (Lanes::new(2, &small(), 100), Lanes::new(2, &small(), 100));
+    let link = |number: u64| SiteLink { to: number, mark: number as u16 % 512 };
+    assert!((0..1_000).all(|number| one.link(at(1), 1, link(number))));
+    assert!(one.next_message(at(99), &mut spool).is_none() && !one.is_drained());
+    assert_eq!(one.next_due(), Some(at(100)));
+    let message = one.next_message(at(100), &mut spool).expect("at the tick");
+    assert!(!message.wake && message.urls == 0 && one.next_message(at(100), &mut spool).is_none());
+    let Incoming::SiteLinks(bytes) = two.receive(at(100), 0, &message.bytes) else { panic!("no links") };
+    let links: Vec<SiteLink> = SiteLink::all_from_bytes(&bytes).expect("links").collect();
+    assert_eq!(links, (0..1_000).map(link).collect::<Vec<_>>());
+    let acknowledgement = two.next_message(at(200), &mut spool).expect("at the tick");
+    one.receive(at(200), 1, &acknowledgement.bytes);
+    assert!(one.is_drained() && two.is_drained());
+    // Nothing can be sent, and there is no more room than for these.
+    (0..300).for_each(|number| one.push(at(300), 1, 0, &format!("http://a.test/{number}"), &mut spool));
+    one.say(1, MessageKind::RobotsAnswer, &[0; 200]);
+    let taken = (0..10_000).filter(|number| one.link(at(300), 1, link(*number))).count();
+    assert_eq!((taken, one.has_room(), one.lanes[1].links.len()), (4_096, false, LINKS_BYTES_MAX));
+    one.close_all(at(400), &mut spool);
+    assert_eq!((one.lanes[1].links.len(), one.tick), (LINKS_BYTES_MAX, Some(at(500))), "they wait on");
+    one.hurry();
+    one.close_all(at(401), &mut spool);
+    assert_eq!(one.lanes[1].links.len(), 0, "at the end all goes");
+}
+
 #[test]
 fn batches_bring_acknowledgements_along() {
     let mut spool = Spool::new(1 << 20);

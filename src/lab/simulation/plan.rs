@@ -35,6 +35,7 @@ impl Plan {
         config.store.segment_age_max = OrNever(ages[(rng_seed % 3) as usize]);
         // By a generator of its own: all other draws of a seed stay as they are.
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
+        draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
         let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
         Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
@@ -176,6 +177,14 @@ fn config(rng: &mut Rng) -> Config {
     config
 }
 
+/// Allowances so small that sites wait, with room for all of them or for a few.
+fn draw_allowances(rng: &mut Rng, config: &mut Config) {
+    let budget = &mut config.budget;
+    budget.site_pages_free = pick(rng, &[0, 3, 10_000]) as u32;
+    budget.site_pages_per_linking_site = rng.below(4) as u32;
+    budget.ram_bytes_max = pick(rng, &[0, 1_000, 1 << 20]);
+}
+
 /// Some hosts have lines of their own.
 fn draw_lines(rng: &mut Rng, config: &mut Config) {
     let mut lines = String::new();
@@ -190,8 +199,9 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
     assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
 }
 
-/// Sets the generator of lines apart.
+/// Set the generators of lines and allowances apart.
 const LINES: u64 = 0x6c69_6e65;
+const ALLOWANCES: u64 = 0x616c_6c6f;
 
 fn pick_interval(rng: &mut Rng) -> Option<Duration> {
     [None, Some(millis(10)), Some(millis(1_000)), Some(millis(1_000))][rng.below(4) as usize]

@@ -17,7 +17,8 @@ impl Simulation {
         let earlier: Vec<EarlierShard> = self.disks.iter_mut().map(earlier).collect();
         self.plan.partition.shards = shards;
         let mut files = Files { earlier: &self.disks, new: vec![BTreeMap::new(); usize::from(shards)] };
-        let redistributed = redistribute(self.plan.rng_seed, &earlier, self.plan.partition, &mut files);
+        let rng_seed = self.plan.rng_seed;
+        let redistributed = redistribute((rng_seed, rng_seed), &earlier, self.plan.partition, &mut files);
         let new = files.new;
         if let Err(why) = redistributed {
             self.complaints.push(why);

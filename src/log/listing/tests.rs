@@ -42,6 +42,7 @@ fn list(files: &Files, is_running: bool) -> Result<(Vec<Line>, Vec<HostNote>, Da
         let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
         listing.read(piece, &mut |step| match step {
             ListingStep::Host(note) => notes.push(note),
+            ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {
                 assert_eq!(listed.is_duplicate, listed.text.ends_with("/3") && listed.seconds.is_some());
                 lines.push((listed.text.to_owned(), listed.state, listed.tries, listed.seconds));

@@ -2,12 +2,14 @@
 
 use super::super::{Damage, EndKind, HostNote, Listing, ListingStep, RecordPlace, UrlState};
 use super::*;
+use crate::backlinks::SiteLink;
 use crate::config::PartitionKey;
 use crate::lab::Rng;
 use crate::outcome::Failure;
 use crate::time::Duration;
 
 const CRAWL: u64 = 7;
+const RNG_SEED: u64 = 8;
 
 /// Files of shards in memory.
 #[derive(Default)]
@@ -49,6 +51,11 @@ fn write(shard: u16, log: &mut Log, files: &mut Files) {
 
 fn url(site: u64, page: u64) -> String {
     format!("http://www.site{site}.test/{page}")
+}
+
+/// A link to a site.
+fn link_to(site: u64) -> SiteLink {
+    SiteLink { to: SiteKey::new(RNG_SEED, &format!("site{site}.test")).number(), mark: site as u16 }
 }
 
 /// 20 sites of 10 URLs each, in every state, written by `shards` shards in many blocks; a note on each host, and batches.
@@ -105,6 +112,9 @@ fn written(shards: u16) -> Files {
         let shard = partition(shards).shard_of_host(&host);
         let note = HostNote { host: host.into(), delay: Duration::from_secs(site), until_seconds: 1_800_000_000 };
         logs[usize::from(shard)].note_host(note);
+        logs[usize::from(shard)].note_link(link_to(site));
+        // Nobody has a URL of this one.
+        logs[usize::from(shard)].note_link(link_to(99));
         write(shard, &mut logs[usize::from(shard)], &mut files);
     }
     Files { earlier: files.new, new: BTreeMap::new() }
@@ -118,12 +128,12 @@ fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Replayed>)
         EarlierShard { journal, segments: BTreeMap::from([(0, 1_000_000), (1, 50)]) }
     };
     let earlier: Vec<EarlierShard> = (0..from).map(earlier).collect();
-    let found = redistribute(CRAWL, &earlier, partition(to), &mut files).unwrap().found;
+    let found = redistribute((CRAWL, RNG_SEED), &earlier, partition(to), &mut files).unwrap().found;
     (Files { earlier: files.new, new: BTreeMap::new() }, found)
 }
 
-/// A URL's state, tries, time, and whether it is a duplicate; how long a host's delay is.
-type Known = (BTreeMap<String, (UrlState, u8, Option<u64>, bool)>, BTreeMap<String, Duration>);
+/// A URL's state, tries, time, and whether it is a duplicate; how long a host's delay is; which sites others link to.
+type Known = (BTreeMap<String, (UrlState, u8, Option<u64>, bool)>, BTreeMap<String, Duration>, Vec<u64>);
 
 /// What the logs of `shards` shards say.
 fn known(files: &mut Files, shards: u16) -> Known {
@@ -137,6 +147,13 @@ fn known(files: &mut Files, shards: u16) -> Known {
                     assert_eq!(partition(shards).shard_of_host(&note.host), shard);
                     known.1.insert(note.host.into(), note.delay);
                 }
+                ListingStep::Link(link) => {
+                    let site = (0..20).find(|site| link_to(*site) == link);
+                    if let Some(site) = site {
+                        assert_eq!(partition(shards).shard_of_host(&format!("site{site}.test")), shard);
+                    }
+                    known.2.extend(site);
+                }
                 ListingStep::Url(listed) => {
                     assert_eq!(partition(shards).shard_of(&Url::parse(listed.text).unwrap()), shard);
                     let state = (listed.state, listed.tries, listed.seconds, listed.is_duplicate);
@@ -148,14 +165,15 @@ fn known(files: &mut Files, shards: u16) -> Known {
         }
         assert_eq!(listing.finish(), Damage::default());
     }
+    known.2.sort_unstable();
     known
 }
 
 #[test]
 fn everything_is_known_to_its_new_owner() {
     let mut files = written(3);
-    let (mut urls, hosts) = known(&mut files, 3);
-    assert_eq!((urls.len(), hosts.len()), (200, 20));
+    let (mut urls, hosts, links) = known(&mut files, 3);
+    assert_eq!((urls.len(), hosts.len(), &links), (200, 20, &(0..20).collect()));
     let waiting = (UrlState::Waiting, 0, None, false);
     for site in 0..20 {
         urls.insert(url(site, 4), waiting);
@@ -169,7 +187,7 @@ fn everything_is_known_to_its_new_owner() {
         assert!(found.iter().all(|found| (found.urls_lost, found.ends_lost) == (0, 0) && found.damaged.is_empty()));
         assert!(next.earlier.keys().all(|(_, log)| log.journal().is_none()));
         (files, shards) = (next, to);
-        assert_eq!(known(&mut files, shards), (urls.clone(), hosts.clone()), "{to} shards");
+        assert_eq!(known(&mut files, shards), (urls.clone(), hosts.clone(), links.clone()), "{to} shards");
     }
 }
 
@@ -200,7 +218,7 @@ fn records_stay_where_they_are() {
 fn numbers_of_segments_are_told() {
     let from = |files: &mut Files, shards: u16, to: u16| {
         let earlier = vec![EarlierShard::default(); usize::from(shards)];
-        redistribute(CRAWL, &earlier, partition(to), files).unwrap().segments_from
+        redistribute((CRAWL, RNG_SEED), &earlier, partition(to), files).unwrap().segments_from
     };
     let mut files = written(3);
     assert_eq!(from(&mut files, 3, 2), [2, 2]);
@@ -212,7 +230,7 @@ fn numbers_of_segments_are_told() {
 #[test]
 fn damage_is_told_and_the_rest_is_known() {
     let mut whole = written(3);
-    let (all, _) = known(&mut whole, 3);
+    let (all, ..) = known(&mut whole, 3);
     let (mut told, mut rng) = (0, Rng::new(1));
     for _ in 0..300 {
         let mut files = written(3);
@@ -221,7 +239,7 @@ fn damage_is_told_and_the_rest_is_known() {
         let at = rng.below(bytes.len() as u64) as usize;
         bytes[at] ^= 1 << rng.below(8);
         let (mut files, found) = redistributed(files, 3, 2);
-        let (urls, _) = known(&mut files, 2);
+        let (urls, ..) = known(&mut files, 2);
         let lost: u64 = found.iter().map(|found| found.urls_lost).sum();
         let missing = all.keys().filter(|url| !urls.contains_key(*url)).count() as u64;
         // URLs without room have no numbers; one is in its block alone.
@@ -239,6 +257,6 @@ fn logs_that_were_mixed_up_are_refused() {
     let other = files.earlier[&(1, LogFile::Urls)].clone();
     files.earlier.insert((2, LogFile::Urls), other);
     let earlier = vec![EarlierShard::default(); 3];
-    let refused = redistribute(CRAWL, &earlier, partition(2), &mut files).unwrap_err();
+    let refused = redistribute((CRAWL, RNG_SEED), &earlier, partition(2), &mut files).unwrap_err();
     assert!(refused.contains("shard-02/urls holds a block of shard 1"), "{refused}");
 }

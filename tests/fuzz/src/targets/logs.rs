@@ -1,5 +1,6 @@
 //! A shard's logs: whole files, and the payloads of blocks whose checksum is right.
 
+use ringcrawl::backlinks::SiteLink;
 use ringcrawl::log::{
     End, EndEntries, EndKind, HostNote, JournalEntry, Log, LogFile, LogReader, Owner, RecordPlace, UrlEntries,
     journal_entries,
@@ -71,6 +72,7 @@ fn ends() -> EndEntries {
             End { place: None, ..end(3, EndKind::Reopened, 0) },
         ],
         hosts: vec![host],
+        links: vec![SiteLink { to: 1 << 60, mark: 77 }],
     }
 }
 

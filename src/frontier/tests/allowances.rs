@@ -1,0 +1,86 @@
+//! Allowances: a site that has had its pages waits for others, and comes before them again when more sites link to it.
+
+use super::*;
+use crate::backlinks::SiteLink;
+use crate::hops::Hops;
+
+fn bed(change: impl Fn(&mut Config)) -> Bed {
+    let change = |config: &mut Config| {
+        config.politeness.host_delay = Duration::from_millis(10);
+        config.politeness.response_factor = 0;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+        (config.budget.site_pages_free, config.budget.site_pages_per_linking_site) = (10, 5);
+        config.frontier.deferred_share = 0;
+        change(config);
+    };
+    let mut config = Config::default();
+    change(&mut config);
+    let bed = Bed::new(change);
+    let allowances = Allowances::new(&config, 1 << 20);
+    Bed { frontier: bed.frontier.budgeted(Budgets::default(), allowances), ..bed }
+}
+
+fn site(name: &str) -> SiteKey {
+    SiteKey::of_host(7, name)
+}
+
+/// Pages `from` on of a host, which a page linked to.
+fn offer(bed: &mut Bed, host: &str, from: usize, pages: usize) {
+    for number in from..from + pages {
+        let url = Url::parse(&format!("http://{host}/{number}")).expect("a URL");
+        let ticket = Ticket { number: 0, depth: Hops::default().link().bits() };
+        bed.frontier.offer(bed.now, &url, site(host), ticket, &mut bed.spool);
+    }
+}
+
+fn pages_of(bed: &Bed, site: &str) -> usize {
+    bed.pages().iter().filter(|url| url.contains(site)).count()
+}
+
+#[test]
+fn what_is_over_an_allowance_waits_behind_all_others() {
+    let mut bed = bed(|_| ());
+    ["a.spam.test", "b.spam.test", "c.spam.test"].into_iter().for_each(|host| offer(&mut bed, host, 0, 40));
+    ["a.test", "b.test"].into_iter().for_each(|host| offer(&mut bed, host, 0, 10));
+    let link = |from: &str, to: &str| SiteLink::new(site(from), site(to)).expect("two sites");
+    assert!(bed.frontier.linked(link("a.test", "spam.test")) && !bed.frontier.linked(link("a.test", "x.spam.test")));
+    offer(&mut bed, "large.test", 0, 200);
+    for number in 0..60 {
+        bed.frontier.linked(link(&format!("s{number}.test"), "large.test"));
+    }
+    let run = |bed: &mut Bed, pages: usize| {
+        let until = bed.count(JobKind::Page) + pages;
+        while bed.count(JobKind::Page) < until && !bed.frontier.is_idle() {
+            bed.run(HOUR, 1, &mut well);
+        }
+        ["spam.test", "large.test", "//a.test", "//b.test"].map(|site| pages_of(bed, site))
+    };
+    assert_eq!(run(&mut bed, 235), [15, 200, 10, 10]);
+    assert!(bed.frontier.urls_over_allowance() > 0);
+    // Another site links to it: what is found from now on comes before others again, as far as that goes.
+    bed.frontier.linked(link("b.test", "spam.test"));
+    offer(&mut bed, "d.spam.test", 100, 10);
+    offer(&mut bed, "large.test", 1_000, 30);
+    let [spam, ..] = run(&mut bed, 35);
+    let new = pages_of(&bed, "//d.spam.test");
+    assert_eq!((spam, new), (20, 5));
+    // Nothing is lost.
+    assert_eq!(run(&mut bed, 1_000), [130, 230, 10, 10]);
+    assert!(bed.frontier.is_idle() && bed.settled.is_empty());
+    assert_eq!(bed.frontier.counted(site("spam.test")), (2, 130));
+}
+
+#[test]
+fn seeds_wait_for_no_other_and_what_fails_is_no_page() {
+    let mut bed = bed(|_| ());
+    offer(&mut bed, "seed.test", 0, 100);
+    bed.frontier.wanted(site("seed.test"));
+    offer(&mut bed, "fails.test", 0, 30);
+    offer(&mut bed, "others.test", 0, 10);
+    bed.run(HOUR, 10_000, &mut |job| match job.kind {
+        JobKind::Page if job.url.host() == "fails.test" => status(404),
+        _ => well(job),
+    });
+    assert_eq!((bed.count(JobKind::Page), bed.frontier.urls_over_allowance()), (140, 0));
+    assert_eq!(["fails.test", "others.test"].map(|name| bed.frontier.counted(site(name))), [(0, 0), (0, 10)]);
+}
