@@ -147,31 +147,33 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
     assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
 }
 
-/// A host's images are like each other and lead nowhere; they do not wait for that, and its pages do not for them.
+/// A host's images are like each other and lead nowhere: they do not wait for that, and nothing waits for them.
 #[test]
 fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {
     let same = |number| Fetched { payload: Some(7), ..page(number) };
-    let poor = |hops: Hops, path: &str| {
+    // Whether any of many like each other waits, and then the next.
+    let wait = |many: Hops, next: Hops, path: &str| {
         let (mut bed, mut here) = site(|_| ());
-        here.hops = hops;
-        (0..300).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{}", 1_000_000 + number)));
+        here.hops = many;
+        (0..300).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{number}")));
         bed.run(HOUR, 200, &mut |job| match job.kind {
             JobKind::Page => Outcome::Fetched(same(1)),
             _ => well(job),
         });
-        here.hops = Hops::default().link();
+        here.hops = next;
         let before = bed.frontier.poor_urls();
         here.offer(&mut bed, path);
         (before > 0, bed.frontier.poor_urls() > before)
     };
-    assert_eq!(poor(Hops::default().link(), "/trap/2026/3000000"), (true, true));
-    assert_eq!(poor(Hops::default().link().embed(), "/trap/2026/3000000"), (false, false));
-    // Those of a seed are no seeds, and not looked at either.
-    assert_eq!(poor(Hops::default().embed(), "/deeper/deeper/deeper/"), (false, true));
-    let (mut bed, mut here) = site(|_| ());
-    here.hops = Hops::default().embed();
-    here.offer(&mut bed, "/deeper/deeper/deeper/");
-    assert_eq!(bed.frontier.deferred(), 0);
+    let (trap, repetitive) = ("/trap/2026/300", "/deeper/deeper/deeper/");
+    let link = Hops::default().link();
+    assert_eq!(wait(link, link, trap), (true, true));
+    assert_eq!(wait(link, link.embed(), trap), (true, false));
+    for embed in [link.embed(), Hops::default().embed(), link.embed().redirect()] {
+        assert_eq!(wait(embed, link, trap), (false, false));
+        assert_eq!(wait(embed, embed, repetitive), (false, false));
+    }
+    assert_eq!(wait(link.embed(), link, repetitive), (false, true));
 }
 
 #[test]
