@@ -73,6 +73,11 @@ impl Hops {
         EMBED <= self.steps() && self.steps() < TOO_MANY
     }
 
+    /// Whether it is a seed, or what one redirects to.
+    pub const fn is_seed(self) -> bool {
+        self.links() == 0 && !self.is_embed()
+    }
+
     /// Whether the URL waits behind all others.
     pub const fn is_deferred(self) -> bool {
         self.0 & DEFERRED != 0
@@ -140,6 +145,7 @@ mod tests {
             assert!(!hops.is_embed());
         }
         assert_eq!(Hops::from_bits(hops.bits()), hops);
+        assert!(Hops::default().is_seed() && Hops::default().redirect().is_seed() && !Hops::from_bits(1).is_seed());
         assert_eq!(Hops::from_bits(7).redirect().link(), Hops::from_bits(8));
         let deferred = hops.with_offsite(2).deferred();
         assert!(deferred.is_deferred() && deferred.redirect().is_deferred() && !deferred.link().is_deferred());
@@ -154,7 +160,7 @@ mod tests {
         for page in (0..=u16::MAX).map(Hops::from_bits) {
             let mut embed = page.embed();
             assert_eq!((embed.links(), embed.offsite(), embed.redirects()), (page.links(), page.offsite(), 0));
-            assert!(embed.is_embed() && !embed.is_deferred());
+            assert!(embed.is_embed() && !embed.is_deferred() && !embed.is_seed());
             assert_eq!(embed.link(), page.link());
             for count in 1..=EMBED_REDIRECTS_MAX {
                 embed = embed.redirect();

@@ -90,7 +90,7 @@ choices! {
         Off = "off",
         /// what the scope allows as it allows links
         InScope = "in-scope",
-        /// that, and what no rule denies and lies at most one hop off the seeds' sites, whatever scope.follow says
+        /// the same, and anything else that no rule denies, up to one hop off the seeds' sites, whatever scope.follow says
         OffSite = "off-site",
     }
     /// `links.external`

@@ -3,8 +3,7 @@
 //! Decides: a URL is looked at when it comes and when its turn has come, as its host may have taught something in between. One that
 //! is poor is deferred ([`super::deferred`]), behind those that their pages advise against alone, but for seeds: somebody wants
 //! them. It is not looked at again.
-//! What pages embed is out of it: an image has no text that could be new, and leads nowhere, so it is no trap either; nor does it
-//! say anything of pages with URLs like its own.
+//! Embeds are left out: an image has no text or links, and tells nothing about pages with URLs like its own.
 //! While waiting URLs have no room in memory, one whose turn has come is fetched, whatever it is like: to defer it would write it to
 //! disk again, and strangers could make twice as much of their links.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
@@ -183,7 +182,7 @@ impl Frontier {
 
 /// Whether a URL is a seed, or what one redirects to.
 pub fn is_seed(ticket: Ticket) -> bool {
-    Hops::from_bits(ticket.depth).links() == 0
+    Hops::from_bits(ticket.depth).is_seed()
 }
 
 /// Whether a page embeds the URL with these bits of `Hops`.

@@ -204,7 +204,8 @@ impl PageReader {
                     let PageLink { kind, url, is_embed, is_advised_against } = link;
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
-                        Kind::Sitemap => hops.redirect(),
+                        // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
+                        Kind::Sitemap if !hops.is_embed() => hops.redirect(),
                         _ => hops.link(),
                     };
                     let (to, repeats) = match (is_advised_against, is_embed) {

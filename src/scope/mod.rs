@@ -149,11 +149,14 @@ impl Scope {
         if *bad_ports == BadPorts::Deny && is_bad_port(url.port()) {
             return Err(Outside::Port);
         }
+        // Of too many redirects nobody knows whether they lead to an embed.
+        if hops.redirects() > *redirects_max {
+            return Err(Outside::Redirects);
+        }
         self.is_wanted(&Subject { url, site, hops, content_type: None })?;
         match () {
             // Its page has come so far, by the depth of its own site.
             () if !hops.is_embed() && hops.links() > self.depth_max(site) => Err(Outside::Depth),
-            () if hops.redirects() > *redirects_max => Err(Outside::Redirects),
             () => Ok(()),
         }
     }

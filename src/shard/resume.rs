@@ -147,7 +147,7 @@ impl Shard {
     fn remember(&mut self, now: Instant, url: &Url, ticket: Ticket, is_over: bool) {
         let key = self.keys.key(url);
         let site = self.site_key(url);
-        if Hops::from_bits(ticket.depth).links() == 0 {
+        if Hops::from_bits(ticket.depth).is_seed() {
             self.frontier.wanted(site);
         }
         let mut is_new = self.visited.insert_anyway(key);

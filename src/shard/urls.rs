@@ -19,6 +19,7 @@ impl Shard {
     pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &UrlBatch) {
         let page_site = self.sites.of(job.url.host()).name;
         let page_key = self.keys.site(page_site);
+        let is_of_embed = Hops::from_bits(job.depth).is_embed();
         // What led to a robots.txt is not known.
         let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
         links.for_each_url(|depth, url| {
@@ -29,7 +30,12 @@ impl Shard {
                 true => hops,
                 false => self.scope.way(hops, self.sites.of(url.host()).name, page_site),
             };
-            let Some(owner) = self.owner(now, url, hops.bits()) else { return };
+            let owner = match self.owner(url, hops) {
+                Ok(owner) => owner,
+                // What a page embeds is no page to begin with, and no crawled page links to what an embed links to.
+                Err(Outside::Elsewhere) if !hops.is_embed() && !is_of_embed => return self.note_external(now, url),
+                Err(_) => return,
+            };
             if url.host() != job.url.host() {
                 self.linked(now, page_key, url, owner);
             }
@@ -53,18 +59,18 @@ impl Shard {
 
     /// The key of what was found, if it is in scope and ours; what is another shard's is sent there.
     pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
-        let owner = self.owner(now, url, depth)?;
+        let owner = self.owner(url, Hops::from_bits(depth)).ok()?;
         self.key_or_sent(now, url, depth, owner)
     }
 
     /// Whose it is, if it is in scope.
-    fn owner(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u16> {
+    fn owner(&mut self, url: &Url, hops: Hops) -> Result<u16, Outside> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
         let is_blocked = !self.clear_hosts.is_clear(self.scope.blocks(), url.host()) && self.scope.blocks().blocks(url);
         let admitted = match is_blocked {
             true => Err(Outside::Blocked),
-            false => self.scope.admits(url, site.name, Hops::from_bits(depth)),
+            false => self.scope.admits(url, site.name, hops),
         };
         if let Err(outside) = admitted {
             *match outside {
@@ -73,13 +79,9 @@ impl Shard {
                 Outside::Redirects => &mut self.stats.redirects_too_many,
                 _ => &mut self.stats.links_out_of_scope,
             } += 1;
-            // What a page embeds is no page to begin with.
-            if outside == Outside::Elsewhere && !Hops::from_bits(depth).is_embed() {
-                self.note_external(now, url);
-            }
-            return None;
+            return Err(outside);
         }
-        Some(self.partition.shard_of_known(url, site))
+        Ok(self.partition.shard_of_known(url, site))
     }
 
     /// The key of what was found, if it is ours; what is another shard's is sent there.
@@ -167,7 +169,7 @@ impl Shard {
 
     /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
-        if Hops::from_bits(depth).links() == 0 {
+        if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
             let site = self.site_key(url);
             self.frontier.wanted(site);

@@ -171,7 +171,7 @@ impl Findings {
 impl SiteFacts {
     fn count(&mut self, listed: &Listed<'_>) {
         self.pages += u64::from(matches!(listed.state, UrlState::Fetched(200..=299)));
-        self.is_wanted |= Hops::from_bits(listed.depth).links() == 0;
+        self.is_wanted |= Hops::from_bits(listed.depth).is_seed();
     }
 
     /// About how many other sites link to it.
