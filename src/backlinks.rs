@@ -34,7 +34,7 @@ impl SiteLink {
     /// A link between two sites; `None`: they are one.
     pub fn new(from: SiteKey, to: SiteKey) -> Option<SiteLink> {
         (from != to).then(|| {
-            // What is a lucky mark for one target is none for another.
+            // A site that ranks high for one target need not for another.
             let hash = mixed(from.number() ^ to.number().rotate_left(32));
             let rank = ((hash >> REGISTER_BITS).trailing_zeros() + 1).min(RANK_MAX.into());
             SiteLink { to: to.number(), mark: (hash as u16 % REGISTERS) | (rank as u16) << REGISTER_BITS }

@@ -230,7 +230,7 @@ tables! {
         /// all others. No site of a seed is held to it.
         /// A spam site has endless pages, each as good as new, and few link to it.
         site_pages_free: u32 = "10_000", Kind::Number(0, 4_294_967_295);
-        /// So many more for each other site that links to it; 0: no site waits for others. It takes partition.key = "site".
+        /// Additional pages for each other site that links to it; 0 turns allowances off. Requires partition.key = "site".
         site_pages_per_linking_site: u32 = "1_000", Kind::Number(0, 4_294_967_295);
         /// Bytes of what hosts and sites have cost, and of which sites link to them, all shards together: 80 for each.
         /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.

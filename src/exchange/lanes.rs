@@ -8,8 +8,8 @@
 //! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
 //! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
 //!
-//! Links between sites gather likewise and go with a tick. Where others have to wait for room, what of them has no room in the
-//! lane's list is dropped: it is a count alone.
+//! Links between sites gather likewise and go with a tick. When memory for messages is full, links beyond a lane's list
+//! are dropped; that only lowers a count.
 //! Invariants: `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
 //! to send; a message always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
@@ -213,12 +213,17 @@ impl Lanes {
         }
     }
 
+    /// Whether a link to a site of shard `to` can be added.
+    pub fn has_room_for_link(&self, to: u16) -> bool {
+        self.lanes[usize::from(to)].links.len() < LINKS_BYTES_MAX || self.has_room()
+    }
+
     /// Adds a link to a site of shard `to`; `false` where there is no room to tell of it.
     pub fn link(&mut self, now: Instant, to: u16, link: SiteLink) -> bool {
+        if !self.has_room_for_link(to) {
+            return false;
+        }
         if self.lanes[usize::from(to)].links.len() >= LINKS_BYTES_MAX {
-            if !self.has_room() {
-                return false;
-            }
             self.say_links(to);
         }
         let lane = &mut self.lanes[usize::from(to)];
@@ -226,6 +231,11 @@ impl Lanes {
         link.put(&mut lane.links);
         self.wait_for_tick(now);
         true
+    }
+
+    fn drop_links(&mut self, to: u16) {
+        self.lanes[usize::from(to)].links.clear();
+        self.said -= 1;
     }
 
     fn say_links(&mut self, to: u16) {
@@ -447,8 +457,10 @@ impl Lanes {
         self.tick = None;
         for to in 0..self.lanes.len() as u16 {
             if !self.lanes[usize::from(to)].links.is_empty() {
-                match self.has_room() || self.hurry {
+                match self.has_room() {
                     true => self.say_links(to),
+                    // Nothing waits any more: a count is less than a crawl that does not end.
+                    false if self.hurry => self.drop_links(to),
                     false => self.wait_for_tick(now),
                 }
             }

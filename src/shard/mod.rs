@@ -283,6 +283,7 @@ impl Shard {
         match input {
             Input::Command(Command::Enter(phase)) => self.enter(now, phase),
             Input::Command(Command::Seeds(seeds)) => {
+                self.want(&seeds);
                 self.seeds.extend(seeds);
                 self.sow(now);
             }

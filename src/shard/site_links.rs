@@ -37,7 +37,7 @@ impl Shard {
         let Some(link) = SiteLink::new(from, to) else { return };
         if owner == self.index {
             self.count_link(now, link);
-        } else if !found.told.is_again(link.number()) {
+        } else if self.lanes.has_room_for_link(owner) && !found.told.is_again(link.number()) {
             self.lanes.link(now, owner, link);
         }
     }

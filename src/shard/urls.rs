@@ -36,13 +36,24 @@ impl Shard {
                 Err(Outside::Elsewhere) if !hops.is_embed() && !is_of_embed => return self.note_external(now, url),
                 Err(_) => return,
             };
-            if url.host() != job.url.host() {
+            // To embed is not to link: images of half the web lie at a few hosts.
+            if url.host() != job.url.host() && !hops.is_embed() {
                 self.linked(now, page_key, url, owner);
             }
             if let Some(key) = self.key_or_sent(now, url, hops.bits(), owner) {
                 self.accept_or_note(now, key, url, hops.bits());
             }
         });
+    }
+
+    /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.
+    pub(super) fn want(&mut self, seeds: &[Url]) {
+        for seed in seeds {
+            let site = self.sites.of(seed.host());
+            if self.partition.shard_of_known(seed, site) == self.index {
+                self.frontier.wanted(self.keys.site(site.name));
+            }
+        }
     }
 
     /// Seeds are found as links are, once it is known what earlier runs knew. One that finds no room is not noted: it is
