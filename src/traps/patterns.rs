@@ -242,7 +242,7 @@ const OPEN_LEVELS: usize = 1;
 const SEGMENTS_MIN: u32 = 3;
 /// The estimate of pages that are all worth their fetch.
 const WHOLE: u32 = 1_000;
-const POOR_BELOW: u32 = 450;
+const POOR_BELOW: u32 = 480;
 /// Pages are rich if no more than one of so many was not worth it.
 const RICH_PARTS: u32 = 10;
 
