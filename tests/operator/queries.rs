@@ -164,7 +164,7 @@ fn damage_and_other_directories_are_told() {
     for command in ["urls", "hosts"] {
         run(&[command, &folder.at("")]).expect(2).says(&["no crawl (no crawl.json)"]);
     }
-    run(&["urls", &dir, "--host", "a/b"]).expect(2).says(&["--host"]);
+    run(&["urls", &dir, "--host", "a/b"]).expect(2).says(&["expected a name or an address"]);
 }
 
 /// A host that is dead in the first run lives in the second.
