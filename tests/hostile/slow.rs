@@ -69,6 +69,8 @@ fn places_come_back_from_sites_that_were_fast() {
     let mut crawl = arena.crawl(&names, &hosts, more);
     crawl.wait_until("the victim's pages", || arena.victim_pages() >= VICTIM_PAGES);
     crawl.signal("TERM");
+    // Two signals that come together are one.
+    crawl.wait_for("draining");
     crawl.signal("TERM");
     let summary = arena.end(crawl);
     let asked: usize = (0..SITES).map(|number| arena.requests(&format!("turncoat-{number}.test"))).sum();

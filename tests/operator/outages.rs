@@ -64,7 +64,7 @@ fn size() -> Size {
 
 /// How long after its end fetching goes on at the latest.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
-const OF_SITES: &str = "of the last 16 sites failed: fetching waits";
+const OF_SITES: &str = "sites failed: fetching waits";
 const OF_NAMES: &str = "no name server has answered for";
 
 /// A web as a process, what it serves, and a folder for a crawl of it.
