@@ -99,7 +99,8 @@ impl fmt::Display for ScopeFiles {
 /// and one that somebody writes to could be read once, but not again when the scope is loaded anew.
 fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let kind = file.metadata()?.file_type();
+    let metadata = file.metadata()?;
+    let kind = metadata.file_type();
     if !kind.is_file() {
         let what = match () {
             () if kind.is_dir() => "a directory",
@@ -108,20 +109,21 @@ fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
         };
         return Err(io::Error::other(format!("it is {what}, not a plain file")));
     }
-    take(file, bytes_max)
+    take(file, metadata.len(), bytes_max)
 }
 
 /// The bytes of a file that may be packed.
 fn read_packed(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let bytes = read(path, bytes_max)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return take(flate2::read::MultiGzDecoder::new(&*bytes), bytes_max);
+        return take(flate2::read::MultiGzDecoder::new(&*bytes), bytes.len() as u64, bytes_max);
     }
     Ok(bytes)
 }
 
-fn take(source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// All of a source, which has `at_least` so many bytes.
+fn take(source: impl Read, at_least: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity((at_least as usize).min(bytes_max) + 1);
     source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
         return Err(io::Error::other(format!("longer than {bytes_max} bytes")));

@@ -69,14 +69,16 @@ impl SeenText {
     /// Takes a page's sample in: how many hashes of it count, and how many of these are new.
     pub fn take(&mut self, sample: &TextSample) -> (usize, usize) {
         let counted = sample.partition_point(|hash| *hash < self.below);
-        let before = self.hashes.len();
-        let seen = self.hashes.as_slice();
-        let new: Vec<u32> =
-            sample.iter().take(counted).copied().filter(|hash| seen.binary_search(hash).is_err()).collect();
-        self.hashes.extend(&new);
-        if self.hashes.len() > before {
-            // Two runs, which this sort knows and merges.
-            self.hashes.sort();
+        // Each new one with its place among those that were there.
+        let place = |hash: &u32| self.hashes.binary_search(hash).err().map(|place| (place, *hash));
+        let new: Vec<(usize, u32)> = sample.iter().take(counted).filter_map(place).collect();
+        let mut end = self.hashes.len();
+        self.hashes.resize(end + new.len(), 0);
+        for (smaller, (place, hash)) in new.iter().enumerate().rev() {
+            // What is larger makes room for it and for the new ones before it.
+            self.hashes.copy_within(*place..end, place + smaller + 1);
+            self.hashes.get_mut(place + smaller).into_iter().for_each(|there| *there = *hash);
+            end = *place;
         }
         if self.hashes.len() > SEEN_MAX {
             self.below /= 2;
@@ -147,6 +149,8 @@ mod tests {
         assert_eq!(seen.take(&first), (first.len(), first.len()));
         assert_eq!(seen.take(&first), (first.len(), 0));
         assert_eq!(seen.take(&both), (both.len(), both.len() - common));
+        let union: BTreeSet<u32> = first.iter().chain(both.iter()).copied().collect();
+        assert!(seen.hashes.iter().eq(&union));
         for page in 0..500u64 {
             let from = 10_000 * (page + 1);
             seen.take(&sample(from..from + 1_000));

@@ -19,7 +19,7 @@ use crate::url::Url;
 use line::Entry;
 use ranges::{Cidr, Ranges};
 pub use recent::ClearHosts;
-use texts::Texts;
+use texts::{Collected, Texts};
 
 /// What no request is made to.
 #[derive(Debug, Default)]
@@ -54,8 +54,6 @@ pub enum BlockedBy {
 
 /// Longest file, unpacked.
 pub const FILE_BYTES_MAX: usize = 1 << 30;
-/// Texts of all lists: a gigabyte and a half of places for them.
-const TEXTS_MAX: usize = 1 << 27;
 /// Mistakes that are told.
 const TOLD_MAX: usize = 20;
 
@@ -71,18 +69,13 @@ const URL: texts::Flags = 8;
 impl BlockList {
     /// Reads files, given with their names; what can be read of them, and the mistakes.
     pub fn read(files: &[(String, Vec<u8>)]) -> (BlockList, Mistakes) {
-        let mut list = BlockList {
-            texts: Texts::with_room(
-                files.iter().flat_map(|(_, text)| lines(text)).map(line::texts_max).sum::<usize>().min(TEXTS_MAX),
-            ),
-            ..BlockList::default()
-        };
-        let (mut mistakes, mut cidrs) = (Mistakes::default(), Vec::new());
+        let mut list = BlockList::default();
+        let (mut mistakes, mut texts, mut cidrs) = (Mistakes::default(), Collected::default(), Vec::new());
         for (file, text) in files {
             for (number, line) in (1..).zip(lines(text)) {
                 let mut has_room = true;
-                let read = line::read(line, |entry| has_room &= list.take(entry, &mut cidrs));
-                let full = (!has_room).then(|| "there is no room for it: lines are too long".to_owned());
+                let read = line::read(line, |entry| has_room &= list.take(entry, &mut texts, &mut cidrs));
+                let full = (!has_room).then(|| "there is no room for it: the lists are too long".to_owned());
                 if let Some(what) = read.err().or(full) {
                     mistakes.count += 1;
                     if mistakes.told.len() < TOLD_MAX {
@@ -96,24 +89,23 @@ impl BlockList {
         list.prefixes.sort_unstable();
         list.prefixes.dedup_by(|prefix, before| prefix.starts_with(&**before));
         list.prefixes.shrink_to_fit();
-        list.texts.shrink();
+        list.texts = texts.table();
         (list, mistakes)
     }
 
     /// Takes in an entry; whether there was room.
-    fn take(&mut self, entry: Entry<'_>, cidrs: &mut Vec<Cidr>) -> bool {
+    fn take(&mut self, entry: Entry<'_>, texts: &mut Collected, cidrs: &mut Vec<Cidr>) -> bool {
         self.entries += 1;
         match entry {
-            Entry::Host(name) => self.texts.insert(name.as_bytes(), THIS),
-            Entry::Suffix(name) => self.texts.insert(name.as_bytes(), THIS | BELOW),
-            Entry::Below(name) => self.texts.insert(name.as_bytes(), BELOW),
+            Entry::Host(name) => texts.push(name.as_bytes(), THIS),
+            Entry::Suffix(name) => texts.push(name.as_bytes(), THIS | BELOW),
+            Entry::Below(name) => texts.push(name.as_bytes(), BELOW),
             Entry::Url(url) => {
-                self.texts.insert(names::bare(url.host()).as_bytes(), SOME_URLS)
-                    && self.texts.insert(url.as_str().as_bytes(), URL)
+                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS) && texts.push(url.as_str().as_bytes(), URL)
             }
             Entry::Prefix(prefix, url) => {
                 self.prefixes.push(prefix.into());
-                self.texts.insert(names::bare(url.host()).as_bytes(), SOME_URLS)
+                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS)
             }
             Entry::Cidr(cidr) => {
                 cidrs.push(cidr);

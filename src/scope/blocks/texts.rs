@@ -4,8 +4,10 @@
 //! 20 bits of the hash, where the text begins, and its flags. A slot whose bits agree is believed only after the text was
 //! compared, so no text is ever taken for another. Most that is asked for is not there, and a filter (Bloom, CACM 13(7), 1970,
 //! with all bits of a text in one word) says so without a look at the table, which is too large for a CPU's caches.
-//! Invariants: at most three of four slots are taken; a text stands there once, with the flags of all times it was put in.
-//! Limits: [`TEXT_BYTES_MAX`] bytes of texts.
+//! Why texts are collected first: put in one by one, each waits for memory, for its slot and for its word of the filter. So they
+//! are divided by their hash, and those of one part of the table, which a cache holds, are put in together.
+//! Invariants: at most three of four slots are taken; a text stands in one slot, with the flags of all times it was collected.
+//! Limits: [`TEXTS_MAX`] texts, [`TEXT_BYTES_MAX`] bytes of them; 16 bytes more for each while they are collected.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,7 +19,23 @@ pub struct Texts {
     /// Linear probing; 0 is an empty slot.
     slots: Vec<u64>,
     filter: Vec<u64>,
+}
+
+/// Texts that are not in a table yet.
+#[derive(Debug)]
+pub struct Collected {
+    texts: Vec<u8>,
+    /// By the high bits of the hash.
+    parts: [Vec<Pending>; PARTS],
     len: usize,
+}
+
+/// A text that was collected.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    hash: u64,
+    /// As in a slot.
+    place_and_flags: u64,
 }
 
 /// Flags of a text: so many bits, of which one is set.
@@ -30,41 +48,59 @@ const FILTER_BITS: usize = 12;
 const TAG_BITS: u32 = u64::BITS - PLACE_BITS - FLAG_BITS;
 /// Most bytes that a place can tell.
 pub const TEXT_BYTES_MAX: usize = 1 << PLACE_BITS;
+/// A gigabyte and a half of slots.
+pub const TEXTS_MAX: usize = 1 << 27;
+/// A part of the slots of five million texts has 208 KB.
+const PARTS: usize = 256;
 
-impl Texts {
-    /// Room for so many texts.
-    pub fn with_room(texts: usize) -> Texts {
-        Texts {
-            texts: Vec::new(),
-            slots: vec![0; texts + texts / 3 + 2],
-            filter: vec![0; texts * FILTER_BITS / u64::BITS as usize + 1],
-            len: 0,
-        }
+impl Default for Collected {
+    fn default() -> Collected {
+        Collected { texts: Vec::new(), parts: [const { Vec::new() }; PARTS], len: 0 }
     }
+}
 
-    /// Puts in a text, or adds flags to it; whether there was room. It holds no line end.
-    pub fn insert(&mut self, text: &[u8], flags: Flags) -> bool {
-        let hash = xxh3_64(text);
-        let at = match self.look(hash, text) {
-            Ok(at) => {
-                self.slots.get_mut(at).into_iter().for_each(|slot| *slot |= u64::from(flags));
-                return true;
-            }
-            Err(at) => at,
-        };
-        let place = self.texts.len();
-        // A look for what is not there ends at a free slot.
-        if self.len >= self.slots.len() * 3 / 4 || place + text.len() >= TEXT_BYTES_MAX {
+impl Collected {
+    /// Takes a text in; whether there was room. It holds no line end.
+    pub fn push(&mut self, text: &[u8], flags: Flags) -> bool {
+        let (hash, place) = (xxh3_64(text), self.texts.len());
+        if self.len == TEXTS_MAX || place + text.len() >= TEXT_BYTES_MAX {
             return false;
         }
         self.texts.extend_from_slice(text);
         self.texts.push(b'\n');
         self.len += 1;
-        let slot = tag(hash) << (PLACE_BITS + FLAG_BITS) | (place as u64) << FLAG_BITS | u64::from(flags);
-        self.slots.get_mut(at).into_iter().for_each(|free| *free = slot);
+        let pending = Pending { hash, place_and_flags: (place as u64) << FLAG_BITS | u64::from(flags) };
+        let part = (hash >> (u64::BITS - PARTS.ilog2())) as usize;
+        self.parts.get_mut(part).into_iter().for_each(|part| part.push(pending));
+        true
+    }
+
+    /// The table of them.
+    pub fn table(mut self) -> Texts {
+        self.texts.shrink_to_fit();
+        let mut texts = Texts {
+            texts: self.texts,
+            slots: vec![0; self.len + self.len / 3 + 2],
+            filter: vec![0; self.len * FILTER_BITS / u64::BITS as usize + 1],
+        };
+        for part in self.parts {
+            part.into_iter().for_each(|pending| texts.insert(pending));
+        }
+        texts
+    }
+}
+
+impl Texts {
+    /// Puts in a text that is in memory, or adds flags to it.
+    fn insert(&mut self, Pending { hash, place_and_flags }: Pending) {
+        let place = (place_and_flags >> FLAG_BITS) as usize;
+        let (at, slot) = match self.look(hash, |there| self.text_at(there) == self.text_at(place)) {
+            Ok(at) => (at, place_and_flags & ((1 << FLAG_BITS) - 1)),
+            Err(at) => (at, tag(hash) << (PLACE_BITS + FLAG_BITS) | place_and_flags),
+        };
+        self.slots.get_mut(at).into_iter().for_each(|there| *there |= slot);
         let (word, bits) = self.filter_bits(hash);
         self.filter.get_mut(word).into_iter().for_each(|word| *word |= bits);
-        true
     }
 
     /// The flags of a text; 0 where it is not there.
@@ -74,7 +110,11 @@ impl Texts {
         if self.filter.get(word).is_none_or(|word| word & bits != bits) {
             return 0;
         }
-        match self.look(hash, text) {
+        let is_text = |place| {
+            let behind = self.texts.get(place..).unwrap_or_default();
+            behind.strip_prefix(text).is_some_and(|rest| rest.first() == Some(&b'\n'))
+        };
+        match self.look(hash, is_text) {
             Ok(at) => (self.slots.get(at).copied().unwrap_or_default() & ((1 << FLAG_BITS) - 1)) as Flags,
             Err(_) => 0,
         }
@@ -86,8 +126,8 @@ impl Texts {
         (word, 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63))
     }
 
-    /// The slot of a text, or the one where it belongs.
-    fn look(&self, hash: u64, text: &[u8]) -> Result<usize, usize> {
+    /// The slot of a text, or the one where it belongs; `is_text` says whether it begins at a place.
+    fn look(&self, hash: u64, is_text: impl Fn(usize) -> bool) -> Result<usize, usize> {
         let slots = self.slots.len();
         let mut at = ((u128::from(hash) * slots as u128) >> 64) as usize;
         loop {
@@ -95,26 +135,24 @@ impl Texts {
             if slot == 0 {
                 return Err(at);
             }
-            if slot >> (PLACE_BITS + FLAG_BITS) == tag(hash) {
-                let place = (slot >> FLAG_BITS) as usize & (TEXT_BYTES_MAX - 1);
-                let behind = self.texts.get(place..).unwrap_or_default();
-                if behind.strip_prefix(text).is_some_and(|rest| rest.first() == Some(&b'\n')) {
-                    return Ok(at);
-                }
+            let place = (slot >> FLAG_BITS) as usize & (TEXT_BYTES_MAX - 1);
+            if slot >> (PLACE_BITS + FLAG_BITS) == tag(hash) && is_text(place) {
+                return Ok(at);
             }
             at = if at + 1 < slots { at + 1 } else { 0 };
         }
     }
 
+    /// What begins there.
+    fn text_at(&self, place: usize) -> &[u8] {
+        let behind = self.texts.get(place..).unwrap_or_default();
+        memchr::memchr(b'\n', behind).and_then(|end| behind.get(..end)).unwrap_or_default()
+    }
+
     /// How many there are.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Gives back memory that is not needed.
-    pub fn shrink(&mut self) {
-        self.texts.shrink_to_fit();
+        self.slots.iter().filter(|slot| **slot != 0).count()
     }
 
     /// Bytes of memory.
@@ -138,25 +176,35 @@ mod tests {
     #[test]
     fn texts_are_those_of_a_map() {
         let mut rng = Rng::new(1);
-        for room in [0, 1, 2, 3, 10, 1_000] {
-            let (mut texts, mut twin) = (Texts::with_room(room), HashMap::<String, Flags>::new());
-            for _ in 0..4 * room + 10 {
-                let text = rng.below(2 * room as u64 + 2).to_string();
-                let flags = 1 << rng.below(3);
-                if twin.contains_key(&text) || twin.len() < room {
-                    assert!(texts.insert(text.as_bytes(), flags), "{room} {}", twin.len());
-                    *twin.entry(text).or_default() |= flags;
-                }
+        for many in [0, 1, 2, 3, 10, 1_000, 20_000] {
+            let (mut collected, mut twin) = (Collected::default(), HashMap::<String, Flags>::new());
+            for _ in 0..many {
+                let (text, flags) = (rng.below(many).to_string(), 1 << rng.below(4));
+                assert!(collected.push(text.as_bytes(), flags));
+                *twin.entry(text).or_default() |= flags;
             }
-            for number in 0..3 * room + 10 {
+            let texts = collected.table();
+            for number in 0..2 * many {
                 let text = number.to_string();
-                assert_eq!(texts.flags(text.as_bytes()), twin.get(&text).copied().unwrap_or_default(), "{room} {text}");
+                assert_eq!(texts.flags(text.as_bytes()), twin.get(&text).copied().unwrap_or_default(), "{many} {text}");
             }
             assert_eq!((texts.len(), texts.flags(b""), texts.flags(b"1\n2")), (twin.len(), 0, 0));
         }
-        // Beyond its room it refuses, and ends.
-        let mut full = Texts::with_room(2);
-        assert_eq!((0..9).filter(|number: &u8| full.insert(&[*number], 1)).count(), 3);
-        assert_eq!(full.flags(&[8]), 0);
+    }
+
+    /// Two texts whose slots tell nothing apart: only their bytes do.
+    #[test]
+    fn texts_of_one_hash_are_two() {
+        let mut texts = Collected { texts: b"a\nab\n".to_vec(), ..Collected::default() };
+        texts.len = 2;
+        for place in [0, 2] {
+            texts.parts[7].push(Pending { hash: 7 << 56, place_and_flags: (place << FLAG_BITS) | (1 + place / 2) });
+        }
+        let texts = texts.table();
+        let look = |text: &[u8]| texts.look(7 << 56, |place| texts.text_at(place) == text);
+        assert_eq!(texts.len(), 2);
+        assert_eq!(look(b"ab").map(|at| texts.slots[at] & 15), Ok(2));
+        assert_eq!(look(b"a").map(|at| texts.slots[at] & 15), Ok(1));
+        assert!(look(b"b").is_err());
     }
 }
