@@ -287,13 +287,13 @@ tables! {
         /// With 4 retries the last comes after two and a half minutes; by then a server's restart is over.
         retry_delay: Duration = "10s", time("0s", "24h");
         /// Failures in a row after which all that is queued for an origin (scheme, host and port) is given up.
-        /// A port that never answered has three tries while another origin of its host works. So many 429 or 503 in a row cost no URL
-        /// a try.
+        /// A port that never answered has three tries while another origin of its host works. 429 and 503 for
+        /// different URLs in a row cost none a try, until so many have come over six hours: then the host is given up, too.
         host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
         /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
         retry_after_max: Duration = "24h", time("0s", "720h");
-        /// After 429 or 503 without Retry-After a host rests for retry_delay, doubled each time, up to this.
-        /// Each that follows another one also doubles the host's delay; 16 responses without a complaint take one doubling back.
+        /// After 429 or 503 without Retry-After a host rests for retry_delay. Each for another URL than the last one, up to 64 other
+        /// responses after it, doubles this rest, up to backoff_max, and the host's delay; 16 without a complaint take one doubling back.
         backoff_max: Duration = "1h", time("0s", "24h");
         /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
         /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
@@ -611,7 +611,8 @@ tables! {
         /// A site (registrable domain) gets at most three times the places that are free, so a quarter stays for others.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
         /// Of a hundred pages so many may come before others although they wait behind all ("last"); 100: they never wait.
-        /// What is worth more than it seems comes to light so, and a trap costs no more.
+        /// What is worth more than it seems comes to light so, and a trap costs no more. Besides, without crawl.pages_max and
+        /// budgets of sites, those that are no trap need not wait for hosts that rest.
         deferred_share: u32 = "1", Kind::Number(0, 100);
     }
 

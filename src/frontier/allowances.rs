@@ -144,7 +144,7 @@ impl Frontier {
 
     /// Whether a URL whose turn has come, and which may be deferred, is one of a site that has had its pages.
     pub(super) fn is_over_allowance(&mut self, site: SiteKey, entry: &QueuedUrl) -> bool {
-        let is_over = self.may_defer(entry) && self.allowances.is_over(site);
+        let is_over = entry.band == Band::Usual && self.may_defer(entry) && self.allowances.is_over(site);
         self.allowances.deferred += u64::from(is_over);
         is_over
     }

@@ -36,6 +36,8 @@ pub struct QueuedUrl {
     pub attempt: u8,
     /// In which queue it stood.
     pub band: Band,
+    /// It is deferred, and was taken while others waited.
+    pub is_early: bool,
 }
 
 /// How soon a URL's turn comes among those of its host.
@@ -105,6 +107,11 @@ impl Backlog {
         self.current.take()
     }
 
+    /// The same, to change it.
+    pub fn current_mut(&mut self) -> Option<&mut QueuedUrl> {
+        self.current.as_mut()
+    }
+
     /// Makes a URL the current one; there must be none.
     pub fn set_current(&mut self, entry: QueuedUrl) {
         debug_assert!(self.current.is_none(), "two current URLs");
@@ -146,22 +153,22 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the oldest URL of the first queue that has one the current one, in this order of the queues, if a deferred one `may` be
-    /// taken; counts in `damaged` those that cannot be read.
-    pub fn take_next(&mut self, order: [Band; 3], may_take_deferred: bool, damaged: &mut u64) -> Taken {
+    /// Makes the oldest URL of the first queue that has one the current one, in this order of the queues, if one of a
+    /// queue as far back may be taken as `last`; counts in `damaged` those that cannot be read.
+    pub fn take_next(&mut self, order: [Band; 3], last: Band, damaged: &mut u64) -> Taken {
         loop {
             let Some(band) = order.into_iter().find(|band| !self.queues[*band as usize].is_empty()) else {
                 return Taken::Nothing;
             };
             let queue = &mut self.queues[band as usize];
-            if band > Band::Usual && !may_take_deferred {
+            if band > last {
                 return Taken::Deferred;
             }
             if let Some((ticket, text)) = queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 match Url::from_canonical(&text) {
                     Ok(url) => {
-                        self.set_current(QueuedUrl { url, ticket, attempt: 0, band });
+                        self.set_current(QueuedUrl { url, ticket, attempt: 0, band, is_early: false });
                         return Taken::Url;
                     }
                     Err(_) => *damaged += 1,
@@ -174,6 +181,11 @@ impl Backlog {
                 Refill::Empty => return Taken::Nothing,
             }
         }
+    }
+
+    /// The first queue that has a URL.
+    pub fn first_band(&self) -> Option<Band> {
+        Band::ORDER.into_iter().find(|band| !self.queues[*band as usize].is_empty())
     }
 
     /// URLs in memory that were considered already.

@@ -1,13 +1,15 @@
 //! URLs that wait behind all others, and hosts that have nothing else.
 //!
 //! Decides: a link that its page advises against (`links.nofollow`, `links.from_noindex`) is *deferred*: it stands behind all
-//! other URLs of its host, and a host that has nothing else waits while any host of the shard has. But of all pages a
-//! small share (`frontier.deferred_share`) may be deferred ones, so that what is worth more than it seems comes to light;
-//! and they need not wait where no other page has begun for [`PATIENCE`], or where hosts with nothing else hold all places of
-//! the host table.
+//! other URLs of its host, and a host that has nothing else waits while any host of the shard has. So are those of a site that has had
+//! its allowance, and poor ones, which stand behind the rest ([`Band`]). But of all pages a small share (`frontier.deferred_share`) may
+//! be deferred ones, so that what is worth more than it seems comes to light; and they need not wait where no other page has begun
+//! for [`PATIENCE`], or where hosts with nothing else hold all places of the host table.
+//! Where pages are not what is counted out (no `crawl.pages_max`, no budget of a site), those that are not poor need not wait for hosts
+//! that rest either: they begin whenever no host is ready, which costs nobody anything. Poor ones would fill the disk.
 //! Why not dropped: the advice is for search engines, and is often given for the only way to good pages. What waits behind
 //! better URLs costs nobody anything, and a crawl without a budget still gets everything.
-//! Invariants: a host stands in the row once. Counts URLs from their offer to their end.
+//! Invariants: a host stands in each row once at most. Counts URLs from their offer to their end.
 //! Limits: of a damaged block of the spool nobody knows how many URLs were deferred: they count as if none had been.
 //! Leaves to others: which links are deferred (`page`).
 
@@ -21,6 +23,9 @@ use crate::hops::Hops;
 use crate::outcome::HostId;
 use crate::time::{Duration, Instant};
 
+/// In which of the two rows a host stands.
+pub type Rows = [bool; 2];
+
 /// Deferred URLs of a shard.
 #[derive(Debug)]
 pub struct Deferred {
@@ -28,12 +33,12 @@ pub struct Deferred {
     share: u64,
     /// How many wait or are being fetched.
     urls: u64,
-    /// Hosts that have nothing else; some have got something meanwhile.
-    hosts: VecDeque<HostId>,
+    /// Hosts that have nothing else, by the band of their next URL; some have got something meanwhile.
+    rows: [VecDeque<HostId>; 2],
     /// Pages begun.
     begun: u64,
-    /// Those of them that were deferred.
-    begun_deferred: u64,
+    /// Those of them that were deferred, and begun while others waited.
+    begun_early: u64,
     /// When the last page began that was not, or when the first such URL came.
     last_other: Option<Instant>,
 }
@@ -44,9 +49,9 @@ impl Deferred {
         Deferred {
             share: u64::from(share),
             urls: 0,
-            hosts: VecDeque::new(),
+            rows: Default::default(),
             begun: 0,
-            begun_deferred: 0,
+            begun_early: 0,
             last_other: None,
         }
     }
@@ -70,29 +75,30 @@ impl Deferred {
         self.urls = self.urls.saturating_sub(u64::from(is_deferred(depth)));
     }
 
-    /// A page began, whose URL has these bits of `Hops`; a deferred one has when it is taken from its queue, as its host may have to be
-    /// looked up first.
-    pub fn began(&mut self, now: Instant, depth: u16) {
+    /// A page began that is not deferred.
+    pub fn began(&mut self, now: Instant) {
         self.begun += 1;
-        if is_deferred(depth) {
-            self.begun_deferred += 1;
-        } else {
-            self.last_other = Some(now);
-        }
+        self.last_other = Some(now);
     }
 
-    /// One that was taken from its queue goes back into one.
-    pub fn is_back(&mut self) {
+    /// A deferred one did, `early` or not: it has when it is taken from its queue, as its host may have to be looked up first.
+    pub fn began_deferred(&mut self, early: bool) {
+        self.begun += 1;
+        self.begun_early += u64::from(early);
+    }
+
+    /// It goes back into a queue.
+    pub fn is_back(&mut self, early: bool) {
         self.begun = self.begun.saturating_sub(1);
-        self.begun_deferred = self.begun_deferred.saturating_sub(1);
+        self.begun_early = self.begun_early.saturating_sub(u64::from(early));
     }
 
     /// In which order a host takes its URLs. A host that never runs out of others takes one of those that wait behind them where the
     /// share has room, for it would never come to them: now of the poor ones, and now of those above them.
     pub fn order(&self) -> [Band; 3] {
         // Not the first of all pages, as it may be where there is nothing else to begin.
-        let is_due = (self.begun_deferred + 1) * 100 <= self.share * self.begun;
-        match (is_due, self.begun_deferred.is_multiple_of(2)) {
+        let is_due = (self.begun_early + 1) * 100 <= self.share * self.begun;
+        match (is_due, self.begun_early.is_multiple_of(2)) {
             (false, _) => Band::ORDER,
             (true, true) => [Band::Poor, Band::Deferred, Band::Usual],
             (true, false) => [Band::Deferred, Band::Poor, Band::Usual],
@@ -101,7 +107,7 @@ impl Deferred {
 
     /// Whether the share of deferred URLs has room for one.
     fn has_room(&self) -> bool {
-        self.begun_deferred * 100 < self.share * self.begun
+        self.begun_early * 100 < self.share * self.begun
     }
 
     /// Whether one may begin while others wait.
@@ -111,30 +117,46 @@ impl Deferred {
 }
 
 impl Frontier {
-    /// Whether a deferred URL may be taken from its queue.
-    pub(super) fn may_take_deferred(&self, now: Instant) -> bool {
+    /// The last band of which a URL may be taken from its queue.
+    pub(super) fn last_band(&self, now: Instant) -> Band {
         let are_alone = self.queued <= self.deferred.urls;
-        are_alone
-            || self.hosts.active() >= self.settings.hosts_max && !self.outside.is_empty()
-            || self.deferred.may_begin(now)
+        let keep_others_out = self.hosts.active() >= self.settings.hosts_max && !self.outside.is_empty();
+        match () {
+            () if are_alone || keep_others_out || self.deferred.may_begin(now) => Band::Poor,
+            () if self.is_idle_time() => Band::Deferred,
+            () => Band::Usual,
+        }
+    }
+
+    /// Whether a deferred URL takes nothing from anybody.
+    pub(super) fn is_idle_time(&self) -> bool {
+        self.settings.is_unbounded && !self.ready.is_ready()
     }
 
     /// A host has nothing but deferred URLs, and none of them may be taken.
     pub(super) fn defer(&mut self, id: HostId) {
         self.hosts.set_state(id, State::Deferred);
-        if !std::mem::replace(&mut self.hosts[id].is_deferred, true) {
-            self.deferred.hosts.push_back(id);
+        let row = row_of(self.hosts[id].backlog.first_band());
+        self.stand_in(id, row);
+    }
+
+    /// A host that stands in a row got a deferred URL, maybe one of a better band.
+    pub(super) fn is_deferred_still(&mut self, id: HostId, band: Band) {
+        self.stand_in(id, row_of(Some(band)));
+    }
+
+    fn stand_in(&mut self, id: HostId, row: usize) {
+        if !std::mem::replace(&mut self.hosts[id].deferred_rows[row], true) {
+            self.deferred.rows[row].push_back(id);
         }
     }
 
     /// Makes one of them ready, if it may take one; whether there was one, or may be.
     pub(super) fn call_deferred(&mut self, now: Instant) -> bool {
         for _ in 0..LOOKS_MAX {
-            if self.deferred.hosts.is_empty() || !self.may_take_deferred(now) {
-                return false;
-            }
-            let Some(id) = self.deferred.hosts.pop_front() else { return false };
-            self.hosts[id].is_deferred = false;
+            let Some(row) = self.next_row(self.last_band(now)) else { return false };
+            let Some(id) = self.deferred.rows[row].pop_front() else { return false };
+            self.hosts[id].deferred_rows[row] = false;
             if self.hosts[id].state() == State::Deferred {
                 self.make_ready(id);
                 return true;
@@ -143,16 +165,32 @@ impl Frontier {
         true
     }
 
+    /// The row to take a host from, if URLs up to this band may be taken: in turns, where both have some.
+    fn next_row(&self, last: Band) -> Option<usize> {
+        let rows = match last {
+            Band::Usual => &[][..],
+            Band::Deferred => &[0],
+            Band::Poor if self.deferred.begun_early.is_multiple_of(2) => &[1, 0],
+            Band::Poor => &[0, 1],
+        };
+        rows.iter().copied().find(|row| !self.deferred.rows[*row].is_empty())
+    }
+
     /// When to look for one; `Instant::ZERO` for now.
     pub(super) fn next_deferred(&self) -> Option<Instant> {
-        if self.deferred.hosts.is_empty() {
+        if self.deferred.rows.iter().all(VecDeque::is_empty) {
             return None;
         }
         match self.deferred.last_other {
-            Some(last) if !self.may_take_deferred(last) => Some(last + PATIENCE),
+            Some(last) if self.next_row(self.last_band(last)).is_none() => Some(last + PATIENCE),
             _ => Some(Instant::ZERO),
         }
     }
+}
+
+/// The row of hosts whose next URL is of this band.
+fn row_of(band: Option<Band>) -> usize {
+    usize::from(band == Some(Band::Poor))
 }
 
 /// Whether a URL with these bits of `Hops` waits behind all others.

@@ -12,7 +12,7 @@ use super::budgets::Cost;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
-use crate::politeness::{RetryClass, Try};
+use crate::politeness::{Complaint, RetryClass, Try};
 use crate::robots::RobotsResult;
 use crate::time::Instant;
 use crate::url::Url;
@@ -86,9 +86,9 @@ impl Frontier {
 
     /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
-        let random = [xxh3_64(job.url.as_str().as_bytes()), self.draw()];
+        let complaint = self.complaint(job);
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        host.pace.ended(now, now.since(job.began), outcome, random, politeness);
+        host.pace.ended(now, now.since(job.began), outcome, complaint, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -112,6 +112,11 @@ impl Frontier {
         counts
     }
 
+    /// What a response says that is one.
+    fn complaint(&mut self, job: &FetchJob) -> Complaint {
+        Complaint { of_url: xxh3_64(job.url.as_str().as_bytes()), is_again: job.attempt > 0, draw: self.draw() }
+    }
+
     /// Others wait for files of an origin that is given up.
     fn refuse_wanted(&mut self, now: Instant, id: HostId) {
         let host = &mut self.hosts[id];
@@ -129,9 +134,7 @@ impl Frontier {
         let class = RetryClass::of(outcome);
         let tries_max = class.map_or(0, |class| retries.max(class));
         // A host that complains of everything would cost each of its URLs all its tries.
-        let is_storm = class == Some(RetryClass::Overload)
-            && tries_max > 0
-            && self.hosts[job.host].pace.is_in_storm(self.settings.politeness.host_failures_max);
+        let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && self.hosts[job.host].pace.is_in_storm();
         let uncounted = counts == Try::Uncounted || is_storm;
         let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
             self.queued -= 1;
@@ -149,7 +152,10 @@ impl Frontier {
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth };
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket) });
+        host.backlog.retry(
+            now + wait,
+            QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket), is_early: false },
+        );
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

@@ -7,6 +7,7 @@
 //! Limits: [`ORIGINS_MAX`] origins.
 
 use super::backlog::Backlog;
+use super::deferred::Rows;
 use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
@@ -41,8 +42,8 @@ pub struct Host {
     pub pages: Option<Box<CountedYield>>,
     /// Pages that were fetched, as long as they are few.
     pub pages_had: u32,
-    /// It stands in the row of those that have nothing but deferred URLs.
-    pub is_deferred: bool,
+    /// In which rows of those that have nothing but deferred URLs it stands.
+    pub deferred_rows: Rows,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     state: State,
@@ -86,7 +87,7 @@ impl Host {
             is_own_turn: false,
             pages: None,
             pages_had: 0,
-            is_deferred: false,
+            deferred_rows: Rows::default(),
             doubtful_rest: Instant::ZERO,
             state: State::Idle,
             idle_number: 0,

@@ -63,7 +63,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId};
-use crate::politeness::is_overload;
+use crate::politeness::{Complaint, is_overload};
 use crate::robots::Work;
 use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
@@ -222,6 +222,8 @@ impl Frontier {
         if matches!(state, State::Idle | State::Emptied) || state == State::Deferred && !is_deferred(ticket.depth) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
+        } else if state == State::Deferred {
+            self.is_deferred_still(id, band);
         }
         if !self.memory.has_room() {
             self.memory.spill(&mut self.hosts, spool);
@@ -401,8 +403,9 @@ impl Frontier {
     /// A host has asked for a rest in a response that counts for nothing else.
     pub fn asked_for_rest(&mut self, now: Instant, id: HostId, url: &Url, status: u16, retry_after: Option<Duration>) {
         if is_overload(status) {
-            let random = [xxh3_64(url.as_str().as_bytes()), self.draw()];
-            self.hosts[id].pace.overloaded(now, retry_after, random, &self.settings.politeness);
+            let of_url = xxh3_64(url.as_str().as_bytes());
+            let complaint = Complaint { of_url, is_again: false, draw: self.draw() };
+            self.hosts[id].pace.overloaded(now, retry_after, complaint, &self.settings.politeness);
             self.note_rest(id);
         }
     }

@@ -22,6 +22,8 @@ pub struct Settings {
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
     pub(super) deferred_share: u32,
+    /// What a host fetches is nothing less for another one: neither the crawl nor sites have so many pages or bytes alone.
+    pub(super) is_unbounded: bool,
     pub(super) detects_traps: bool,
     pub(super) traps_bytes_max: u64,
     pub(super) in_flight_max: usize,
@@ -54,6 +56,9 @@ impl Settings {
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
             deferred_share: config.frontier.deferred_share,
+            is_unbounded: config.crawl.pages_max == 0
+                && config.budget.site_pages_max == 0
+                && config.budget.site_bytes_max == 0,
             detects_traps: config.traps.detect == config::TrapDetection::Yield,
             traps_bytes_max: config.traps.ram_bytes_max / shards,
             in_flight_max: config.fetch.in_flight_max,

@@ -63,7 +63,7 @@ impl Frontier {
             if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
                 return self.wanted_robots_job(id, now);
             }
-            match self.choose_url(id, now, self.may_take_deferred(now)) {
+            match self.choose_url(id, now, self.last_band(now)) {
                 Next::Current => {}
                 Next::Wait(_) | Next::Defer(_) | Next::Idle if self.wants_robots(id, now) => {
                     return self.wanted_robots_job(id, now);
@@ -109,8 +109,15 @@ impl Frontier {
                     return None;
                 }
             }
-            if self.is_poor(id, &entry) || self.is_over_allowance(self.hosts[id].site, &entry) {
-                self.defer_url(id, entry, now, spool);
+            let behind = if self.is_poor(id, &entry) {
+                Band::Poor
+            } else if self.is_over_allowance(self.hosts[id].site, &entry) {
+                Band::Deferred
+            } else {
+                Band::Usual
+            };
+            if behind > entry.band {
+                self.defer_url(id, entry, behind, now, spool);
                 continue;
             }
             let host = &mut self.hosts[id];
@@ -135,7 +142,7 @@ impl Frontier {
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of those that work.
                         if is_deferred(entry.ticket.depth) {
-                            self.deferred.is_back();
+                            self.deferred.is_back(entry.is_early);
                         }
                         self.queue(now, id, &entry.url, entry.band, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
@@ -174,8 +181,9 @@ impl Frontier {
     }
 
     /// Chooses the host's current URL, if it has none.
-    fn choose_url(&mut self, id: HostId, now: Instant, may_take_deferred: bool) -> Next {
+    fn choose_url(&mut self, id: HostId, now: Instant, last: Band) -> Next {
         let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
+        let is_idle_time = self.is_idle_time();
         let host = &mut self.hosts[id];
         if host.backlog.current().is_some() {
             return Next::Current;
@@ -200,7 +208,13 @@ impl Frontier {
                     if let Some((ticket, text)) = origin.unpark() {
                         self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.set_current(QueuedUrl { url, ticket, attempt: 0, band: Band::of(ticket) });
+                            host.backlog.set_current(QueuedUrl {
+                                url,
+                                ticket,
+                                attempt: 0,
+                                band: Band::of(ticket),
+                                is_early: false,
+                            });
                             return Next::Current;
                         }
                         self.queued -= 1;
@@ -210,7 +224,7 @@ impl Frontier {
             }
         }
         let mut damaged = 0;
-        let taken = host.backlog.take_next(self.deferred.order(), may_take_deferred, &mut damaged);
+        let taken = host.backlog.take_next(self.deferred.order(), last, &mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued -= damaged;
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
@@ -219,9 +233,9 @@ impl Frontier {
         }
         match taken {
             Taken::Url => {
-                let depth = host.backlog.current().map_or(0, |entry| entry.ticket.depth);
-                if is_deferred(depth) {
-                    self.deferred.began(now, depth);
+                if let Some(entry) = host.backlog.current_mut().filter(|entry| is_deferred(entry.ticket.depth)) {
+                    entry.is_early = !(is_idle_time && entry.band == Band::Deferred);
+                    self.deferred.began_deferred(entry.is_early);
                 }
                 Next::Current
             }
@@ -248,7 +262,7 @@ impl Frontier {
             self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
         }
         // They end, and nobody is asked for them.
-        match self.choose_url(id, now, true) {
+        match self.choose_url(id, now, Band::Poor) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
                     self.settle(entry, given_up.failure);
@@ -325,7 +339,7 @@ impl Frontier {
             host.backlog.take_current();
             host.is_own_turn = false;
             if !is_deferred(ticket.depth) {
-                self.deferred.began(now, ticket.depth);
+                self.deferred.began(now);
             }
             let is_examined = !is_embed(ticket.depth) && host.pages.as_ref().is_some_and(|pages| pages.wants_look());
             let mut usage = None;

@@ -135,18 +135,18 @@ impl Frontier {
         is_poor
     }
 
-    /// Puts it there.
-    pub(super) fn defer_url(&mut self, id: HostId, entry: QueuedUrl, now: Instant, spool: &mut Spool) {
+    /// Sends a URL behind others.
+    pub(super) fn defer_url(&mut self, id: HostId, entry: QueuedUrl, behind: Band, now: Instant, spool: &mut Spool) {
         self.work.spend(DEFER_WORK);
         let was_deferred = is_deferred(entry.ticket.depth);
         let ticket = entry.ticket.deferred();
         if was_deferred {
             // It was counted as begun when it was taken.
-            self.deferred.is_back();
+            self.deferred.is_back(entry.is_early);
         } else {
             self.deferred.came(now, ticket);
         }
-        self.queue(now, id, &entry.url, Band::Poor, ticket, spool);
+        self.queue(now, id, &entry.url, behind, ticket, spool);
     }
 
     /// A page was fetched, or was not to be had.

@@ -4,6 +4,8 @@
 //! Complaints, 429 and 503, for one URL cost a rest each: that page alone may be broken. From the first that follows one for another
 //! URL on, each doubles the delay, and the rest where the server does not say how long that should be. That is forgiven slowly, one
 //! doubling for [`FORGIVEN_AFTER`] responses without a complaint: a server that is asked too often at one rate will be so again.
+//! A complaint follows another one also if up to [`FOLLOWS_WITHIN`] responses came between: a limiter lets some requests through, and a rest
+//! alone would only lead to the same rate again. But not that for a URL that was tried before: two broken pages are no limiter.
 //! Why jitter: hosts that fall over together must not all be asked again at the same instant.
 //! Invariants: no delay is shorter than the usual one, and no rest shorter than its back-off.
 //! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
@@ -23,8 +25,21 @@ pub struct Caution {
     is_for_another: bool,
     /// Responses without a complaint since the last one, or since one was forgiven.
     fine: u8,
+    /// Responses without a complaint until one does not follow the last one any more.
+    lately: u8,
     /// Responses until it is no stranger any more.
     strange_for: u8,
+}
+
+/// A response in which a host says that it is asked too often.
+#[derive(Clone, Copy, Debug)]
+pub struct Complaint {
+    /// The URL, as a hash.
+    pub of_url: u64,
+    /// The URL was tried before.
+    pub is_again: bool,
+    /// A random number, for the jitter.
+    pub draw: u64,
 }
 
 impl Default for Caution {
@@ -36,13 +51,15 @@ impl Default for Caution {
 impl Caution {
     /// Towards a host that was never asked.
     pub fn of_stranger() -> Caution {
-        Caution { overloads: 0, in_row: 0, of_url: 0, is_for_another: false, fine: 0, strange_for: STRANGE_FOR }
+        let fine = 0;
+        Caution { overloads: 0, in_row: 0, of_url: 0, is_for_another: false, fine, lately: 0, strange_for: STRANGE_FOR }
     }
 
     /// It answered, and did not complain.
     pub fn is_fine(&mut self) {
         self.in_row = 0;
         self.strange_for = self.strange_for.saturating_sub(1);
+        self.lately = self.lately.saturating_sub(1);
         self.fine += 1;
         if self.fine >= FORGIVEN_AFTER || self.overloads == 0 {
             self.fine = 0;
@@ -50,26 +67,32 @@ impl Caution {
         }
     }
 
-    /// It says that it is asked too often, as a response to the URL of this hash. How long it rests, if it does not say that,
-    /// `draw` being a random number.
-    pub fn is_overloaded(&mut self, of_url: u64, draw: u64, politeness: &Politeness) -> Duration {
+    /// It says that it is asked too often. How long it rests, if it does not say that.
+    pub fn is_overloaded(&mut self, complaint: Complaint, politeness: &Politeness) -> Duration {
+        let Complaint { of_url, is_again, draw } = complaint;
+        let follows = self.lately > 0 && !is_again && of_url != self.of_url;
         self.is_for_another = self.in_row > 0 && of_url != self.of_url;
         if self.in_row == 0 || self.is_for_another {
             (self.in_row, self.of_url) = (self.in_row.saturating_add(1), of_url);
         }
-        if self.in_row > 1 {
+        if self.in_row > 1 || follows {
             self.overloads = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
         }
-        self.fine = 0;
+        (self.fine, self.lately) = (0, FOLLOWS_WITHIN);
         let wait = politeness.retry_delay * (1 << u32::from(self.overloads));
         let jitter = wait / JITTER * (draw % u64::from(JITTER)) as u32 / JITTER_PART;
         (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
     }
 
-    /// Whether the last complaint was one of fewer than `max` in a row, and the one before it for another URL: then it is the host that
-    /// complains. One URL alone is not spared for ever.
-    pub fn is_of_host(&self, max: u32) -> bool {
-        self.is_for_another && self.in_row < max
+    /// Whether the complaint before the last one was for another URL: then it is the host that complains. One URL alone is not
+    /// spared for ever.
+    pub fn is_of_host(&self) -> bool {
+        self.is_for_another
+    }
+
+    /// Complaints since the last response without one, those of one URL in a row counted once.
+    pub fn in_row(&self) -> u32 {
+        self.in_row
     }
 
     /// Whether it is no stranger, and has nothing to be forgiven.
@@ -93,6 +116,8 @@ impl Caution {
 const STRANGE_FOR: u8 = 2;
 /// Responses without a complaint after which one of those before is forgiven.
 const FORGIVEN_AFTER: u8 = 16;
+/// Longer than a doubling lasts: else the first complaint after each would be forgotten.
+const FOLLOWS_WITHIN: u8 = 64;
 /// Doublings that are counted: 64 times a delay, or a rest.
 const DOUBLINGS_MAX: u8 = 6;
 /// A rest is longer by up to a quarter, in 256 steps.
@@ -112,6 +137,10 @@ mod tests {
         Politeness { retry_delay: seconds(10), backoff_max: seconds(3_600), ..Config::default().politeness }
     }
 
+    fn of(url: u64) -> Complaint {
+        Complaint { of_url: url, is_again: false, draw: 0 }
+    }
+
     #[test]
     fn strangers_are_asked_less_often() {
         let (mut caution, politeness) = (Caution::of_stranger(), Politeness { slow_start: 3, ..politeness() });
@@ -127,7 +156,7 @@ mod tests {
     fn rests_double_and_are_forgiven_slowly() {
         let (mut caution, politeness) = (Caution::of_stranger(), politeness());
         (0..2).for_each(|_| caution.is_fine());
-        let rests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|url| caution.is_overloaded(url, 0, &politeness));
+        let rests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|url| caution.is_overloaded(of(url), &politeness));
         assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640, 640].map(seconds));
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(64));
         let mut delays = Vec::new();
@@ -139,16 +168,37 @@ mod tests {
         assert_eq!(delays, [64, 32, 16, 8, 4, 2, 1].map(seconds));
         (0..15).for_each(|_| caution.is_fine());
         assert_eq!(
-            [0; 3].map(|_| caution.is_overloaded(7, 0, &politeness)),
+            [0; 3].map(|_| caution.is_overloaded(of(7), &politeness)),
             [seconds(10); 3],
             "all is forgiven; one page"
         );
     }
 
+    /// A limiter that lets every other request through; a page that is broken, and another one.
+    #[test]
+    fn complaints_follow_each_other_over_responses_between() {
+        let (mut caution, politeness) = (Caution::of_stranger(), politeness());
+        let mut rests = Vec::new();
+        for url in 1..9 {
+            rests.push(caution.is_overloaded(of(url), &politeness));
+            (0..15).for_each(|_| caution.is_fine());
+        }
+        assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640].map(seconds));
+        assert!(!caution.is_of_host(), "each costs its URL a try: the next one may be let through");
+        let mut caution = Caution::of_stranger();
+        for url in [1, 2, 1, 2, 1, 2] {
+            let rest = caution.is_overloaded(Complaint { is_again: true, ..of(url) }, &politeness);
+            assert_eq!(rest, seconds(10));
+            caution.is_fine();
+        }
+        assert_eq!(caution.stretch(seconds(1), &politeness), seconds(1));
+    }
+
     #[test]
     fn rests_differ_by_a_quarter_at_most_and_have_an_end() {
         let politeness = politeness();
-        let rests = (0..1_000).map(|draw| Caution::of_stranger().is_overloaded(1, draw, &politeness));
+        let rests =
+            (0..1_000).map(|draw| Caution::of_stranger().is_overloaded(Complaint { draw, ..of(1) }, &politeness));
         let (mut least, mut most) = (seconds(100), Duration::ZERO);
         rests.for_each(|rest| (least, most) = (least.min(rest), most.max(rest)));
         assert!(
@@ -157,7 +207,10 @@ mod tests {
         );
         let short = Politeness { backoff_max: seconds(60), ..politeness };
         let mut caution = Caution::of_stranger();
-        assert_eq!([1, 2, 3, 4, 5].map(|url| caution.is_overloaded(url, 255, &short)).last(), Some(&seconds(60)));
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(|url| caution.is_overloaded(Complaint { draw: 255, ..of(url) }, &short)).last(),
+            Some(&seconds(60))
+        );
         assert_eq!(caution.stretch(seconds(30), &short), seconds(60));
         assert_eq!(caution.stretch(seconds(90), &short), seconds(90), "no delay is shorter than the usual one");
         assert_eq!(caution.stretch(Duration::ZERO, &short), Duration::ZERO, "of one's own servers");

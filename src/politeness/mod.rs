@@ -16,7 +16,7 @@ mod retries;
 mod streak;
 mod turns;
 
-pub use caution::Caution;
+pub use caution::{Caution, Complaint};
 pub use key::Key;
 pub use ledger::{HOLD_SLACK, Ledger};
 pub use operators::Operators;

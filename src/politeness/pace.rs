@@ -14,7 +14,7 @@
 //! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
-use super::caution::Caution;
+use super::caution::{Caution, Complaint};
 use super::streak::GIVEN_UP_FOR;
 use crate::config::{HostTerms, Politeness};
 use crate::outcome::{Failure, Outcome};
@@ -30,6 +30,8 @@ pub struct HostPace {
     latest: Instant,
     /// When it complained last.
     complained: Instant,
+    /// Since when it does nothing else.
+    complains_since: Instant,
     terms: HostTerms,
     crawl_delay: Duration,
     /// How long the last response took.
@@ -64,6 +66,7 @@ impl HostPace {
             open_from: Instant::ZERO,
             latest: Instant::ZERO,
             complained: Instant::ZERO,
+            complains_since: Instant::ZERO,
             terms: HostTerms::default(),
             crawl_delay: Duration::ZERO,
             took: Duration::ZERO,
@@ -146,13 +149,13 @@ impl HostPace {
         }
     }
 
-    /// A request ended that `took` so long, of a URL with this hash; `draw` is a random number.
+    /// A request ended that `took` so long; the host may have complained so.
     pub fn ended(
         &mut self,
         now: Instant,
         took: Duration,
         outcome: &Outcome,
-        [of_url, draw]: [u64; 2],
+        complaint: Complaint,
         politeness: &Politeness,
     ) {
         self.latest = now;
@@ -160,7 +163,7 @@ impl HostPace {
         match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
                 self.took = took;
-                rest = self.complained(now, now - took, fetched.retry_after, [of_url, draw], politeness);
+                rest = self.complained(now, now - took, fetched.retry_after, complaint, politeness);
             }
             Outcome::Fetched(_) => {
                 self.took = took;
@@ -184,18 +187,24 @@ impl HostPace {
         now: Instant,
         began: Instant,
         retry_after: Option<Duration>,
-        [of_url, draw]: [u64; 2],
+        complaint: Complaint,
         politeness: &Politeness,
     ) -> Duration {
         let is_same = began < self.complained;
         self.complained = now;
-        let back_off = if is_same { Duration::ZERO } else { self.caution.is_overloaded(of_url, draw, politeness) };
+        let back_off = if is_same { Duration::ZERO } else { self.caution.is_overloaded(complaint, politeness) };
+        if self.caution.in_row() <= 1 {
+            self.complains_since = now;
+        } else if self.caution.in_row() >= politeness.host_failures_max && now.since(self.complains_since) >= STORM_MAX
+        {
+            self.give_up(Failure::HostDead, now + GIVEN_UP_FOR);
+        }
         retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
     }
 
-    /// Whether the host complains of everything: then no URL is to blame, until it has done so `max` times in a row.
-    pub fn is_in_storm(&self, max: u32) -> bool {
-        self.caution.is_of_host(max)
+    /// Whether the host complains of everything: then no URL is to blame, until the host is given up.
+    pub fn is_in_storm(&self) -> bool {
+        self.caution.is_of_host()
     }
 
     /// It says so in a response that counts for nothing else.
@@ -203,10 +212,10 @@ impl HostPace {
         &mut self,
         now: Instant,
         retry_after: Option<Duration>,
-        random: [u64; 2],
+        complaint: Complaint,
         politeness: &Politeness,
     ) {
-        let rest = self.complained(now, now, retry_after, random, politeness);
+        let rest = self.complained(now, now, retry_after, complaint, politeness);
         self.rest_until(now + rest);
     }
 
@@ -251,11 +260,18 @@ pub fn is_overload(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
+/// A host that complains of everything for so long is given up like one that fails: maintenance ends sooner.
+const STORM_MAX: Duration = Duration::from_secs(6 * 3_600);
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{Config, Hours};
     use crate::outcome::Fetched;
+
+    fn of(url: u64) -> Complaint {
+        Complaint { of_url: url, is_again: false, draw: 0 }
+    }
 
     fn politeness() -> Politeness {
         let mut politeness = Config::default().politeness;
@@ -274,7 +290,7 @@ mod tests {
     }
 
     fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
-        pace.ended(at(seconds), Duration::ZERO, outcome, [seconds, 0], politeness);
+        pace.ended(at(seconds), Duration::ZERO, outcome, of(seconds), politeness);
     }
 
     #[test]
@@ -302,7 +318,7 @@ mod tests {
         let mut gap = |seconds| {
             for _ in 0..3 {
                 now += 100;
-                pace.ended(at(now), Duration::from_secs(seconds), &fetched(200, None), [0, 0], &politeness);
+                pace.ended(at(now), Duration::from_secs(seconds), &fetched(200, None), of(0), &politeness);
             }
             pace.not_before().since(at(now)).as_secs()
         };
@@ -321,12 +337,12 @@ mod tests {
         let mut pace = agreed(7, 1, "");
         ended(&mut pace, 100, &fetched(200, None), &politeness);
         assert_eq!(pace.not_before(), at(107));
-        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), [0, 0], &politeness);
+        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), of(0), &politeness);
         assert_eq!(pace.not_before(), at(210), "twice as long as the response took");
         pace.obey_crawl_delay(Duration::from_secs(30), &politeness);
         assert_eq!(pace.not_before(), at(230));
         let mut several = agreed(3, 4, "");
-        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), [0, 0], &politeness);
+        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), of(0), &politeness);
         assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
     }
 
@@ -344,14 +360,14 @@ mod tests {
         assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
         for second in 0..7 {
             let outcome = fetched(429, (second == 2).then_some(500));
-            pace.ended(at(40 + second), Duration::from_secs(5 + second), &outcome, [second, 0], &politeness);
+            pace.ended(at(40 + second), Duration::from_secs(5 + second), &outcome, of(second), &politeness);
         }
         assert_eq!(pace.not_before(), at(542), "none of them moves it back");
-        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), [9, 0], &politeness);
+        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), of(9), &politeness);
         assert_eq!(pace.not_before(), at(542));
         most.push(pace.requests_max());
         for url in 0..2 {
-            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), [url, 0], &politeness);
+            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), of(url), &politeness);
         }
         most.push(pace.requests_max());
         assert_eq!(most, [1, 1, 8, 8, 1], "at first one, and one while a complaint is not forgiven");

@@ -91,7 +91,7 @@ fn each_url_has_its_reason() {
     assert_eq!(answer, "It waits: no crawl is running in this directory.");
     assert!(rest.contains("its host is left alone until 2") && rest.contains("alone knows them"), "{rest}");
     let (_, rest) = why(&dir, &at("/advised-against"), 0);
-    assert!(rest.contains("it waits behind all other URLs of its host, because the page"), "{rest}");
+    assert!(rest.contains("it is deferred, as the page that linked to it advised against it"), "{rest}");
     let (answer, rest) = why(&dir, "127.0.0.1", 0);
     assert!(answer.contains("URLs of 127.0.0.1 waiting: no crawl is running"), "{answer}");
     for word in

@@ -82,11 +82,16 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         );
         hold("allowance", None, text);
     }
+    let behind = "behind all that are not deferred, those of other hosts, too";
+    if url.is_none() && facts.host.deferred == facts.host.waiting {
+        let why = "pages that linked to them advised against them (nofollow, noindex)";
+        hold("deferred", None, format!("all of its URLs are deferred, as {why}: they wait {behind}"));
+    }
     if let Some(url) = url {
         let delay = delay(known);
         if Hops::from_bits(url.depth).is_deferred() {
-            let why = "because the page that linked to it advised against it (nofollow, noindex)";
-            hold("deferred", None, format!("it waits behind all other URLs of its host, {why}"));
+            let why = "as the page that linked to it advised against it (nofollow, noindex)";
+            hold("deferred", None, format!("it is deferred, {why}: it waits {behind}"));
         }
         if url.ahead > 0 {
             let least = Duration::from_millis((delay.as_millis() as u64).saturating_mul(url.ahead));

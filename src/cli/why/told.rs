@@ -261,7 +261,9 @@ fn meaning(failure: &str) -> &'static str {
         "crawl-delay-too-long" => {
             "robots.txt asks for a longer Crawl-delay than is waited for (politeness.crawl_delay_above)"
         }
-        "host-dead" => "its host failed too often in a row (politeness.host_failures_max)",
+        "host-dead" => {
+            "its host failed too often in a row (politeness.host_failures_max), or complained of everything for six hours"
+        }
         "dns-not-found" => "the name does not exist, or has no address",
         "dns-failed" | "dns-timeout" => "no name server could tell its address",
         "address-forbidden" => "fetch.private_addresses forbids its address",

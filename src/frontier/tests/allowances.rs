@@ -10,7 +10,7 @@ fn bed(change: impl Fn(&mut Config)) -> Bed {
         config.politeness.response_factor = 0;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         (config.budget.site_pages_free, config.budget.site_pages_per_linking_site) = (10, 5);
-        config.frontier.deferred_share = 0;
+        (config.frontier.deferred_share, config.crawl.pages_max) = (0, 1 << 40);
         change(config);
     };
     let mut config = Config::default();

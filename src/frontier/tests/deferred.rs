@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::frontier::backlog::{Band, Taken};
 use crate::hops::Hops;
 
 fn offer_deferred(bed: &mut Bed, url: &str) {
@@ -10,6 +11,21 @@ fn offer_deferred(bed: &mut Bed, url: &str) {
     let site = SiteKey::of_host(7, url.host());
     bed.frontier.offer(bed.now, &url, site, Ticket { number: 0, depth }, &mut bed.spool);
 }
+
+/// One that is poor as well.
+fn offer_poor(bed: &mut Bed, text: &str) {
+    offer_deferred(bed, text);
+    let url = Url::parse(text).expect("a URL");
+    let Bed { frontier, now, spool, .. } = bed;
+    let id = frontier.hosts.find(url.host()).expect("a host");
+    let taken = frontier.hosts[id].backlog.take_next(Band::ORDER, Band::Deferred, &mut 0);
+    assert!(matches!(taken, Taken::Url));
+    let entry = frontier.hosts[id].backlog.take_current().expect("a URL");
+    frontier.queue(*now, id, &entry.url, Band::Poor, entry.ticket, spool);
+}
+
+/// A crawl that may have so many pages has none to give away.
+const BUDGET: u64 = 1 << 40;
 
 fn is_deferred(job: &FetchJob) -> bool {
     Hops::from_bits(job.depth).is_deferred()
@@ -21,7 +37,7 @@ fn they_wait_behind_all_others_of_all_hosts_and_a_few_come_early() {
         let mut bed = Bed::new(|config| {
             (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
             config.frontier.ram_bytes_max = ram_bytes_max;
-            config.frontier.deferred_share = share;
+            (config.frontier.deferred_share, config.crawl.pages_max) = (share, BUDGET);
         });
         for number in 0..100 {
             (0..10).for_each(|host| offer_deferred(&mut bed, &format!("http://h{host}.test/trap-{number}")));
@@ -71,7 +87,7 @@ fn they_do_not_keep_others_out() {
     let mut bed = Bed::new(|config| {
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
         config.frontier.hosts_max = 8;
-        config.frontier.deferred_share = 0;
+        (config.frontier.deferred_share, config.crawl.pages_max) = (0, BUDGET);
     });
     (0..8).for_each(|host| bed.offer(&format!("http://h{host}.test/")));
     for host in 0..8 {
@@ -88,7 +104,7 @@ fn they_do_not_keep_others_out() {
 
 #[test]
 fn a_host_that_gets_something_else_to_do_does_it() {
-    let mut bed = Bed::new(|config| config.frontier.deferred_share = 0);
+    let mut bed = Bed::new(|config| (config.frontier.deferred_share, config.crawl.pages_max) = (0, BUDGET));
     (0..100).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
     offer_deferred(&mut bed, "http://a.test/last");
     bed.run(20, 1_000, &mut well);
@@ -97,4 +113,31 @@ fn a_host_that_gets_something_else_to_do_does_it() {
     assert!(bed.pages().contains(&"http://a.test/now") && !bed.pages().contains(&"http://a.test/last"));
     bed.run(HOUR, 1_000, &mut well);
     assert_eq!(bed.pages().last(), Some(&"http://a.test/last"));
+}
+
+/// A host with ordinary URLs is asked once a second: between two of its requests there is time for those of others that are merely
+/// deferred, but not for poor ones, and none in a crawl that may have so many pages only.
+#[test]
+fn they_take_the_time_that_others_leave() {
+    for (pages_max, site_pages_max, expected) in [(0, 0, 100..=100), (BUDGET, 0, 1..=12), (0, 1 << 30, 1..=12)] {
+        let mut bed = Bed::new(|config| {
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+            (config.crawl.pages_max, config.budget.site_pages_max) = (pages_max, site_pages_max);
+        });
+        (0..1_000).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+        for host in 0..10 {
+            (0..10).for_each(|number| offer_deferred(&mut bed, &format!("http://h{host}.test/{number}")));
+        }
+        for number in 0..100 {
+            offer_poor(&mut bed, &format!("http://poor.test/{number}"));
+        }
+        bed.run(300, 10_000, &mut well);
+        let begun = |name: &str| bed.pages().iter().filter(|url| url.starts_with(name)).count();
+        let (usual, deferred, poor) = (begun("http://long"), begun("http://h"), begun("http://poor"));
+        assert!((280..=300).contains(&usual), "{usual}");
+        assert!(expected.contains(&deferred), "{deferred} of {expected:?}");
+        assert!(poor <= 5, "{poor}");
+        bed.run(HOUR, 10_000, &mut well);
+        assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle(), bed.frontier.deferred()), (1_200, true, 0));
+    }
 }

@@ -23,14 +23,18 @@ fn a_storm_ends_without_a_loss() {
     assert_eq!((fetched.len(), asked.len() - in_storm, bed.settled.len()), (30, 30, 0), "each comes in the end");
 }
 
-/// A host that complains for ever is given up like one that fails for ever, and each of its URLs ends.
+/// A host that complains for ever is given up like one that fails for ever, after six hours, and each of its URLs ends.
 #[test]
 fn a_storm_without_end_ends() {
-    let mut bed = Bed::new(|_| ());
-    (0..5).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
-    bed.run(1_000 * HOUR, 10_000, &mut |job| if job.kind == JobKind::Page { status(503) } else { well(job) });
-    assert!(bed.frontier.is_idle() && bed.frontier.queued() == 0);
-    assert!((40..60).contains(&bed.count(JobKind::Page)), "{} requests", bed.count(JobKind::Page));
+    for urls in [5, 1_000] {
+        let mut bed = Bed::new(|_| ());
+        (0..urls).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+        bed.run(7 * HOUR, 10_000, &mut |job| if job.kind == JobKind::Page { status(503) } else { well(job) });
+        assert!(bed.frontier.is_idle() && bed.frontier.queued() == 0);
+        assert!((25..45).contains(&bed.count(JobKind::Page)), "{} requests", bed.count(JobKind::Page));
+        let dead = bed.settled.iter().filter(|settled| settled.failure == Failure::HostDead).count();
+        assert_eq!(dead, urls);
+    }
 }
 
 #[test]
@@ -49,6 +53,42 @@ fn what_is_asked_for_is_waited_for() {
     let pages: Vec<Instant> = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(at, _)| *at).collect();
     let gaps: Vec<u64> = pages.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
     assert_eq!((pages.len(), gaps.first(), gaps.get(1)), (5, Some(&3_120), Some(&3_120)), "{gaps:?}");
+}
+
+/// Limiters let some requests through: of those that ask too often it must get fewer.
+#[test]
+fn limiters_that_let_some_through_are_asked_less_and_less() {
+    // Six requests in ten seconds, and every third request.
+    let mut times = std::collections::VecDeque::<Instant>::new();
+    let mut window = |now: Instant| {
+        times.retain(|at| now.since(*at) < Duration::from_secs(10));
+        let is_refused = times.len() >= 6;
+        times.push_back(now);
+        is_refused
+    };
+    let mut count = 0;
+    let mut third = |_| {
+        count += 1;
+        count % 3 == 0
+    };
+    let limiters: [(&mut dyn FnMut(Instant) -> bool, usize); 2] = [(&mut window, 60), (&mut third, 100)];
+    for (refuses, refused_max) in limiters {
+        let mut bed = Bed::new(|_| ());
+        (0..1_000).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+        let mut refused = 0;
+        bed.run(HOUR, 10_000, &mut |job| match job.kind {
+            JobKind::Page if refuses(job.began) => {
+                refused += 1;
+                let retry_after = Some(Duration::from_secs(1));
+                Outcome::Fetched(Fetched { status: 429, retry_after, ..Fetched::default() })
+            }
+            _ => well(job),
+        });
+        let pages = bed.count(JobKind::Page);
+        assert!(refused <= refused_max && pages < 2_000, "{refused} of {pages} in an hour");
+        bed.run(100 * HOUR, 10_000, &mut well);
+        assert_eq!((bed.frontier.is_idle(), bed.settled.len()), (true, 0));
+    }
 }
 
 /// One page that is broken in this way costs its own tries, and a rest each time, but no longer delays.
