@@ -12,8 +12,8 @@
 //! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
 
 use super::pattern::{self, Pattern};
-use super::work::{RULE_WORK, Work};
 use crate::preferences::{Preferences, Use};
+use crate::work::{RULE_WORK, Work};
 
 /// What is said about the use of one URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

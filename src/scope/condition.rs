@@ -20,6 +20,7 @@ use crate::config::nearest;
 use crate::hops::{LINKS_MAX, OFFSITE_MAX};
 use crate::links::{is_in_ranges, is_media_range};
 use crate::url::{Scheme, site_of};
+use crate::work::{RULE_WORK, SEARCH_WORK};
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -96,6 +97,8 @@ const KEYS: [&str; 15] = [
 pub const EMBED: &str = "embed";
 /// Longest compiled regex, and the most that its cache takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
+/// What a byte costs that a regex passes over, as measured.
+const REGEX_BYTE_WORK: u64 = 4;
 
 impl Condition {
     /// Reads one; what is wrong with it, and what was expected.
@@ -169,6 +172,23 @@ impl Condition {
     /// Whether it asks for what only a response has.
     pub fn is_of_response(&self) -> bool {
         matches!(self.test, Test::Types(_))
+    }
+
+    /// What it takes to compare it with `subject`, in units of [`crate::work::Work`].
+    pub fn work(&self, subject: &Subject<'_>) -> u64 {
+        let bytes = || subject.url.as_str().len() as u64;
+        match &self.test {
+            Test::Sites(names) | Test::Hosts(names) | Test::Suffixes(names) | Test::Extensions(names) => {
+                RULE_WORK * names.len() as u64
+            }
+            Test::Types(ranges) => RULE_WORK + ranges.len() as u64,
+            Test::Path(glob) | Test::Query(glob) => match glob.searches() as u64 {
+                0 => RULE_WORK,
+                searches => SEARCH_WORK * searches + bytes(),
+            },
+            Test::Regex(..) => SEARCH_WORK + REGEX_BYTE_WORK * bytes(),
+            _ => RULE_WORK,
+        }
     }
 
     /// What it costs, as a rank.

@@ -32,6 +32,11 @@ impl Glob {
         })
     }
 
+    /// How many pieces are searched for, the others stand where they must.
+    pub fn searches(&self) -> usize {
+        self.pieces.len().saturating_sub(2)
+    }
+
     /// The longest text that stands in whatever matches.
     pub fn literal(&self) -> &[u8] {
         self.pieces.iter().max_by_key(|piece| piece.len()).map_or(b"", |piece| piece)

@@ -38,6 +38,7 @@ use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::seed::{Seed, site_options};
 use crate::url::{Url, is_bad_port};
+use crate::work::Spent;
 
 /// The crawl's scope; cheap to clone, one for each shard.
 #[derive(Clone, Debug)]
@@ -81,6 +82,8 @@ pub enum Outside {
     Blocked,
     /// A rule denies it, in this line.
     Rule(usize),
+    /// Its rules take too long.
+    Dear,
 }
 
 impl Default for Scope {
@@ -207,10 +210,11 @@ impl Scope {
     /// By rules, and where none matches by `scope.follow` and `links.embeds`.
     fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
         match self.rules.decide(Stage::Schedule, subject) {
-            Some(rule) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
-            Some(_) => Ok(()),
-            None if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),
-            None => Err(Outside::Elsewhere),
+            Err(Spent) => Err(Outside::Dear),
+            Ok(Some(rule)) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
+            Ok(Some(_)) => Ok(()),
+            Ok(None) if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),
+            Ok(None) => Err(Outside::Elsewhere),
         }
     }
 
@@ -239,7 +243,8 @@ impl Scope {
     }
 
     fn denies(&self, stage: Stage, subject: &Subject<'_>) -> bool {
-        self.rules.decide(stage, subject).is_some_and(|rule| rule.action == Action::Deny)
+        // What takes too long might be denied.
+        self.rules.decide(stage, subject).map_or(true, |rule| rule.is_some_and(|rule| rule.action == Action::Deny))
     }
 }
 
