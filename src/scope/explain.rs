@@ -147,7 +147,7 @@ mod tests {
         let explain = |text: &str, stage, offsite, links| {
             let url = Url::parse(text).unwrap();
             let hops = Hops::from_bits(links).with_offsite(offsite);
-            scope.explain(stage, &Subject { content_type: Some(b"image/png"), ..Subject::new(&url, hops) })
+            scope.explain(stage, &Subject::new(&url, hops).with_type(Some(b"image/png")))
         };
         let rule = |line, text: &str| Decider::Rule { line, text: text.to_owned() };
         let verdict = explain("http://a.test/x.pdf", Stage::Schedule, 1, 1);

@@ -133,7 +133,9 @@ impl Index {
             && literals.first < search.first
         {
             let mut tried = Tried::default();
-            for found in literals.automaton.find_overlapping_iter(subject.url.as_str()) {
+            // Paths and queries are compared in one spelling, regexes with the URL as it is.
+            let texts = std::iter::once(subject.url.as_str()).chain(subject.respelled());
+            for found in texts.flat_map(|text| literals.automaton.find_overlapping_iter(text)) {
                 if !search.work.spend(RULE_WORK) {
                     break;
                 }

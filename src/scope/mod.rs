@@ -20,6 +20,7 @@ mod literal;
 pub(crate) mod names;
 mod rule;
 mod rules;
+mod spelling;
 mod subject;
 mod surt;
 
@@ -156,7 +157,7 @@ impl Scope {
         if hops.redirects() > *redirects_max {
             return Err(Outside::Redirects);
         }
-        self.is_wanted(&Subject { url, site, hops, content_type: None })?;
+        self.is_wanted(&Subject::of_site(url, site, hops))?;
         match () {
             // Its page has come so far, by the depth of its own site.
             () if !hops.is_embed() && hops.links() > self.depth_max(site) => Err(Outside::Depth),
@@ -236,7 +237,7 @@ impl Scope {
     }
 
     fn denies_response(&self, stage: Stage, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
-        self.rules.has(stage) && self.denies(stage, &Subject { content_type, ..Subject::new(url, hops) })
+        self.rules.has(stage) && self.denies(stage, &Subject::new(url, hops).with_type(content_type))
     }
 
     fn denies(&self, stage: Stage, subject: &Subject<'_>) -> bool {

@@ -215,7 +215,7 @@ mod tests {
                 let hops = Hops::from_bits(rng.below(6) as u16).with_offsite(rng.below(4) as u16);
                 let hops = if rng.percent(30) { hops.embed() } else { hops };
                 let types = [None, Some(&b"text/html"[..]), Some(b"image/png;x"), Some(b"application/pdf")];
-                let subject = Subject { content_type: *rng.pick(&types), ..Subject::new(&url, hops) };
+                let subject = Subject::new(&url, hops).with_type(*rng.pick(&types));
                 for stage in Stage::ALL {
                     let (fast, slow) = (rules.decide(stage, &subject).unwrap(), rules.decide_in_order(stage, &subject));
                     let lines = [fast, slow].map(|rule| rule.map(|rule| rule.line));
