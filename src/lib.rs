@@ -35,6 +35,7 @@ pub mod stats;
 pub mod time;
 pub mod transaction;
 pub mod traps;
+mod work;
 
 // The brain, in the order of a page's way.
 pub mod url;

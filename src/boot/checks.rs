@@ -148,6 +148,12 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Resu
         Outside::Port => {
             "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"".to_owned()
         }
+        Outside::Dear => {
+            format!(
+                "it takes more than 4 ms to compare it with the rules of {}; give a shorter one",
+                config.scope.rules
+            )
+        }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
     let scope = files.of(&Scope::of_seeds(config, seeds));

@@ -66,7 +66,8 @@ pub struct CrawlArguments {
     /// Refuse to resume: the directory must hold no crawl.
     #[arg(long)]
     pub new: bool,
-    /// Ask once more for URLs that failed in earlier runs, but for those that robots.txt forbids.
+    /// Ask once more for URLs that failed in earlier runs, but for those that robots.txt forbids. What was answered is no
+    /// failure, whatever the answer.
     #[arg(long, conflicts_with = "new")]
     pub retry_failed: bool,
     /// Write the summary as JSON to this file; `-` is standard output.

@@ -139,7 +139,7 @@ fn test_url(test: &Test, scope: &Scope, text: &str, out: &mut Stdout) -> io::Res
     let hops = (0..test.depth).take(usize::from(u8::MAX)).fold(Hops::default(), |hops, _| hops.link());
     let hops = if test.embed { hops.embed() } else { hops };
     let content_type = test.content_type.as_deref().map(str::as_bytes);
-    let subject = Subject { content_type, ..Subject::new(&url, hops.with_offsite(test.offsite)) };
+    let subject = Subject::new(&url, hops.with_offsite(test.offsite)).with_type(content_type);
     let stages = Stage::ALL.into_iter().filter(|stage| test.stage.is_none_or(|only| only == *stage));
     let verdicts: Vec<(Stage, Verdict)> = stages.map(|stage| (stage, scope.explain(stage, &subject))).collect();
     let shown = if test.json { as_json(test, &url, &verdicts) } else { as_text(test, &url, &verdicts) };

@@ -264,7 +264,9 @@ tables! {
         group_slots: u32 = "256", Kind::Number(1, 65_536);
         /// Files with further operators: a line each of a name and an address range, or a dot and a suffix of the names that hosts
         /// are aliases of (CNAME).
-        /// Large CDNs and hosters are built in.
+        /// Built in by address ranges: automattic, cloudflare, fastly, github, imperva, shopify, squarespace, sucuri, vercel, weebly.
+        /// By aliases alone, so without hosts that are none: akamai, azure, bunny, cloudfront, gcore, google, herokudns, netlify,
+        /// stackpath, tumblr, wix. The machines that clouds and hosters let are in no group.
         operators: Vec<PathBuf> = "[]", Kind::Files;
         /// Until it has answered twice, a new host has so many times its delay; 1: it has its delay from the start.
         /// Nobody knows yet what it can bear.

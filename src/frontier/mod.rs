@@ -490,7 +490,8 @@ const BLOCK_BYTES: usize = 32 * 1024;
 const SHORT_TAIL_BYTES: usize = 512;
 /// Length below which a row is not searched for entries that were overtaken.
 const STALE_ENTRIES_MIN: usize = 1_024;
-/// Work between two turns of the sockets: two milliseconds. The verdict that ends it may take `VERDICT_WORK_MAX` more.
+/// Work between two turns of the sockets: two milliseconds. The verdict that ends it, and what is said
+/// about use then, may take `VERDICT_WORK_MAX` more each.
 const TURN_WORK_MAX: u64 = 1 << 22;
 /// To end a URL without a request, and to record that: some 15 microseconds.
 const SETTLE_WORK: u64 = 32_768;

@@ -20,7 +20,7 @@ use super::waiting::{Ticket, WaitingUrls};
 use crate::config::{CrawlDelayAbove, Politeness};
 use crate::outcome::Failure;
 use crate::politeness::FailureStreak;
-use crate::robots::{RobotsResult, Usage, Work};
+use crate::robots::{RobotsResult, Usage, VERDICT_WORK_MAX, Work};
 use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
 
@@ -175,7 +175,11 @@ impl Origin {
 
     /// What robots.txt says about the use of `url`, which may be fetched; what it takes to find out is taken off `work`.
     pub fn usage(&self, url: &Url, work: &mut Work) -> Option<Box<Usage>> {
-        self.rules()?.usage(url.path_and_query(), work).map(Box::new)
+        // As much as for a verdict, whatever that took: where there is less, every use would be denied.
+        let mut own = Work::new(VERDICT_WORK_MAX);
+        let usage = self.rules()?.usage(url.path_and_query(), &mut own).map(Box::new);
+        work.spend(VERDICT_WORK_MAX - own.left());
+        usage
     }
 
     /// What robots.txt says of `url`; what it takes to find out is taken off `work`.

@@ -3,7 +3,9 @@
 //! Decides: both have one language, which search engines document: words without regard to case, separated by commas, or by
 //! spaces, as many write; `none` is `noindex, nofollow`. What is said to all and what is said to us both count: of two
 //! directives the stricter one holds, so `index`, `follow` and `all` take nothing back. In a header field a name before a
-//! colon says to whom the rest of the field is said; a directive with a value (`max-snippet: 5`) is no name.
+//! colon says to whom the rest of the field is said, `*` to all. A directive with a value is no name: one that is documented
+//! (`max-snippet: 5`), and of others, which may come to be, what is named as they are (`max-…`) or has a number for a value, as
+//! what follows such a name would be lost to all.
 //! `unavailable_after` is a date, from which on the page counts as noindex.
 //! Source: Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications"; `noai` and `noimageai` are DeviantArt's.
 //! Invariants: pure, linear, no byte can cause a panic.
@@ -49,10 +51,10 @@ impl Directives {
         while let Some(mut part) = parts.next() {
             if let Some((name, after)) = part.split_once(':')
                 && is_product(name.trim())
-                && !VALUED.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+                && !is_valued(name.trim(), after.trim())
             {
                 // A name holds for all that follows.
-                is_for_us = name.trim().eq_ignore_ascii_case(agent);
+                is_for_us = matches!(name.trim(), name if name == "*" || name.eq_ignore_ascii_case(agent));
                 part = after;
             }
             if is_for_us { &mut *self } else { &mut others }.hear_part(part, &mut parts);
@@ -135,6 +137,37 @@ impl Directives {
 
 /// Directives whose value is behind a colon, as the name of an agent is before one.
 const VALUED: [&str; 4] = ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
+
+/// What directives with a value are called, and may come to be called.
+const VALUED_BEGINNING: &str = "max-";
+
+/// Directives that have no value, so that what stands before one is the name of an agent.
+const PLAIN: [&str; 14] = [
+    "all",
+    "index",
+    "follow",
+    "none",
+    "noindex",
+    "nofollow",
+    "noarchive",
+    "nocache",
+    "nosnippet",
+    "notranslate",
+    "noimageindex",
+    "indexifembedded",
+    "noai",
+    "noimageai",
+];
+
+/// Whether this is a directive and its value, and not an agent and what is said to it.
+fn is_valued(name: &str, value: &str) -> bool {
+    let first = value.split(is_http_space).next().unwrap_or_default();
+    let is_said_to_agent = || PLAIN.iter().any(|plain| first.eq_ignore_ascii_case(plain));
+    let begins = |beginning: &str| name.get(..beginning.len()).is_some_and(|head| head.eq_ignore_ascii_case(beginning));
+    VALUED.iter().any(|known| name.eq_ignore_ascii_case(known))
+        || begins(VALUED_BEGINNING) && !is_said_to_agent()
+        || value.trim_start_matches(['-', '+']).starts_with(|first: char| first.is_ascii_digit())
+}
 
 /// Whether this may be the product token of an agent: a date, which has commas and colons too, has spaces.
 fn is_product(name: &str) -> bool {
@@ -236,6 +269,18 @@ mod tests {
             ),
             ("otherbot: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow", ""),
             ("otherbot: max-snippet: 5, noindex", ""),
+            ("*: noindex", "noindex"),
+            // Directives that nobody knows yet hide nothing, and take nothing back from another agent.
+            ("max-foo: 3, noindex", "noindex"),
+            ("max-foo:large, noindex", "noindex"),
+            ("Max-Audio-Preview: none-at-all, max-bar:-1, none", "noindex, nofollow"),
+            ("foo-limit: 3, noindex", "noindex"),
+            ("foo_until: 2030-06-25, noindex", "noindex"),
+            ("max-bot: noindex", ""),
+            ("max-bot: NoFollow, noindex", ""),
+            ("otherbot: max-foo: 3, noindex", ""),
+            ("otherbot: noarchive, max-foo: 3, noindex", ""),
+            ("ringcrawl: max-foo: 3, noindex, otherbot: nofollow", "noindex"),
             (": noindex", ""),
         ] {
             assert_eq!(field(said), heard, "{said}");

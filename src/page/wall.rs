@@ -28,7 +28,7 @@ fn is_challenge(status: u16, headers: &Headers, body: &[u8]) -> bool {
         return vendors.any(|words| has_any(body, words));
     }
     headers.iter().any(|(name, value)| is_mark(status, name, value))
-        || matches!(status, 202 | 403 | 405 | 429 | 503) && has_any(body, &WORDS)
+        || matches!(status, 202 | 403 | 405 | 429 | 503) && (has_any(body, &WORDS) || has_orchestrate(body))
 }
 
 /// What the body of a 200 with this header has, if it is a challenge.
@@ -61,9 +61,23 @@ fn has_any(body: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| memmem::find(body, word.as_bytes()).is_some())
 }
 
+/// Whether there is the script of a Cloudflare challenge: `/cdn-cgi/challenge-platform/h/b/orchestrate/…`. In the same folder lies
+/// that of its detections (`scripts/jsd/main.js`), which it puts into ordinary pages and an origin's own errors.
+fn has_orchestrate(body: &[u8]) -> bool {
+    memmem::find_iter(body, PLATFORM).any(|at| {
+        let behind = body.get(at + PLATFORM.len()..).unwrap_or_default();
+        let near = behind.get(..ORCHESTRATE_BYTES).unwrap_or(behind);
+        memmem::find(near, b"orchestrate/").is_some()
+    })
+}
+
+const PLATFORM: &[u8] = b"/cdn-cgi/challenge-platform/";
+/// `h/`, a letter or two, `/`, and the word.
+const ORCHESTRATE_BYTES: usize = 24;
+
 /// What the scripts of challenges cannot do without.
 const WORDS: [&str; 8] = [
-    "/cdn-cgi/challenge-platform/",
+    "_cf_chl_opt",
     "_Incapsula_Resource",
     "captcha-delivery.com",
     "px-captcha",
@@ -95,9 +109,10 @@ mod tests {
             (
                 503,
                 "",
-                "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/h/b>",
+                "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1>",
                 Some(Wall::Challenge),
             ),
+            (403, "", "<script>window._cf_chl_opt={cvId:'3'}</script>", Some(Wall::Challenge)),
             (200, "X-Iinfo: 1-2\r\n", "<iframe src='/_Incapsula_Resource?x=1'>", Some(Wall::Challenge)),
             (
                 200,
@@ -105,6 +120,15 @@ mod tests {
                 "<script id=anubis_challenge>",
                 Some(Wall::Challenge),
             ),
+            // Cloudflare's detections, in an origin's own error.
+            (
+                503,
+                "Server: cloudflare\r\nRetry-After: 1\r\n",
+                "<script src=/cdn-cgi/challenge-platform/scripts/jsd/main.js></script> orchestrate/",
+                None,
+            ),
+            (403, "", "a.src='/cdn-cgi/challenge-platform/h/g/scripts/jsd/1/main.js';window.__CF$cv$params={}", None),
+            (202, "", "/cdn-cgi/challenge-platform/", None),
             // A page that speaks of them, a page behind one, and an error of its own.
             (
                 200,

@@ -2,7 +2,10 @@
 //!
 //! Decides: a line is a name and an address range in CIDR notation, or a name and a suffix of names that hosts are aliases of
 //! (CNAME), with a dot before it. The range with the longest prefix holds, and what it says goes before what an alias says.
-//! Large CDNs and hosters are built in, with the ranges that they publish; files of the configuration come behind them, and their lines hold where both have one.
+//! Some CDNs and hosters of sites are built in (`operators.txt`): Cloudflare, Fastly, Imperva and a few smaller ones by address
+//! ranges, and others, such as Akamai, CloudFront, Azure and Google, by aliases alone. A host of these that is no alias, as a
+//! domain's bare name cannot be, is of no group; nor are machines that hosters and clouds let. Files of the configuration come
+//! behind the table, and their lines hold where both have one.
 //! Limits: [`LINES_MAX`] lines, [`GROUPS_MAX`] names.
 
 use std::collections::HashMap;
@@ -194,6 +197,23 @@ const BUILT_IN: &str = include_str!("operators.txt");
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `politeness.operators` says of the list.
+    #[test]
+    fn who_is_built_in_is_told() {
+        let lines = BUILT_IN.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
+        let (mut by_ranges, mut by_aliases) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+        for (name, what) in lines {
+            if what.starts_with('.') { &mut by_aliases } else { &mut by_ranges }.insert(name);
+        }
+        let alone: Vec<&str> = by_aliases.difference(&by_ranges).copied().collect();
+        let by_ranges: Vec<&str> = by_ranges.into_iter().collect();
+        let told = include_str!("../config/keys.rs").replace("\n        /// ", " ");
+        for (head, names) in [("Built in by address ranges: ", by_ranges), ("hosts that are none: ", alone)] {
+            let expected = format!("{head}{}.", names.join(", "));
+            assert!(told.contains(&expected), "{expected}");
+        }
+    }
 
     #[test]
     fn the_list_that_is_built_in_is_right() {

@@ -16,16 +16,15 @@ mod pattern;
 mod target;
 mod usage;
 mod wire;
-mod work;
 
 use crate::time::Duration;
+use crate::work::{RULE_WORK, Spent};
 use usage::UsageLines;
-use work::RULE_WORK;
 
+pub use crate::work::{VERDICT_WORK_MAX, Work};
 pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use target::path_of;
 pub use usage::Usage;
-pub use work::{VERDICT_WORK_MAX, Work};
 
 /// The rules of one robots.txt for one agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -61,9 +60,6 @@ pub struct Decisive {
     anchored: bool,
     allows: bool,
 }
-
-/// There was no work left.
-struct Spent;
 
 impl Rules {
     /// The rules of `body` for the agent with this product token (RFC 9309 section 2.2.1, compared without case),

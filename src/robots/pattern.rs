@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::work::{SEARCH_WORK, Work};
+use crate::work::{SEARCH_WORK, Work};
 
 /// A `*` that is no wildcard. Controls are always escaped, so the byte is free.
 const LITERAL_STAR: u8 = 1;

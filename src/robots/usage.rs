@@ -12,8 +12,8 @@
 //! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
 
 use super::pattern::{self, Pattern};
-use super::work::{RULE_WORK, Work};
 use crate::preferences::{Preferences, Use};
+use crate::work::{RULE_WORK, Work};
 
 /// What is said about the use of one URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -70,7 +70,7 @@ impl UsageLines {
         }
     }
 
-    /// What is said of the URL with this path and query.
+    /// What is said of the URL with this path and query. Where there is no `work` left to find out, every use is denied.
     pub fn of(&self, path_and_query: &str, work: &mut Work) -> Usage {
         let path = pattern::normalize(path_and_query.as_bytes());
         let folded = pattern::fold_query(&path);
@@ -90,8 +90,13 @@ impl UsageLines {
             *longest = weight;
         }
         let [(_, usages), (_, signals)] = best;
+        // A line that was not compared may deny whatever such lines are about.
+        let mut unread = Preferences::default();
+        if work.is_spent() {
+            [Use::Search, Use::AiUse, Use::TrainAi].into_iter().for_each(|one| unread.add(Preferences::of(one, false)));
+        }
         let licensed = self.license.as_ref().map(|_| Preferences::of(Use::License, false)).unwrap_or_default();
-        Usage { preferences: usages.and(signals).and(licensed), license: self.license.clone() }
+        Usage { preferences: usages.and(signals).and(unread).and(licensed), license: self.license.clone() }
     }
 
     /// Whether nothing is said.
@@ -202,6 +207,20 @@ mod tests {
         );
         assert_eq!(said("License: https://a.test/1\nUser-agent: *\nDisallow:\n", "/"), "license=n https://a.test/1");
         assert_eq!(said("User-agent: x\nContent-Usage: / search=n\nDisallow: /\n", "/"), "");
+    }
+
+    /// A dear line goes before the one that denies: nobody knows what that would have said.
+    #[test]
+    fn what_takes_too_long_is_denied() {
+        let body =
+            format!("User-agent: *\nContent-Usage: /{}b search=y\nContent-Usage: / search=y\n", "*a".repeat(2_000));
+        let rules = Rules::parse(body.as_bytes(), "ExampleBot", 1 << 20);
+        let label = |work| {
+            let usage = rules.usage(&format!("/{}", "ca".repeat(3_000)), &mut Work::new(work)).unwrap_or_default();
+            usage.preferences.to_label()
+        };
+        assert_eq!(label(VERDICT_WORK_MAX), "search=y");
+        assert_eq!([label(10_000), label(0)], ["ai-use=n, search=n, train-ai=n", "ai-use=n, search=n, train-ai=n"]);
     }
 
     /// Whoever knows nothing of these lines reads the same rules.

@@ -20,6 +20,7 @@ use crate::config::nearest;
 use crate::hops::{LINKS_MAX, OFFSITE_MAX};
 use crate::links::{is_in_ranges, is_media_range};
 use crate::url::{Scheme, site_of};
+use crate::work::{RULE_WORK, SEARCH_WORK};
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -96,6 +97,8 @@ const KEYS: [&str; 15] = [
 pub const EMBED: &str = "embed";
 /// Longest compiled regex, and the most that its cache takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
+/// What a byte costs that a regex passes over, as measured.
+const REGEX_BYTE_WORK: u64 = 4;
 
 impl Condition {
     /// Reads one; what is wrong with it, and what was expected.
@@ -171,6 +174,23 @@ impl Condition {
         matches!(self.test, Test::Types(_))
     }
 
+    /// What it takes to compare it with `subject`, in units of [`crate::work::Work`].
+    pub fn work(&self, subject: &Subject<'_>) -> u64 {
+        let bytes = || subject.url.as_str().len() as u64;
+        match &self.test {
+            Test::Sites(names) | Test::Hosts(names) | Test::Suffixes(names) | Test::Extensions(names) => {
+                RULE_WORK * names.len() as u64
+            }
+            Test::Types(ranges) => RULE_WORK + ranges.len() as u64,
+            Test::Path(glob) | Test::Query(glob) => match glob.searches() as u64 {
+                0 => RULE_WORK,
+                searches => SEARCH_WORK * searches + bytes(),
+            },
+            Test::Regex(..) => SEARCH_WORK + REGEX_BYTE_WORK * bytes(),
+            _ => RULE_WORK,
+        }
+    }
+
     /// What it costs, as a rank.
     pub fn cost(&self) -> u8 {
         match self.test {
@@ -217,7 +237,7 @@ impl Test {
             Test::Sites(names) => is_any(names, subject.site),
             Test::Hosts(names) => is_any(names, subject.host()),
             Test::Suffixes(suffixes) => suffixes.iter().any(|suffix| names::is_within(subject.host(), suffix)),
-            Test::Surt(prefix) => prefix.matches(subject.url, subject.host()),
+            Test::Surt(prefix) => prefix.matches(subject),
             Test::Extensions(extensions) => subject
                 .extension()
                 .is_some_and(|own| extensions.iter().any(|extension| extension.eq_ignore_ascii_case(own))),
@@ -276,8 +296,8 @@ fn read_test(key: &str, comparison: Comparison, value: &str) -> Result<Test, Str
         "path" if !value.starts_with(['/', '*']) => {
             Err(format!("a path begins with '/': expected path=/{value} or path=*{value}"))
         }
-        "path" => Ok(Test::Path(Glob::new(value))),
-        "query" => Ok(Test::Query(Glob::new(value.strip_prefix('?').unwrap_or(value)))),
+        "path" => Ok(Test::Path(Glob::new(value, false))),
+        "query" => Ok(Test::Query(Glob::new(value.strip_prefix('?').unwrap_or(value), true))),
         "regex" => read_regex(value),
         "scheme" => match value {
             "http" => Ok(Test::Scheme(Scheme::Http)),
@@ -388,7 +408,7 @@ mod tests {
 
     fn holds(condition: &str, url: &str, hops: Hops, content_type: Option<&str>) -> bool {
         let url = Url::parse(url).unwrap();
-        let subject = Subject { content_type: content_type.map(str::as_bytes), ..Subject::new(&url, hops) };
+        let subject = Subject::new(&url, hops).with_type(content_type.map(str::as_bytes));
         Condition::parse(condition).unwrap().holds(&subject)
     }
 
@@ -401,6 +421,18 @@ mod tests {
             ("tld=org,net", "http://a.org/ http://b.a.net/", "http://a.com/ http://org.com/"),
             ("surt=org,example,", "http://example.org/ http://x.example.org/", "http://example.com/"),
             ("path=/forum/*", "http://a.test/forum/x?y", "http://a.test/forum http://a.test/?/forum/"),
+            (
+                "path=/%70rivate/%7Euser/*",
+                "http://a.test/private/~user/ http://a.test/%70rivate/%7euser/x",
+                "http://a.test/private",
+            ),
+            (
+                "path=/~user/caf%c3%a9*",
+                "http://a.test/%7Euser/caf%C3%A9 http://a.test/~user/café/x",
+                "http://a.test/user/café",
+            ),
+            ("query=*to=/a*", "http://a.test/?to=/a http://a.test/?x&to=%2Fa%2fb", "http://a.test/?to%3D/a"),
+            ("surt=test,a)/%7Ex", "http://a.test/~xy http://a.test/%7ex", "http://a.test/x"),
             ("path=*.cgi", "http://a.test/x.cgi?y", "http://a.test/x?.cgi"),
             ("query=*print=1*", "http://a.test/?a&print=1", "http://a.test/print=1"),
             ("regex=^https://[^/]*/20[0-9]{2}/", "https://a.test/2026/", "http://a.test/2026/ https://a.test/x/2026/"),
@@ -409,7 +441,7 @@ mod tests {
             ("port=443,8000-8001", "https://a.test/ http://a.test:8001/", "http://a.test/ http://a.test:8002/"),
             (
                 "extension=pdf,.Docx",
-                "http://a.test/x.PDF?a http://a.test/x.docx",
+                "http://a.test/x.PDF?a http://a.test/x.docx http://a.test/x%2E%70df",
                 "http://a.test/?x.pdf http://a.test/pdf",
             ),
         ] {

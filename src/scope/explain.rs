@@ -51,7 +51,7 @@ pub struct Passed {
 impl Scope {
     /// What becomes of `subject` at `stage`, and why.
     pub fn explain(&self, stage: Stage, subject: &Subject<'_>) -> Verdict {
-        let rule = self.rules.decide(stage, subject);
+        let decided = self.rules.decide(stage, subject);
         let admitted = match stage {
             Stage::Schedule => self.admits(subject.url, subject.site, subject.hops),
             _ => Ok(()),
@@ -70,8 +70,11 @@ impl Scope {
             Err(Outside::Port) => return key("scope.bad_ports"),
             Err(Outside::Depth) => return key("scope.depth_max"),
             Err(Outside::Redirects) => return key("scope.redirects_max"),
-            Err(Outside::Elsewhere | Outside::Blocked | Outside::Rule(_)) | Ok(()) => {}
+            Err(Outside::Elsewhere | Outside::Blocked | Outside::Rule(_) | Outside::Dear) | Ok(()) => {}
         }
+        let Ok(rule) = decided else {
+            return Verdict { why: TOO_DEAR.to_owned(), ..key("scope.rules") };
+        };
         let end = rule.map_or(usize::MAX, |rule| rule.line);
         let passed = self.rules.of(stage).take_while(|rule| rule.line < end).map(|rule| Passed {
             line: rule.line,
@@ -117,6 +120,8 @@ impl Scope {
     }
 }
 
+/// Why a URL is denied that no rule was found for.
+const TOO_DEAR: &str = "it takes more than 4 ms to compare it with the rules, so it is denied";
 /// Names of seeds' sites or hosts that are told.
 const NAMES_MAX: usize = 10;
 
@@ -142,7 +147,7 @@ mod tests {
         let explain = |text: &str, stage, offsite, links| {
             let url = Url::parse(text).unwrap();
             let hops = Hops::from_bits(links).with_offsite(offsite);
-            scope.explain(stage, &Subject { content_type: Some(b"image/png"), ..Subject::new(&url, hops) })
+            scope.explain(stage, &Subject::new(&url, hops).with_type(Some(b"image/png")))
         };
         let rule = |line, text: &str| Decider::Rule { line, text: text.to_owned() };
         let verdict = explain("http://a.test/x.pdf", Stage::Schedule, 1, 1);

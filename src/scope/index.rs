@@ -4,8 +4,9 @@
 //! below, by a text that stands in the URL (of a path's pattern or a regex), or by the extension. Where many rules share a name
 //! the text tells them apart. What has nothing of the kind is compared with every URL.
 //! Why so: a thousand rules are mostly about hosts and paths, of which a URL has one; trying all takes 30 times as long.
-//! Invariants: a rule that matches is found, by whatever it is found; the first in order of the file counts.
-//! Limits: texts of more than [`DFA_BYTES_MAX`] bytes together are searched for by a smaller, slower automaton.
+//! Invariants: a rule that matches is found, by whatever it is found; the first in order of the file counts. However often a text
+//! stands in a URL, its rules are compared with it once.
+//! Limits: a verdict costs as much [`Work`] as it is given; texts of more than [`DFA_BYTES_MAX`] bytes together are searched for by a smaller, slower automaton.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,6 +16,7 @@ use super::names;
 use super::rule::Rule;
 use super::subject::{EXTENSION_BYTES_MAX, Subject};
 use crate::by_number::ByNumber;
+use crate::work::{RULE_WORK, Spent, Work};
 
 /// The rules of one stage, by what they are found by. Rules are numbers, in order.
 #[derive(Clone, Debug, Default)]
@@ -100,26 +102,19 @@ impl Index {
         self.names.is_empty() && self.extensions.is_empty() && self.literals.is_none() && self.others.is_empty()
     }
 
-    /// The first of `rules` that matches.
-    pub fn first<'r>(&self, rules: &'r [Rule], subject: &Subject<'_>) -> Option<&'r Rule> {
-        let mut first = u32::MAX;
-        let mut look = |numbers: &[u32]| {
-            for number in numbers {
-                // None behind one that matches counts.
-                if *number >= first {
-                    break;
-                }
-                if rules.get(*number as usize).is_some_and(|rule| rule.matches(subject)) {
-                    first = *number;
-                }
-            }
-            first
-        };
-        look(&self.others);
+    /// The first of `rules` that matches; an error when there is no `work` left to find out.
+    pub fn first<'r>(
+        &self,
+        rules: &'r [Rule],
+        subject: &Subject<'_>,
+        work: &mut Work,
+    ) -> Result<Option<&'r Rule>, Spent> {
+        let mut search = Search { rules, subject, first: u32::MAX, work };
+        search.look(&self.others);
         if !self.names.is_empty() {
             for name in names::above(subject.host()) {
                 if let Some(numbers) = self.names.get(&xxh3_64(name.as_bytes())) {
-                    look(numbers);
+                    search.look(numbers);
                 }
             }
         }
@@ -131,19 +126,86 @@ impl Index {
             lower.copy_from_slice(extension.as_bytes());
             lower.make_ascii_lowercase();
             if let Some(numbers) = self.extensions.get(&xxh3_64(lower)) {
-                look(numbers);
+                search.look(numbers);
             }
         }
         if let Some(literals) = &self.literals
-            && literals.first < look(&[])
+            && literals.first < search.first
         {
-            for found in literals.automaton.find_overlapping_iter(subject.url.as_str()) {
-                if let Some(numbers) = literals.rules.get(found.pattern().as_usize()) {
-                    look(numbers);
+            let mut tried = Tried::default();
+            // Paths and queries are compared in one spelling, regexes with the URL as it is.
+            let texts = std::iter::once(subject.url.as_str()).chain(subject.respelled());
+            for found in texts.flat_map(|text| literals.automaton.find_overlapping_iter(text)) {
+                if !search.work.spend(RULE_WORK) {
+                    break;
+                }
+                let text = found.pattern().as_usize();
+                if tried.is_new(text, literals.rules.len())
+                    && let Some(numbers) = literals.rules.get(text)
+                {
+                    search.look(numbers);
                 }
             }
         }
-        rules.get(look(&[]) as usize)
+        if search.work.is_spent() { Err(Spent) } else { Ok(rules.get(search.first as usize)) }
+    }
+}
+
+/// The way to a verdict.
+struct Search<'a, 'r> {
+    rules: &'r [Rule],
+    subject: &'a Subject<'a>,
+    /// The first that matches, so far.
+    first: u32,
+    work: &'a mut Work,
+}
+
+impl Search<'_, '_> {
+    /// Compares those of `numbers` that come before what was found.
+    fn look(&mut self, numbers: &[u32]) {
+        for number in numbers {
+            // None behind one that matches counts.
+            if *number >= self.first {
+                break;
+            }
+            if self.rules.get(*number as usize).is_some_and(|rule| rule.matches(self.subject, self.work)) {
+                self.first = *number;
+            }
+        }
+    }
+}
+
+/// Texts that were found in a URL. They are few, so they stand in a list; of a URL that has many, which somebody made up, in bits.
+#[derive(Default)]
+struct Tried {
+    few: [usize; FEW_TEXTS],
+    len: usize,
+    many: Vec<u64>,
+}
+
+/// More texts than a URL has that is not made of them.
+const FEW_TEXTS: usize = 8;
+
+impl Tried {
+    /// Whether `text`, one of so many, was not found yet.
+    fn is_new(&mut self, text: usize, texts: usize) -> bool {
+        let few = self.few.get(..self.len).unwrap_or_default();
+        if few.contains(&text) {
+            return false;
+        }
+        if let Some(slot) = self.few.get_mut(self.len) {
+            *slot = text;
+            self.len += 1;
+            return true;
+        }
+        if self.many.is_empty() {
+            self.many = vec![0; texts.div_ceil(u64::BITS as usize)];
+        }
+        let Some(word) = self.many.get_mut(text / u64::BITS as usize) else { return false };
+        let bit = 1 << (text % u64::BITS as usize);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
     }
 }
 

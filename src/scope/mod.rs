@@ -2,8 +2,8 @@
 //!
 //! Decides, of a link that was found: whether it is on a [`BlockList`]; the limits that are built in (length, port, distance from
 //! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
-//! (`scope.follow`). Lists and rules decide once more when the URL's turn comes, as they may be others by then, and of its response
-//! whether its links are taken and whether it is stored.
+//! (`scope.follow`). All of it decides once more when the URL's turn comes, as it may be another scope by then: the crawl was resumed
+//! with other limits, or rules and lists were read again. Of its response rules decide whether its links are taken and whether it is stored.
 //! What a page embeds is judged as a link to it is, but that it is as deep as its page, and that `links.embeds` can allow what
 //! `scope.follow` does not: one hop off-site, as a page cannot be had whole without it.
 //! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
@@ -20,6 +20,7 @@ mod literal;
 pub(crate) mod names;
 mod rule;
 mod rules;
+mod spelling;
 mod subject;
 mod surt;
 
@@ -38,6 +39,7 @@ use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::seed::{Seed, site_options};
 use crate::url::{Url, is_bad_port};
+use crate::work::Spent;
 
 /// The crawl's scope; cheap to clone, one for each shard.
 #[derive(Clone, Debug)]
@@ -81,6 +83,8 @@ pub enum Outside {
     Blocked,
     /// A rule denies it, in this line.
     Rule(usize),
+    /// Its rules take too long.
+    Dear,
 }
 
 impl Default for Scope {
@@ -153,7 +157,7 @@ impl Scope {
         if hops.redirects() > *redirects_max {
             return Err(Outside::Redirects);
         }
-        self.is_wanted(&Subject { url, site, hops, content_type: None })?;
+        self.is_wanted(&Subject::of_site(url, site, hops))?;
         match () {
             // Its page has come so far, by the depth of its own site.
             () if !hops.is_embed() && hops.links() > self.depth_max(site) => Err(Outside::Depth),
@@ -166,13 +170,10 @@ impl Scope {
         if self.blocks.blocks(url) {
             return Some(Failure::Blocked);
         }
-        if self.rules.is_empty() && self.limits.follow == Follow::All {
-            return None;
-        }
+        // What was queued was in scope then, maybe by other limits and rules.
         let subject = Subject::new(url, hops);
-        // What was queued was in scope then, maybe by other rules.
-        let is_denied = self.is_wanted(&subject).is_err() || self.denies(Stage::Fetch, &subject);
-        is_denied.then_some(Failure::OutOfScope)
+        let is_out = self.admits(url, subject.site, hops).is_err() || self.denies(Stage::Fetch, &subject);
+        is_out.then_some(Failure::OutOfScope)
     }
 
     /// Whether the links in the response to a URL are taken.
@@ -207,10 +208,11 @@ impl Scope {
     /// By rules, and where none matches by `scope.follow` and `links.embeds`.
     fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
         match self.rules.decide(Stage::Schedule, subject) {
-            Some(rule) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
-            Some(_) => Ok(()),
-            None if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),
-            None => Err(Outside::Elsewhere),
+            Err(Spent) => Err(Outside::Dear),
+            Ok(Some(rule)) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
+            Ok(Some(_)) => Ok(()),
+            Ok(None) if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),
+            Ok(None) => Err(Outside::Elsewhere),
         }
     }
 
@@ -235,11 +237,12 @@ impl Scope {
     }
 
     fn denies_response(&self, stage: Stage, url: &Url, hops: Hops, content_type: Option<&[u8]>) -> bool {
-        self.rules.has(stage) && self.denies(stage, &Subject { content_type, ..Subject::new(url, hops) })
+        self.rules.has(stage) && self.denies(stage, &Subject::new(url, hops).with_type(content_type))
     }
 
     fn denies(&self, stage: Stage, subject: &Subject<'_>) -> bool {
-        self.rules.decide(stage, subject).is_some_and(|rule| rule.action == Action::Deny)
+        // What takes too long might be denied.
+        self.rules.decide(stage, subject).map_or(true, |rule| rule.is_some_and(|rule| rule.action == Action::Deny))
     }
 }
 
@@ -331,10 +334,7 @@ mod tests {
         let admitted = |scope: &Scope, hops: Hops, text: &str| {
             let url = url(text);
             let verdict = scope.admits(&url, url.site(), hops);
-            assert_eq!(
-                scope.refuses(&url, hops).is_some(),
-                matches!(verdict, Err(Outside::Elsewhere | Outside::Rule(_)))
-            );
+            assert_eq!(scope.refuses(&url, hops).is_some(), verdict.is_err());
             verdict
         };
         let (home, off) = ("http://img.example.co.uk/x.png", "http://cdn.test/x.png");
@@ -377,6 +377,19 @@ mod tests {
         assert_eq!(refused("allow host=other.test\ndeny fetch path=/x*", "http://other.test/x"), out);
         assert_eq!(refused("allow host=other.test\ndeny fetch path=/x*", "http://other.test/"), None);
         assert_eq!(refused("allow fetch\nallow", "http://other.test/"), None);
+        // The crawl was resumed with other limits.
+        let scope = with_rules(Follow::All, "");
+        let (deep, redirected) = (Hops::from_bits(4), Hops::default().redirect().redirect());
+        for (text, hops, expected) in [
+            ("http://other.test/", Hops::from_bits(3).redirect(), None),
+            ("http://other.test/", deep, out),
+            ("http://other.test/", deep.embed(), None),
+            ("http://other.test/", redirected, out),
+            ("http://other.test:25/", Hops::default(), out),
+            (&format!("http://other.test/{}", "x".repeat(60)), Hops::default(), out),
+        ] {
+            assert_eq!(scope.refuses(&url(text), hops), expected, "{text} {hops:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::fmt;
 use super::condition::{Condition, EMBED};
 use super::subject::Subject;
 use crate::config::nearest;
+use crate::work::Work;
 
 /// When a URL is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,9 +150,9 @@ impl Rule {
         self.stages & stage.bit() != 0
     }
 
-    /// Whether all its conditions hold.
-    pub fn matches(&self, subject: &Subject<'_>) -> bool {
-        self.conditions.iter().all(|condition| condition.holds(subject))
+    /// Whether all its conditions hold; `false`, too, when there is no `work` left to find out.
+    pub fn matches(&self, subject: &Subject<'_>, work: &mut Work) -> bool {
+        self.conditions.iter().all(|condition| work.spend(condition.work(subject)) && condition.holds(subject))
     }
 
     /// What must hold.

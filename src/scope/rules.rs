@@ -3,12 +3,14 @@
 //! Decides: rules are tried in the order of the file, and the first that matches decides; what none matches is left to
 //! `scope.follow` (schedule), or goes on (the other stages). A rule that is never reached is a mistake, as the one before it
 //! was not meant so. All mistakes of a file are said at once.
-//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`].
+//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`]; [`VERDICT_WORK_MAX`] a verdict, beyond which a URL
+//! is denied whatever is asked: who denies something must not be passed by a URL that is dear to judge.
 //! Leaves to others: reading the file (`boot`).
 
 use super::index::Index;
 use super::rule::{Rule, Stage};
 use super::subject::Subject;
+use crate::work::{Spent, VERDICT_WORK_MAX, Work};
 
 /// Longest file.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
@@ -100,14 +102,22 @@ impl Rules {
         self.rules.iter().filter(move |rule| rule.is_for(stage))
     }
 
-    /// The rule that decides on `subject` at `stage`; `None` where none matches.
-    pub fn decide(&self, stage: Stage, subject: &Subject<'_>) -> Option<&Rule> {
-        self.by_stage.get(stage as usize)?.first(&self.rules, subject)
+    /// The rule that decides on `subject` at `stage`, `None` where none matches; an error where it would take too long to find out,
+    /// as one that was not tried may deny it.
+    pub fn decide(&self, stage: Stage, subject: &Subject<'_>) -> Result<Option<&Rule>, Spent> {
+        self.decide_within(stage, subject, &mut Work::new(VERDICT_WORK_MAX))
+    }
+
+    fn decide_within(&self, stage: Stage, subject: &Subject<'_>, work: &mut Work) -> Result<Option<&Rule>, Spent> {
+        match self.by_stage.get(stage as usize) {
+            Some(index) => index.first(&self.rules, subject, work),
+            None => Ok(None),
+        }
     }
 
     /// The slow twin of [`Rules::decide`]: each rule in order.
     pub fn decide_in_order(&self, stage: Stage, subject: &Subject<'_>) -> Option<&Rule> {
-        self.of(stage).find(|rule| rule.matches(subject))
+        self.of(stage).find(|rule| rule.matches(subject, &mut Work::new(u64::MAX)))
     }
 }
 
@@ -155,7 +165,7 @@ mod tests {
         let line = |url: &str, offsite: u16| {
             let url = Url::parse(url).unwrap();
             let subject = Subject::new(&url, Hops::default().with_offsite(offsite));
-            rules.decide(Stage::Schedule, &subject).map(|rule| rule.line)
+            rules.decide(Stage::Schedule, &subject).unwrap().map(|rule| rule.line)
         };
         assert_eq!(line("http://forum.example.org/a.pdf", 0), Some(2));
         assert_eq!(line("http://www.example.org/", 0), Some(3));
@@ -205,9 +215,9 @@ mod tests {
                 let hops = Hops::from_bits(rng.below(6) as u16).with_offsite(rng.below(4) as u16);
                 let hops = if rng.percent(30) { hops.embed() } else { hops };
                 let types = [None, Some(&b"text/html"[..]), Some(b"image/png;x"), Some(b"application/pdf")];
-                let subject = Subject { content_type: *rng.pick(&types), ..Subject::new(&url, hops) };
+                let subject = Subject::new(&url, hops).with_type(*rng.pick(&types));
                 for stage in Stage::ALL {
-                    let (fast, slow) = (rules.decide(stage, &subject), rules.decide_in_order(stage, &subject));
+                    let (fast, slow) = (rules.decide(stage, &subject).unwrap(), rules.decide_in_order(stage, &subject));
                     let lines = [fast, slow].map(|rule| rule.map(|rule| rule.line));
                     assert_eq!(lines[0], lines[1], "round {round}, {stage}, {url}\n{text}");
                     *if slow.is_some() { &mut decided } else { &mut undecided } += 1;
@@ -215,6 +225,50 @@ mod tests {
             }
         }
         assert!(decided > 10_000 && undecided > 10_000, "{decided} {undecided}");
+    }
+
+    /// A text that a URL repeats costs no more than one that stands in it once, but for the search.
+    #[test]
+    fn a_text_that_is_repeated_is_compared_once() {
+        let rules = parse("deny regex=session[0-9a-f]{32}(/|$)\ndeny path=*calendar*x*\n").unwrap();
+        let spent = |path: &str| {
+            let url = Url::parse(&format!("http://a.test/{path:z<2000}")).unwrap();
+            let mut work = Work::new(VERDICT_WORK_MAX);
+            let found = rules.decide_within(Stage::Schedule, &Subject::new(&url, Hops::default()), &mut work);
+            assert_eq!(found.map(|rule| rule.map(|rule| rule.line)), Ok(None));
+            VERDICT_WORK_MAX - work.left()
+        };
+        for text in ["session", "calendar", "sessioncalendar"] {
+            let (once, often) = (spent(text), spent(&text.repeat(2_000 / text.len())));
+            assert!(often < 2 * once, "{text}: {once} {often}");
+        }
+    }
+
+    /// More texts than a list holds: each is found, and none again.
+    #[test]
+    fn many_texts_in_one_url() {
+        let text: String = (0..100).map(|number| format!("deny regex=text{number}x[0-9]\n")).collect();
+        let rules = parse(&text).unwrap();
+        let all: String = (0..100).rev().map(|number| format!("text{number}x")).collect();
+        for last in [0, 50, 99] {
+            let url = Url::parse(&format!("http://a.test/{all}{all}text{last}x1")).unwrap();
+            let found = rules.decide(Stage::Schedule, &Subject::new(&url, Hops::default())).unwrap();
+            assert_eq!(found.map(|rule| rule.line), Some(last + 1));
+        }
+    }
+
+    /// What takes too long to judge might be denied.
+    #[test]
+    fn a_verdict_that_is_too_dear_is_an_error() {
+        let text: String = (0..2_000).map(|number| format!("deny regex=same[a-z]*{number:04}$\n")).collect();
+        let rules = parse(&format!("allow site=b.test\n{text}")).unwrap();
+        let decide = |url: &str| {
+            let url = Url::parse(url).unwrap();
+            rules.decide(Stage::Schedule, &Subject::new(&url, Hops::default())).map(|rule| rule.map(|rule| rule.line))
+        };
+        assert_eq!(decide("http://a.test/samex0007"), Ok(Some(9)));
+        assert_eq!(decide(&format!("http://a.test/{}", "same".repeat(500))), Err(Spent));
+        assert_eq!(decide(&format!("http://b.test/{}", "same".repeat(500))), Ok(Some(1)), "no later one counts");
     }
 
     const WORDS: [&str; 6] = ["a", "ab", "forum", "example", "x1", "cal"];

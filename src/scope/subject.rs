@@ -1,11 +1,13 @@
 //! What rules judge: a URL, the way to it, and at later stages its response.
 
-use super::names;
+use std::borrow::Cow;
+
+use super::{names, spelling};
 use crate::hops::Hops;
 use crate::url::Url;
 
 /// A URL as a rule sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Subject<'a> {
     /// The URL.
     pub url: &'a Url,
@@ -15,12 +17,24 @@ pub struct Subject<'a> {
     pub hops: Hops,
     /// Content-Type of its response, as it came; `None` where there is no response yet, or none in it.
     pub content_type: Option<&'a [u8]>,
+    /// Path and query in one spelling.
+    target: Cow<'a, str>,
 }
 
 impl<'a> Subject<'a> {
     /// A URL that was found so far from a seed.
     pub fn new(url: &'a Url, hops: Hops) -> Subject<'a> {
-        Subject { url, site: url.site(), hops, content_type: None }
+        Subject::of_site(url, url.site(), hops)
+    }
+
+    /// The same, where its site is known.
+    pub fn of_site(url: &'a Url, site: &'a str, hops: Hops) -> Subject<'a> {
+        Subject { url, site, hops, content_type: None, target: spelling::plain(url.path_and_query()) }
+    }
+
+    /// The same, now that its response has come.
+    pub fn with_type(self, content_type: Option<&'a [u8]>) -> Subject<'a> {
+        Subject { content_type, ..self }
     }
 
     /// The host, without a dot at the end.
@@ -28,19 +42,31 @@ impl<'a> Subject<'a> {
         names::bare(self.url.host())
     }
 
-    /// The path, from its first slash on.
-    pub fn path(&self) -> &'a str {
-        let target = self.url.path_and_query();
-        target.split_once('?').map_or(target, |(path, _)| path)
+    /// Path and query, in one spelling (`spelling`).
+    pub fn target(&self) -> &str {
+        &self.target
     }
 
-    /// What stands behind the first `?`; nothing where there is none.
-    pub fn query(&self) -> &'a str {
-        self.url.path_and_query().split_once('?').map_or("", |(_, query)| query)
+    /// The same, if the URL has another spelling.
+    pub fn respelled(&self) -> Option<&str> {
+        match &self.target {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(target) => Some(target),
+        }
+    }
+
+    /// The path, from its first slash on, in one spelling.
+    pub fn path(&self) -> &str {
+        self.target.split_once('?').map_or(&*self.target, |(path, _)| path)
+    }
+
+    /// What stands behind the first `?`, in one spelling; nothing where there is none.
+    pub fn query(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
     /// What stands behind the last dot of the path's last part, if that has one and it is not too long to be one.
-    pub fn extension(&self) -> Option<&'a str> {
+    pub fn extension(&self) -> Option<&str> {
         let path = self.path();
         let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
         let (_, extension) = last.rsplit_once('.')?;
@@ -63,6 +89,7 @@ mod tests {
             ("http://a.test/a.tar.gz", "/a.tar.gz", "", Some("gz")),
             ("http://a.test/?file=a.pdf", "/", "file=a.pdf", None),
             ("http://a.test/a.", "/a.", "", None),
+            ("http://a.test/%7ea%2Ezi%70?b=%2F%26", "/~a.zip", "b=/%26", Some("zip")),
             ("http://a.test/v1.12345678901234567", "/v1.12345678901234567", "", None),
         ] {
             let url = Url::parse(text).unwrap();

@@ -8,15 +8,16 @@
 
 use std::net::Ipv4Addr;
 
-use super::names;
-use crate::url::{Scheme, Url};
+use super::subject::Subject;
+use super::{names, spelling};
+use crate::url::Scheme;
 
 /// Such a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SurtPrefix {
     scheme: Option<Scheme>,
     hosts: Hosts,
-    /// What path and query begin with.
+    /// What path and query begin with, in one spelling.
     path: Box<str>,
 }
 
@@ -49,9 +50,9 @@ impl SurtPrefix {
             None => (rest, None),
         };
         let host = host.to_ascii_lowercase();
+        let spelled = spelling::of_pattern(path.unwrap_or_default(), false).into_boxed_str();
         if host.parse::<Ipv4Addr>().is_ok() || host.starts_with('[') {
-            let path = path.unwrap_or_default().into();
-            return Ok(SurtPrefix { scheme, hosts: Hosts::One(host.into()), path });
+            return Ok(SurtPrefix { scheme, hosts: Hosts::One(host.into()), path: spelled });
         }
         if host.contains(':') {
             return wrong("a port has a condition of its own, port=");
@@ -71,11 +72,12 @@ impl SurtPrefix {
             (None, false, Some((begun, before))) => Hosts::Begun(name(before), (*begun).into()),
             (None, ..) => Hosts::From(name(&labels)),
         };
-        Ok(SurtPrefix { scheme, hosts, path: path.unwrap_or_default().into() })
+        Ok(SurtPrefix { scheme, hosts, path: spelled })
     }
 
-    /// Whether the SURT of `url`, whose host is `host` without a dot at the end, begins so.
-    pub fn matches(&self, url: &Url, host: &str) -> bool {
+    /// Whether the SURT of the URL begins so.
+    pub fn matches(&self, subject: &Subject<'_>) -> bool {
+        let host = subject.host();
         let is_host = match &self.hosts {
             Hosts::One(name) => host == &**name,
             Hosts::From(name) => names::is_within(host, name),
@@ -85,8 +87,8 @@ impl SurtPrefix {
             }
         };
         is_host
-            && self.scheme.is_none_or(|scheme| scheme == url.scheme())
-            && url.path_and_query().starts_with(&*self.path)
+            && self.scheme.is_none_or(|scheme| scheme == subject.url.scheme())
+            && subject.target().starts_with(&*self.path)
     }
 
     /// The name under which all that match are, if there is one.
@@ -101,6 +103,8 @@ impl SurtPrefix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hops::Hops;
+    use crate::url::Url;
 
     #[test]
     fn prefixes() {
@@ -123,7 +127,7 @@ mod tests {
             let prefix = SurtPrefix::parse(prefix).unwrap();
             let is = |text: &str| {
                 let url = Url::parse(text).unwrap();
-                prefix.matches(&url, url.host())
+                prefix.matches(&Subject::new(&url, Hops::default()))
             };
             matching.split(' ').for_each(|url| assert!(is(url), "{prefix:?} {url}"));
             others.split(' ').for_each(|url| assert!(!is(url), "{prefix:?} {url}"));

@@ -1,8 +1,8 @@
 //! One line of a block list.
 //!
 //! Decides: what lists in use have: a host, with a dot or `||…^` around it those below it as well, with `*.` those below it
-//! alone; the form of a hosts file, `0.0.0.0 host host`; a URL, with `*` at its end all that begin so; an address or a range of
-//! addresses. `#` at the beginning or behind white space begins a comment.
+//! alone; the form of a hosts file, `0.0.0.0 host host`; a URL, with `*` at its end all that begin so, without a scheme of either
+//! one; an address or a range of addresses. `#` at the beginning or behind white space begins a comment.
 
 use super::ranges::Cidr;
 use crate::scope::names;
@@ -20,7 +20,7 @@ pub enum Entry<'a> {
     /// This URL.
     Url(Url),
     /// Every URL that begins so.
-    Prefix(String, Url),
+    Prefix(Url),
     /// These addresses.
     Cidr(Cidr),
 }
@@ -58,6 +58,12 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
             }
         });
     }
+    if first.starts_with("//") {
+        for scheme in ["http:", "https:"] {
+            take(entry(&format!("{scheme}{first}")).ok_or_else(|| wrong(first))?);
+        }
+        return Ok(());
+    }
     take(entry(first).ok_or_else(|| wrong(first))?);
     Ok(())
 }
@@ -66,7 +72,7 @@ fn entry<'a>(word: &str) -> Option<Entry<'a>> {
     if word.starts_with("http://") || word.starts_with("https://") {
         let (text, is_prefix) = word.strip_suffix('*').map_or((word, false), |text| (text, true));
         let url = Url::parse(text).ok()?;
-        return Some(if is_prefix { Entry::Prefix(url.as_str().to_owned(), url) } else { Entry::Url(url) });
+        return Some(if is_prefix { Entry::Prefix(url) } else { Entry::Url(url) });
     }
     if let Some(cidr) = Cidr::parse(word.trim_start_matches('[').trim_end_matches(']')) {
         return Some(Entry::Cidr(cidr));
@@ -133,7 +139,9 @@ mod tests {
             ("::1 ip6-localhost", vec![]),
             ("fe80::1%lo0 localhost", vec![]),
             ("https://A.test/x", vec![Entry::Url(url("https://a.test/x"))]),
-            ("https://a.test*", vec![Entry::Prefix("https://a.test/".to_owned(), url("https://a.test/"))]),
+            ("https://a.test*", vec![Entry::Prefix(url("https://a.test/"))]),
+            ("//A.test/x", vec![Entry::Url(url("http://a.test/x")), Entry::Url(url("https://a.test/x"))]),
+            ("//a.test/x*", vec![Entry::Prefix(url("http://a.test/x")), Entry::Prefix(url("https://a.test/x"))]),
             ("192.0.2.0/24", vec![Entry::Cidr(Cidr::parse("192.0.2.0/24").unwrap())]),
             ("[2001:db8::1]", vec![Entry::Cidr(Cidr::parse("2001:db8::1").unwrap())]),
             ("  # nothing", vec![]),
@@ -141,9 +149,19 @@ mod tests {
         ] {
             assert_eq!(entries(line), expected, "{line}");
         }
-        for line in
-            ["a..test", "a b", "http://", "10.0.0.0/33", "a.test/x", "||a.test", "*", "ftp://a.test/", "1.2.3.4 a/b"]
-        {
+        for line in [
+            "a..test",
+            "a b",
+            "http://",
+            "10.0.0.0/33",
+            "a.test/x",
+            "||a.test",
+            "*",
+            "ftp://a.test/",
+            "//",
+            "//a b",
+            "1.2.3.4 a/b",
+        ] {
             let why = read(line.as_bytes(), |entry| panic!("{line}: {entry:?}")).expect_err(line);
             assert!(why.contains(EXPECTED), "{why}");
         }

@@ -1,6 +1,7 @@
 //! Block lists: hosts, URLs and addresses that are never asked, in millions.
 //!
-//! Decides: a URL is blocked by its host, by a name above its host, by its address, by itself or by its beginning.
+//! Decides: a URL is blocked by its host, by a name above its host, by its address, by itself or by its beginning, in whatever
+//! spelling (`spelling`).
 //! Why this structure: see docs/decisions/block-lists-are-hashed-texts.md.
 //! Invariants: exact, as a page that is blocked by mistake is lost; a list is never changed.
 //! Limits: [`FILE_BYTES_MAX`] a file, unpacked; mistakes beyond [`TOLD_MAX`] are counted.
@@ -13,8 +14,8 @@ mod texts;
 
 use std::net::IpAddr;
 
-use super::names;
 use super::rules::LineError;
+use super::{names, spelling};
 use crate::url::Url;
 use line::Entry;
 use ranges::{Cidr, Ranges};
@@ -101,10 +102,11 @@ impl BlockList {
             Entry::Suffix(name) => texts.push(name.as_bytes(), THIS | BELOW),
             Entry::Below(name) => texts.push(name.as_bytes(), BELOW),
             Entry::Url(url) => {
-                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS) && texts.push(url.as_str().as_bytes(), URL)
+                let text = spelling::plain(url.as_str());
+                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS) && texts.push(text.as_bytes(), URL)
             }
-            Entry::Prefix(prefix, url) => {
-                self.prefixes.push(prefix.into());
+            Entry::Prefix(url) => {
+                self.prefixes.push(spelling::plain(url.as_str()).into());
                 texts.push(names::bare(url.host()).as_bytes(), SOME_URLS)
             }
             Entry::Cidr(cidr) => {
@@ -195,7 +197,7 @@ impl BlockList {
 
     fn blocks_itself(&self, url: &Url) -> bool {
         let without_dot = without_dot(url);
-        let text = without_dot.as_deref().unwrap_or(url.as_str());
+        let text = spelling::plain(without_dot.as_deref().unwrap_or(url.as_str()));
         let behind = self.prefixes.partition_point(|prefix| **prefix <= *text);
         let before = behind.checked_sub(1).and_then(|at| self.prefixes.get(at));
         before.is_some_and(|prefix| text.starts_with(&**prefix)) || self.texts.flags(text.as_bytes()) & URL != 0
@@ -239,7 +241,7 @@ mod tests {
     fn what_is_listed_is_blocked_and_nothing_else() {
         let list = list(
             "host.test\n.suffix.test\n*.below.test\n0.0.0.0 hosts.test more.test\nhttps://url.test/a?b\nhttps://url.test/dir/*\n\
-             http://url.test/di*\n192.0.2.0/24\n2001:db8::/32\n",
+             http://url.test/di*\n//both.test/%70rivate/*\n//both.test:8080/~x\nhttps://url.test/%7Eu/caf%c3%a9?to=%2Fx\n192.0.2.0/24\n2001:db8::/32\n",
         );
         for text in [
             "http://host.test/x",
@@ -252,6 +254,12 @@ mod tests {
             "https://url.test/a?b",
             "https://url.test/dir/x",
             "http://url.test/dirs",
+            "https://url.test/d%69r/x",
+            "https://url.test/~u/café?to=/x",
+            "https://url.test/%7eu/caf%C3%A9?to=%2fx",
+            "http://both.test/private/a",
+            "https://both.test/%70r%69vate/a",
+            "http://both.test:8080/%7Ex",
             "https://url.test./dir/x",
             "https://url.test./a?b",
             "http://192.0.2.9/",
@@ -266,6 +274,9 @@ mod tests {
             "https://url.test/a?bc",
             "https://url.test/dir",
             "http://url.test/a?b",
+            "https://url.test/dir%2Fx",
+            "http://both.test/%2570rivate/a",
+            "http://both.test:81/private/a",
             "http://192.0.3.9/",
             "http://test/",
         ] {
@@ -273,7 +284,7 @@ mod tests {
         }
         assert!(list.blocks_host("a.suffix.test") && !list.blocks_host("url.test"));
         assert!(list.blocks_address("192.0.2.7".parse().unwrap()) && list.has_addresses());
-        assert_eq!(list.len(), 10);
+        assert_eq!(list.len(), 15, "one without a scheme is two");
         assert_eq!(list.why(&url("http://x.suffix.test/")), Some(BlockedBy::Name("suffix.test".to_owned())));
         assert_eq!(list.why(&url("http://192.0.2.1/")), Some(BlockedBy::Address));
         assert_eq!(list.why(&url("https://url.test/a?b")), Some(BlockedBy::Url));

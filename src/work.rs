@@ -1,7 +1,8 @@
-//! What judging costs, counted.
+//! What it costs to judge a URL, counted.
 //!
 //! Decides: a brain has no clock, so work is counted in units of about half a nanosecond: reading a rule, beginning a search, and
-//! the bytes of a path that it passes over.
+//! the bytes that it passes over.
+//! Why a limit: paths and URLs are written by strangers, who must not hold up all other hosts of a shard with one of them.
 //! Invariants: what is spent never exceeds what there was by more than one search.
 
 /// Work that may still be done, in units of about half a nanosecond.
@@ -33,11 +34,15 @@ impl Work {
     }
 }
 
+/// No work was left to come to a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spent;
+
 /// For one verdict: 4 ms. 40,000 rules with a wildcard fit into a robots.txt of half a megabyte; this is enough for all of them
 /// on paths of 120 bytes, and for 4,000 of them, which no real file has, on paths of 2 KiB.
 pub const VERDICT_WORK_MAX: u64 = 1 << 23;
 
 /// To look at a rule.
-pub(super) const RULE_WORK: u64 = 8;
+pub const RULE_WORK: u64 = 8;
 /// To begin a search, whose bytes count one each.
-pub(super) const SEARCH_WORK: u64 = 64;
+pub const SEARCH_WORK: u64 = 64;
