@@ -122,7 +122,7 @@ impl Shard {
             if !self.may_fetch() {
                 return None;
             }
-            self.budget_look = self.allowance.wait(now, self.wall(now), self.stats.bytes_wire);
+            self.budget_look = self.allowance.wait(now, self.clock.at(now), self.stats.bytes_wire);
             if self.budget_look.is_some() {
                 return None;
             }
@@ -286,7 +286,7 @@ impl Shard {
             if failure != Failure::OverBudget {
                 self.record_failure(now, &url, failure, (tries, None));
             }
-            let (kind, seconds) = (EndKind::Failed(failure), self.seconds(now));
+            let (kind, seconds) = (EndKind::Failed(failure), self.clock.seconds(now));
             self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None, bytes: 0 });
         }
         job
@@ -347,7 +347,7 @@ impl Shard {
             return;
         }
         let _stage = stage::enter(Stage::Store);
-        let time = UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000);
+        let time = self.clock.at(now);
         match self.segments.append_note(now, time, note) {
             Ok(bytes) => {
                 self.commits.note(now);
@@ -375,9 +375,10 @@ impl Shard {
 
     /// Notes how long hosts have asked to be left alone: a restart must not forget it.
     pub(super) fn note_rests(&mut self, now: Instant) {
-        let (from, seconds) = (now, self.seconds(now));
+        let seconds = self.clock.seconds(now);
         for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
-            let until_seconds = seconds + until.since(from).as_millis().div_ceil(1_000) as u64 + 1;
+            let left = until.since(now);
+            let until_seconds = seconds + left.as_millis().div_ceil(1_000) as u64 + 1;
             self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds });
             self.commits.note(now);
         }
@@ -400,7 +401,7 @@ impl Shard {
                     outcome => panic!("a page ended as {outcome:?}"),
                 };
                 let Stored { place, is_duplicate, .. } = stored;
-                let (tries, seconds) = (job.attempt.saturating_add(1), self.seconds(now));
+                let (tries, seconds) = (job.attempt.saturating_add(1), self.clock.seconds(now));
                 let bytes = match outcome {
                     Outcome::Fetched(fetched) if self.counts_bytes => fetched.wire_bytes,
                     _ => 0,
