@@ -380,7 +380,7 @@ impl Shard {
             let left = until.since(now);
             let until_seconds = seconds + left.as_millis().div_ceil(1_000) as u64 + 1;
             self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds });
-            self.commits.note(now);
+            if left >= LONG_REST { self.commits.hurry(now) } else { self.commits.note(now) }
         }
     }
 
@@ -423,6 +423,8 @@ struct Stored {
     payload: Option<u64>,
 }
 
+/// A rest that is as long is written down at once.
+const LONG_REST: Duration = Duration::from_secs(60);
 /// A row of so many that wait to be read is long: some seconds at worst.
 const READINGS_LONG: usize = 16;
 /// Readings begun at once: one is read, and the next is ready.

@@ -87,3 +87,49 @@ fn hours_go_by_the_clock_as_it_is_set() {
     rig.run(at(70));
     assert_eq!(rig.fetches.len(), 0, "they are over");
 }
+
+/// What a kill leaves is what was on the disk by then.
+#[test]
+fn a_long_rest_is_on_the_disk_at_once() {
+    for (seconds, is_kept) in [(1_800, true), (50, false)] {
+        let mut first = rig(Logs::new(), 10_000, |_| ());
+        // That there is a host is written by then.
+        first.run(at(5));
+        let robots = first.fetches.remove(0);
+        first.shard.handle(at(10), response(&robots, 429, &format!("Retry-After: {seconds}\r\n"), ""));
+        first.run(at(10));
+        let asked = first_request(first.logs, 10_010);
+        assert_eq!(asked.is_some_and(|at| at + 1 >= seconds), is_kept, "{asked:?} of {seconds}");
+    }
+}
+
+#[test]
+fn who_asks_for_long_rests_does_not_make_a_commit_of_each() {
+    let mut commits = 0;
+    let names: Vec<String> = names(0).take(100).collect();
+    let mut rig = Rig::new(
+        config(|config| {
+            for name in &names {
+                config.dns.hosts.insert(name.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+            }
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+        }),
+        Logs::new(),
+    );
+    names.iter().for_each(|name| rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL")));
+    rig.run(at(0));
+    assert_eq!(rig.fetches.len(), 100);
+    let mut bytes = rig.log(LogFile::Ends).len();
+    // One answer each 10 ms.
+    for (number, job) in (0_u64..).zip(std::mem::take(&mut rig.fetches)) {
+        let now = at(10) + Duration::from_millis(10 * number);
+        rig.shard.handle(now, response(&job, 429, "Retry-After: 3600\r\n", ""));
+        rig.run(now);
+        let grown = rig.log(LogFile::Ends).len();
+        commits += u64::from(grown > bytes);
+        bytes = grown;
+    }
+    assert!((3..=5).contains(&commits), "{commits} commits in a second");
+    let due = rig.shard.next_due().expect("the rest of them");
+    assert!(due <= at(11) + Duration::from_millis(250), "{due:?}");
+}
