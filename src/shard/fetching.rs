@@ -207,7 +207,7 @@ impl Shard {
                         is_page = page.is_page();
                         self.took(now, job, transaction.started, page);
                     }
-                    None => return self.read_beside(job, transaction),
+                    None => return self.read_beside(now, job, transaction),
                 },
                 Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
@@ -223,8 +223,9 @@ impl Shard {
     }
 
     /// A long response: reading it would hold up all others. Its job keeps its place among those in flight.
-    fn read_beside(&mut self, job: &FetchJob, transaction: Box<Transaction>) {
+    fn read_beside(&mut self, now: Instant, job: &FetchJob, transaction: Box<Transaction>) {
         let is_slow = self.frontier.waits(job.id, self.readings.is_long());
+        self.frontier.request_ended(now, job);
         self.readings.push(job.clone(), transaction, is_slow);
     }
 
