@@ -12,7 +12,7 @@ use std::ops::{Add, Sub};
 
 pub use std::time::Duration;
 
-/// A point on the crawl's monotonic clock, in nanoseconds since the process started.
+/// A point on the crawl's own clock, which is never set, in nanoseconds since the process started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
@@ -62,9 +62,43 @@ impl fmt::Debug for Instant {
 
 /// Wall-clock time in microseconds since 1970-01-01T00:00:00Z, for what is written into records.
 ///
-/// Never used to order or to wait: the wall clock may jump.
+/// Never used to order or to wait: the wall clock may jump. What must hold by the calendar goes by [`WallClock`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct UnixTime(u64);
+
+/// How the wall clock stands to the clock of instants. It changes when the machine's clock is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WallClock {
+    /// What it would have said at [`Instant::ZERO`], in microseconds since 1970; less than zero for a clock that was set to
+    /// 1970 since.
+    zero_micros: i64,
+}
+
+impl WallClock {
+    /// The clock that says `wall` at `now`.
+    pub fn reading(now: Instant, wall: UnixTime) -> WallClock {
+        WallClock { zero_micros: micros(wall.0).saturating_sub(micros(now.0 / 1_000)) }
+    }
+
+    /// What it says at `now`.
+    pub fn at(self, now: Instant) -> UnixTime {
+        UnixTime(self.zero_micros.saturating_add(micros(now.0 / 1_000)).max(0).unsigned_abs())
+    }
+
+    /// The same in whole seconds.
+    pub fn seconds(self, now: Instant) -> u64 {
+        self.at(now).0 / 1_000_000
+    }
+
+    /// By how much the two differ.
+    pub fn distance(self, other: WallClock) -> Duration {
+        Duration::from_micros(self.zero_micros.abs_diff(other.zero_micros))
+    }
+}
+
+fn micros(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
 
 impl UnixTime {
     /// The time `micros` microseconds after the epoch.
@@ -159,6 +193,22 @@ mod tests {
         assert_eq!(UnixTime::from_micros(0).to_iso(), "1970-01-01T00:00:00.000000Z");
         assert_eq!(UnixTime::from_micros(951_782_400_000_000).to_digits(), "20000229000000");
         assert_eq!(UnixTime::from_micros(1_795_250_432_000_001).to_iso(), "2026-11-21T08:40:32.000001Z");
+    }
+
+    #[test]
+    fn a_wall_clock_goes_on_from_what_it_said() {
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        let wall = |seconds: u64| UnixTime::from_micros(seconds * 1_000_000);
+        let clock = WallClock::reading(at(50), wall(1_000));
+        assert_eq!((clock.at(at(0)), clock.at(at(60)), clock.seconds(at(60))), (wall(950), wall(1_010), 1_010));
+        // Set to 1970 after an hour.
+        let back = WallClock::reading(at(3_600), wall(0));
+        assert_eq!((back.at(at(10)), back.at(at(3_601))), (wall(0), wall(1)));
+        assert_eq!(
+            (clock.distance(back), back.distance(clock)),
+            (Duration::from_secs(4_550), Duration::from_secs(4_550))
+        );
+        assert_eq!(WallClock::reading(Instant::NEVER, wall(0)).at(Instant::NEVER), wall(0));
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut redistributed, mut damaged) = (0, 0);
     let (mut acknowledged, mut index_lines, mut revisits, mut failures_stored) = (0, 0, 0, 0);
     let (mut trainings, mut dictionaries) = (0, 0);
+    let (mut clock_steps, mut rests_kept) = (0, 0);
     let (mut outages, mut outages_gone_on, mut outages_seen) = (0, 0, [0; 3]);
     for (seed, report) in reports() {
         assert!(
@@ -80,6 +81,8 @@ fn every_crawl_covers_everything_once_and_politely() {
         forgotten += report.forgotten;
         robots_messages += report.robots_messages;
         left_behind += report.left_behind;
+        clock_steps += report.clock_steps;
+        rests_kept += report.rests_kept;
         outages += report.outages;
         outages_gone_on += report.outages_gone_on;
         outages_seen.iter_mut().zip(report.outages_seen).for_each(|(sum, count)| *sum += count);
@@ -101,6 +104,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!(
         "{acknowledged} URLs are over and have their records, {failures_stored} of them failed; {index_lines} index lines, {revisits} revisits"
     );
+    println!("the clock was set {clock_steps} times; {rests_kept} rests had to outlive a kill");
     let [of_names, of_sites, of_route] = outages_seen;
     println!(
         "{outages} outages, {outages_gone_on} in another run; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route"
@@ -113,6 +117,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         assert!(redistributed > 10 && damaged > 2);
         assert!(trainings > 100 && dictionaries > 10, "{dictionaries} of {trainings} dictionaries were taken");
         assert!(acknowledged > 10_000 && index_lines > 10_000 && revisits > 0 && failures_stored > 0);
+        assert!(clock_steps > 100 && rests_kept > 20, "{clock_steps} {rests_kept}");
         assert!(robots_messages > 1_000);
         assert!(outages > 50 && outages_gone_on > 5 && outages_seen.iter().all(|count| *count > 10));
         assert!(aside > 100 && forgotten > 1_000 && stored >= pages);

@@ -21,7 +21,7 @@ use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Duration, Instant, UnixTime};
+use ringcrawl::time::{Duration, Instant, WallClock};
 use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
 
@@ -75,7 +75,7 @@ fn measure(which: &str, hosts: u64) {
         operators: Arc::default(),
         name_servers: 1,
         crawl: 1,
-        epoch: UnixTime::from_micros(0),
+        clock: WallClock::default(),
         begins: Instant::ZERO,
         retry_failed: false,
         files: FilesFound::default(),

@@ -20,7 +20,7 @@ use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Instant, UnixTime};
+use ringcrawl::time::{Instant, WallClock};
 use ringcrawl::url::Url;
 
 #[global_allocator]
@@ -138,7 +138,7 @@ impl Rig {
             operators: Arc::default(),
             name_servers: 1,
             crawl: OWNER.crawl,
-            epoch: UnixTime::from_micros(0),
+            clock: WallClock::default(),
             begins: Instant::ZERO,
             retry_failed: false,
             files: FilesFound::default(),

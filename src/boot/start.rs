@@ -34,7 +34,7 @@ use crate::seed::{Seed, SeedOptions, site_options};
 use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
-use crate::time::{Duration, UnixTime};
+use crate::time::Duration;
 use crate::url::SiteKey;
 
 /// What is to be crawled.
@@ -259,8 +259,7 @@ impl Crawl {
         let pages_max = config.crawl.pages_max.saturating_sub(round.pages);
         let time_max = config.crawl.time_max.saturating_sub(round.elapsed);
         let budget = Arc::new(PageBudget::new(pages_max));
-        let since_zero = ring::now().as_nanos() / 1_000;
-        let epoch = UnixTime::from_micros(ring::unix_now().as_micros().saturating_sub(since_zero));
+        let clock = ring::wall_clock();
         for index in 0..shards {
             let setup = Setup {
                 index,
@@ -281,7 +280,7 @@ impl Crawl {
                     ..FilesFound::default()
                 },
                 crawl: manifest.crawl_number(),
-                epoch,
+                clock,
                 begins: ring::now(),
                 is_new: dir.is_new(),
                 retry_failed,

@@ -1,7 +1,7 @@
 //! What hosts and sites have cost, and whether they may cost more.
 //!
 //! Decides: a page is a response of status 2xx, stored or not; bytes are those of the last response of each URL, on the wire; time
-//! runs by the wall clock from the first request on, also while no process runs. robots.txt counts for nothing. A site's options in
+//! runs by the wall clock from the first request on, also while no process runs, and goes with a clock that is set. robots.txt counts for nothing. A site's options in
 //! the seeds ([`crate::seed`]) replace what the configuration says of all sites.
 //! A URL is judged when its turn comes: what is over a budget ends without a request. Where what is in flight could use up the
 //! pages, it waits for that.
@@ -19,7 +19,7 @@ use super::host_key;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::by_number::ByNumber;
 use crate::config;
-use crate::time::{Duration, Instant, UnixTime};
+use crate::time::{Duration, Instant, WallClock};
 use crate::url::SiteKey;
 
 /// What a host or a site may cost; 0 is no bound.
@@ -75,7 +75,7 @@ pub struct Budgets {
     of_sites: Bound,
     of_seeds: Arc<SiteBounds>,
     rng_seed: u64,
-    epoch: UnixTime,
+    clock: WallClock,
     parts: Parts<Spent>,
     entries_max: usize,
     uncounted: u64,
@@ -100,7 +100,7 @@ impl Bound {
 impl Default for Budgets {
     /// No bounds.
     fn default() -> Budgets {
-        Budgets::new(&config::Budget::default(), Arc::default(), 0, UnixTime::default(), 0)
+        Budgets::new(&config::Budget::default(), Arc::default(), 0, WallClock::default(), 0)
     }
 }
 
@@ -110,12 +110,17 @@ impl Budgets {
         budget: &config::Budget,
         of_seeds: Arc<SiteBounds>,
         rng_seed: u64,
-        epoch: UnixTime,
+        clock: WallClock,
         ram_bytes: u64,
     ) -> Budgets {
         let [of_hosts, of_sites] = Bound::of_config(budget);
         let entries_max = usize::try_from(ram_bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
-        Budgets { of_hosts, of_sites, of_seeds, rng_seed, epoch, parts: Parts::default(), entries_max, uncounted: 0 }
+        Budgets { of_hosts, of_sites, of_seeds, rng_seed, clock, parts: Parts::default(), entries_max, uncounted: 0 }
+    }
+
+    /// The wall clock was set.
+    pub fn set_clock(&mut self, clock: WallClock) {
+        self.clock = clock;
     }
 
     /// Whether anything is bounded.
@@ -214,9 +219,8 @@ impl Budgets {
     }
 
     fn seconds(&self, now: Instant) -> u32 {
-        let seconds = self.epoch.as_micros() / 1_000_000 + now.as_nanos() / 1_000_000_000;
         // 0 is no time.
-        u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
+        u32::try_from(self.clock.seconds(now)).unwrap_or(u32::MAX).max(1)
     }
 }
 
@@ -252,11 +256,17 @@ pub const PENDING_PAUSE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::UnixTime;
 
     const PAGE: Cost = Cost { is_page: true, bytes: 1_000, seconds: 0 };
 
     fn site(number: u64) -> SiteKey {
         SiteKey::of_host(7, &format!("s{number}.test"))
+    }
+
+    /// The clock that says so many seconds at the beginning.
+    fn clock(seconds: u64) -> WallClock {
+        WallClock::reading(Instant::ZERO, UnixTime::from_micros(seconds * 1_000_000))
     }
 
     fn at(seconds: u64) -> Instant {
@@ -267,7 +277,7 @@ mod tests {
         let mut budget = config::Budget::default();
         change(&mut budget);
         let bytes = budget.ram_bytes_max;
-        Budgets::new(&budget, Arc::new(of_seeds), 7, UnixTime::from_micros(1_000_000_000_000), bytes)
+        Budgets::new(&budget, Arc::new(of_seeds), 7, clock(1_000_000), bytes)
     }
 
     /// Pages that are fetched one after the other until nothing is left.
@@ -327,6 +337,8 @@ mod tests {
             .into_iter()
             .for_each(|seconds| again.replayed("a", site(1), Cost { seconds, ..Cost::default() }));
         assert_eq!([89, 90].map(|now| again.left(at(now), "a", site(1))), [Left::Enough, Left::Nothing]);
+        again.set_clock(clock(999_990));
+        assert_eq!([99, 100].map(|now| again.left(at(now), "a", site(1))), [Left::Enough, Left::Nothing]);
     }
 
     #[test]

@@ -60,6 +60,8 @@ struct Place {
     lasted: Option<Duration>,
     /// It was told to end.
     is_told: bool,
+    /// The turns of its request were given back.
+    is_without_turns: bool,
 }
 
 /// What is known of a site at an address for which another one waits.
@@ -181,11 +183,19 @@ impl FetchPlaces {
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
         self.shares.took(site);
-        self.held
-            .insert(id, Place { site, since: now, is_slow, is_lasting: false, before, lasted: None, is_told: false });
+        let (is_lasting, is_told, is_without_turns) = Default::default();
+        self.held.insert(
+            id,
+            Place { site, since: now, is_slow, is_lasting, before, lasted: None, is_told, is_without_turns },
+        );
         if !is_slow {
             self.begun.push_back((now, id));
         }
+    }
+
+    /// The turns that the request of job `id` has claimed are to be given back; whether they were not.
+    pub fn gives_turns_back(&mut self, id: u64) -> bool {
+        self.held.get_mut(&id).is_some_and(|place| !std::mem::replace(&mut place.is_without_turns, true))
     }
 
     /// What job `id` fetches has come, or will not; its place is still taken. Where the hands have `measured` how long it was,

@@ -102,8 +102,7 @@ impl Frontier {
             Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
-        // The double delay of a new host is not worth a line: it is new again in the next run.
-        if host.pace.asked_until() > now + host.pace.usual_delay(politeness) * 2 {
+        if self.rests_long(job.host, now) {
             self.note_rest(job.host);
         }
         if matches!(outcome, Outcome::Failed(_)) {

@@ -60,6 +60,8 @@ pub enum State {
     Ready,
     /// In the calendar at this instant.
     Waiting(Instant),
+    /// Nothing waits, and it is not forgotten before this instant, which is in the calendar: then it may be asked again.
+    Resting(Instant),
     /// Among those that wait for their turn at an address or at the name servers.
     Parked,
     /// A job is under way, and none may begin beside it.
@@ -70,6 +72,13 @@ pub enum State {
     Reading,
     /// It has nothing but deferred URLs, which wait for their time.
     Deferred,
+}
+
+impl State {
+    /// Whether something new to do puts it back into the calendar.
+    pub fn may_be_woken(self) -> bool {
+        matches!(self, State::Idle | State::Waiting(_) | State::Resting(_) | State::Deferred | State::Emptied)
+    }
 }
 
 impl Host {

@@ -33,6 +33,8 @@ pub struct HostTable {
     met: u64,
     /// Hosts that are not idle.
     active: usize,
+    /// Those of them that only rest.
+    resting: usize,
     /// Slots of forgotten hosts.
     free: Vec<HostId>,
     /// Idle hosts, the longest idle first; an entry whose host was not idle all the time is ignored.
@@ -58,6 +60,7 @@ impl HostTable {
             hosts_max,
             met: 0,
             active: 0,
+            resting: 0,
             free: Vec::new(),
             idle: VecDeque::new(),
             idle_max: STALE_ENTRIES_MIN,
@@ -85,9 +88,14 @@ impl HostTable {
         self.hosts.len()
     }
 
-    /// Hosts that have something to do, now or later.
+    /// Hosts that have something to do, now or later, or rest.
     pub fn active(&self) -> usize {
         self.active
+    }
+
+    /// Hosts that only rest, with nothing that waits for them.
+    pub fn resting(&self) -> usize {
+        self.resting
     }
 
     /// Whether there was no room when last looked.
@@ -191,6 +199,8 @@ impl HostTable {
     /// Says where a host stands now.
     pub fn set_state(&mut self, id: HostId, state: State) {
         let before = self[id].change_state(state);
+        self.resting -= usize::from(matches!(before, State::Resting(_)));
+        self.resting += usize::from(matches!(state, State::Resting(_)));
         match (before == State::Idle, state == State::Idle) {
             (true, false) => {
                 self.active += 1;

@@ -67,6 +67,11 @@ impl LookupQueue {
         true
     }
 
+    /// Host `id` waits no more; whether it did.
+    pub fn leave(&mut self, site: SiteKey, id: HostId) -> bool {
+        self.waiting.remove(site, id)
+    }
+
     /// A lookup of a host of `site` ended.
     pub fn ended(&mut self, site: SiteKey) {
         self.shares.gave_back(site);

@@ -35,6 +35,7 @@ mod queue;
 mod ready_hosts;
 mod resolution;
 mod rests;
+mod review;
 mod robots_fetch;
 mod robots_files;
 mod rules_cache;
@@ -79,6 +80,7 @@ use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
 use outside::OutsideLanes;
 use ready_hosts::ReadyHosts;
+use review::Review;
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
 use turn_queues::TurnQueues;
@@ -110,6 +112,7 @@ pub struct Frontier {
     work: Work,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
+    review: Review,
     /// Random numbers drawn.
     draws: u64,
 }
@@ -153,6 +156,7 @@ impl Frontier {
             work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
+            review: Review::default(),
             draws: 0,
         }
     }
@@ -180,11 +184,6 @@ impl Frontier {
     /// Requests of hosts and sites without a budget or allowance, for want of room.
     pub fn uncounted(&self) -> u64 {
         self.budgets.uncounted() + self.allowances.uncounted()
-    }
-
-    /// Another scope is in force, for queued URLs, too.
-    pub fn set_scope(&mut self, scope: Scope) {
-        self.scope = scope;
     }
 
     /// Queues a URL of `site` that was never offered before.
@@ -219,7 +218,9 @@ impl Frontier {
             self.memory.note_long_tail(id);
         }
         let state = host.state();
-        if matches!(state, State::Idle | State::Emptied) || state == State::Deferred && !is_deferred(ticket.depth) {
+        if matches!(state, State::Idle | State::Emptied | State::Resting(_))
+            || state == State::Deferred && !is_deferred(ticket.depth)
+        {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         } else if state == State::Deferred {
@@ -274,6 +275,7 @@ impl Frontier {
     /// The sockets have had their turn: there may be work again.
     pub fn begin_turn(&mut self) {
         self.work = Work::new(TURN_WORK_MAX);
+        self.begin_review_turn();
     }
 
     fn next_ready(&mut self) -> Option<HostId> {
@@ -362,6 +364,13 @@ impl Frontier {
         self.rests.drain(..)
     }
 
+    /// Whether a host is left alone for so long that it is noted. The double delay of a new host is not worth a line: it is new again
+    /// in the next run.
+    fn rests_long(&self, id: HostId, now: Instant) -> bool {
+        let pace = &self.hosts[id].pace;
+        pace.asked_until() > now + pace.usual_delay(&self.settings.politeness) * 2
+    }
+
     /// Notes how long a host is left alone, but for the operator's hours, which another run may have otherwise.
     fn note_rest(&mut self, id: HostId) {
         let host = &self.hosts[id];
@@ -371,7 +380,7 @@ impl Frontier {
 
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        self.hosts.active() == 0 && self.outside.is_empty()
+        self.hosts.active() == self.hosts.resting() && self.outside.is_empty()
     }
 
     /// URLs that wait or are being fetched.
@@ -391,7 +400,7 @@ impl Frontier {
 
     /// Hosts in memory that have something to do, now or later.
     pub fn hosts_left(&self) -> u64 {
-        self.hosts.active() as u64
+        (self.hosts.active() - self.hosts.resting()) as u64
     }
 
     /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn.
@@ -430,9 +439,9 @@ impl Frontier {
         self.rules_cache.bytes()
     }
 
-    /// Makes a host ready, now or at `at`.
+    /// Makes a host ready, now or at `at`. One whose name is blocked waits for nothing: its URLs end.
     fn schedule(&mut self, id: HostId, now: Instant, at: Instant) {
-        if at <= now {
+        if at <= now || self.scope.blocks().blocks_host(&self.hosts[id].name) {
             self.make_ready(id);
         } else {
             self.hosts.set_state(id, State::Waiting(at));
@@ -450,7 +459,9 @@ impl Frontier {
                     // A host that was scheduled again meanwhile ignores its old entry. One that has nothing but deferred URLs
                     // may have got something else to do.
                     let state = self.hosts[id].state();
-                    if state == State::Waiting(at) || state == State::Deferred {
+                    if matches!(state, State::Waiting(noted) | State::Resting(noted) if noted == at)
+                        || state == State::Deferred
+                    {
                         self.make_ready(id);
                     }
                 }

@@ -21,9 +21,13 @@ use crate::time::{Duration, Instant};
 impl Frontier {
     /// A fetch of a host ended; whether it met a wall.
     pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
+        if self.places.gives_turns_back(job.id) {
+            self.end_request(now, job, met_wall);
+        } else if met_wall {
+            job.turns.rest_after_wall(&self.ledger, now);
+        }
         // It may have when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
-        self.end_request(now, job, met_wall);
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
@@ -37,6 +41,14 @@ impl Frontier {
             }
         }
         self.ready.fetch_ended();
+    }
+
+    /// The request of a job has ended, and what came waits to be read or to be judged. Its turns are given back now: their delays
+    /// count from here, and a claim does not outlast a long wait.
+    pub fn request_ended(&mut self, now: Instant, job: &FetchJob) {
+        if self.places.gives_turns_back(job.id) {
+            self.end_request(now, job, false);
+        }
     }
 
     /// Whether a host that was called has had its turns, or does without.

@@ -20,6 +20,13 @@ pub struct Rest {
     pub until: Instant,
 }
 
+impl Rest {
+    /// Of a host of which no more is known.
+    pub fn new(host: &str, until: Instant) -> Rest {
+        Rest { host: host.into(), crawl_delay: Duration::ZERO, until }
+    }
+}
+
 /// The rests of hosts that an earlier run has met and this one has not.
 #[derive(Debug, Default)]
 pub struct Rests {
@@ -50,6 +57,11 @@ impl Rests {
         } else if self.hosts.len() < self.hosts_max {
             self.hosts.insert(host.into(), until);
         }
+    }
+
+    /// Those that hold.
+    pub fn all(&self, now: Instant) -> impl Iterator<Item = (&str, Instant)> {
+        self.hosts.iter().filter(move |(_, until)| **until > now).map(|(host, until)| (&**host, *until))
     }
 
     /// Before when a host that is met now is not asked, whose usual delay is `own`.

@@ -12,7 +12,6 @@
 //! [`RobotsFiles`]: super::robots_files::RobotsFiles
 
 use super::Frontier;
-use super::host::State;
 use super::origin::RulesStep;
 use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
 use crate::outcome::{Failure, FetchJob, Fetched, HostId, Outcome, Truncated};
@@ -175,7 +174,7 @@ impl Frontier {
             self.note_rest(id);
         }
         let host = &mut self.hosts[id];
-        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred | State::Emptied) {
+        if host.state().may_be_woken() {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
@@ -225,7 +224,7 @@ impl Frontier {
         };
         let host = &mut self.hosts[id];
         host.robots_wanted.push(url.clone());
-        if matches!(host.state(), State::Idle | State::Waiting(_) | State::Deferred | State::Emptied) {
+        if host.state().may_be_woken() {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::{self, Config};
 use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
-use crate::time::{Duration, Instant, UnixTime};
+use crate::time::{Duration, WallClock};
 
 /// What is configured, as one shard's share.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ pub struct Settings {
     pub(super) resolve_lead: Duration,
     /// Addresses are used so long past their time while no name server answers.
     pub(super) stale_max: Duration,
-    /// What the wall clock said at [`Instant::ZERO`].
-    epoch: UnixTime,
+    /// The wall clock.
+    pub(super) clock: WallClock,
 }
 
 impl Settings {
@@ -68,18 +68,13 @@ impl Settings {
             families: config.dns.families,
             resolve_lead: config.dns.timeout,
             stale_max: config.dns.stale_max,
-            epoch: UnixTime::default(),
+            clock: WallClock::default(),
         }
     }
 
-    /// The same, of a run whose clock began at `epoch`.
-    pub fn since(self, epoch: UnixTime) -> Settings {
-        Settings { epoch, ..self }
-    }
-
-    /// What the wall clock says, which counts on from the run's beginning.
-    pub(super) fn wall(&self, now: Instant) -> UnixTime {
-        UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000)
+    /// The same, where this is the wall clock.
+    pub fn by(self, clock: WallClock) -> Settings {
+        Settings { clock, ..self }
     }
 
     /// The same, where these operators are known.

@@ -51,6 +51,18 @@ impl SiteTurns {
         hosts.push_front(id);
     }
 
+    /// Takes host `id` of `site` out; whether it waited.
+    pub fn remove(&mut self, site: SiteKey, id: HostId) -> bool {
+        let Some(hosts) = self.hosts.get_mut(&site) else { return false };
+        let Some(place) = hosts.iter().position(|host| *host == id) else { return false };
+        hosts.remove(place);
+        if hosts.is_empty() {
+            self.hosts.remove(&site);
+            self.sites.retain(|other| *other != site);
+        }
+        true
+    }
+
     /// Takes all hosts of a site over from another row, behind those that wait here.
     pub fn take_over(&mut self, site: SiteKey, from: &mut SiteTurns) {
         let Some(hosts) = from.hosts.remove(&site) else { return };

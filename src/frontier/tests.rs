@@ -24,7 +24,7 @@ use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
 use crate::robots::Rules;
 use crate::route::Partition;
 use crate::spool::SpoolOp;
-use crate::time::UnixTime;
+use crate::time::{UnixTime, WallClock};
 
 const ONE_SHARD: Partition = Partition { key: PartitionKey::Site, shards: 1 };
 
@@ -82,6 +82,7 @@ impl Bed {
                     SpoolOp::Delete { .. } => {}
                 }
             }
+            self.frontier.review(self.now);
             let job = self.frontier.next_job(self.now, &mut self.spool);
             self.settled.extend(self.frontier.take_settled());
             if let Some(job) = job {
@@ -93,7 +94,8 @@ impl Bed {
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
                 self.frontier.begin_turn();
-                let Some(due) = self.frontier.next_due() else { return };
+                let review = self.frontier.is_reviewing().then_some(Instant::ZERO);
+                let Some(due) = review.or_else(|| self.frontier.next_due()) else { return };
                 self.now = due.max(self.now + Duration::from_micros(1));
                 if self.now > end {
                     return;

@@ -314,13 +314,15 @@ impl Frontier {
         self.file_came(now, url, (RobotsResult::Refused(Failure::Blocked), until));
     }
 
-    /// A host has nothing to do. It was woken before its delay was over if its address was to be asked for: then it
-    /// sleeps that out, for one that is idle may be forgotten.
+    /// A host has nothing to do. Before its delay is over it rests, for one that is idle may be forgotten; nobody waits for that.
     fn retire(&mut self, id: HostId, now: Instant) {
         match self.hosts[id].pace.not_before() {
             // Their ends are to come.
             _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
-            at if at > now => self.schedule(id, now, at),
+            at if at > now => {
+                self.hosts.set_state(id, State::Resting(at));
+                self.calendar.push(at, Event::Host(id));
+            }
             _ => {
                 self.hosts.set_state(id, State::Idle);
                 self.outside.look_again();
@@ -394,7 +396,7 @@ impl Frontier {
 
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
-        let wall = self.settings.wall(now);
+        let wall = self.settings.clock.at(now);
         let host = &mut self.hosts[id];
         // What it has under way may have shown meanwhile that it bears less.
         if !host.under_way.has_room(host.pace.requests_max()) {

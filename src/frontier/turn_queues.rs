@@ -187,6 +187,16 @@ impl TurnQueues {
         is_new || is_awaited
     }
 
+    /// Host `id` of `site` waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that
+    /// ends with its instant in the calendar.
+    pub fn leave(&mut self, key: Key, site: SiteKey, id: HostId) -> bool {
+        let has_left = self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(site, id));
+        if has_left {
+            self.gives_place_back(key, id);
+        }
+        has_left
+    }
+
     /// The host's turn of this key, if it has come: it is none any more. One of another key of the same kind is lost: the host has
     /// moved.
     fn take_call(&mut self, key: Key, id: HostId) -> Option<Called> {

@@ -52,8 +52,9 @@ struct Meter {
     /// Of which host the last to come was.
     by: String,
     last_end: Option<Instant>,
-    /// What Retry-After asked for.
+    /// What Retry-After asked for, and when.
     not_before: Instant,
+    asked_at: Instant,
 }
 
 impl FakeServers {
@@ -182,7 +183,7 @@ impl FakeServers {
             3 => Outcome::Fetched(Fetched { status: 500, ..Fetched::default() }),
             _ => {
                 if let Some(meter) = self.hosts.get_mut(job.url.host()) {
-                    meter.not_before = at + retry_after;
+                    (meter.not_before, meter.asked_at) = (at + retry_after, at);
                 }
                 Outcome::Fetched(Fetched { status: 503, retry_after: Some(retry_after), ..Fetched::default() })
             }
@@ -215,6 +216,19 @@ impl FakeServers {
     fn note_robots(&mut self, at: Instant, url: &Url, brought: bool) {
         let (last, when) = self.robots.entry(url.as_str().to_owned()).or_default();
         (*last, *when) = (brought, if brought { Some(at) } else { *when });
+    }
+
+    /// The crawler was killed, and may not remember what it was asked for so short a time before; how many rests it has to.
+    pub fn forget_rests(&mut self, at: Instant, unwritten: Duration) -> u64 {
+        let mut kept = 0;
+        for meter in self.hosts.values_mut().filter(|meter| meter.not_before > at) {
+            if at.since(meter.asked_at) <= unwritten {
+                meter.not_before = at;
+            } else {
+                kept += 1;
+            }
+        }
+        kept
     }
 
     /// The crawler begins anew, a while later: it knows no robots.txt and no address any more.

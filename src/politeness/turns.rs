@@ -63,6 +63,19 @@ impl Turns {
     }
 }
 
+impl Turns {
+    /// A request whose turns were given back has met a wall: the operator is left alone for longer from now on, unless another
+    /// request has begun there.
+    pub fn rest_after_wall(&self, ledger: &Ledger, now: Instant) {
+        for (key, pause) in self.0.iter().flatten().filter(|(key, _)| matches!(key, Key::Group(_))) {
+            // It may rest already, which is its usual delay: that is over soon, and the next one meets the wall in turn.
+            if ledger.claim(*key, now, now + *pause).is_ok() {
+                ledger.release(*key, now + *pause, now + *pause * WALL_PAUSES);
+            }
+        }
+    }
+}
+
 /// How many times its delay an operator's slot is left alone after a wall. Its host rests for much longer; anybody can put up a
 /// wall at an operator's machine, and must not stop all others there.
 const WALL_PAUSES: u32 = 16;

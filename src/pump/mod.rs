@@ -1,7 +1,7 @@
 //! The pump: carries a shard's effects to the hands, and their ends back.
 //!
 //! It decides nothing: what happens goes into [`Shard::handle`], what comes out of [`Shard::poll`] goes to the task, ring
-//! or queue that it is for. One turn: receive what the disk and the fetches finished, the
+//! or queue that it is for. One turn: look at the wall clock; receive what the disk and the fetches finished, the
 //! phase and the messages of other shards; carry out effects; publish counters; then sleep until something happens. Fetches and queries run as tasks of
 //! the same thread and leave their ends in a cell. No lock is taken on a page's path: what crosses threads are the rings,
 //! the address ledger and single-writer counters.
@@ -36,7 +36,7 @@ use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
 use crate::stage::{self, Stage};
 use crate::store::Packing;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, WallClock};
 use crate::url::Url;
 use reading::ReadingThread;
 
@@ -94,6 +94,8 @@ struct Pump {
     orders_heard: u64,
     /// The version of the scope that the brain has.
     scope_heard: u64,
+    /// The wall clock, as the brain has it.
+    clock: WallClock,
     to: Vec<Option<Producer>>,
     from: Vec<Option<Consumer>>,
     control: Arc<Control>,
@@ -120,7 +122,7 @@ impl Pump {
         for segment in &left_open {
             control.note(format!("shard {index}: {segment}"));
         }
-        let config = Arc::clone(&setup.config);
+        let (config, clock) = (Arc::clone(&setup.config), setup.clock);
         let handle = Arc::clone(&control.shards()[usize::from(index)]);
         let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
         let hands = hands.sharing(Arc::clone(&setup.ledger)).holding(bodies_bytes_max).knowing(own_addresses);
@@ -146,6 +148,7 @@ impl Pump {
             orders,
             orders_heard: 0,
             scope_heard: 0,
+            clock,
             to,
             from,
             control,
@@ -186,7 +189,7 @@ impl Pump {
                 continue;
             }
             if let Some(due) = due {
-                self.alarm.set(due.max(ring::now() + PAUSE_MIN));
+                self.alarm.set(due.clamp(ring::now() + PAUSE_MIN, ring::now() + CLOCK_LOOK));
             }
             self.wait().await;
         }
@@ -201,6 +204,12 @@ impl Pump {
 
     /// Everything that has happened.
     fn receive_inputs(&mut self) {
+        // First: what the rest comes to is noted by it.
+        let clock = ring::wall_clock();
+        if clock.distance(self.clock) >= CLOCK_SLACK {
+            self.brain.handle(ring::now(), Input::Clock(clock));
+            self.clock = clock;
+        }
         while let Some(end) = self.disk.next_end() {
             self.brain.handle(ring::now(), Input::Disk(end));
         }
@@ -458,5 +467,9 @@ const RESPONSES_TIME: Duration = Duration::from_millis(5);
 const LOOK_MAX: Duration = Duration::from_millis(100);
 /// How long after a failed wait for wake-ups the next one begins.
 const DEAF_PAUSE: Duration = Duration::from_millis(100);
+/// A wall clock that differs by less was not set; notes are to the second.
+const CLOCK_SLACK: Duration = Duration::from_millis(500);
+/// While something waits for its time, the wall clock is looked at this often: the hours of a crawl may begin by it.
+const CLOCK_LOOK: Duration = Duration::from_secs(30);
 /// The pump's clock is not finer than this.
 const PAUSE_MIN: Duration = Duration::from_millis(1);

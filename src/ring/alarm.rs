@@ -1,8 +1,8 @@
 //! An alarm that can be moved: what a shard's timers are made of.
 //!
 //! Decides: one sleep at a time, until the earliest instant asked for. Setting the alarm earlier wakes the sleeper,
-//! which goes to sleep again; setting it later changes nothing. So an idle shard sleeps in one piece. Short naps would
-//! wake each of 64 shards hundreds of times a second.
+//! which goes to sleep again; setting it later changes nothing. So an idle shard sleeps in pieces of [`SLEEP_MAX`], after which
+//! it looks whether the machine was suspended meanwhile. Short naps would wake each of 64 shards hundreds of times a second.
 //! Invariants: `wait` never returns before the alarm's instant, and turns the alarm off as it returns.
 //! Limits: accurate to about two milliseconds, like the runtime's timer; one `wait` at a time, on the alarm's own
 //! thread.
@@ -12,6 +12,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
+use super::clock::SLEEP_MAX;
 use super::now;
 use crate::time::Instant;
 
@@ -69,9 +70,6 @@ impl Alarm {
         .await;
     }
 }
-
-/// The runtime's timer has a maximum; a longer sleep is made of several.
-const SLEEP_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
 
 #[cfg(test)]
 mod tests {

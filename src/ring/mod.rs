@@ -43,7 +43,7 @@ mod wake;
 
 pub use alarm::Alarm;
 pub use buffer::{Buffer, BufferPool};
-pub use clock::{now, process_start, sleep_until, unix_now};
+pub use clock::{now, sleep_until, unix_now, wall_clock};
 pub use deadlines::{Deadlines, Guard};
 pub use file::{File, remove, rename, sync_dir};
 pub use heart::{Heart, Piece};

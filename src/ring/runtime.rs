@@ -106,7 +106,7 @@ impl Runtime {
     }
 
     pub(super) fn over(driver: Driver) -> Result<Runtime, RingError> {
-        super::process_start();
+        super::now();
         // Its own ring is not used.
         let Made { ring: inner, is_restricted } = restrictions::make_runtime().map_err(explain)?;
         let is_restricted = is_restricted && driver.is_restricted();

@@ -52,7 +52,8 @@ pub fn process_cpu_time(pid: u32) -> Option<Duration> {
 /// Weighs 335 against 1,024 (kernel/sched/core.c, sched_prio_to_weight).
 const NICE: i32 = 5;
 
-fn clock_time(clock: libc::clockid_t) -> Option<Duration> {
+/// What a clock says; `None` where there is no such clock.
+pub(super) fn clock_time(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: clock_gettime writes one timespec to the address given, which is valid for that.
     let result = unsafe { libc::clock_gettime(clock, &mut time) };

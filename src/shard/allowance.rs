@@ -3,7 +3,7 @@
 //! Decides: outside of `crawl.hours` no fetch begins; what is under way ends. What responses bring is laid out over the time that it
 //! would take at `crawl.bandwidth_max`, and no fetch begins before that time has passed, but for [`AHEAD`]: so the mean keeps to
 //! the bound, though a single response comes as fast as its server sends.
-//! Invariants: pure; the wall clock is that of the crawl's beginning and counts on from there.
+//! Invariants: pure.
 //! Limits: each shard has an equal share of the bandwidth. Bytes of messages count, those of TLS, TCP and name servers do not.
 
 use crate::config::{self, Hours};

@@ -1,7 +1,8 @@
 //! Group commit: when what happened is written down, and in which order it gets to the device.
 //!
 //! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, or when many pages have ended, one at
-//! a time. It has two steps.
+//! a time. One that holds a long rest of a host begins at once, as the run that follows a kill must know of it; but only one such
+//! commit each [`HURRY_PAUSE`], or a hostile host could have a sync for each response. It has two steps.
 //! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the
 //! entries that end those pages are written and synced in turn. So whatever the power leaves, a page that is over has its record and its
 //! links. What other shards sent is on our disk with the first step, and they are told.
@@ -20,6 +21,10 @@ pub struct Commits {
     step: Step,
     /// When the oldest thing came that no commit holds.
     since: Option<Instant>,
+    /// When it is to begin, if it holds something that does not wait.
+    hurried: Option<Instant>,
+    /// No such commit begins before.
+    no_hurry_before: Instant,
     /// What had come from other shards when the commit began.
     received: Vec<u64>,
 }
@@ -38,12 +43,34 @@ impl Commits {
     /// Every `interval`; without one the kernel decides when what is written gets to the device.
     pub(super) fn new(interval: Option<Duration>) -> Commits {
         let (to_device, interval) = (interval.is_some(), interval.unwrap_or(UNSYNCED_INTERVAL));
-        Commits { interval, to_device, step: Step::None, since: None, received: Vec::new() }
+        Commits {
+            interval,
+            to_device,
+            step: Step::None,
+            since: None,
+            hurried: None,
+            no_hurry_before: Instant::ZERO,
+            received: Vec::new(),
+        }
     }
 
     /// Something happened that is to be written down.
     pub(super) fn note(&mut self, now: Instant) {
         self.since.get_or_insert(now);
+    }
+
+    /// The same, of something that does not wait.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        self.note(now);
+        self.hurried.get_or_insert(now.max(self.no_hurry_before));
+    }
+
+    /// A commit begins that holds all this.
+    fn begins(&mut self, now: Instant) {
+        if self.hurried.take().is_some() {
+            self.no_hurry_before = now + HURRY_PAUSE;
+        }
+        self.since = None;
     }
 
     /// Whether everything that happened is on the device, as far as it is asked for.
@@ -53,7 +80,8 @@ impl Commits {
 
     /// When the next commit begins, if one does without anything else happening.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.since.filter(|_| self.step == Step::None).map(|since| since + self.interval)
+        let since = self.since.filter(|_| self.step == Step::None)?;
+        Some((since + self.interval).min(self.hurried.unwrap_or(Instant::NEVER)))
     }
 }
 
@@ -76,7 +104,7 @@ impl Shard {
         if !is_due {
             return;
         }
-        self.commits.since = None;
+        self.commits.begins(now);
         self.segments.flush();
         self.write_segments();
         self.lanes.close_open(&mut self.spool);
@@ -133,5 +161,7 @@ impl Shard {
     }
 }
 
+/// The least time between two commits that did not wait.
+const HURRY_PAUSE: Duration = Duration::from_millis(250);
 /// How long something waits to be written where nothing is synced.
 const UNSYNCED_INTERVAL: Duration = Duration::from_secs(1);

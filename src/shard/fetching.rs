@@ -122,7 +122,7 @@ impl Shard {
             if !self.may_fetch() {
                 return None;
             }
-            self.budget_look = self.allowance.wait(now, self.wall(now), self.stats.bytes_wire);
+            self.budget_look = self.allowance.wait(now, self.clock.at(now), self.stats.bytes_wire);
             if self.budget_look.is_some() {
                 return None;
             }
@@ -207,7 +207,7 @@ impl Shard {
                         is_page = page.is_page();
                         self.took(now, job, transaction.started, page);
                     }
-                    None => return self.read_beside(job, transaction),
+                    None => return self.read_beside(now, job, transaction),
                 },
                 Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
@@ -223,8 +223,9 @@ impl Shard {
     }
 
     /// A long response: reading it would hold up all others. Its job keeps its place among those in flight.
-    fn read_beside(&mut self, job: &FetchJob, transaction: Box<Transaction>) {
+    fn read_beside(&mut self, now: Instant, job: &FetchJob, transaction: Box<Transaction>) {
         let is_slow = self.frontier.waits(job.id, self.readings.is_long());
+        self.frontier.request_ended(now, job);
         self.readings.push(job.clone(), transaction, is_slow);
     }
 
@@ -286,7 +287,7 @@ impl Shard {
             if failure != Failure::OverBudget {
                 self.record_failure(now, &url, failure, (tries, None));
             }
-            let (kind, seconds) = (EndKind::Failed(failure), self.seconds(now));
+            let (kind, seconds) = (EndKind::Failed(failure), self.clock.seconds(now));
             self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None, bytes: 0 });
         }
         job
@@ -347,7 +348,7 @@ impl Shard {
             return;
         }
         let _stage = stage::enter(Stage::Store);
-        let time = UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000);
+        let time = self.clock.at(now);
         match self.segments.append_note(now, time, note) {
             Ok(bytes) => {
                 self.commits.note(now);
@@ -375,11 +376,12 @@ impl Shard {
 
     /// Notes how long hosts have asked to be left alone: a restart must not forget it.
     pub(super) fn note_rests(&mut self, now: Instant) {
-        let (from, seconds) = (now, self.seconds(now));
+        let seconds = self.clock.seconds(now);
         for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
-            let until_seconds = seconds + until.since(from).as_millis().div_ceil(1_000) as u64 + 1;
+            let left = until.since(now);
+            let until_seconds = seconds + left.as_millis().div_ceil(1_000) as u64 + 1;
             self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds });
-            self.commits.note(now);
+            if left >= LONG_REST { self.commits.hurry(now) } else { self.commits.note(now) }
         }
     }
 
@@ -400,7 +402,7 @@ impl Shard {
                     outcome => panic!("a page ended as {outcome:?}"),
                 };
                 let Stored { place, is_duplicate, .. } = stored;
-                let (tries, seconds) = (job.attempt.saturating_add(1), self.seconds(now));
+                let (tries, seconds) = (job.attempt.saturating_add(1), self.clock.seconds(now));
                 let bytes = match outcome {
                     Outcome::Fetched(fetched) if self.counts_bytes => fetched.wire_bytes,
                     _ => 0,
@@ -422,6 +424,8 @@ struct Stored {
     payload: Option<u64>,
 }
 
+/// A rest that is as long is written down at once.
+const LONG_REST: Duration = Duration::from_secs(60);
 /// A row of so many that wait to be read is long: some seconds at worst.
 const READINGS_LONG: usize = 16;
 /// Readings begun at once: one is read, and the next is ready.

@@ -11,7 +11,7 @@ use crate::page::PageRead;
 use crate::scope::Scope;
 use crate::spool::Block;
 use crate::store::Dictionary;
-use crate::time::Instant;
+use crate::time::{Instant, WallClock};
 use crate::transaction::Transaction;
 use crate::url::Url;
 
@@ -20,6 +20,8 @@ use crate::url::Url;
 pub enum Input {
     /// The housekeeping thread wants something.
     Command(Command),
+    /// The wall clock was set: it stands otherwise to the clock of instants than at the beginning, or than was said last.
+    Clock(WallClock),
     /// Another scope is in force from now on, also for what is queued.
     Scope(Scope),
     /// A message from another shard.

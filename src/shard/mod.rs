@@ -55,7 +55,7 @@ use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::store::{Originals, Segments, Settings, StoreError};
-use crate::time::{Duration, Instant, UnixTime};
+use crate::time::{Duration, Instant, WallClock};
 use crate::url::{Sites, Url};
 use crate::visited::Table;
 use allowance::Allowance;
@@ -120,8 +120,8 @@ pub struct Shard {
     reopened: Option<Reopened>,
     /// What an earlier run had no room for, in the spool.
     set_aside: VecDeque<Block>,
-    /// When the clock of instants began.
-    epoch: UnixTime,
+    /// The wall clock.
+    clock: WallClock,
     backlog: DiskBacklog,
     effects: VecDeque<Effect>,
     is_over: bool,
@@ -166,8 +166,8 @@ pub struct Setup {
     pub name_servers: usize,
     /// The crawl's number in the heads of its logs.
     pub crawl: u64,
-    /// The time of day at [`Instant::ZERO`].
-    pub epoch: UnixTime,
+    /// The wall clock; how it was set since is [`Input::Clock`].
+    pub clock: WallClock,
     /// When the run begins.
     pub begins: Instant,
     /// Whether this is the crawl's first run.
@@ -207,7 +207,7 @@ impl Shard {
         let parts = u64::from(shards.max(1)) * if bounds_sites && config.counts_linking_sites() { 2 } else { 1 };
         let ram_bytes = config.budget.ram_bytes_max / parts;
         let allowances = Allowances::new(&config, ram_bytes);
-        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.epoch, ram_bytes);
+        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.clock, ram_bytes);
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
         let replay = if allowances.are_set() { replay.with_pages() } else { replay };
         let found_links = FoundLinks::of(&allowances);
@@ -226,7 +226,7 @@ impl Shard {
             visited: Table::new(config.visited.urls_max.div_ceil(u64::from(shards.max(1)))),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
             frontier: Frontier::new(
-                frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators).since(setup.epoch),
+                frontier::Settings::new(&config, partition, index, rng_seed).knowing(operators).by(setup.clock),
                 ledger,
             )
             .within(scope.clone())
@@ -255,7 +255,7 @@ impl Shard {
             journal_bytes_max,
             reopened: None,
             set_aside: VecDeque::new(),
-            epoch: setup.epoch,
+            clock: setup.clock,
             backlog: DiskBacklog::default(),
             effects: VecDeque::new(),
             is_over: false,
@@ -292,6 +292,7 @@ impl Shard {
             Input::Command(Command::DiskFull(is_full)) => self.is_disk_full = is_full,
             Input::Command(Command::Probe(count)) => self.probe(count),
             Input::Command(Command::ProbeNames) => self.lookups.probe(),
+            Input::Clock(clock) => self.set_clock(clock),
             Input::Scope(scope) => {
                 self.frontier.set_scope(scope.clone());
                 self.reader.set_scope(scope.clone());
@@ -322,6 +323,8 @@ impl Shard {
         if self.is_over || self.replay.is_some() {
             return None;
         }
+        self.frontier.review(now);
+        self.note_rests(now);
         if let Some(effect) = self.next_reading(now) {
             return Some(effect);
         }
@@ -371,7 +374,8 @@ impl Shard {
         let lookups = self.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let written = [self.segments.next_due(), self.commits.next_due()];
         let late = self.frontier.next_late().filter(|_| self.phase == Phase::Run);
-        let cleared = self.network.has_cleared().then_some(Instant::ZERO);
+        let is_reviewing = self.frontier.is_reviewing() && self.phase < Phase::Close;
+        let cleared = (self.network.has_cleared() || is_reviewing).then_some(Instant::ZERO);
         [fetches, lookups, late, cleared, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
@@ -445,15 +449,12 @@ impl Shard {
         (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
     }
 
-    /// The time by the wall clock, as it was at the start, and what has passed since.
-    fn wall(&self, now: Instant) -> UnixTime {
-        UnixTime::from_micros(self.epoch.as_micros() + now.as_nanos() / 1_000)
-    }
-
-    /// The time of day, in seconds since 1970: as it was at the start, and the seconds since. A clock that is set meanwhile
-    /// changes nothing.
-    fn seconds(&self, now: Instant) -> u64 {
-        self.epoch.as_micros() / 1_000_000 + now.as_nanos() / 1_000_000_000
+    /// The wall clock was set. What is in the log goes by the clock as it was, so what still holds is noted anew.
+    fn set_clock(&mut self, clock: WallClock) {
+        self.clock = clock;
+        self.frontier.set_clock(clock);
+        // The hours in which fetches may begin have come, or are over.
+        self.budget_look = None;
     }
 
     fn enter(&mut self, now: Instant, phase: Phase) {

@@ -329,6 +329,8 @@ impl Shard {
                     self.network.held_free += 1;
                     self.network.held_free_bytes = bytes;
                     self.frontier.is_held_back(now, &job);
+                } else if !is_of_names {
+                    self.frontier.request_ended(now, &job);
                 }
                 let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
                 self.network.held_jobs.insert(job.id);

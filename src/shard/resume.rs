@@ -126,7 +126,7 @@ impl Shard {
             }
             ReplayStep::Host(note) => {
                 self.network.asked_for_rest(&note.host);
-                let left = Duration::from_secs(note.until_seconds.saturating_sub(self.seconds(now)));
+                let left = Duration::from_secs(note.until_seconds.saturating_sub(self.clock.seconds(now)));
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }
             ReplayStep::Batch { to, number, urls } => {

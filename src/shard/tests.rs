@@ -1,5 +1,6 @@
 //! The brain of one shard of two, where disk and rings fail it.
 
+mod clocks;
 mod faults;
 mod keys;
 mod network;
@@ -80,7 +81,7 @@ impl Rig {
             operators: Arc::default(),
             name_servers: 1,
             crawl: 1,
-            epoch: UnixTime::from_micros(0),
+            clock: WallClock::default(),
             begins: Instant::ZERO,
             retry_failed,
             files: FilesFound {

@@ -1,6 +1,7 @@
 //! What is blocked or ruled out while it is queued.
 
 use super::*;
+use crate::hops::Hops;
 use crate::scope::{BlockList, Rules};
 
 fn scope(rules: &str, blocks: &str) -> Scope {
@@ -110,4 +111,69 @@ fn a_blocked_robots_txt_is_of_one_origin() {
     bed.run(HOUR, 1_000, &mut well);
     assert!(bed.jobs.iter().all(|(_, job)| job.url.as_str().starts_with("http:") || job.kind == JobKind::Resolve));
     assert_eq!((bed.pages().len(), causes(&bed)), (3, BTreeMap::from([(Failure::Blocked, 3)])));
+}
+
+/// Who waits for a day, for its turn, or for better URLs waits for nothing more once it is on the list, and neither does the crawl.
+#[test]
+fn who_rests_and_is_blocked_ends_at_once() {
+    let mut bed = Bed::new(|config| {
+        (config.politeness.ip_delay, config.politeness.site_delay) = (Duration::ZERO, Duration::from_secs(3_600));
+        config.frontier.deferred_share = 0;
+    });
+    let deferred = Ticket { number: 0, depth: Hops::default().deferred().bits() };
+    for number in 0..50 {
+        bed.offer(&format!("http://rests.test/{number}"));
+        bed.offer(&format!("http://a.shares.test/{number}"));
+        bed.offer(&format!("http://b.shares.test/{number}"));
+        let url = Url::parse(&format!("http://deferred.test/{number}")).expect("a URL");
+        bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), deferred, &mut bed.spool);
+    }
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
+        (JobKind::Page, "rests.test") => Outcome::Fetched(Fetched {
+            status: 429,
+            retry_after: Some(Duration::from_secs(86_400)),
+            ..Fetched::default()
+        }),
+        _ => well(job),
+    };
+    bed.run(2 * 3_600, 1_000, &mut answer);
+    let waits = |bed: &Bed, name| bed.frontier.hosts[bed.frontier.hosts.find(name).expect("a host")].state();
+    assert!(matches!(waits(&bed, "rests.test"), State::Waiting(_)));
+    assert!([waits(&bed, "a.shares.test"), waits(&bed, "b.shares.test")].contains(&State::Parked));
+    let (jobs, waiting) = (bed.jobs.len(), bed.frontier.queued());
+    assert!(waiting > 100, "{waiting}");
+    bed.frontier.set_scope(scope("", ".rests.test\n.shares.test\ndeferred.test\n"));
+    bed.run(2, 1_000, &mut answer);
+    assert_eq!((bed.jobs.len(), bed.settled.len() as u64, bed.frontier.queued()), (jobs, waiting, 0));
+    assert!(
+        bed.frontier.is_idle() && bed.frontier.hosts_left() == 0,
+        "nobody waits for the rest of a host without URLs"
+    );
+    // It still rests, though, for one that is off the list.
+    bed.frontier.set_scope(Scope::default());
+    bed.now = bed.now + Duration::from_secs(2);
+    bed.offer("http://rests.test/new");
+    bed.run(3_600, 1_000, &mut answer);
+    assert_eq!(bed.jobs.len(), jobs);
+}
+
+/// A host whose rest an earlier run has noted is on the list when its URLs come back, or while its last request is under way.
+#[test]
+fn who_is_blocked_goes_to_rest_no_more() {
+    let mut bed = Bed::new(|_| ());
+    bed.frontier.set_scope(scope("", "old.test\n"));
+    let until = Instant::ZERO + Duration::from_secs(40_000);
+    bed.frontier.rest(bed.now, &Rest::new("old.test", until));
+    (0..50).for_each(|number| bed.offer(&format!("http://old.test/{number}")));
+    bed.run(2, 1_000, &mut well);
+    assert_eq!((bed.jobs.len(), bed.settled.len(), bed.frontier.is_idle()), (0, 50, true));
+    (0..50).for_each(|number| bed.offer(&format!("http://busy.test/{number}")));
+    bed.run(1, 1, &mut well);
+    let job = bed.frontier.next_job(bed.now, &mut bed.spool).expect("its robots.txt");
+    bed.frontier.set_scope(scope("", "old.test\nbusy.test\n"));
+    bed.run(1, 1_000, &mut well);
+    let complaint = Fetched { status: 503, retry_after: Some(Duration::from_secs(40_000)), ..Fetched::default() };
+    bed.frontier.finish(bed.now, &job, &Outcome::Fetched(complaint));
+    bed.run(2, 1_000, &mut well);
+    assert_eq!((bed.settled.len(), bed.frontier.queued(), bed.frontier.is_idle()), (100, 0, true));
 }

@@ -12,7 +12,13 @@ fn bed(change: impl Fn(&mut Config), of_seeds: SiteBounds) -> Bed {
         config.politeness.response_factor = 0;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
-    let budgets = Budgets::new(&config.budget, Arc::new(of_seeds), 7, UnixTime::from_micros(1_000_000), 1 << 20);
+    let budgets = Budgets::new(
+        &config.budget,
+        Arc::new(of_seeds),
+        7,
+        WallClock::reading(Instant::ZERO, UnixTime::from_micros(1_000_000)),
+        1 << 20,
+    );
     Bed { frontier: bed.frontier.budgeted(budgets, Allowances::default()), ..bed }
 }
 

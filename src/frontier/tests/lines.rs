@@ -180,7 +180,8 @@ impl Bench {
         let partition = Partition { key: PartitionKey::Site, shards: 2 };
         let shard = |index| {
             let settings = Settings::new(&config, partition, index, 7);
-            let settings = settings.since(UnixTime::from_micros(epoch_seconds * 1_000_000));
+            let epoch = UnixTime::from_micros(epoch_seconds * 1_000_000);
+            let settings = settings.by(WallClock::reading(Instant::ZERO, epoch));
             (Frontier::new(settings, Arc::clone(&ledger)), Spool::new(1 << 20), BTreeMap::new())
         };
         Bench {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::Rng;
+use super::judge::UNWRITTEN_MAX;
 use super::{Run, Simulation, millis};
 use crate::shard::{Command, Input, Phase};
 use crate::time::{Duration, Instant};
@@ -153,7 +154,16 @@ impl Simulation {
         }
         // A run that ended well has noted what its hosts asked for; a kill may take the last second's notes with it.
         let is_noted = matches!(interruption, Some(Interruption::Drain(_) | Interruption::PagesMax(_)));
-        let pause = if is_noted && self.rng.percent(50) { millis(self.rng.below(3_000)) } else { LONG_PAUSE };
+        let is_killed = matches!(interruption, Some(Interruption::Kill(_) | Interruption::PowerCut(_)));
+        let pause = if is_noted && self.rng.percent(50) {
+            millis(self.rng.below(3_000))
+        } else if is_killed && self.clock.begins_soon() {
+            // What was asked for before its last moments is noted.
+            self.tally.rests_kept += self.servers.forget_rests(self.now, UNWRITTEN_MAX);
+            RESTART_PAUSE
+        } else {
+            LONG_PAUSE
+        };
         let totals = self.totals();
         self.tally.exchanged += totals.exchanged_out;
         self.tally.left_behind += totals.in_flight;
@@ -162,6 +172,7 @@ impl Simulation {
         self.tally.runs += 1;
         self.now = self.now + pause;
         self.servers.crawler_restarts();
+        self.clock.postpone(pause);
         let (may_go_on, are_sites_left) = (self.rng.percent(50), self.are_sites_left());
         self.outages.postpone(pause, may_go_on, are_sites_left);
         self.disks.iter_mut().for_each(|disk| disk.is_full = false);
@@ -190,7 +201,7 @@ impl Simulation {
             self.redistribute();
         }
         let next = self.interruptions.front();
-        self.run = Run::new(&self.plan, self.now, &mut self.disks, self.name_servers.len(), next);
+        self.run = Run::new(&self.plan, self.now, &mut self.disks, self.name_servers.len(), self.clock.now, next);
         self.sow();
     }
 
@@ -203,5 +214,7 @@ impl Simulation {
     }
 }
 
+/// How soon a service manager starts a crawl again that was killed.
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// Longer than any delay, which a crawl that begins anew does not know of.
 const LONG_PAUSE: Duration = Duration::from_secs(2 * 86_400);

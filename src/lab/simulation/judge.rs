@@ -58,6 +58,10 @@ pub struct SimulationReport {
     pub redistributed: u64,
     /// Whether bits of its logs were flipped: it may have lost something, and must have ended.
     pub is_damaged: bool,
+    /// How often the wall clock was set.
+    pub clock_steps: u64,
+    /// Hosts whose rests had to be remembered over a kill.
+    pub rests_kept: u64,
     /// Fetches in flight when a run was broken off.
     pub left_behind: u64,
     /// Pages fetched more than once, because the first time was in no log when a run was broken off.
@@ -167,6 +171,8 @@ impl Simulation {
             interrupted: self.tally.by_interruption,
             redistributed: self.tally.redistributed,
             is_damaged: self.is_damaged,
+            clock_steps: self.tally.clock_steps,
+            rests_kept: self.tally.rests_kept,
             left_behind: self.tally.left_behind,
             twice,
             stored: stored.pages.values().sum::<u64>() as usize,
@@ -223,7 +229,7 @@ impl Simulation {
 
 /// The time until a commit begins, that of the one before it and its own, in which a segment may be closed twice; for a run that
 /// is aborted or whose disk is full, also the time until its last shard has ended.
-const UNWRITTEN_MAX: Duration = Duration::from_secs(7);
+pub(super) const UNWRITTEN_MAX: Duration = Duration::from_secs(7);
 
 #[cfg(test)]
 mod tests {

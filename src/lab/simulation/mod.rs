@@ -7,6 +7,7 @@
 //! simulator has what the hands have: ways, rings, a disk queue, tasks that end.
 //! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
 
+mod clocks;
 mod events;
 mod housekeeping;
 mod interruption;
@@ -35,6 +36,7 @@ use crate::shard::{Effect, Input, Phase, Shard};
 use crate::stats::Totals;
 use crate::store::{CaptureWriter, Packing};
 use crate::time::{Duration, Instant};
+use clocks::FakeClock;
 use events::Event;
 use interruption::Interruption;
 use plan::Plan;
@@ -48,6 +50,7 @@ pub struct Simulation {
     servers: FakeServers,
     name_servers: FakeNameServers,
     outages: FakeOutages,
+    clock: FakeClock,
     web: FakeWeb,
     disks: Vec<FakeDisk>,
     /// Bits of the logs were flipped: much may be lost, and nothing else may happen.
@@ -113,6 +116,10 @@ struct Tally {
     lookups_aborted: u64,
     left_behind: u64,
     redistributed: u64,
+    /// How often the wall clock was set.
+    clock_steps: u64,
+    /// Hosts whose rests had to be remembered over a kill.
+    rests_kept: u64,
     by_interruption: [u64; Interruption::KINDS],
     /// Outages that the breaker saw: of name servers, of sites, of the route.
     by_cause: [u64; 3],
@@ -129,7 +136,8 @@ impl Simulation {
         let outages = FakeOutages::some(&mut rng);
         let servers = FakeServers::new(web.clone(), &plan.config, Arc::clone(&plan.operators));
         let mut disks: Vec<FakeDisk> = (0..plan.partition.shards).map(|_| FakeDisk::default()).collect();
-        let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), interruptions.front());
+        let clock = FakeClock::new(rng_seed);
+        let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), clock.now, interruptions.front());
         Simulation {
             plan,
             rng,
@@ -137,6 +145,7 @@ impl Simulation {
             servers,
             name_servers,
             outages,
+            clock,
             web,
             disks,
             is_damaged: false,
@@ -170,6 +179,7 @@ impl Simulation {
             if self.interruptions.front().is_some_and(|next| next.at() <= self.now) && self.interrupt() {
                 continue;
             }
+            self.set_clock();
             self.turn();
             self.supervise();
             if self.run.ended.iter().all(Option::is_some) {
@@ -277,7 +287,7 @@ impl Simulation {
         let are_few = self.run.breaker.has_few_sites(self.now);
         self.outages.advance(self.now, is_noticed, are_few);
         let look = self.next_look(waits);
-        let outage = self.outages.next().filter(|at| *at > self.now);
+        let outage = self.outages.next().into_iter().chain(self.clock.next()).filter(|at| *at > self.now).min();
         let something_waits = [due, event, interruption, look].into_iter().flatten().min();
         let Some(next) = something_waits.map(|next| next.min(outage.unwrap_or(Instant::NEVER))) else {
             self.complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));

@@ -15,7 +15,7 @@ use crate::politeness::{Ledger, Operators};
 use crate::route::Partition;
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
-use crate::time::{Duration, Instant, UnixTime};
+use crate::time::{Duration, Instant, WallClock};
 
 /// The configuration and what follows from it.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ impl Run {
         now: Instant,
         disks: &mut [FakeDisk],
         name_servers: usize,
+        clock: WallClock,
         next: Option<&Interruption>,
     ) -> Run {
         let ledger = Arc::new(Ledger::new(1 << 12).keyed([plan.rng_seed, 0]));
@@ -75,7 +76,7 @@ impl Run {
                 budget: Arc::clone(&budget),
                 name_servers,
                 crawl: plan.rng_seed,
-                epoch: EPOCH,
+                clock,
                 begins: now,
                 is_new: now == Instant::ZERO,
                 retry_failed: now > Instant::ZERO && plan.rng_seed.is_multiple_of(4),
@@ -106,9 +107,6 @@ impl Run {
         }
     }
 }
-
-/// Some day in 2027.
-const EPOCH: UnixTime = UnixTime::from_micros(1_800_000_000_000_000);
 
 /// Three operators with a fourth of the addresses each; the others are nobody's.
 fn operators() -> Operators {

@@ -136,3 +136,46 @@ fn sites_that_are_dear_to_read_leave_places_to_others() {
     }
     assert_eq!(had, OTHERS * PAGES, "pages of others, of {:?}", rig.shard.stats());
 }
+
+/// The turns of a request are over with it, and their delays count from its end, however long what came waits to be read.
+#[test]
+fn a_response_that_waits_keeps_no_turn_and_loses_no_delay() {
+    let site = names(0).next().expect("a site");
+    let hosts = ["a", "b"].map(|name| format!("{name}.{site}"));
+    let mut rig = Rig::new(
+        config(|config| {
+            for host in &hosts {
+                config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+            }
+            config.politeness.site_delay = Duration::from_secs(600);
+            config.fetch.short_bytes_max = 100;
+        }),
+        Logs::new(),
+    );
+    hosts.iter().for_each(|host| rig.seed(&Url::parse(&format!("http://{host}/")).expect("a URL")));
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    rig.run(at(0));
+    let robots = rig.fetches.pop().expect("a robots.txt");
+    assert_eq!(rig.fetches.len(), 0, "one at a time");
+    rig.shard.handle(at(1), response(&robots, 200, "", &"# long\n".repeat(100)));
+    let mut waiting = Vec::new();
+    let next = (1..2_000).find(|second| {
+        while let Some(effect) = rig.shard.poll(at(*second)) {
+            match effect {
+                Effect::Fetch(_) => return true,
+                Effect::Read(reading) => waiting.push(reading),
+                Effect::Disk(op) => {
+                    let end = rig.disk(op);
+                    rig.shard.handle(at(*second), Input::Disk(end));
+                }
+                _ => {}
+            }
+        }
+        if let Some(reading) = waiting.pop_if(|_| *second > 300) {
+            let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
+            rig.shard.handle(at(*second), Input::Read(Box::new(page)));
+        }
+        false
+    });
+    assert!(next.is_some_and(|next| (601..=603).contains(&next)), "{next:?}");
+}
