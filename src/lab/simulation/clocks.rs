@@ -58,7 +58,8 @@ impl FakeClock {
 impl Simulation {
     /// The clock is set, if it is to be by now.
     pub(super) fn set_clock(&mut self) {
-        while let Some((_, clock)) = self.clock.steps.pop_front_if(|(at, _)| *at <= self.now) {
+        while let Some((_, clock)) = self.clock.steps.front().copied().filter(|(at, _)| *at <= self.now) {
+            self.clock.steps.pop_front();
             self.clock.now = clock;
             self.tally.clock_steps += 1;
             for shard in 0..self.run.shards.len() {
