@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use super::Frontier;
 use super::backlog::Band;
+use super::calendar::Event;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::hops::Hops;
@@ -138,6 +139,15 @@ impl Frontier {
         self.hosts.set_state(id, State::Deferred);
         let row = row_of(self.hosts[id].backlog.first_band());
         self.stand_in(id, row);
+    }
+
+    /// It has something else to do at `at`. It may be deferred after each page until then, so it is noted once.
+    pub(super) fn look_again(&mut self, id: HostId, now: Instant, at: Instant) {
+        let (noted, at) = (self.hosts[id].looks_again_at, at.max(now));
+        if noted <= now || at < noted {
+            self.hosts[id].looks_again_at = at;
+            self.calendar.push(at, Event::Host(id));
+        }
     }
 
     /// A host that stands in a row got a deferred URL, maybe one of a better band.

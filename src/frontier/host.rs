@@ -44,6 +44,8 @@ pub struct Host {
     pub pages_had: u32,
     /// In which rows of those that have nothing but deferred URLs it stands.
     pub deferred_rows: Rows,
+    /// A deferred host is in the calendar at this instant, if it is not over.
+    pub looks_again_at: Instant,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     state: State,
@@ -97,6 +99,7 @@ impl Host {
             pages: None,
             pages_had: 0,
             deferred_rows: Rows::default(),
+            looks_again_at: Instant::ZERO,
             doubtful_rest: Instant::ZERO,
             state: State::Idle,
             idle_number: 0,

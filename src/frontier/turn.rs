@@ -78,8 +78,9 @@ impl Frontier {
                 }
                 Next::Defer(at) => {
                     self.defer(id);
-                    // It looks again then.
-                    at.into_iter().for_each(|at| self.calendar.push(at.max(now), Event::Host(id)));
+                    if let Some(at) = at {
+                        self.look_again(id, now, at);
+                    }
                     return None;
                 }
                 Next::Idle => {

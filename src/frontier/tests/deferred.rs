@@ -141,3 +141,23 @@ fn they_take_the_time_that_others_leave() {
         assert_eq!((bed.count(JobKind::Page), bed.frontier.is_idle(), bed.frontier.deferred()), (1_200, true, 0));
     }
 }
+
+/// A host with a URL that is tried again much later is deferred after each page until then.
+#[test]
+fn a_later_retry_is_noted_once() {
+    let mut bed = Bed::new(|config| {
+        config.politeness.host_delay = Duration::from_millis(10);
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+        config.politeness.retry_delay = Duration::from_secs(HOUR);
+    });
+    bed.offer("http://a.test/broken");
+    (0..500).for_each(|number| offer_deferred(&mut bed, &format!("http://a.test/{number}")));
+    (0..1_000).for_each(|number| bed.offer(&format!("http://long.test/{number}")));
+    let mut broken = |job: &FetchJob| if job.url.as_str().ends_with("broken") { status(500) } else { well(job) };
+    let mut most = 0;
+    for _ in 0..10 {
+        bed.run(1, 10_000, &mut broken);
+        most = most.max(bed.frontier.calendar.len());
+    }
+    assert!(bed.count(JobKind::Page) > 500 && most < 20, "{most} entries");
+}
