@@ -77,6 +77,7 @@ pub mod spool;
 pub mod shard;
 
 // The hands.
+mod plain_file;
 mod private;
 
 pub mod ring;

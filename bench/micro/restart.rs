@@ -80,6 +80,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
             kind: EndKind::Fetched(200),
             tries: 1,
             is_duplicate: false,
+            is_challenge: false,
             seconds: number / 1_000,
             place,
             bytes: 0,

@@ -151,7 +151,7 @@ fn block_list(entries: usize) {
         }
     }
     let begun = cpu_time();
-    let (list, mistakes) = BlockList::read(&[("list".to_owned(), text.into_bytes())]);
+    let (list, mistakes) = BlockList::parse("list", text.as_bytes());
     let loaded = cpu_time() - begun;
     assert_eq!((list.len(), mistakes.count), (entries, 0));
     let begun = cpu_time();

@@ -43,7 +43,10 @@ pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
     let mut operators = Operators::built_in();
     for path in &config.politeness.operators {
         let read = operators.read_file(path);
-        read.map_err(|wrong| BootError::Order(format!("politeness.operators: {wrong}")))?;
+        read.map_err(|wrong| {
+            let told: Vec<String> = wrong.iter().map(|wrong| format!("politeness.operators: {wrong}")).collect();
+            BootError::Order(told.join("\n"))
+        })?;
     }
     Ok(operators)
 }

@@ -5,14 +5,13 @@
 //! Leaves to others: what is in them (`scope`).
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::{BlockErrors, Config};
-use crate::scope::{BLOCKS_BYTES_MAX, BlockList, RULES_BYTES_MAX, Rules, Scope};
+use crate::plain_file;
+use crate::scope::{BlockList, BlockListReader, RULES_BYTES_MAX, Rules, Scope};
 
 /// What the files hold.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +44,10 @@ impl ScopeFiles {
         let mut errors = Vec::new();
         let path = &*config.scope.rules;
         if !path.is_empty() {
-            let read = read(Path::new(path), RULES_BYTES_MAX)
+            let read = plain_file::read(Path::new(path), RULES_BYTES_MAX)
                 .map_err(|error| vec![format!("{path}: {error}; expected the file of scope.rules")])
                 .and_then(|text| match Rules::parse(path, &text) {
-                    Ok(rules) => Ok((rules, digest(&text))),
+                    Ok(rules) => Ok((rules, shortened(&blake3::hash(&text)))),
                     Err(mistakes) => Err(mistakes.iter().map(ToString::to_string).collect()),
                 });
             match read {
@@ -59,15 +58,16 @@ impl ScopeFiles {
                 Err(mistakes) => errors.extend(mistakes),
             }
         }
+        let mut reader = BlockListReader::new(config.scope.block_ram_bytes_max);
         let mut lists = Vec::new();
         for path in &config.scope.block {
-            match read_packed(path, BLOCKS_BYTES_MAX) {
-                Ok(text) => lists.push((path.display().to_string(), text)),
+            match read_list(&mut reader, path) {
+                Ok(digest) => lists.push(format!("{} (BLAKE3 {digest})", path.display())),
                 Err(error) => errors.push(format!("{}: {error}; expected a file of scope.block", path.display())),
             }
         }
         if !lists.is_empty() {
-            let (blocks, mistakes) = BlockList::read(&lists);
+            let (blocks, mistakes) = reader.list();
             let mut told: Vec<String> = mistakes.told.iter().map(ToString::to_string).collect();
             if let Some(more) = mistakes.count.checked_sub(told.len()).filter(|more| *more > 0) {
                 told.push(format!("scope.block: {more} more lines cannot be read"));
@@ -80,9 +80,8 @@ impl ScopeFiles {
                 BlockErrors::Refuse => {}
                 BlockErrors::Skip => files.notes.extend(told.iter().map(|told| format!("skipped: {told}"))),
             }
-            let names: Vec<String> =
-                lists.iter().map(|(path, text)| format!("{path} (BLAKE3 {})", digest(text))).collect();
-            files.sources.push(format!("{}: {} entries", names.join(", "), blocks.len()));
+            let (entries, mebibytes) = (blocks.len(), blocks.bytes().div_ceil(1 << 20));
+            files.sources.push(format!("{}: {entries} entries in {mebibytes} MiB", lists.join(", ")));
             files.blocks = Arc::new(blocks);
         }
         if errors.is_empty() { Ok(files) } else { Err(errors) }
@@ -95,46 +94,47 @@ impl fmt::Display for ScopeFiles {
     }
 }
 
-/// A file's bytes. What is no plain file is refused before it is read: a pipe that nobody writes to would hold up the start for ever,
-/// and one that somebody writes to could be read once, but not again when the scope is loaded anew.
-fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let metadata = file.metadata()?;
-    let kind = metadata.file_type();
-    if !kind.is_file() {
-        let what = match () {
-            () if kind.is_dir() => "a directory",
-            () if kind.is_fifo() => "a pipe",
-            () => "a device",
-        };
-        return Err(io::Error::other(format!("it is {what}, not a plain file")));
+/// Reads a file that may be packed, without having all of it in memory; its digest.
+fn read_list(reader: &mut BlockListReader, path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(PIECE_BYTES, plain_file::open(path)?);
+    let is_packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    let text: Box<dyn Read> = match is_packed {
+        true => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        false => Box::new(file),
+    };
+    let mut text = Hashed { text: text.take(BLOCKS_BYTES_MAX + 1), hasher: blake3::Hasher::new(), bytes: 0 };
+    reader.read(&path.display().to_string(), BufReader::with_capacity(PIECE_BYTES, &mut text))?;
+    if text.bytes > BLOCKS_BYTES_MAX {
+        return Err(io::Error::other(format!("longer than {BLOCKS_BYTES_MAX} bytes")));
     }
-    take(file, metadata.len(), bytes_max)
+    Ok(shortened(&text.hasher.finalize()))
 }
 
-/// The bytes of a file that may be packed.
-fn read_packed(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let bytes = read(path, bytes_max)?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return take(flate2::read::MultiGzDecoder::new(&*bytes), bytes.len() as u64, bytes_max);
-    }
-    Ok(bytes)
+/// A text that is hashed as it is read.
+struct Hashed<R> {
+    text: R,
+    hasher: blake3::Hasher,
+    bytes: u64,
 }
 
-/// All of a source, which has `at_least` so many bytes.
-fn take(source: impl Read, at_least: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity((at_least as usize).min(bytes_max) + 1);
-    source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > bytes_max {
-        return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.text.read(buffer)?;
+        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        self.bytes += count as u64;
+        Ok(count)
     }
-    Ok(bytes)
 }
 
 /// The beginning of a file's BLAKE3, by which people tell two versions apart.
-fn digest(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().chars().take(16).collect()
+fn shortened(hash: &blake3::Hash) -> String {
+    hash.to_hex().chars().take(16).collect()
 }
+
+/// Longest block list, unpacked: what is longer would be read for minutes.
+const BLOCKS_BYTES_MAX: u64 = 1 << 30;
+/// What is read at once.
+const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -176,6 +176,26 @@ mod tests {
         assert_eq!(errors.len(), 3);
     }
 
+    /// One line without an end, or one host again and again.
+    #[test]
+    fn what_a_small_file_unpacks_to_is_bounded() {
+        let folder = TempFolder::new("block-bombs");
+        let mut config = Config::default();
+        config.scope.block = vec![folder.at("bomb.gz").into()];
+        config.scope.block_errors = BlockErrors::Skip;
+        config.scope.block_ram_bytes_max = 1 << 20;
+        for (line, what) in [("same.test\n", "no room for more entries in 1 MiB"), ("#", ":1: longer than 65536 bytes")]
+        {
+            let file = std::fs::File::create(folder.at("bomb.gz")).expect("a file");
+            let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+            (0..64).for_each(|_| packed.write_all(line.repeat((1 << 20) / line.len()).as_bytes()).expect("a disk"));
+            packed.finish().expect("a disk");
+            let told =
+                ScopeFiles::read(&config).map_or_else(|errors| errors.join("\n"), |files| files.notes.join("\n"));
+            assert!(told.contains(what), "{told}");
+        }
+    }
+
     #[test]
     fn lists_are_unpacked_and_their_mistakes_are_a_choice() {
         let folder = TempFolder::new("block-lists");
@@ -190,7 +210,9 @@ mod tests {
         config.scope.block_errors = BlockErrors::Skip;
         let files = ScopeFiles::read(&config).expect("skipped");
         assert_eq!(files.notes, [format!("skipped: {}", errors[0])]);
-        assert!(files.to_string().ends_with("2 entries"), "{files}");
+        let told = files.to_string();
+        let digest: String = blake3::hash(b".b.test\n").to_hex().chars().take(16).collect();
+        assert!(told.ends_with(&format!("packed.gz (BLAKE3 {digest}): 2 entries in 1 MiB")), "{told}");
         let scope = files.of(&Scope::default());
         let refused = |text: &str| scope.refuses(&Url::parse(text).expect("a URL"), Hops::default());
         assert_eq!(refused("http://x.b.test/"), Some(Failure::Blocked));

@@ -31,7 +31,7 @@ struct Given {
     version: u64,
     told: String,
     /// Freed when no shard has it any more.
-    _before: Scope,
+    before: Scope,
 }
 
 impl ScopeReload {
@@ -42,6 +42,13 @@ impl ScopeReload {
     /// The files are to be read again.
     pub(super) fn ask(&mut self) {
         self.is_wanted = true;
+    }
+
+    /// Bytes of memory that block lists take, or may take while they are read.
+    pub(super) fn lists_bytes(&self) -> u64 {
+        let bytes = |scope: &Scope| scope.blocks().bytes() as u64;
+        let being_read = self.reading.as_ref().map_or(0, |_| self.config.scope.block_ram_bytes_max as u64);
+        bytes(&self.scope) + self.given.as_ref().map_or(0, |given| bytes(&given.before)) + being_read
     }
 
     /// Moves a change on; to be asked some times a second.
@@ -55,7 +62,7 @@ impl ScopeReload {
                     let version = control.scope().give(scope.clone());
                     control.shards().iter().for_each(|shard| shard.waker.wake());
                     let before = std::mem::replace(&mut self.scope, scope);
-                    self.given = Some(Given { version, told: files.to_string(), _before: before });
+                    self.given = Some(Given { version, told: files.to_string(), before });
                 }
                 Err(errors) => {
                     errors.iter().for_each(|error| control.note(format!("scope: {error}")));

@@ -355,7 +355,7 @@ impl Crawl {
         }
         self.watch_hearts();
         self.scope.look(&self.control);
-        if let Some(note) = self.memory.look(ring::now(), super::rss_bytes) {
+        if let Some(note) = self.memory.look(ring::now(), super::rss_bytes, || self.scope.lists_bytes()) {
             self.control.note(note);
         }
         let phase = self.supervisor.look(Observation {

@@ -196,6 +196,7 @@ mod tests {
                 state: *state,
                 tries: 1,
                 is_duplicate,
+                wall: None,
                 seconds: None,
             });
         }

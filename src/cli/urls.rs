@@ -1,8 +1,9 @@
 //! `ringcrawl urls`: the URLs that a crawl knows, and how each stands.
 //!
-//! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries, time, URL.
+//! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries, time, URL. Behind
+//! the status of what was no page, but a wall, stands which one: `403 challenge`, `402 payment`.
 //! `fetched` is what a response came for, whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
-//! `--json` has the same by names, a line each, and null for `-`.
+//! `--json` has the same by names, a line each, and null for `-`; `wall` is there where there was one.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
 use crate::log::{Listed, ListingStep, UrlState};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Wall};
 use crate::url::Url;
 
 /// Arguments of the subcommand.
@@ -71,6 +72,8 @@ impl State {
 struct Line<'a> {
     state: State,
     cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<&'static str>,
     tries: u8,
     time: Option<String>,
     url: &'a str,
@@ -84,14 +87,15 @@ impl Line<'_> {
             UrlState::Fetched(status) => Some(status.to_string()),
             UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
         };
-        let time = listed.seconds.map(crawl_logs::iso);
-        Line { state: State::of(listed.state), cause, tries: listed.tries, time, url: listed.text }
+        let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.wall.map(Wall::as_str));
+        Line { state: State::of(listed.state), cause, wall, tries: listed.tries, time, url: listed.text }
     }
 
     fn columns(&self) -> String {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let (cause, time) = (or_none(&self.cause), or_none(&self.time));
-        format!("{}\t{cause}\t{}\t{time}\t{}", self.state.as_str(), self.tries, self.url)
+        let wall = self.wall.map_or(String::new(), |wall| format!(" {wall}"));
+        format!("{}\t{cause}{wall}\t{}\t{time}\t{}", self.state.as_str(), self.tries, self.url)
     }
 }
 
@@ -131,7 +135,9 @@ mod tests {
     #[test]
     fn a_line_a_url() {
         let line = |state, seconds| {
-            let listed = Listed { text: "http://a.test/", depth: 0, state, tries: 2, is_duplicate: false, seconds };
+            let wall = (state == UrlState::Fetched(403)).then_some(Wall::Challenge);
+            let listed =
+                Listed { text: "http://a.test/", depth: 0, state, tries: 2, is_duplicate: false, wall, seconds };
             (Line::of(&listed).columns(), serde_json::to_string(&Line::of(&listed)).expect("JSON"))
         };
         let at = Some(1_800_000_000);
@@ -140,6 +146,9 @@ mod tests {
         let expected =
             r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","url":"http://a.test/"}"#;
         assert_eq!(json, expected);
+        let (text, json) = line(UrlState::Fetched(403), at);
+        assert!(text.starts_with("fetched\t403 challenge\t2\t"), "{text}");
+        assert!(json.contains(r#""cause":"403","wall":"challenge","#), "{json}");
         assert!(line(UrlState::Waiting, None).0.starts_with("waiting\t-\t2\t-\t"));
         assert!(line(UrlState::Waiting, None).1.contains(r#""cause":null"#));
         assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));

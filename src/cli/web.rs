@@ -189,7 +189,7 @@ impl ModelArguments {
 fn serve(model: &ModelArguments, arguments: &ServerArguments) -> io::Result<()> {
     let mut operators = Operators::default();
     if let Some(path) = &arguments.operators {
-        operators.read_file(path).map_err(invalid)?;
+        operators.read_file(path).map_err(|wrong| invalid(wrong.join("\n")))?;
     }
     let config = ServerConfig {
         threads: arguments.threads,

@@ -161,7 +161,7 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
     }
     for path in &config.politeness.operators {
-        if let Err(message) = Operators::built_in().read_file(path) {
+        for message in Operators::built_in().read_file(path).err().unwrap_or_default() {
             clashes.push(Clash { keys: ["politeness.operators"; 2], messages: [message.clone(), message] });
         }
     }

@@ -92,10 +92,13 @@ impl HostLines {
         first.and_then(|number| lines.get(number as usize)).map(|(_, terms)| *terms).unwrap_or_default()
     }
 
-    /// Whether a line allows for more than one request at a time, or a shorter delay than `delay`.
-    pub fn has_laxer_than(&self, delay: Duration) -> bool {
-        let is_laxer = |terms: &HostTerms| terms.concurrency > 1 || terms.delay.is_some_and(|own| own < delay);
-        self.0.lines.iter().any(|(_, terms)| is_laxer(terms))
+    /// Requests at a time, and the least delay, that some lines allow; `None`: no line allows more than one, or a shorter delay than
+    /// `delay`.
+    pub fn laxer_than(&self, delay: Duration) -> Option<(u8, Duration)> {
+        let laxest = self.0.lines.iter().fold((1, delay), |(at_once, least), (_, terms)| {
+            (at_once.max(terms.concurrency), least.min(terms.delay.unwrap_or(least)))
+        });
+        Some(laxest).filter(|laxest| *laxest != (1, delay))
     }
 
     /// The lines as an inline array.
@@ -325,11 +328,11 @@ mod tests {
         let agreed = lines.terms_of("xn--bcher-kva.test");
         assert_eq!(agreed, HostTerms { concurrency: 64, ..HostTerms::default() });
         assert_eq!(lines.terms_of("a.xn--bcher-kva.test"), HostTerms::default());
-        let laxer = |seconds| lines.has_laxer_than(Duration::from_secs(seconds));
-        assert!(laxer(0), "several at once");
+        let seconds = Duration::from_secs;
+        assert_eq!(lines.laxer_than(seconds(9)), Some((64, seconds(0))));
         let one = |line: &str| self::lines(&format!("[[politeness.host]]\nmatch = \"a.test\"\n{line}"));
         for (line, is_laxer) in [("delay = \"2s\"", false), ("delay = \"1s\"", true), ("concurrency = 1", false)] {
-            assert_eq!(one(line).has_laxer_than(Duration::from_secs(2)), is_laxer, "{line}");
+            assert_eq!(one(line).laxer_than(seconds(2)).is_some(), is_laxer, "{line}");
         }
         assert_eq!(lines.terms_of("x.example.org").hours, Hours::parse("22:00-06:00").expect("hours"));
     }

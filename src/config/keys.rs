@@ -205,8 +205,12 @@ tables! {
         /// What no rule matches is decided by follow.
         rules: String = "", Kind::Text(TextForm::File);
         /// Block lists: hosts, .suffixes, URLs, beginnings of URLs and ranges of addresses that are never asked, one a line; also
-        /// hosts files, and packed by gzip. An entry takes some 30 bytes of memory, twice while a list is reloaded.
+        /// hosts files, and packed by gzip. An entry takes some 30 bytes of memory besides crawl.ram_bytes_max, and 50 more while
+        /// lists are read again.
         block: Vec<PathBuf> = "[]", Kind::Files;
+        /// Memory that entries may take while they are read; lists with more are refused. A small file that is packed may unpack to any
+        /// length.
+        block_ram_bytes_max: usize = "1GiB", size("1MiB", "1TiB");
         /// What becomes of a list with lines that cannot be read.
         block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
     }

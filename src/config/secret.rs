@@ -6,12 +6,10 @@
 //! absolute, because a crawl may be resumed from another working directory.
 //! Invariants: neither `Debug` of a `Secret` nor any error shows its text; `format` writes a reference as it was given,
 //! also after it was read.
-//! Limits: files of `SECRET_BYTES_MAX`; a line end at the end does not belong to the text.
+//! Limits: plain files of `SECRET_BYTES_MAX`; a line end at the end does not belong to the text.
 //! Leaves to others: what form the text must have (`login`, `proxy`).
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +17,10 @@ use toml_edit::{Item, TableLike, Value as Toml};
 
 use super::kind::quote_all;
 use super::value::{Field, Value};
+use crate::plain_file;
 
 /// Longest file of a secret; more than any login or proxy address.
-const SECRET_BYTES_MAX: u64 = 4_096;
+const SECRET_BYTES_MAX: usize = 4_096;
 /// Longest name of a credential: that of a file.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -152,8 +151,7 @@ impl Secret {
             },
         };
         let wrong = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
-        let mut bytes = Vec::new();
-        let file = File::open(&path).map_err(|error| wrong(&error))?;
+        let file = plain_file::open(&path).map_err(|error| wrong(&error))?;
         let mode = file.metadata().map_err(|error| wrong(&error))?.mode();
         if is_private && mode & 0o077 != 0 && !self.is_credential() {
             let mode = mode & 0o777;
@@ -161,10 +159,7 @@ impl Secret {
                 "others than its owner can use it (mode {mode:04o}); expected mode 0600 or 0400: chmod 600 FILE"
             )));
         }
-        file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error))?;
-        if bytes.len() as u64 > SECRET_BYTES_MAX {
-            return Err(wrong(&format_args!("longer than {SECRET_BYTES_MAX} bytes")));
-        }
+        let bytes = plain_file::take(file, SECRET_BYTES_MAX).map_err(|error| wrong(&error))?;
         let text = String::from_utf8(bytes).map_err(|_| wrong(&"not UTF-8"))?;
         let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
         check(text).map_err(|why| wrong(&why))?;
@@ -294,7 +289,7 @@ mod tests {
             (file("bad"), "credentials without a colon"),
             (file("long"), "longer than 4096 bytes"),
             (file("binary"), "not UTF-8"),
-            (file(""), "Is a directory"),
+            (file(""), "it is a directory, not a plain file"),
             ("{ credential = \"c\" }".to_owned(), "no credential \"c\", because $CREDENTIALS_DIRECTORY is not set"),
             ("{ left_out = true }".to_owned(), "without the secret"),
         ] {

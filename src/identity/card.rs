@@ -16,8 +16,8 @@ use crate::time::UnixTime;
 /// bot.json.
 pub(super) fn card(facts: &Facts<'_>) -> String {
     let (agent, politeness) = (&facts.config.agent, &facts.config.politeness);
-    let is_laxer = politeness.host.has_laxer_than(politeness.host_delay);
-    let unless = if is_laxer { ", unless agreed with a host's owner" } else { "" };
+    let unless = words::agreed(politeness)
+        .map_or(String::new(), |agreed| format!(", unless agreed with a host's owner: {agreed}"));
     let mut about = json!({
         "expected-user-agent": agent.user_agent(),
         "rfc9309-product-token": agent.name,

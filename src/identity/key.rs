@@ -86,21 +86,24 @@ fn thumbprint(x: &str) -> String {
 }
 
 fn from_jwk(text: &str) -> Result<Ed25519KeyPair, &'static str> {
-    let jwk: Value = serde_json::from_str(text).map_err(|_| "it begins like a JWK and is no JSON")?;
+    let jwk: Value =
+        serde_json::from_str(text).map_err(|_| "it begins like a JWK and is no JSON; expected an Ed25519 key")?;
     let member = |name: &str| jwk.get(name).and_then(Value::as_str);
     match (member("kty"), member("crv")) {
         (Some("OKP"), Some("Ed25519")) => {}
-        (Some("OKP"), Some("X25519" | "X448")) => return Err("this is a key to agree on keys with (X25519 or X448)"),
-        (Some("OKP"), Some("Ed448")) => return Err("this is an Ed448 key"),
-        (Some("EC"), _) => return Err("this is an EC key (ECDSA)"),
+        (Some("OKP"), Some("X25519" | "X448")) => {
+            return Err("this is a key to agree on keys with (X25519 or X448); expected an Ed25519 key");
+        }
+        (Some("OKP"), Some("Ed448")) => return Err("this is an Ed448 key; expected an Ed25519 key"),
+        (Some("EC"), _) => return Err("this is an EC key (ECDSA); expected an Ed25519 key"),
         (Some("RSA"), _) => return Err("this is an RSA key; expected an Ed25519 key"),
-        (Some("oct"), _) => return Err("this is a shared secret (kty \"oct\")"),
-        _ if jwk.get("keys").is_some() => return Err("this is a set of keys"),
-        _ => return Err("this JWK is of another kind"),
+        (Some("oct"), _) => return Err("this is a shared secret (kty \"oct\"); expected an Ed25519 key"),
+        _ if jwk.get("keys").is_some() => return Err("this is a set of keys; expected an Ed25519 key"),
+        _ => return Err("this JWK is of another kind; expected an Ed25519 key"),
     }
     let bytes = |name: &str| member(name).and_then(|text| URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok());
     if jwk.get("d").is_none() {
-        return Err("this is a public key (the JWK has no \"d\")");
+        return Err("this is a public key (the JWK has no \"d\"); expected an Ed25519 key with its private half");
     }
     let public = bytes("x").ok_or("the JWK has no \"x\" in base64url")?;
     let seed = bytes("d").ok_or("the JWK's \"d\" is not base64url")?;
@@ -109,29 +112,36 @@ fn from_jwk(text: &str) -> Result<Ed25519KeyPair, &'static str> {
 }
 
 fn from_pem(text: &str) -> Result<Ed25519KeyPair, &'static str> {
-    let (_, rest) = text.split_once("-----BEGIN ").ok_or("this is neither PEM nor a JWK")?;
-    let (label, rest) = rest.split_once("-----").ok_or("this is neither PEM nor a JWK")?;
+    let (_, rest) = text.split_once("-----BEGIN ").ok_or("this is neither PEM nor a JWK; expected an Ed25519 key")?;
+    let (label, rest) = rest.split_once("-----").ok_or("this is neither PEM nor a JWK; expected an Ed25519 key")?;
     match label {
         "PRIVATE KEY" => {}
-        "ENCRYPTED PRIVATE KEY" => return Err("this key is encrypted, and nobody can be asked for its password"),
+        "ENCRYPTED PRIVATE KEY" => {
+            return Err(
+                "this key is encrypted, and nobody can be asked for its password; expected an Ed25519 key that is not",
+            );
+        }
         "RSA PRIVATE KEY" => return Err("this is an RSA key; expected an Ed25519 key"),
-        "EC PRIVATE KEY" | "EC PARAMETERS" => return Err("this is an EC key (ECDSA)"),
-        "OPENSSH PRIVATE KEY" => return Err("this is a key of OpenSSH, which has a format of its own"),
-        "PUBLIC KEY" => return Err("this is a public key"),
-        "CERTIFICATE" => return Err("this is a certificate"),
-        _ => return Err("this PEM is of another kind"),
+        "EC PRIVATE KEY" | "EC PARAMETERS" => return Err("this is an EC key (ECDSA); expected an Ed25519 key"),
+        "OPENSSH PRIVATE KEY" => {
+            return Err("this is a key of OpenSSH, which has a format of its own; expected an Ed25519 key");
+        }
+        "PUBLIC KEY" => return Err("this is a public key; expected an Ed25519 key that is private"),
+        "CERTIFICATE" => return Err("this is a certificate; expected an Ed25519 key"),
+        _ => return Err("this PEM is of another kind; expected an Ed25519 key"),
     }
-    let (body, _) = rest.split_once("-----END PRIVATE KEY-----").ok_or("the PEM has no end")?;
+    let (body, _) =
+        rest.split_once("-----END PRIVATE KEY-----").ok_or("the PEM has no end; expected an Ed25519 key, whole")?;
     let body: String = body.split_ascii_whitespace().collect();
-    let der = STANDARD.decode(body).map_err(|_| "the PEM is not base64")?;
+    let der = STANDARD.decode(body).map_err(|_| "the PEM is not base64; expected an Ed25519 key")?;
     // The kind stands at the beginning: PrivateKeyInfo of RFC 5958 section 2.
     let head = der.get(..der.len().min(40)).unwrap_or_default();
     let is_of = |oid: &[u8]| memchr::memmem::find(head, oid).is_some();
     if !is_of(OID_ED25519) {
         let other = KINDS.iter().find(|(oid, _)| is_of(oid));
-        return Err(other.map_or("this key is of another kind", |(_, name)| name));
+        return Err(other.map_or("this key is of another kind; expected an Ed25519 key", |(_, name)| name));
     }
-    Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| "the key is damaged")
+    Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| "the key is damaged; expected an Ed25519 key")
 }
 
 /// `id-Ed25519` in DER (RFC 8410 section 3).
@@ -140,13 +150,13 @@ const OID_ED25519: &[u8] = b"\x06\x03\x2b\x65\x70";
 /// Other kinds of private keys, by their object identifiers in DER (RFC 8410 section 3, RFC 5480 section 2.1.1, RFC 8017
 /// appendix C, FIPS 204 by RFC 9881 section 2).
 const KINDS: [(&[u8], &str); 7] = [
-    (b"\x06\x03\x2b\x65\x6e", "this is an X25519 key, which signs nothing"),
-    (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which signs nothing"),
-    (b"\x06\x03\x2b\x65\x71", "this is an Ed448 key"),
-    (b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01", "this is an EC key (ECDSA)"),
+    (b"\x06\x03\x2b\x65\x6e", "this is an X25519 key, which signs nothing; expected an Ed25519 key"),
+    (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which signs nothing; expected an Ed25519 key"),
+    (b"\x06\x03\x2b\x65\x71", "this is an Ed448 key; expected an Ed25519 key"),
+    (b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01", "this is an EC key (ECDSA); expected an Ed25519 key"),
     (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", "this is an RSA key; expected an Ed25519 key"),
-    (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a", "this is an RSA key (PSS)"),
-    (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03", "this is an ML-DSA key"),
+    (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a", "this is an RSA key (PSS); expected an Ed25519 key"),
+    (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03", "this is an ML-DSA key; expected an Ed25519 key"),
 ];
 
 /// The key of RFC 9421 appendix B.1.4, for its vectors.
@@ -236,6 +246,9 @@ mod tests {
         ] {
             let error = SigningKey::parse(&text).map(|_| ()).expect_err(&text);
             assert!(error.contains(word) && !error.contains("hunter2"), "{text}: {error}");
+            let is_of_one = ["no \"x\"", "not base64url", "do not belong together", "test key"]
+                .contains(&word.trim_end_matches(" of RFC 9421"));
+            assert!(is_of_one || error.contains("; expected an Ed25519 key"), "{error}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::publication::Facts;
 use super::signer::signature_agent;
-use super::words::{duration, html, second};
+use super::words::{agreed, duration, html, second};
 use crate::config::{Politeness, SentFrom, SignatureAgentForm, SignedRequests};
 use crate::time::UnixTime;
 
@@ -90,8 +90,8 @@ fn rates(politeness: &Politeness) -> String {
     if !delay.is_zero() {
         let _ = write!(text, ", and at least {} pass from the end of one to the start of the next", duration(delay));
     }
-    if politeness.host.has_laxer_than(politeness.host_delay) {
-        text.push_str(", unless something else is agreed with its owner");
+    if let Some(agreed) = agreed(politeness) {
+        let _ = write!(text, ", unless something else is agreed with its owner: {agreed}");
     }
     text.push_str(".</li>\n");
     if !politeness.ip_delay.is_zero() {

@@ -225,11 +225,17 @@ mod tests {
     #[test]
     fn what_is_agreed_with_owners_is_told() {
         let of = |line: &str| files(&config(&format!("[[politeness.host]]\nmatch = \"a.test\"\n{line}")), &[]);
-        for (line, is_told) in [("concurrency = 2", true), ("delay = \"0s\"", true), ("delay = \"1h\"", false)] {
+        for (line, agreed) in [
+            ("concurrency = 4", Some("up to 4 at a time")),
+            ("delay = \"0s\"", Some("0 milliseconds between two")),
+            ("delay = \"100ms\"\nconcurrency = 2", Some("up to 2 at a time, and 100 milliseconds between two")),
+            ("delay = \"1h\"", None),
+        ] {
             let files = of(line);
-            let told = [(CARD, "unless agreed with a host's owner"), (PAGE, "unless something else is agreed")]
-                .map(|(file, words)| files[file].contains(words));
-            assert_eq!(told, [is_told; 2], "{line}");
+            let told = [(CARD, "unless agreed with a host's owner"), (PAGE, "unless something else is agreed")].map(
+                |(file, words)| files[file].contains(words) && agreed.is_none_or(|agreed| files[file].contains(agreed)),
+            );
+            assert_eq!(told, [agreed.is_some(); 2], "{line}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Facts as people and files have them.
 
+use crate::config::Politeness;
 use crate::time::{Duration, UnixTime};
 
 /// `1 second`, `100 milliseconds`, `90 minutes`: in the largest unit that makes it a whole number.
@@ -10,6 +11,16 @@ pub(super) fn duration(duration: Duration) -> String {
         units.into_iter().find(|(size, _)| millis > 0 && millis.is_multiple_of(*size)).unwrap_or((1, "millisecond"));
     let count = millis / size;
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What owners of hosts agreed to beyond one request at a time with the usual delay, as far as it is more: `up to 4 at a time, and
+/// 1 second between two`.
+pub(super) fn agreed(politeness: &Politeness) -> Option<String> {
+    let usual = politeness.host_delay;
+    let (at_once, delay) = politeness.host.laxer_than(usual)?;
+    let at_once = Some(format!("up to {at_once} at a time")).filter(|_| at_once > 1);
+    let delay = Some(format!("{} between two", duration(delay))).filter(|_| delay < usual);
+    Some(at_once.into_iter().chain(delay).collect::<Vec<_>>().join(", and "))
 }
 
 /// `2026-11-26T10:00:00Z`.

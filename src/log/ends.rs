@@ -9,7 +9,8 @@
 //! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone; where there are any, links
 //! between sites (count), each as ten bytes ([`SiteLink`]).
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
-//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told.
+//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told, 2,048 it
+//! was a challenge.
 
 use super::number;
 use crate::backlinks::SiteLink;
@@ -38,6 +39,8 @@ pub struct End {
     pub tries: u8,
     /// Whether its body was that of a page stored lately.
     pub is_duplicate: bool,
+    /// Whether the response was a challenge in place of a page.
+    pub is_challenge: bool,
     /// When, in seconds since 1970.
     pub seconds: u64,
     /// Where its first record lies; `None` when there is none.
@@ -121,7 +124,9 @@ impl EndEntries {
             };
             number::put(out, code);
             let told = if end.bytes > 0 { HAS_BYTES } else { 0 };
+            let wall = if end.is_challenge { IS_CHALLENGE } else { 0 };
             let flags = told
+                | wall
                 | if end.place.is_some() { HAS_RECORD } else { 0 }
                 | if end.is_duplicate { IS_DUPLICATE } else { 0 };
             number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
@@ -165,7 +170,7 @@ impl EndEntries {
                 code => EndKind::Failed(*failures.get(usize::try_from(code - FAILURES_FROM).ok()?)?),
             };
             let flags = number::take(bytes)?;
-            let tries = u8::try_from((flags & !HAS_BYTES) >> FLAG_BITS).ok()?;
+            let tries = u8::try_from((flags & !(HAS_BYTES | IS_CHALLENGE)) >> FLAG_BITS).ok()?;
             let seconds = number::take_step(bytes, &mut last.seconds)?;
             let mut place = None;
             if flags & HAS_RECORD != 0 {
@@ -174,8 +179,8 @@ impl EndEntries {
                 place = Some(RecordPlace { shard, segment, offset: number::take_step(bytes, &mut last.offset)? });
             }
             let bytes = if flags & HAS_BYTES != 0 { number::take(bytes)? } else { 0 };
-            let is_duplicate = flags & IS_DUPLICATE != 0;
-            entries.ends.push(End { url, kind, tries, is_duplicate, seconds, place, bytes });
+            let [is_duplicate, is_challenge] = [IS_DUPLICATE, IS_CHALLENGE].map(|flag| flags & flag != 0);
+            entries.ends.push(End { url, kind, tries, is_duplicate, is_challenge, seconds, place, bytes });
         }
         for _ in 0..number::take(bytes)? {
             let host = take_text(bytes)?.into();
@@ -216,6 +221,7 @@ const FLAG_BITS: u32 = 2;
 const HAS_RECORD: u64 = 1;
 const IS_DUPLICATE: u64 = 2;
 const HAS_BYTES: u64 = 1 << (FLAG_BITS + 8);
+const IS_CHALLENGE: u64 = 1 << (FLAG_BITS + 9);
 /// An end takes about as much before it is compressed.
 const END_BYTES: usize = 12;
 
@@ -229,6 +235,7 @@ mod tests {
             kind,
             tries: 1,
             is_duplicate: url == 7,
+            is_challenge: url == 3 || url == 7,
             seconds: 1_800_000_000 - url % 10,
             place,
             bytes: if url == 3 { u64::MAX } else { 0 },
@@ -278,6 +285,7 @@ mod tests {
             kind: EndKind::Fetched(200),
             tries: 1,
             is_duplicate: false,
+            is_challenge: false,
             seconds: 1_800_000_000 + number / 50,
             place: Some(RecordPlace { shard: 3, segment: 17, offset: number * 5_000 }),
             bytes: 0,

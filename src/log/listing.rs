@@ -17,7 +17,7 @@ use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Wall};
 use crate::url::UrlBatch;
 
 /// The logs of one shard on their way into a list.
@@ -68,6 +68,8 @@ pub struct Listed<'a> {
     pub tries: u8,
     /// Whether its body was that of a page stored lately.
     pub is_duplicate: bool,
+    /// How a crawler was not let in, if the response says so.
+    pub wall: Option<Wall>,
     /// When it ended, in seconds since 1970; `None` while it waits.
     pub seconds: Option<u64>,
 }
@@ -241,8 +243,9 @@ struct LastEnd {
     seconds: u32,
     /// 0: it waits; below [`FAILURES_FROM`] a status, then the failures of the list.
     code: u16,
+    /// Of [`IS_DUPLICATE`] and [`IS_CHALLENGE`].
+    flags: u8,
     tries: u8,
-    is_duplicate: bool,
 }
 
 impl LastEnd {
@@ -253,7 +256,9 @@ impl LastEnd {
             EndKind::Failed(failure) => FAILURES_FROM + failure as u16,
         };
         let seconds = u32::try_from(end.seconds).unwrap_or(u32::MAX);
-        LastEnd { seconds, code, tries: end.tries, is_duplicate: end.is_duplicate }
+        let flags = [(end.is_duplicate, IS_DUPLICATE), (end.is_challenge, IS_CHALLENGE)];
+        let flags = flags.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, flag)| all | flag);
+        LastEnd { seconds, code, flags, tries: end.tries }
     }
 
     fn listed(self, text: &str, depth: u16) -> Listed<'_> {
@@ -265,7 +270,12 @@ impl LastEnd {
                 .map_or(UrlState::Waiting, |failure| UrlState::Failed(*failure)),
         };
         let seconds = (self.code > 0).then_some(u64::from(self.seconds));
-        Listed { text, depth, state, tries: self.tries, is_duplicate: self.is_duplicate, seconds }
+        let [is_duplicate, is_challenge] = [IS_DUPLICATE, IS_CHALLENGE].map(|flag| self.flags & flag != 0);
+        let wall = match self.code {
+            402 => Some(Wall::Payment),
+            _ => is_challenge.then_some(Wall::Challenge),
+        };
+        Listed { text, depth, state, tries: self.tries, is_duplicate, wall, seconds }
     }
 }
 
@@ -279,6 +289,8 @@ fn hash(text: &str) -> u64 {
 }
 
 const FAILURES_FROM: u16 = 1_000;
+const IS_DUPLICATE: u8 = 1;
+const IS_CHALLENGE: u8 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -350,6 +350,7 @@ mod tests {
                 kind: EndKind::Fetched(999),
                 tries: 255,
                 is_duplicate: true,
+                is_challenge: true,
                 seconds: 0,
                 place,
                 bytes: number,

@@ -110,6 +110,8 @@ pub(super) struct Lookup {
     /// Until when they hold, and until when holds that there are none.
     until: Instant,
     negative_until: Instant,
+    /// Why a family is not known, if one is not.
+    failure: Option<Failure>,
     question: Question,
 }
 
@@ -153,6 +155,7 @@ impl Lookup {
             alias: None,
             until: Instant::NEVER,
             negative_until: Instant::NEVER,
+            failure: None,
             question: Question::new(servers),
         }
     }
@@ -216,17 +219,16 @@ impl Lookup {
             DnsAnswer::NoName(ttl) => {
                 servers.answered(server);
                 self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
+                self.failure = None;
                 return self.over(now);
             }
         }
         if question.tries < TRIES && !self.patience.is_zero() && question.erred.contains(&false) {
             return NextStep::Query;
         }
-        if self.addrs.is_empty() {
-            return NextStep::Over(Err(question.failure));
-        }
-        // What is known of the other family is enough to go on, for a while: it may be the one that does not connect.
-        self.half(now)
+        // Who cannot tell of one family may tell of the other.
+        self.failure = self.failure.or(Some(question.failure));
+        self.next_family(now)
     }
 
     fn next_family(&mut self, now: Instant) -> NextStep {
@@ -238,20 +240,23 @@ impl Lookup {
         if !self.patience.is_zero() {
             return NextStep::Query;
         }
-        if self.addrs.is_empty() { NextStep::Over(Err(self.question.failure)) } else { self.half(now) }
+        self.failure = self.failure.or(Some(self.question.failure));
+        self.over(now)
     }
 
     /// An answer ages while the other family is asked for.
     fn over(&mut self, now: Instant) -> NextStep {
-        let until = if self.addrs.is_empty() { self.negative_until } else { self.until };
+        // What is known of one family is enough to go on. Where both were wanted it is so for a while only: it may be the one that
+        // does not connect.
+        let is_half = self.both_families && self.failure.is_some() && !self.addrs.is_empty();
+        let until = match (self.addrs.is_empty(), self.failure) {
+            (true, Some(failure)) => return NextStep::Over(Err(failure)),
+            (true, None) => self.negative_until,
+            (false, _) if is_half => self.until.min(now + HALF_HOLDS_MAX),
+            (false, _) => self.until,
+        };
         let addrs = std::mem::take(&mut self.addrs);
-        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: false, alias: self.alias.take() }))
-    }
-
-    /// There are addresses of one family, and the servers failed to tell those of the other.
-    fn half(&mut self, now: Instant) -> NextStep {
-        let (addrs, until) = (std::mem::take(&mut self.addrs), self.until.min(now + HALF_HOLDS_MAX));
-        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half: true, alias: self.alias.take() }))
+        NextStep::Over(Ok(Addresses { addrs, ttl: until.since(now), is_half, alias: self.alias.take() }))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Decides: literal addresses, the names in `dns.hosts` and, under `proxy.names = "proxy"`, every name are answered
 //! without a query. Everything else is looked up as a complete name (no search list), in the first family of
-//! `dns.families`, and in the second where the first has no address or the job wants both: half the queries, and IPv4
-//! is what nearly every host has. A question has [`TRIES`] tries, each of which waits twice as long as the one before; an
+//! `dns.families`, and in the second where the first has no address, no server can tell of it, or the job wants both: half the
+//! queries, and IPv4 is what nearly every host has. A question has [`TRIES`] tries, each of which waits twice as long as the one before; an
 //! error is no try: then another server is asked at once, each once ([`Servers`]). Queries keep to `dns.rate_max`
 //! ([`QueryRate`]).
 //! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one server.

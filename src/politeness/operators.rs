@@ -9,10 +9,10 @@
 //! Limits: [`LINES_MAX`] lines, [`GROUPS_MAX`] names.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
+
+use crate::plain_file;
 
 /// Whose machines are where.
 #[derive(Clone, Debug, Default)]
@@ -62,26 +62,20 @@ impl Operators {
     /// Takes the lines of a file as well.
     ///
     /// # Errors
-    /// What is wrong with the file, or with its first bad lines, each with its number.
-    pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
+    /// What is wrong with the file, or with its first bad lines, each with its number; never empty.
+    pub fn read_file(&mut self, path: &Path) -> Result<(), Vec<String>> {
         let file = path.display();
-        let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
-        match read {
-            Err(error) => return Err(format!("{file}: {error}; expected a file of operators and address ranges")),
-            Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => {
-                return Err(format!("{file}: longer than {FILE_BYTES_MAX} bytes"));
-            }
-            Ok(_) => {}
-        }
+        let wrong = |what: String| vec![format!("{file}: {what}; expected a file of operators and address ranges")];
+        let bytes = plain_file::read(path, FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".to_owned()))?;
         self.read(&text).map_err(|wrong| {
             let more = wrong.len().saturating_sub(WRONG_TOLD);
             let mut told: Vec<String> =
                 wrong.iter().take(WRONG_TOLD).map(|(line, what)| format!("{file}:{line}: {what}")).collect();
             if more > 0 {
-                told.push(format!("{more} more lines"));
+                told.push(format!("{file}: {more} more lines cannot be read"));
             }
-            told.join("; ")
+            told
         })
     }
 
@@ -186,7 +180,7 @@ fn widened(addr: IpAddr) -> u128 {
 /// Bad lines that are told.
 const WRONG_TOLD: usize = 20;
 /// Bytes of a file.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: usize = 64 << 20;
 /// Lines of one file.
 pub const LINES_MAX: usize = 1 << 20;
 /// Operators.
@@ -267,5 +261,18 @@ mod tests {
         let of = |addr: &str| operators.of_address(addr.parse().unwrap()).map(|group| operators.name(group));
         assert_eq!([of("192.0.2.9"), of("104.16.0.1")], [Some("ours"); 2], "the last line holds");
         assert_eq!(operators.of_alias("x.alias.example").map(|group| operators.name(group)), Some("ours"));
+    }
+
+    #[test]
+    fn mistakes_of_a_file_are_a_line_each() {
+        let folder = crate::lab::TempFolder::new("operators");
+        let told = |path: &str| Operators::default().read_file(Path::new(path)).expect_err("mistakes");
+        let file = folder.file("bad", &"ours\n".repeat(WRONG_TOLD + 3));
+        let lines = told(&file);
+        assert_eq!(lines.len(), WRONG_TOLD + 1);
+        assert!(lines[1].starts_with(&format!("{file}:2: expected a name and")), "{lines:?}");
+        assert_eq!(lines[WRONG_TOLD], format!("{file}: 3 more lines cannot be read"));
+        let whole = told(&folder.at(""));
+        assert!(whole.len() == 1 && whole[0].contains("it is a directory, not a plain file; expected"), "{whole:?}");
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     fn what_decides_is_told_with_what_was_passed() {
         let rules = "deny host=forum.example.org\n# PDFs\nallow extension=pdf offsite<=1\ndeny store type=image/*\n";
         let rules = Rules::parse("rules", rules.as_bytes()).unwrap();
-        let (blocks, _) = BlockList::read(&[(String::new(), b".blocked.test".to_vec())]);
+        let (blocks, _) = BlockList::parse("", b".blocked.test");
         let seed = Url::parse("http://example.org/").unwrap();
         let mut config = config::Config::default();
         (config.scope.follow, config.links.embeds) = (config::Follow::SeedSites, config::Embeds::OffSite);

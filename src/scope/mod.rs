@@ -24,7 +24,7 @@ mod spelling;
 mod subject;
 mod surt;
 
-pub use blocks::{BlockList, BlockedBy, ClearHosts, FILE_BYTES_MAX as BLOCKS_BYTES_MAX, Mistakes};
+pub use blocks::{BlockList, BlockListReader, BlockedBy, ClearHosts, Mistakes};
 pub use condition::Condition;
 pub use explain::{Decider, Passed, Verdict};
 pub use rule::{Action, Rule, Stage};

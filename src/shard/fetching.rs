@@ -14,7 +14,7 @@ use crate::frontier::{self, Rest, Settled};
 use crate::hops::Hops;
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
-use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome, Wall};
 use crate::page::{Page, PageRead};
 use crate::stage::{self, Stage};
 use crate::store::{self, HostAddresses, Note, Placed};
@@ -288,7 +288,19 @@ impl Shard {
                 self.record_failure(now, &url, failure, (tries, None));
             }
             let (kind, seconds) = (EndKind::Failed(failure), self.clock.seconds(now));
-            self.note_over(now, End { url: number, kind, tries, is_duplicate: false, seconds, place: None, bytes: 0 });
+            self.note_over(
+                now,
+                End {
+                    url: number,
+                    kind,
+                    tries,
+                    is_duplicate: false,
+                    is_challenge: false,
+                    seconds,
+                    place: None,
+                    bytes: 0,
+                },
+            );
         }
         job
     }
@@ -407,7 +419,10 @@ impl Shard {
                     Outcome::Fetched(fetched) if self.counts_bytes => fetched.wire_bytes,
                     _ => 0,
                 };
-                self.note_over(now, End { url: job.number, kind, tries, is_duplicate, seconds, place, bytes });
+                let is_challenge =
+                    matches!(outcome, Outcome::Fetched(fetched) if fetched.wall == Some(Wall::Challenge));
+                let url = job.number;
+                self.note_over(now, End { url, kind, tries, is_duplicate, is_challenge, seconds, place, bytes });
             }
             frontier::End::Again => self.stats.retries += 1,
             frontier::End::Preparation => {}

@@ -85,6 +85,7 @@ impl Shard {
                 kind: EndKind::Reopened,
                 tries: 0,
                 is_duplicate: false,
+                is_challenge: false,
                 seconds: 0,
                 place: None,
                 bytes: 0,

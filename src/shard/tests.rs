@@ -482,6 +482,31 @@ fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
     }
 }
 
+#[test]
+fn a_challenge_is_noted_with_the_end() {
+    for (head, is_challenge) in [("CF-Mitigated: challenge\r\n", true), ("", false)] {
+        let name = names(0).next().unwrap_or_default();
+        let addr = "192.0.2.1".parse().expect("an address");
+        let reachable = config(|config| drop(config.dns.hosts.insert(name.clone(), vec![addr])));
+        let mut rig = Rig::new(reachable, Logs::new());
+        rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
+        rig.run(Instant::ZERO);
+        let robots = rig.fetches.pop().expect("a fetch of robots.txt");
+        rig.shard.handle(Instant::ZERO, response(&robots, 404, "", ""));
+        let later = Instant::ZERO + Duration::from_secs(60);
+        rig.run(later);
+        let page = rig.fetches.pop().expect("a fetch of the page");
+        rig.shard.handle(later, response(&page, 403, head, ""));
+        rig.run(later);
+        rig.enter(Phase::Close);
+        let ends = read_ends(rig.log(LogFile::Ends));
+        assert_eq!(
+            ends.last().map(|end| (end.kind, end.is_challenge)),
+            Some((crate::log::EndKind::Fetched(403), is_challenge))
+        );
+    }
+}
+
 /// A host without an address fails; asked for again it waits, also in the runs after that, until its end is written.
 #[test]
 fn what_failed_is_asked_for_again_when_that_is_wanted() {

@@ -9,7 +9,6 @@
 //! Limits: read once, at the start; times are those of CDXJ, to the second.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +19,7 @@ use super::folder::Folder;
 use super::index::IndexEntry;
 use super::verify::index_path;
 use crate::config::DigestAlgorithm;
+use crate::plain_file;
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -77,7 +77,7 @@ impl EarlierCrawls {
 
     fn read_index(&mut self, path: &Path, captures_max: usize, own_label: &str) -> Result<(), EarlierError> {
         let named = |error| EarlierError::Io(path.to_owned(), error);
-        let mut input = BufReader::with_capacity(1 << 18, File::open(path).map_err(named)?);
+        let mut input = BufReader::with_capacity(1 << 18, plain_file::open(path).map_err(named)?);
         let mut line = Vec::new();
         loop {
             line.clear();

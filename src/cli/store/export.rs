@@ -71,7 +71,10 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
         tell!("{unwanted} captures left out by --respect");
     }
     if orphans > 0 {
-        tell!("{orphans} revisits exported whose bodies are those of captures that were left out");
+        tell!(
+            "{orphans} revisits exported whose bodies are those of captures that were left out; \
+             store.duplicates = \"store\" has a later crawl store each body with its page"
+        );
     }
     if passed_over > 0 {
         tell!("{passed_over} files were there already");

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::frontier::allowance;
 use crate::hops::Hops;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Wall};
 use crate::url::{SiteKey, Url, site_of};
 
 /// What was read.
@@ -45,6 +45,7 @@ pub(super) struct UrlFacts {
     /// The bits of its [`Hops`].
     pub(super) depth: u16,
     pub(super) is_duplicate: bool,
+    pub(super) wall: Option<Wall>,
     /// URLs of its host that wait and were found before it.
     pub(super) ahead: u64,
 }
@@ -150,10 +151,10 @@ impl Findings {
         if let Asked::Url(asked) = &self.asked
             && *asked == url
         {
-            let Listed { state, tries, seconds, depth, is_duplicate, .. } = *listed;
+            let Listed { state, tries, seconds, depth, is_duplicate, wall, .. } = *listed;
             // One that is deferred waits behind all that are not, also those that are found later.
             let ahead = self.host.waiting - self.host.deferred;
-            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, ahead });
+            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, wall, ahead });
         } else if let Some(facts) = &mut self.url
             && Hops::from_bits(facts.depth).is_deferred()
             && listed.state == UrlState::Waiting
@@ -260,7 +261,8 @@ mod tests {
         let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
-            let listed = Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, seconds };
+            let listed =
+                Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, wall: None, seconds };
             facts.take(&ListingStep::Url(listed));
         }
         facts

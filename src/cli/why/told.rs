@@ -14,7 +14,7 @@ use crate::cli::crawl_logs::iso;
 use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::UrlState;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Wall};
 use crate::time::UnixTime;
 use crate::url::Url;
 
@@ -146,13 +146,22 @@ fn most_failed(known: &Known) -> String {
     })
 }
 
+/// What was there in place of a page, if it was none.
+fn wall(url: &UrlFacts) -> &'static str {
+    match url.wall {
+        Some(Wall::Challenge) => ", a challenge in place of a page",
+        Some(Wall::Payment) => ", a demand for payment",
+        None => "",
+    }
+}
+
 fn answer_known(known: &Known, url: &UrlFacts) -> String {
     let at = url.seconds.map(iso).unwrap_or_default();
     match url.state {
-        UrlState::Fetched(status @ 200..=299) => format!("It was fetched at {at}, with status {status}."),
+        UrlState::Fetched(status @ 200..=299) => format!("It was fetched at {at}, with status {status}{}.", wall(url)),
         UrlState::Fetched(status) => {
             let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
-            format!("It was asked for, and answered with status {status}{target} at {at}.")
+            format!("It was asked for, and answered with status {status}{}{target} at {at}.", wall(url))
         }
         UrlState::SetAside => {
             "It waits for the next run: there was no room for it (visited.urls_max, or its site's share).".to_owned()
@@ -305,7 +314,7 @@ pub(super) fn as_json(known: &Known) -> Value {
         json!({
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
-            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "ahead": url.ahead, "record": known.record,
+            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.wall.map(Wall::as_str), "ahead": url.ahead, "record": known.record,
             "redirect": known.redirect.as_ref().map(Url::as_str),
         })
     });

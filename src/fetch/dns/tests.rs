@@ -145,7 +145,7 @@ fn an_error_brings_the_next_server_and_no_second_question() {
         // SERVFAIL is the name's fault as far as anyone knows: the first is asked first each time.
         assert_eq!(counts(), [20, 20]);
         assert_eq!(resolver.resolve("bad.test", false).await, Outcome::Failed(Failure::DnsFailed));
-        assert_eq!(counts(), [21, 21]);
+        assert_eq!(counts(), [22, 22], "once for each family");
     });
 }
 
@@ -159,11 +159,38 @@ fn silence_is_waited_for_three_times_and_no_longer_than_the_timeout() {
     });
     run(&config(&[silent], |dns| dns.timeout = Duration::from_millis(400)), |resolver| async move {
         assert_eq!(resolver.resolve("a.test", true).await, Outcome::Failed(Failure::DnsTimeout));
-        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        assert_eq!(asked.load(Ordering::SeqCst), 4, "once for the other family");
     });
     run(&config(&[deaf], |dns| dns.timeout = Duration::from_secs(4)), |resolver| async move {
         assert_eq!(resolver.resolve("a.test", false).await, resolved(&["192.0.2.1"], 300));
         assert_eq!((asked_deaf.load(Ordering::SeqCst), resolver.queries()), (3, 3), "a query is a packet");
+    });
+}
+
+/// As a forwarder without anybody to ask that has one address in a file of its own.
+#[test]
+fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
+    let (addr, asked) = server(|mut message, of, record_type| match (of, record_type) {
+        ("nx.test.", RecordType::AAAA) => {
+            message.add_authority(soa(900, 600));
+            with_code(message, ResponseCode::NXDomain)
+        }
+        ("none.test.", RecordType::AAAA) => bytes(&message),
+        ("deaf.test.", RecordType::A) => None,
+        (_, RecordType::AAAA) => bytes(message.add_answer(six(of, 300, 1))),
+        _ => with_code(message, ResponseCode::Refused),
+    });
+    run(&config(&[addr], |dns| dns.timeout = Duration::from_millis(800)), |resolver| async move {
+        let six = "2001:db8::1";
+        assert_eq!(resolver.resolve("six.test", false).await, resolved(&[six], 300));
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        assert_eq!(in_seconds(resolver.resolve("deaf.test", false).await), resolved(&[six], 300));
+        assert_eq!(in_seconds(resolver.resolve("both.test", true).await), half(&[six], 60), "no longer than any must");
+        assert_eq!(in_seconds(resolver.resolve("nx.test", false).await), no_address(600));
+        assert_eq!(resolver.resolve("none.test", false).await, Outcome::Failed(Failure::DnsFailed));
+    });
+    run(&config(&[addr], |dns| dns.families = Families::Ipv4Only), |resolver| async move {
+        assert_eq!(resolver.resolve("six.test", false).await, Outcome::Failed(Failure::DnsFailed));
     });
 }
 
@@ -216,7 +243,7 @@ fn families_are_asked_for_as_configured() {
         (Families::Ipv4First, "half.test", true, half(&["192.0.2.3"], 60), 2),
         (Families::Ipv4First, "none.test", false, no_address(500), 2),
         (Families::Ipv6First, "both.test", false, resolved(&two, 80), 1),
-        (Families::Ipv6First, "half.test", false, Outcome::Failed(Failure::DnsFailed), 1),
+        (Families::Ipv6First, "half.test", false, resolved(&["192.0.2.3"], 100), 2),
         (Families::Ipv4Only, "both.test", true, resolved(&one, 100), 1),
         (Families::Ipv4Only, "six.test", true, no_address(500), 1),
         (Families::Ipv6Only, "six.test", false, resolved(&["2001:db8::2"], 90), 1),

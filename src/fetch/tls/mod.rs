@@ -39,6 +39,7 @@ use self::verifier::Verifier;
 use super::HandsError;
 use crate::config::{Certificates, Tls};
 use crate::outcome::Failure;
+use crate::plain_file;
 use crate::transaction::TlsInfo;
 
 /// Makes client connections; one per shard.
@@ -138,11 +139,14 @@ fn iana_name(suite: CipherSuite) -> Option<&'static str> {
     }
 }
 
+/// Longest file of roots; the list of all public ones has a quarter of a megabyte.
+const CA_FILE_BYTES_MAX: usize = 16 << 20;
+
 fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), HandsError> {
     let wrong = |why: String| HandsError::CaFile(path.to_owned(), why);
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
+    let bytes = plain_file::read(path, CA_FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let before = roots.len();
-    for certificate in certificates {
+    for certificate in CertificateDer::pem_slice_iter(&bytes) {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }

@@ -116,6 +116,9 @@ fn a_file_without_certificates_is_an_error() {
     let path = folder.file("ca.pem", "no certificate here\n");
     let tls = Tls { ca_files: vec![path.clone().into()], ..Tls::default() };
     assert!(matches!(TlsClient::new(&tls), Err(HandsError::CaFile(..))));
+    let folder_as_file = Tls { ca_files: vec![folder.path().into()], ..Tls::default() };
+    let error = TlsClient::new(&folder_as_file).err().expect("a directory").to_string();
+    assert!(error.contains("it is a directory, not a plain file"), "{error}");
     drop(folder);
     let error = TlsClient::new(&tls).err().expect("no such file").to_string();
     assert!(error.contains(&path), "{error}");

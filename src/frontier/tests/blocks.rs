@@ -5,7 +5,7 @@ use crate::hops::Hops;
 use crate::scope::{BlockList, Rules};
 
 fn scope(rules: &str, blocks: &str) -> Scope {
-    let (blocks, mistakes) = BlockList::read(&[("list".to_owned(), blocks.as_bytes().to_vec())]);
+    let (blocks, mistakes) = BlockList::parse("list", blocks.as_bytes());
     assert_eq!(mistakes.count, 0);
     Scope::default().with(Arc::new(Rules::parse("rules", rules.as_bytes()).expect("rules")), Arc::new(blocks))
 }

@@ -32,7 +32,16 @@ fn a_kill_tears_what_is_being_done_and_loses_what_waits() {
 
 /// Appends a block that says that the URLs of these numbers are over.
 fn end(disk: &mut FakeDisk, log: &mut Log, url: u64) {
-    log.end(End { url, kind: EndKind::Fetched(200), tries: 1, is_duplicate: false, seconds: 0, place: None, bytes: 0 });
+    log.end(End {
+        url,
+        kind: EndKind::Fetched(200),
+        tries: 1,
+        is_duplicate: false,
+        is_challenge: false,
+        seconds: 0,
+        place: None,
+        bytes: 0,
+    });
     log.freeze_ends();
     disk.push(DiskOp::Append(log.take_ends().expect("a block")));
 }

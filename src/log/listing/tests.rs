@@ -26,6 +26,7 @@ fn end(url: u64, kind: EndKind) -> End {
         kind,
         tries: 2,
         is_duplicate: url == 3,
+        is_challenge: url == 3,
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace::default()),
         bytes: 0,
@@ -44,7 +45,8 @@ fn list(files: &Files, is_running: bool) -> Result<(Vec<Line>, Vec<HostNote>, Da
             ListingStep::Host(note) => notes.push(note),
             ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {
-                assert_eq!(listed.is_duplicate, listed.text.ends_with("/3") && listed.seconds.is_some());
+                let is_third = listed.text.ends_with("/3") && listed.seconds.is_some();
+                assert_eq!((listed.is_duplicate, listed.wall.is_some()), (is_third, is_third));
                 lines.push((listed.text.to_owned(), listed.state, listed.tries, listed.seconds));
             }
         })?;

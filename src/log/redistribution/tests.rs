@@ -77,6 +77,7 @@ fn written(shards: u16) -> Files {
                 kind,
                 tries: 3,
                 is_duplicate: page == 1,
+                is_challenge: page == 1,
                 seconds: 1_800_000_000 + page,
                 place,
                 bytes: 0,

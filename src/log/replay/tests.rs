@@ -24,7 +24,16 @@ fn write(log: &mut Log, files: &mut Files) {
 
 fn end(url: u64, segment: u32, offset: u64) -> End {
     let place = Some(RecordPlace { shard: OWNER.shard, segment, offset });
-    End { url, kind: EndKind::Fetched(200), tries: 1, is_duplicate: false, seconds: 1_800_000_000, place, bytes: 0 }
+    End {
+        url,
+        kind: EndKind::Fetched(200),
+        tries: 1,
+        is_duplicate: false,
+        is_challenge: false,
+        seconds: 1_800_000_000,
+        place,
+        bytes: 0,
+    }
 }
 
 /// Ten URLs in blocks of their own, of which the even ones are over, with records of 100 bytes; a batch for another shard.

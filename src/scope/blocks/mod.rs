@@ -4,23 +4,24 @@
 //! spelling (`spelling`).
 //! Why this structure: see docs/decisions/block-lists-are-hashed-texts.md.
 //! Invariants: exact, as a page that is blocked by mistake is lost; a list is never changed.
-//! Limits: [`FILE_BYTES_MAX`] a file, unpacked; mistakes beyond [`TOLD_MAX`] are counted.
-//! Leaves to others: reading files (`boot`), when to ask (`shard`, `frontier`).
+//! Limits: lists are read line by line, lines of [`reading::LINE_BYTES_MAX`]; the entries have a bound in bytes; mistakes beyond
+//! [`reading::TOLD_MAX`] are counted.
+//! Leaves to others: opening files (`boot`), when to ask (`shard`, `frontier`).
 
 mod line;
 mod ranges;
+mod reading;
 mod recent;
 mod texts;
 
 use std::net::IpAddr;
 
-use super::rules::LineError;
 use super::{names, spelling};
 use crate::url::Url;
-use line::Entry;
-use ranges::{Cidr, Ranges};
+use ranges::Ranges;
+pub use reading::{BlockListReader, Mistakes};
 pub use recent::ClearHosts;
-use texts::{Collected, Texts};
+use texts::Texts;
 
 /// What no request is made to.
 #[derive(Debug, Default)]
@@ -31,15 +32,6 @@ pub struct BlockList {
     prefixes: Vec<Box<str>>,
     ranges: Ranges,
     entries: usize,
-}
-
-/// Mistakes in lists.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Mistakes {
-    /// The first of them.
-    pub told: Vec<LineError>,
-    /// How many there are.
-    pub count: usize,
 }
 
 /// By what a URL is blocked.
@@ -53,11 +45,6 @@ pub enum BlockedBy {
     Address,
 }
 
-/// Longest file, unpacked.
-pub const FILE_BYTES_MAX: usize = 1 << 30;
-/// Mistakes that are told.
-const TOLD_MAX: usize = 20;
-
 /// The host itself is blocked.
 const THIS: texts::Flags = 1;
 /// So is every host below it.
@@ -68,53 +55,13 @@ const SOME_URLS: texts::Flags = 4;
 const URL: texts::Flags = 8;
 
 impl BlockList {
-    /// Reads files, given with their names; what can be read of them, and the mistakes.
-    pub fn read(files: &[(String, Vec<u8>)]) -> (BlockList, Mistakes) {
-        let mut list = BlockList::default();
-        let (mut mistakes, mut texts, mut cidrs) = (Mistakes::default(), Collected::default(), Vec::new());
-        for (file, text) in files {
-            for (number, line) in (1..).zip(lines(text)) {
-                let mut has_room = true;
-                let read = line::read(line, |entry| has_room &= list.take(entry, &mut texts, &mut cidrs));
-                let full = (!has_room).then(|| "there is no room for it: the lists are too long".to_owned());
-                if let Some(what) = read.err().or(full) {
-                    mistakes.count += 1;
-                    if mistakes.told.len() < TOLD_MAX {
-                        mistakes.told.push(LineError { file: file.clone(), line: number, what });
-                    }
-                }
-            }
-        }
-        list.entries += cidrs.len();
-        list.ranges = Ranges::new(&cidrs);
-        list.prefixes.sort_unstable();
-        list.prefixes.dedup_by(|prefix, before| prefix.starts_with(&**before));
-        list.prefixes.shrink_to_fit();
-        list.texts = texts.table();
-        (list, mistakes)
-    }
-
-    /// Takes in an entry; whether there was room.
-    fn take(&mut self, entry: Entry<'_>, texts: &mut Collected, cidrs: &mut Vec<Cidr>) -> bool {
-        self.entries += 1;
-        match entry {
-            Entry::Host(name) => texts.push(name.as_bytes(), THIS),
-            Entry::Suffix(name) => texts.push(name.as_bytes(), THIS | BELOW),
-            Entry::Below(name) => texts.push(name.as_bytes(), BELOW),
-            Entry::Url(url) => {
-                let text = spelling::plain(url.as_str());
-                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS) && texts.push(text.as_bytes(), URL)
-            }
-            Entry::Prefix(url) => {
-                self.prefixes.push(spelling::plain(url.as_str()).into());
-                texts.push(names::bare(url.host()).as_bytes(), SOME_URLS)
-            }
-            Entry::Cidr(cidr) => {
-                cidrs.push(cidr);
-                self.entries -= 1;
-                true
-            }
-        }
+    /// The list that stands in `text`, and the mistakes there.
+    pub fn parse(file: &str, text: &[u8]) -> (BlockList, Mistakes) {
+        let mut reader = BlockListReader::new(usize::MAX);
+        // Memory can be read, and there is no bound to be over.
+        let read = reader.read(file, text);
+        debug_assert!(read.is_ok(), "{read:?}");
+        reader.list()
     }
 
     /// Whether nothing is blocked.
@@ -211,24 +158,13 @@ fn without_dot(url: &Url) -> Option<String> {
     Some(format!("{before}{bare}{behind}"))
 }
 
-/// The lines of a file, whose editor may have put a byte order mark first.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    std::iter::from_fn(move || {
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let line = rest.get(..end).filter(|_| !rest.is_empty())?;
-        rest = rest.get(end + 1..).unwrap_or_default();
-        Some(line)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::Rng;
 
     fn list(text: &str) -> BlockList {
-        let (list, mistakes) = BlockList::read(&[("list".to_owned(), text.as_bytes().to_vec())]);
+        let (list, mistakes) = BlockList::parse("list", text.as_bytes());
         assert_eq!(mistakes, Mistakes::default());
         list
     }
@@ -289,15 +225,6 @@ mod tests {
         assert_eq!(list.why(&url("http://192.0.2.1/")), Some(BlockedBy::Address));
         assert_eq!(list.why(&url("https://url.test/a?b")), Some(BlockedBy::Url));
         assert!(!BlockList::default().blocks(&url("http://a.test/")));
-    }
-
-    #[test]
-    fn mistakes_are_told_and_counted_and_the_rest_is_read() {
-        let text = format!("a.test\n{}b.test", "no entry\n".repeat(30));
-        let (list, mistakes) = BlockList::read(&[("list".to_owned(), text.into_bytes())]);
-        assert_eq!((list.len(), mistakes.count, mistakes.told.len()), (2, 30, TOLD_MAX));
-        assert!(mistakes.told[0].to_string().starts_with("list:2: several words; expected a host"));
-        assert!(list.blocks_host("a.test") && list.blocks_host("b.test"));
     }
 
     /// Random lists and URLs of few words: what is blocked is what a look at each entry says.

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_is_clear_is_so_again() {
-        let (list, _) = BlockList::read(&[("list".to_owned(), b".bad.test\nhttp://some.test/x\n".to_vec())]);
+        let (list, _) = BlockList::parse("list", b".bad.test\nhttp://some.test/x\n");
         let mut hosts = ClearHosts::default();
         for _ in 0..3 {
             for number in 0..2_000 {

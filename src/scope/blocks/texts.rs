@@ -48,6 +48,9 @@ const FILTER_BITS: usize = 12;
 const TAG_BITS: u32 = u64::BITS - PLACE_BITS - FLAG_BITS;
 /// Most bytes that a place can tell.
 pub const TEXT_BYTES_MAX: usize = 1 << PLACE_BITS;
+/// What a text takes besides its own bytes while a table is made of those that were collected: its line end, what is known of
+/// it, its slot and its share of the filter.
+pub const COLLECTED_BYTES: usize = 1 + size_of::<Pending>() + size_of::<u64>() * 4 / 3 + FILTER_BITS.div_ceil(8);
 /// A gigabyte and a half of slots.
 pub const TEXTS_MAX: usize = 1 << 27;
 /// A part of the slots of five million texts has 208 KB.

@@ -60,6 +60,7 @@ fn ends() -> EndEntries {
         kind,
         tries: 2,
         is_duplicate: url % 2 == 0,
+        is_challenge: url % 3 == 0,
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace { shard: 0, segment, offset: 1_000 * url }),
         bytes: url % 3 * 100_000,
