@@ -375,7 +375,7 @@ tables! {
         in_flight_max: usize = "256", Kind::Number(1, 65_536);
         /// Which address families are looked up and tried, and in which order.
         /// Nearly every host has IPv4, and not every machine can reach IPv6. The second family is looked up only if the
-        /// first has no address, or none that connects.
+        /// first has no address, none that connects, or no server that tells of it.
         families: Families = "ipv4-first", Kind::Choice(Families::CHOICES);
         /// Queries a second, all shards together; 0: no cap.
         /// Keeps the crawl from burdening a resolver that others use, too.
