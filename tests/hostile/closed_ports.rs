@@ -1,20 +1,18 @@
 //! Links to closed ports of somebody's host, which anyone can put into a page: the host's own pages are had all the same.
 
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::rig::program::run;
-use crate::rig::servers::{read_request, respond, server};
+use crate::rig::servers::{ClosedPort, read_request, respond, server};
 use ringcrawl::lab::TempFolder;
 
 const PAGES: usize = 60;
 
 /// Pages that the victim was asked for beside links to so many of its closed ports, how long that took, and the failures.
 fn asked_beside(closed: usize) -> (usize, Duration, serde_json::Value) {
-    let ports: Vec<u16> = (0..closed)
-        .map(|_| TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port())
-        .collect();
+    let held: Vec<ClosedPort> = (0..closed).map(|_| ClosedPort::new()).collect();
+    let ports: Vec<u16> = held.iter().map(|port| port.addr().port()).collect();
     let times = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&times);
     let (addr, _) = server(move |mut stream, _| {

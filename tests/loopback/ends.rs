@@ -1,7 +1,7 @@
 //! How exchanges end that do not go well: silence, slowness, resets, bytes that make no sense.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use ringcrawl::lab::Rng;
@@ -206,11 +206,11 @@ fn broken_connections() {
 
 #[test]
 fn connections_that_do_not_come_about() {
-    let free = TcpListener::bind((LOOPBACK, 0)).expect("bind").local_addr().expect("address");
+    let closed = ClosedPort::new();
     let mut config = config();
     config.fetch.connect_timeout = Duration::from_millis(300);
     with_hands(&config, |hands| async move {
-        assert_eq!(get(&hands, &url(free, "/")).await.err(), Some(Failure::ConnectRefused));
+        assert_eq!(get(&hands, &url(closed.addr(), "/")).await.err(), Some(Failure::ConnectRefused));
         let mut forbidden = job("http://www.example.test/");
         forbidden.addr = Some(IpAddr::from([10, 0, 0, 1]));
         assert_eq!(hands.exchange(&forbidden).await.err(), Some(Failure::AddressForbidden));

@@ -80,7 +80,8 @@ fn an_http_proxy_gets_pages_whole_and_tunnels_https() {
     let Some(proxy) = tinyproxy("BasicAuth crawler sesame\n") else { return };
     let http = format!("http://localhost:{}/a?b", plain.port());
     let https = format!("https://www.example.test:{}/c", secure.port());
-    let dead = format!("https://www.example.test:{}/c", free().port());
+    let closed = ClosedPort::new();
+    let dead = format!("https://www.example.test:{}/c", closed.addr().port());
     with_hands(&through("http", "crawler:sesame", proxy.addr, ""), |hands| {
         let (http, https, dead) = (http.clone(), https.clone(), dead);
         async move {
@@ -125,7 +126,8 @@ fn a_socks_proxy_tunnels_everything() {
     let Some(proxy) = microsocks(&["-u", "crawler", "-P", "sesame"]) else { return };
     let at =
         move |host: &str| [format!("http://{host}:{}/a", plain.port()), format!("https://{host}:{}/a", secure.port())];
-    let refused = format!("http://www.example.test:{}/", free().port());
+    let closed = ClosedPort::new();
+    let refused = format!("http://www.example.test:{}/", closed.addr().port());
     with_hands(&through("socks5", "crawler:sesame", proxy.addr, ""), |hands| async move {
         for url in at("www.example.test") {
             for reused in [false, true] {
@@ -230,7 +232,8 @@ fn odd_proxies_are_failures() {
             assert_eq!((hands.open_connections(), hands.buffers_lent()), (0, 0));
         });
     }
-    with_hands(&through("http", "", free(), ""), |hands| async move {
+    let closed = ClosedPort::new();
+    with_hands(&through("http", "", closed.addr(), ""), |hands| async move {
         for url in ["http://www.example.test/", "https://www.example.test/"] {
             assert_eq!(get(&hands, url).await.err(), Some(Failure::ProxyUnreachable));
         }

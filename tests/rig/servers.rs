@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::net::TcpSocket;
+
 use super::certificates;
 use super::hands::LOOPBACK;
 
@@ -25,6 +27,21 @@ pub fn server(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> (Sock
         }
     });
     (addr, count)
+}
+
+/// A port that refuses connections, and that no other test can take while the value lives: bound, but nobody listens.
+pub struct ClosedPort(TcpSocket);
+
+impl ClosedPort {
+    pub fn new() -> ClosedPort {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((LOOPBACK, 0).into()).expect("a port");
+        ClosedPort(socket)
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.0.local_addr().expect("its address")
+    }
 }
 
 /// Reads one request's head; `None` when the peer closed.
