@@ -72,6 +72,7 @@ fn measure(which: &str, hosts: u64) {
         user_agent: "bench/1".to_owned(),
         earlier: std::sync::Arc::default(),
         ledger: Arc::new(Ledger::new(16)),
+        usual_work: Arc::default(),
         operators: Arc::default(),
         name_servers: 1,
         crawl: 1,

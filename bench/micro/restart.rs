@@ -136,6 +136,7 @@ impl Rig {
             user_agent: "bench/1".to_owned(),
             earlier: std::sync::Arc::default(),
             ledger: Arc::new(Ledger::new(16)),
+            usual_work: Arc::default(),
             operators: Arc::default(),
             name_servers: 1,
             crawl: OWNER.crawl,

@@ -1,7 +1,7 @@
 //! URLs that wait behind all others, and hosts that have nothing else.
 //!
 //! Decides: a link that its page advises against (`links.nofollow`, `links.from_noindex`) is *deferred*: it stands behind all
-//! other URLs of its host, and a host that has nothing else waits while any host of the shard has. So are those of a site that has had
+//! other URLs of its host, and a host that has nothing else waits while any host of the crawl has ([`UsualWork`]). So are those of a site that has had
 //! its allowance, and poor ones, which stand behind the rest ([`Band`]). But of all pages a small share (`frontier.deferred_share`) may
 //! be deferred ones, so that what is worth more than it seems comes to light; and they need not wait where no other page has begun
 //! for [`PATIENCE`], or where hosts with nothing else hold all places of the host table.
@@ -14,11 +14,13 @@
 //! Leaves to others: which links are deferred (`page`).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Frontier;
 use super::backlog::Band;
 use super::calendar::Event;
 use super::host::State;
+use super::usual_work::{OwnUsualWork, UsualWork};
 use super::waiting::Ticket;
 use crate::hops::Hops;
 use crate::outcome::HostId;
@@ -42,6 +44,11 @@ pub struct Deferred {
     begun_early: u64,
     /// When the last page began that was not, or when the first such URL came.
     last_other: Option<Instant>,
+    /// What other shards have.
+    all: Arc<UsualWork>,
+    own: OwnUsualWork,
+    /// When one was looked for and might not begin.
+    refused_at: Instant,
 }
 
 impl Deferred {
@@ -54,7 +61,15 @@ impl Deferred {
             begun: 0,
             begun_early: 0,
             last_other: None,
+            all: Arc::default(),
+            own: OwnUsualWork::default(),
+            refused_at: Instant::ZERO,
         }
+    }
+
+    /// The same, of one of several shards.
+    pub fn among(self, all: Arc<UsualWork>) -> Deferred {
+        Deferred { all, ..self }
     }
 
     /// How many URLs wait or are being fetched.
@@ -80,6 +95,7 @@ impl Deferred {
     pub fn began(&mut self, now: Instant) {
         self.begun += 1;
         self.last_other = Some(now);
+        self.own.began(now, &self.all);
     }
 
     /// A deferred one did, `early` or not: it has when it is taken from its queue, as its host may have to be looked up first.
@@ -113,17 +129,21 @@ impl Deferred {
 
     /// Whether one may begin while others wait.
     fn may_begin(&self, now: Instant) -> bool {
-        self.has_room() || self.share >= 100 || self.last_other.is_none_or(|last| now.since(last) >= PATIENCE)
+        self.has_room() || self.share >= 100 || self.last_other().is_none_or(|last| now.since(last) >= PATIENCE)
+    }
+
+    fn last_other(&self) -> Option<Instant> {
+        self.last_other.max(self.all.last())
     }
 }
 
 impl Frontier {
     /// The last band of which a URL may be taken from its queue.
     pub(super) fn last_band(&self, now: Instant) -> Band {
-        let are_alone = self.queued <= self.deferred.urls;
+        let has_others = self.queued > self.deferred.urls || self.deferred.own.have_others(&self.deferred.all);
         let keep_others_out = self.hosts.active() >= self.settings.hosts_max && !self.outside.is_empty();
         match () {
-            () if are_alone || keep_others_out || self.deferred.may_begin(now) => Band::Poor,
+            () if !has_others || keep_others_out || self.deferred.may_begin(now) => Band::Poor,
             () if self.is_idle_time() => Band::Deferred,
             () => Band::Usual,
         }
@@ -164,7 +184,10 @@ impl Frontier {
     /// Makes one of them ready, if it may take one; whether there was one, or may be.
     pub(super) fn call_deferred(&mut self, now: Instant) -> bool {
         for _ in 0..LOOKS_MAX {
-            let Some(row) = self.next_row(self.last_band(now)) else { return false };
+            let Some(row) = self.next_row(self.last_band(now)) else {
+                self.deferred.refused_at = now;
+                return false;
+            };
             let Some(id) = self.deferred.rows[row].pop_front() else { return false };
             self.hosts[id].deferred_rows[row] = false;
             if self.hosts[id].state() == State::Deferred {
@@ -191,10 +214,19 @@ impl Frontier {
         if self.deferred.rows.iter().all(VecDeque::is_empty) {
             return None;
         }
-        match self.deferred.last_other {
-            Some(last) if self.next_row(self.last_band(last)).is_none() => Some(last + PATIENCE),
+        match self.deferred.last_other() {
+            // Nobody says when other shards have no more.
+            Some(last) if self.next_row(self.last_band(last)).is_none() => {
+                Some((last + PATIENCE).min(self.deferred.refused_at + LOOK_PAUSE))
+            }
             _ => Some(Instant::ZERO),
         }
+    }
+
+    /// Tells the other shards whether this one has URLs that are not deferred.
+    pub(super) fn tell_usual_work(&mut self) {
+        let has_some = self.queued > self.deferred.urls;
+        self.deferred.own.has(has_some, &self.deferred.all);
     }
 }
 
@@ -210,5 +242,7 @@ pub fn is_deferred(depth: u16) -> bool {
 
 /// Hosts looked at in one step.
 const LOOKS_MAX: usize = 64;
+/// Between two looks at what other shards have.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Deferred URLs wait so long at most while no other page begins.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -47,6 +47,7 @@ mod slow_turns;
 mod tests;
 mod turn;
 mod turn_queues;
+mod usual_work;
 mod visit;
 mod waiting;
 mod yields;
@@ -61,6 +62,7 @@ pub use budgets::{Bound, Budgets, Cost, SiteBounds};
 pub use finish::End;
 pub use rests::Rest;
 pub use settings::Settings;
+pub use usual_work::UsualWork;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId};
@@ -171,6 +173,11 @@ impl Frontier {
         Frontier { budgets, allowances, ..self }
     }
 
+    /// The same frontier, of one of several shards.
+    pub fn among(self, all: Arc<UsualWork>) -> Frontier {
+        Frontier { deferred: self.deferred.among(all), ..self }
+    }
+
     /// What an earlier run has spent on a URL.
     pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
         self.budgets.replayed(url.host(), site, cost);
@@ -247,6 +254,7 @@ impl Frontier {
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
+        self.tell_usual_work();
         self.wake(now);
         self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.

@@ -40,7 +40,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, SiteBounds};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, SiteBounds, UsualWork};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
@@ -154,6 +154,8 @@ pub struct Setup {
     pub user_agent: String,
     /// When each address may be asked again; one for all shards.
     pub ledger: Arc<Ledger>,
+    /// Which shards have URLs that are not deferred; one for all.
+    pub usual_work: Arc<UsualWork>,
     /// Whose machines are where.
     pub operators: Arc<Operators>,
     /// What the sites of seeds with options may cost.
@@ -230,6 +232,7 @@ impl Shard {
                 ledger,
             )
             .within(scope.clone())
+            .among(setup.usual_work)
             .budgeted(budgets, allowances),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),

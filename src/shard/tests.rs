@@ -78,6 +78,7 @@ impl Rig {
             user_agent: "shard/1".to_owned(),
             earlier: Arc::default(),
             ledger: Arc::new(Ledger::new(16)),
+            usual_work: Arc::default(),
             operators: Arc::default(),
             name_servers: 1,
             crawl: 1,

@@ -161,3 +161,33 @@ fn a_later_retry_is_noted_once() {
     }
     assert!(bed.count(JobKind::Page) > 500 && most < 20, "{most} entries");
 }
+
+/// A shard that has run out of others waits while another shard has some, as it would if both were one.
+#[test]
+fn they_wait_for_other_shards() {
+    let all = Arc::<UsualWork>::default();
+    let bed = |shared: bool| {
+        let mut bed = Bed::new(|config| config.frontier.deferred_share = 0);
+        let frontier = Frontier::new(bed.frontier.settings.clone(), Arc::new(Ledger::new(16)));
+        bed.frontier = if shared { frontier.among(Arc::clone(&all)) } else { frontier };
+        bed
+    };
+    for shared in [false, true] {
+        let mut beds = [bed(shared), bed(shared)];
+        (0..30).for_each(|number| beds[0].offer(&format!("http://long.test/{number}")));
+        beds[1].offer("http://short.test/");
+        (0..30).for_each(|number| offer_poor(&mut beds[1], &format!("http://poor.test/{number}")));
+        let mut begun = [0; 2];
+        for second in 0..45 {
+            for bed in &mut beds {
+                bed.now = Instant::ZERO + Duration::from_secs(second);
+                bed.run(1, 100, &mut well);
+            }
+            let poor = beds[1].pages().iter().filter(|url| url.starts_with("http://poor")).count();
+            begun[usize::from(beds[0].frontier.queued() == 0)] = poor;
+        }
+        let expected = if shared { 0..=1 } else { 20..=30 };
+        assert!(expected.contains(&begun[0]), "{begun:?} of {expected:?}");
+        assert!(begun[1] >= begun[0] + 10 || !shared, "{begun:?}");
+    }
+}

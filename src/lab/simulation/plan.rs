@@ -59,6 +59,7 @@ impl Run {
         next: Option<&Interruption>,
     ) -> Run {
         let ledger = Arc::new(Ledger::new(1 << 12).keyed([plan.rng_seed, 0]));
+        let usual_work = Arc::default();
         let pages_max = next.map_or(0, Interruption::pages_max);
         let budget = Arc::new(PageBudget::new(pages_max));
         let shard = |(index, disk): (usize, &mut FakeDisk)| {
@@ -71,6 +72,7 @@ impl Run {
                 user_agent: "simulated/1.0".to_owned(),
                 earlier: Arc::default(),
                 ledger: Arc::clone(&ledger),
+                usual_work: Arc::clone(&usual_work),
                 operators: Arc::clone(&plan.operators),
                 site_bounds: Arc::default(),
                 budget: Arc::clone(&budget),
