@@ -15,6 +15,7 @@ mod kills;
 mod limits;
 mod listings;
 mod mistakes;
+mod modes;
 mod outages;
 mod output;
 mod own_addresses;

@@ -59,7 +59,7 @@ fn four_shards() {
 /// Hosts of a site in several shards: a robots.txt that redirects to another shard's host is fetched there.
 #[test]
 fn three_shards_by_host() {
-    crawl("shards-3", "3", "partition.key = \"host\"\n", |_, _| {});
+    crawl("shards-3", "3", "partition.by = \"host-hash\"\n", |_, _| {});
 }
 
 /// The least distance of two requests as the server sees it is never below what was set: 200 ms.

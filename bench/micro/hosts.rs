@@ -11,7 +11,7 @@ use std::process;
 use std::sync::Arc;
 
 use ringcrawl::budget::PageBudget;
-use ringcrawl::config::{Config, PartitionKey};
+use ringcrawl::config::Config;
 use ringcrawl::frontier::Ledger;
 use ringcrawl::http::Limits;
 use ringcrawl::lab::plain_transaction;
@@ -64,7 +64,7 @@ fn measure(which: &str, hosts: u64) {
         site_bounds: std::sync::Arc::default(),
         is_new: false,
         index: 0,
-        partition: Partition { key: PartitionKey::Site, shards: 1 },
+        partition: Partition::by_site(1),
         scope,
         rng_seed: 1,
         budget: Arc::new(PageBudget::new(0)),

@@ -12,7 +12,7 @@ use std::process;
 use std::sync::Arc;
 
 use ringcrawl::budget::PageBudget;
-use ringcrawl::config::{Config, PartitionKey};
+use ringcrawl::config::Config;
 use ringcrawl::frontier::Ledger;
 use ringcrawl::lab::{Rng, TempFolder};
 use ringcrawl::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace, Replayed};
@@ -128,7 +128,7 @@ impl Rig {
             site_bounds: Arc::default(),
             is_new: false,
             index: 0,
-            partition: Partition { key: PartitionKey::Site, shards: 1 },
+            partition: Partition::by_site(1),
             scope: Scope::new(&config.scope, []),
             rng_seed: 1,
             budget: Arc::new(PageBudget::new(0)),

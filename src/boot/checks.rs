@@ -9,7 +9,7 @@ use super::loopback;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{Config, PartitionKey, PrivateAddresses};
+use crate::config::{Config, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
@@ -119,9 +119,9 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
 
 /// No shard knows what a site costs that is on several.
 pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
-    match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| config.partition.key == PartitionKey::Host) {
+    match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| !config.partition.keeps_sites()) {
         Some(seed) => Err(BootError::Order(format!(
-            "seed {seed}: pages=, bytes= and time= are for its site: expected partition.key = \"site\", or budgets of hosts"
+            "seed {seed}: pages=, bytes= and time= are for its site: expected another partition.by, or budgets of hosts"
         ))),
         None => Ok(()),
     }

@@ -28,7 +28,7 @@ use super::manifest::{self, MANIFEST, Manifest};
 use super::redistribution;
 use super::sealed_file;
 use super::segment_folders;
-use crate::config::{Config, PartitionKey};
+use crate::config::{Config, ExchangeMode};
 use crate::private;
 use crate::seed::{Seed, SeedList, SeedOptions};
 use crate::url::Url;
@@ -127,8 +127,10 @@ pub struct Wanted {
     pub shards: Option<u16>,
     /// Seed, if given.
     pub rng_seed: Option<u64>,
-    /// What stays together.
-    pub partition_key: PartitionKey,
+    /// By what rule URLs are given to shards, if said.
+    pub partition: Option<String>,
+    /// What becomes of links to other shards' URLs, if said.
+    pub exchange_mode: Option<ExchangeMode>,
     /// Who crawls, if given: another name would match other groups of robots.txt.
     pub agent_name: Option<String>,
 }
@@ -277,7 +279,6 @@ impl CrawlDir {
         let mut config = config.clone();
         config.crawl.shards = self.manifest.shards.into();
         config.crawl.rng_seed = self.manifest.rng_seed;
-        config.partition.key = self.manifest.partition_key();
         config.agent.name.clone_from(&self.manifest.agent_name);
         config
     }
@@ -419,7 +420,13 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     if let Some(wanted) = &wanted.agent_name {
         differs("agent.name", format!("\"{}\"", held.agent_name), format!("\"{wanted}\""))?;
     }
-    differs("partition.key", held.partition_key.clone(), wanted.partition_key.as_str().to_owned())
+    if let Some(wanted) = wanted.exchange_mode {
+        differs("exchange.mode", held.exchange_mode.clone(), wanted.as_str().to_owned())?;
+    }
+    match &wanted.partition {
+        Some(wanted) => differs("partition.by", held.partition.clone(), wanted.clone()),
+        None => Ok(()),
+    }
 }
 
 /// The seeds of earlier runs, `None` when there is no file, and the round that they are for.

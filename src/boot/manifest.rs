@@ -15,7 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::crawl_dir::DirError;
 use super::sealed_file;
-use crate::config::PartitionKey;
+use crate::config::ExchangeMode;
+use crate::route::Partition;
 
 /// The layout that this version writes.
 pub const FORMAT: u32 = 2;
@@ -42,8 +43,12 @@ pub struct Manifest {
     pub rng_seed: u64,
     /// Number of shards.
     pub shards: u16,
-    /// `site` or `host`.
-    pub partition_key: String,
+    /// By what rule URLs are given to shards ([`Partition::rule`]); once `partition_key`, of `site` or `host`.
+    #[serde(alias = "partition_key")]
+    pub partition: String,
+    /// `exchange.mode`; in a manifest without it, `exchange`.
+    #[serde(default = "exchange_mode")]
+    pub exchange_mode: String,
     /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
     /// machine without a name.
     pub agent_name: String,
@@ -52,15 +57,19 @@ pub struct Manifest {
     pub segments_from: Vec<u32>,
 }
 
+fn exchange_mode() -> String {
+    ExchangeMode::default().as_str().to_owned()
+}
+
 impl Manifest {
     /// The identifier as a number, for the heads of logs.
     pub fn crawl_number(&self) -> u64 {
         u64::from_str_radix(&self.crawl_id, 16).unwrap_or_default()
     }
 
-    /// What stays together on one shard.
-    pub fn partition_key(&self) -> PartitionKey {
-        if self.partition_key == PartitionKey::Host.as_str() { PartitionKey::Host } else { PartitionKey::Site }
+    /// Which shard a URL belongs to.
+    pub fn partition(&self) -> Partition {
+        Partition::of_rule(&self.partition, self.shards).unwrap_or_else(|_| Partition::by_site(self.shards))
     }
 }
 
@@ -113,10 +122,19 @@ fn parse(text: &str) -> Result<Manifest, String> {
     if checksum.is_none() {
         return Err(damaged("it has no checksum"));
     }
-    let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged(&error.to_string()))?;
-    let is_key = manifest.partition_key == manifest.partition_key().as_str();
+    let mut manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged(&error.to_string()))?;
+    if ["site", "host"].contains(&manifest.partition.as_str()) {
+        manifest.partition.push_str("-hash");
+    }
+    let is_rule =
+        Partition::of_rule(&manifest.partition, manifest.shards).is_ok_and(|it| it.rule() == manifest.partition);
     let is_seed = (1..=i64::MAX as u64).contains(&manifest.rng_seed);
-    if manifest.shards == 0 || !is_seed || !is_key || !is_id(&manifest.crawl_id) {
+    if manifest.shards == 0
+        || !is_seed
+        || !is_rule
+        || manifest.exchange_mode.parse::<ExchangeMode>().is_err()
+        || !is_id(&manifest.crawl_id)
+    {
         return Err(damaged("a member has a value that no crawl has"));
     }
     Ok(manifest)
@@ -151,7 +169,8 @@ mod tests {
             crawl_id: "0123456789abcdef".to_owned(),
             rng_seed: u64::MAX >> 1,
             shards: 2,
-            partition_key: "site".to_owned(),
+            partition: "site-hash".to_owned(),
+            exchange_mode: "exchange".to_owned(),
             agent_name: "bot".to_owned(),
             segments_from: Vec::new(),
         }
@@ -199,7 +218,7 @@ mod tests {
             ("shards", Value::from(0)),
             ("shards", "x".into()),
             ("rng_seed", 0.into()),
-            ("partition_key", "page".into()),
+            ("partition", "page".into()),
             ("crawl_id", "xyz".into()),
             ("engine", 3.into()),
         ] {

@@ -22,7 +22,6 @@ use super::segment_folders;
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
 use crate::private;
-use crate::route::Partition;
 
 /// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`, which is told the numbers of
 /// segments that are in use; what people should know of it.
@@ -52,7 +51,7 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>
     }
     let open = root.join(OPEN);
     let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
-    let to = Partition { key: new.partition_key(), shards: new.shards };
+    let to = new.partition();
     let redistributed = log::redistribute((held.crawl_number(), held.rng_seed), &earlier, to, &mut files)
         .map_err(|why| DirError::Redistribution(root.to_owned(), why))?;
     let found = redistributed.found;

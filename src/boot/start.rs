@@ -158,11 +158,13 @@ impl Crawl {
             0 => cpus.len().max(1) as u16,
             shards => shards as u16,
         };
+        let rule = Partition::new(&config.partition, shards_now).rule();
         let wanted = Wanted {
             new,
             shards: (config.crawl.shards > 0).then_some(shards_now),
             rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
-            partition_key: config.partition.key,
+            partition: Some(rule.clone()),
+            exchange_mode: Some(config.exchange.mode),
             agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
         };
         // A crawl is not begun without a seed; one that is there already needs none.
@@ -181,7 +183,8 @@ impl Crawl {
             // 63 bits, because a configuration cannot write more.
             rng_seed: wanted.rng_seed.unwrap_or_else(|| (draw() >> 1).max(1)),
             shards: shards_now,
-            partition_key: config.partition.key.as_str().to_owned(),
+            partition: rule,
+            exchange_mode: config.exchange.mode.as_str().to_owned(),
             agent_name: config.agent.name.clone(),
             segments_from: Vec::new(),
         })?;
@@ -241,7 +244,7 @@ impl Crawl {
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
-        let partition = Partition { key: manifest.partition_key(), shards };
+        let partition = manifest.partition();
         let control = Arc::new(Control::new(shards).map_err(|error| {
             BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
         })?);
@@ -264,7 +267,7 @@ impl Crawl {
         for index in 0..shards {
             let setup = Setup {
                 index,
-                partition,
+                partition: partition.clone(),
                 scope: scope.clone(),
                 rng_seed: manifest.rng_seed,
                 config: Arc::clone(&config),

@@ -171,6 +171,7 @@ impl Summary {
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
             ("links dropped", totals.links_dropped),
+            ("links to other shards dropped", totals.links_crossing_dropped),
             ("links blocked", totals.links_blocked),
             ("links deferred", totals.links_deferred),
             ("poor URLs deferred", totals.urls_poor),

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, Follow, PartitionKey, RepeatedBodies, StoreFormat};
+use super::choices::{CompressUncoded, DigestAlgorithm, Follow, RepeatedBodies, StoreFormat};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -120,11 +120,12 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("budget.site_bytes_max", budget.site_bytes_max > 0),
         ("budget.site_time_max", !budget.site_time_max.is_zero()),
     ] {
-        if is_set && config.partition.key == PartitionKey::Host {
-            let message = "no shard knows what a site costs that is on several: expected partition.key = \"site\", or a budget of \
+        if is_set && !config.partition.keeps_sites() {
+            let message =
+                "no shard knows what a site costs that is on several: expected another partition.by, or a budget of \
                            hosts"
-                .to_owned();
-            clashes.push(Clash { keys: [key, "partition.key"], messages: [message.clone(), message] });
+                    .to_owned();
+            clashes.push(Clash { keys: [key, "partition.by"], messages: [message.clone(), message] });
         }
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {

@@ -107,12 +107,23 @@ choices! {
         /// none
         Off = "off",
     }
-    /// `partition.key`
-    PartitionKey {
-        /// the registrable domain
-        Site = "site",
-        /// the host name
-        Host = "host",
+    /// `partition.by`
+    PartitionBy {
+        /// the registrable domain's hash
+        SiteHash = "site-hash",
+        /// the host name's hash
+        HostHash = "host-hash",
+        /// the top-level domain, as partition.domains groups them, then the registrable domain's hash
+        Hierarchical = "hierarchical",
+        /// the registrable domain's place on a circle, so that few sites move with another number of shards
+        Consistent = "consistent",
+    }
+    /// `exchange.mode`
+    ExchangeMode {
+        /// they are sent to the shard that they belong to
+        Exchange = "exchange",
+        /// they are dropped: each shard crawls what its own seeds lead to within its part
+        Firewall = "firewall",
     }
     /// `dns.families`
     Families {

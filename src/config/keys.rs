@@ -234,7 +234,7 @@ tables! {
         /// all others. No site of a seed is held to it.
         /// A spam site has endless pages, each as good as new, and few link to it.
         site_pages_free: u32 = "10_000", Kind::Number(0, 4_294_967_295);
-        /// Additional pages for each other site that links to it; 0 turns allowances off. Requires partition.key = "site".
+        /// Additional pages for each other site that links to it; 0 turns allowances off. Not with partition.by = "host-hash".
         site_pages_per_linking_site: u32 = "1_000", Kind::Number(0, 4_294_967_295);
         /// Bytes of what hosts and sites have cost, and of which sites link to them, all shards together: 80 for each.
         /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
@@ -243,9 +243,14 @@ tables! {
 
     /// How URLs are assigned to shards.
     partition: Partition {
-        /// What stays together on one shard: a registrable domain, or a host.
-        /// "host" spreads a few large sites over all CPUs; "site" keeps more links local.
-        key: PartitionKey = "site", Kind::Choice(PartitionKey::CHOICES);
+        /// What says which shard a URL belongs to. All but "host-hash" keep a site on one shard, and so more links local;
+        /// "host-hash" spreads a few large sites over all CPUs. Fixed for a crawl, with what the other keys here say of it.
+        by: PartitionBy = "site-hash", Kind::Choice(PartitionBy::CHOICES);
+        /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
+        /// has as many shards as another.
+        domains: String = "com | net", Kind::Text(TextForm::Domains);
+        /// Points of each shard on the circle of "consistent": its load differs from the mean by some 1 / √replicas.
+        replicas: u16 = "128", Kind::Number(1, 4_096);
     }
 
     /// Delays and retries.
@@ -569,6 +574,8 @@ tables! {
 
     /// URLs between shards.
     exchange: Exchange {
+        /// What becomes of links to URLs of other shards (Cho and Garcia-Molina, "Parallel Crawlers", 2002). Fixed for a crawl.
+        mode: ExchangeMode = "exchange", Kind::Choice(ExchangeMode::CHOICES);
         /// Largest size of the ring from one shard to another.
         /// There are shards × (shards − 1) rings; rings_bytes_max bounds them together.
         ring_bytes: usize = "256KiB", size("4KiB", "256MiB");

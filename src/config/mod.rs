@@ -42,9 +42,9 @@ use std::path::Path;
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
     AdvisedAgainst, BadPorts, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove, Difference,
-    DigestAlgorithm, Documents, Embeds, ExternalLinks, Families, Follow, PageCache, PartitionKey, PrivateAddresses,
-    ProxyNames, RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat,
-    StoredBody, TrapDetection,
+    DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow, PageCache, PartitionBy,
+    PrivateAddresses, ProxyNames, RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash, Sitemaps,
+    StoreFormat, StoredBody, TrapDetection,
 };
 pub use error::ConfigError;
 pub use host_lines::{HostLines, HostTerms};
@@ -89,10 +89,17 @@ impl Budget {
     }
 }
 
+impl Partition {
+    /// Whether all hosts of a site belong to one shard.
+    pub fn keeps_sites(&self) -> bool {
+        self.by != PartitionBy::HostHash
+    }
+}
+
 impl Config {
     /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.
     pub fn counts_linking_sites(&self) -> bool {
-        self.budget.site_pages_per_linking_site > 0 && self.partition.key == PartitionKey::Site
+        self.budget.site_pages_per_linking_site > 0 && self.partition.keeps_sites()
     }
 
     /// Whether links that leave the scope are listed.

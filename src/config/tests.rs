@@ -67,7 +67,7 @@ fn what_is_printed_reads_back() {
         ("politeness.host", "[{ match = '*.a.test', hours = '22:00-24:00' }, { match = 'a.test', concurrency = 4 }]"),
         ("scope.url_bytes_max", "1000B"),
         ("store.zstd_level", "-7"),
-        ("partition.key", "host"),
+        ("partition.by", "host-hash"),
         ("tls.certificates", "record"),
         ("fetch.source_addresses", "127.0.0.2, ::1"),
         ("fetch.source_ports", "20000-60000"),

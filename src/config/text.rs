@@ -1,5 +1,5 @@
 //! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, hours of the day, media types, kinds of
-//! records, path of a file.
+//! records, groups of domains, path of a file.
 //!
 //! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
 //! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
@@ -10,6 +10,7 @@
 
 use super::hours::Hours;
 use super::record_kinds::RecordKinds;
+use crate::route::Hierarchy;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ pub(super) enum TextForm {
     RecordKinds,
     /// `/etc/ringcrawl/scope.rules`.
     File,
+    /// `com | net org`.
+    Domains,
 }
 
 /// Highest CPU number: the kernel's own limit, NR_CPUS on x86-64 with CPUMASK_OFFSTACK.
@@ -59,6 +62,7 @@ impl TextForm {
             TextForm::RecordKinds => {
                 "some of request, metadata, failure and dns, such as \"metadata,failure\", or \"\""
             }
+            TextForm::Domains => "groups of top-level domains, such as \"com | net org | de at ch\"",
             TextForm::File => "the path of a file, such as \"/etc/ringcrawl/scope.rules\", or \"\"",
             TextForm::Cpus => "CPU numbers and ascending ranges from 0 to 8191, such as \"1-7,9\", or \"\"",
         }
@@ -77,6 +81,7 @@ impl TextForm {
             TextForm::Hours => Hours::parse(text).map(drop),
             TextForm::MediaTypes => check_media_types(text),
             TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
+            TextForm::Domains => Hierarchy::parse(text).map(drop),
             TextForm::File if text.contains('\0') => Err("this is not a path".to_owned()),
             TextForm::File => Ok(()),
         }

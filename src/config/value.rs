@@ -142,14 +142,23 @@ macro_rules! choices {
             }
         }
 
+        impl std::str::FromStr for $name {
+            /// It is none of the words.
+            type Err = ();
+
+            fn from_str(word: &str) -> Result<$name, ()> {
+                match word {
+                    $first_text => Ok($name::$first),
+                    $($text => Ok($name::$choice),)+
+                    _ => Err(()),
+                }
+            }
+        }
+
         impl $crate::config::value::Field for $name {
             fn from_value(value: $crate::config::value::Value) -> Option<Self> {
                 match value {
-                    $crate::config::value::Value::Text(text) => match text.as_str() {
-                        $first_text => Some($name::$first),
-                        $($text => Some($name::$choice),)+
-                        _ => None,
-                    },
+                    $crate::config::value::Value::Text(text) => text.parse().ok(),
                     _ => None,
                 }
             }

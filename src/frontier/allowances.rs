@@ -164,7 +164,7 @@ impl Frontier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::PartitionKey;
+    use crate::config::PartitionBy;
 
     fn site(number: u64) -> SiteKey {
         SiteKey::of_host(7, &format!("s{number}.test"))
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn off_is_off() {
         let off: [&dyn Fn(&mut Config); 2] = [&|config| config.budget.site_pages_per_linking_site = 0, &|config| {
-            config.partition.key = PartitionKey::Host
+            config.partition.by = PartitionBy::HostHash
         }];
         for off in off {
             let mut all = allowances(off);

@@ -43,7 +43,7 @@ pub struct Settings {
 impl Settings {
     /// The settings of shard `shard` of `partition`.
     pub fn new(config: &Config, partition: Partition, shard: u16, rng_seed: u64) -> Settings {
-        let shards = u64::from(partition.shards.max(1));
+        let shards = u64::from(partition.shards());
         Settings {
             politeness: config.politeness.clone(),
             retries: Retries::new(&config.politeness, &config.retry),

@@ -19,14 +19,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::*;
-use crate::config::{Config, PartitionKey};
+use crate::config::Config;
 use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
 use crate::robots::Rules;
 use crate::route::Partition;
 use crate::spool::SpoolOp;
 use crate::time::{UnixTime, WallClock};
-
-const ONE_SHARD: Partition = Partition { key: PartitionKey::Site, shards: 1 };
 
 /// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
 /// that nobody answers and of hosts that drip.
@@ -46,7 +44,7 @@ impl Bed {
         config.politeness.slow_start = 1;
         change(&mut config);
         Bed {
-            frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0, 7), Arc::new(Ledger::new(16))),
+            frontier: Frontier::new(Settings::new(&config, Partition::by_site(1), 0, 7), Arc::new(Ledger::new(16))),
             spool: Spool::new(1 << 20),
             disk: BTreeMap::new(),
             now: Instant::ZERO,

@@ -52,8 +52,8 @@ pub fn redistribute(
     to: Partition,
     files: &mut dyn RedistributedFiles,
 ) -> Result<Redistributed, String> {
-    let log = |shard| Log::new(Owner { crawl, shard }, to.shards, 0);
-    let new_shards = to.shards.max(1);
+    let new_shards = to.shards();
+    let log = |shard| Log::new(Owner { crawl, shard }, new_shards, 0);
     let mut new = NewLogs {
         to,
         rng_seed,

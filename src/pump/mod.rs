@@ -126,7 +126,7 @@ impl Pump {
         let handle = Arc::clone(&control.shards()[usize::from(index)]);
         let hands = Hands::new(&config, setup.user_agent.clone()).map_err(|error| error.to_string())?;
         let hands = hands.sharing(Arc::clone(&setup.ledger)).holding(bodies_bytes_max).knowing(own_addresses);
-        let signatures = config.identity.ram_bytes_max / u64::from(setup.partition.shards.max(1));
+        let signatures = config.identity.ram_bytes_max / u64::from(setup.partition.shards());
         let hands = Rc::new(hands.holding_signatures(signatures));
         files.next_segment = files.next_segment.max(setup.files.next_segment);
         (setup.name_servers, setup.files) = (hands.name_servers(), files);

@@ -1,28 +1,113 @@
 //! Which shard a URL belongs to.
 //!
-//! Decides: the key (site, or host) is hashed and the hash mapped to a shard. Every shard computes the same
-//! answer from the URL alone, so nothing is asked, remembered or agreed on.
-//! Why site: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
+//! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer from the URL alone, so nothing
+//! is asked, remembered or agreed on. By rule: the hash of the site, or of the host, mapped to a shard; a [`circle`] of hashes, where
+//! another number of shards moves few sites; a [`hierarchy`] of top-level domains.
+//! Why the site, if nothing else is said: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
 //! table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
 //! multiplication. Another number of shards moves most sites, and a crawl that gets one has its logs written anew.
 //!
-//! Invariants: the shard is less than `shards`; under `PartitionKey::Site` hosts of one site share a shard.
-//! Leaves to others: carrying URLs there (`exchange`). Other partitioners are further variants of the key.
+//! Invariants: the shard is less than `shards`; hosts of one site share a shard, but by `host-hash`; URLs of one host always do.
+//! Leaves to others: carrying URLs there (`exchange`).
 
-use crate::config::PartitionKey;
-use crate::url::{Site, Url, site_of};
+mod circle;
+mod hierarchy;
 
-/// The rule by which URLs are given to shards.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+use std::sync::Arc;
+
+pub use circle::Circle;
+pub use hierarchy::Hierarchy;
+
+use crate::config::{self, PartitionBy};
+use crate::url::{Site, Url};
+
+/// The rule by which URLs are given to shards. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// What stays together.
-    pub key: PartitionKey,
-    /// Number of shards, at least 1; 0 counts as 1.
-    pub shards: u16,
+    shards: u16,
+    rule: Rule,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Rule {
+    SiteHash,
+    HostHash,
+    Hierarchical(Arc<Hierarchy>),
+    Consistent(Arc<Circle>),
 }
 
 impl Partition {
+    /// By a configuration that was checked, to so many shards; 0 counts as 1.
+    pub fn new(config: &config::Partition, shards: u16) -> Partition {
+        let shards = shards.max(1);
+        let rule = match config.by {
+            PartitionBy::SiteHash => Rule::SiteHash,
+            PartitionBy::HostHash => Rule::HostHash,
+            PartitionBy::Hierarchical => {
+                Hierarchy::parse(&config.domains).map_or(Rule::SiteHash, |table| Rule::Hierarchical(Arc::new(table)))
+            }
+            PartitionBy::Consistent => Rule::Consistent(Arc::new(Circle::new(shards, config.replicas))),
+        };
+        Partition { shards, rule }
+    }
+
+    /// By the hash of the site.
+    pub fn by_site(shards: u16) -> Partition {
+        Partition { shards: shards.max(1), rule: Rule::SiteHash }
+    }
+
+    /// By the hash of the host.
+    pub fn by_host(shards: u16) -> Partition {
+        Partition { shards: shards.max(1), rule: Rule::HostHash }
+    }
+
+    /// As [`Partition::rule`] says it.
+    ///
+    /// # Errors
+    /// It says nothing that there is.
+    pub fn of_rule(rule: &str, shards: u16) -> Result<Partition, String> {
+        let (by, rest) = rule.split_once(' ').unwrap_or((rule, ""));
+        let by: PartitionBy = by.parse().map_err(|()| format!("no partition is named {by:?}"))?;
+        let mut config = config::Config::default().partition;
+        config.by = by;
+        match by {
+            PartitionBy::SiteHash | PartitionBy::HostHash if rest.is_empty() => {}
+            PartitionBy::Hierarchical => config.domains = Hierarchy::parse(rest)?.text().to_owned(),
+            PartitionBy::Consistent => {
+                let replicas = rest.parse().ok().filter(|replicas| (1..=REPLICAS_MAX).contains(replicas));
+                config.replicas = replicas.ok_or_else(|| format!("{rest:?} is no number of replicas"))?;
+            }
+            _ => return Err(format!("{rest:?} says nothing to {}", by.as_str())),
+        }
+        Ok(Partition::new(&config, shards))
+    }
+
+    /// The rule in words that fit a line: equal words are equal rules.
+    pub fn rule(&self) -> String {
+        match &self.rule {
+            Rule::SiteHash => PartitionBy::SiteHash.as_str().to_owned(),
+            Rule::HostHash => PartitionBy::HostHash.as_str().to_owned(),
+            Rule::Hierarchical(table) => format!("{} {}", PartitionBy::Hierarchical.as_str(), table.text()),
+            Rule::Consistent(circle) => format!("{} {}", PartitionBy::Consistent.as_str(), circle.replicas()),
+        }
+    }
+
+    /// Number of shards, at least 1.
+    pub fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    /// The same rule with another number of shards.
+    pub fn with_shards(&self, shards: u16) -> Partition {
+        let shards = shards.max(1);
+        let rule = match &self.rule {
+            Rule::Consistent(circle) => Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas()))),
+            rule => rule.clone(),
+        };
+        Partition { shards, rule }
+    }
+
     /// The shard of `url`, from 0.
     pub fn shard_of(&self, url: &Url) -> u16 {
         self.shard_of_host(url.host())
@@ -30,23 +115,35 @@ impl Partition {
 
     /// The same for a URL whose site is known.
     pub fn shard_of_known(&self, url: &Url, site: Site) -> u16 {
-        match self.key {
-            _ if self.shards <= 1 => 0,
-            PartitionKey::Site => fast_range(site.hash, self.shards),
-            PartitionKey::Host => self.shard_of_host(url.host()),
+        match &self.rule {
+            _ if self.shards == 1 => 0,
+            Rule::SiteHash => fast_range(site.hash, self.shards),
+            Rule::HostHash => fast_range(host_hash(url.host()), self.shards),
+            Rule::Hierarchical(table) => table.owner(url.host(), site.hash, self.shards),
+            Rule::Consistent(circle) => circle.owner(site.hash),
         }
     }
 
     /// The shard of all URLs of a canonical (lower-case, ASCII) host, from 0.
     pub fn shard_of_host(&self, host: &str) -> u16 {
-        let key = match self.key {
-            PartitionKey::Site => site_of(host),
-            // As for sites, the dot at the end makes no other host.
-            PartitionKey::Host => host.strip_suffix('.').unwrap_or(host),
-        };
-        fast_range(xxhash_rust::xxh3::xxh3_64(key.as_bytes()), self.shards)
+        let site_hash = || Site::of(host).hash;
+        match &self.rule {
+            _ if self.shards == 1 => 0,
+            Rule::SiteHash => fast_range(site_hash(), self.shards),
+            Rule::HostHash => fast_range(host_hash(host), self.shards),
+            Rule::Hierarchical(table) => table.owner(host, site_hash(), self.shards),
+            Rule::Consistent(circle) => circle.owner(site_hash()),
+        }
     }
 }
+
+/// As for sites, the dot at the end makes no other host.
+fn host_hash(host: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(host.strip_suffix('.').unwrap_or(host).as_bytes())
+}
+
+/// As `partition.replicas` has it.
+const REPLICAS_MAX: u16 = 4_096;
 
 fn fast_range(hash: u64, shards: u16) -> u16 {
     ((u128::from(hash) * u128::from(shards)) >> 64) as u16
@@ -58,8 +155,8 @@ mod tests {
 
     #[test]
     fn hosts_of_a_site_stay_together() {
-        let by_site = Partition { key: PartitionKey::Site, shards: 61 };
-        let by_host = Partition { key: PartitionKey::Host, shards: 61 };
+        let by_site = Partition::by_site(61);
+        let by_host = Partition::by_host(61);
         let mut spread = std::collections::BTreeSet::new();
         for number in 0..1_000 {
             let host = format!("h{number}.www.example.co.uk");
@@ -71,16 +168,60 @@ mod tests {
         }
         assert_eq!(spread.len(), 61, "hosts alone spread over all shards");
         let url = Url::parse("https://x.example.co.uk:8443/y").unwrap();
-        for partition in [by_site, by_host, Partition { key: PartitionKey::Site, shards: 1 }] {
+        for partition in [by_site.clone(), by_host, Partition::by_site(1)] {
             assert_eq!(partition.shard_of_known(&url, Site::of(url.host())), partition.shard_of(&url));
         }
         assert_eq!(by_site.shard_of(&url), by_site.shard_of_host("example.co.uk"));
     }
 
+    fn all_rules(shards: u16) -> Vec<Partition> {
+        let rules = ["site-hash", "host-hash", "hierarchical com | net org", "consistent 128"];
+        rules.map(|rule| Partition::of_rule(rule, shards).expect(rule)).to_vec()
+    }
+
+    #[test]
+    fn every_rule_gives_one_answer_and_keeps_what_it_promises() {
+        for shards in [1, 2, 3, 16, 61] {
+            for partition in all_rules(shards) {
+                let rule = partition.rule();
+                assert_eq!(Partition::of_rule(&rule, shards).as_ref(), Ok(&partition), "{rule}");
+                let mut loads = vec![0_u32; usize::from(shards)];
+                for number in 0..3_000 {
+                    let domain = ["com", "net", "co.uk", "test"][number % 4];
+                    let url = Url::parse(&format!("http://w{}.s{number}.{domain}/x", number % 5)).expect("a URL");
+                    let shard = partition.shard_of(&url);
+                    assert_eq!(partition.shard_of_known(&url, Site::of(url.host())), shard, "{rule} {}", url.as_str());
+                    assert_eq!(partition.shard_of_host(&format!("{}.", url.host())), shard, "{rule}");
+                    let site_shard = partition.shard_of_host(&format!("s{number}.{domain}"));
+                    assert!(rule == "host-hash" || site_shard == shard, "{rule} tears a site");
+                    loads[usize::from(shard)] += 1;
+                }
+                assert!(loads.iter().all(|load| *load > 0), "{rule} leaves a shard without sites: {loads:?}");
+            }
+        }
+        assert_eq!(all_rules(8)[3].with_shards(9), all_rules(9)[3]);
+    }
+
+    #[test]
+    fn rules_that_are_none() {
+        for rule in [
+            "",
+            "site",
+            "site-hash 7",
+            "hierarchical",
+            "hierarchical com | com",
+            "consistent",
+            "consistent 0",
+            "consistent 9999",
+        ] {
+            assert!(Partition::of_rule(rule, 2).is_err(), "{rule:?}");
+        }
+    }
+
     #[test]
     fn sites_are_balanced() {
         for shards in [1u16, 2, 3, 7, 16, 61, 128] {
-            let partition = Partition { key: PartitionKey::Site, shards };
+            let partition = Partition::by_site(shards);
             let sites = 2_000 * u32::from(shards);
             let mut counts = vec![0u32; usize::from(shards)];
             for site in 0..sites {

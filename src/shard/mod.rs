@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
-use crate::config::{Config, RecordKinds};
+use crate::config::{Config, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, SiteBounds, UsualWork};
@@ -71,6 +71,7 @@ use writing::DiskBacklog;
 pub struct Shard {
     index: u16,
     partition: Partition,
+    mode: ExchangeMode,
     scope: Scope,
     /// Hosts at which the scope blocks nothing.
     clear_hosts: ClearHosts,
@@ -196,7 +197,7 @@ impl Shard {
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
         let Setup { index, partition, scope, rng_seed, config, ledger, operators, budget, files, earlier, .. } = setup;
         let originals = Originals::new(&config.store, rng_seed, earlier);
-        let shards = partition.shards;
+        let shards = partition.shards();
         let segment_seed = rng_seed ^ u64::from(index) << 48;
         let settings = Settings::new(&config, &setup.user_agent, segment_seed);
         let owner = Owner { crawl: setup.crawl, shard: index };
@@ -216,7 +217,8 @@ impl Shard {
         let counts_bytes = budgets.count_bytes();
         let mut shard = Shard {
             index,
-            partition,
+            partition: partition.clone(),
+            mode: config.exchange.mode,
             scope: scope.clone(),
             clear_hosts: ClearHosts::default(),
             in_flight_max: config.fetch.in_flight_max,

@@ -9,6 +9,7 @@
 
 use super::Shard;
 use crate::backlinks::SiteLink;
+use crate::config::ExchangeMode;
 use crate::frontier::Allowances;
 use crate::recent::Recent;
 use crate::stage::{self, Stage};
@@ -37,7 +38,10 @@ impl Shard {
         let Some(link) = SiteLink::new(from, to) else { return };
         if owner == self.index {
             self.count_link(now, link);
-        } else if self.lanes.has_room_for_link(owner) && !found.told.is_again(link.number()) {
+        } else if self.mode == ExchangeMode::Exchange
+            && self.lanes.has_room_for_link(owner)
+            && !found.told.is_again(link.number())
+        {
             self.lanes.link(now, owner, link);
         }
     }

@@ -10,7 +10,7 @@ mod turns;
 
 use super::*;
 use crate::backlinks::SiteLink;
-use crate::config::{Difference, PartitionKey};
+use crate::config::Difference;
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::lab::plain_transaction;
@@ -69,7 +69,7 @@ impl Rig {
         let setup = Setup {
             is_new: logs.is_empty(),
             index: 0,
-            partition: Partition { key: PartitionKey::Site, shards: 2 },
+            partition: Partition::by_site(2),
             scope,
             rng_seed: 1,
             site_bounds: Arc::default(),
@@ -192,7 +192,7 @@ impl Rig {
 
 /// Names of hosts of a shard.
 fn names(shard: u16) -> impl Iterator<Item = String> {
-    let partition = Partition { key: PartitionKey::Site, shards: 2 };
+    let partition = Partition::by_site(2);
     (0..).map(|site| format!("s{site}.test")).filter(move |name| partition.shard_of_host(name) == shard)
 }
 

@@ -4,6 +4,7 @@
 //! queue of its host (`frontier`).
 
 use super::Shard;
+use crate::config::ExchangeMode;
 use crate::frontier::Ticket;
 use crate::hops::Hops;
 use crate::log::{End, EndKind};
@@ -95,11 +96,16 @@ impl Shard {
         Ok(self.partition.shard_of_known(url, site))
     }
 
-    /// The key of what was found, if it is ours; what is another shard's is sent there.
+    /// The key of what was found, if it is ours; with what is another shard's `exchange.mode` says what to do.
     fn key_or_sent(&mut self, now: Instant, url: &Url, depth: u16, owner: u16) -> Option<u64> {
         let _stage = stage::enter(Stage::Exchange);
         if owner == self.index {
             return Some(self.keys.key(url));
+        }
+        // A seed was given, not found.
+        if self.mode == ExchangeMode::Firewall && !Hops::from_bits(depth).is_seed() {
+            self.stats.links_crossing_dropped += 1;
+            return None;
         }
         self.commits.note(now);
         self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);

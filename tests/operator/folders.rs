@@ -66,7 +66,7 @@ fn directories_of_others() {
 fn crawls_begun_with_other_settings() {
     let folder = TempFolder::new("differs");
     begun(&folder, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
-    refused(&folder, &["--set", "partition.key=host"], &["partition.key site, and host was asked for"]);
+    refused(&folder, &["--set", "partition.by=host-hash"], &["partition.by site-hash, and host-hash was asked for"]);
     refused(&folder, &["--set", "crawl.rng_seed=6"], &["crawl.rng_seed 5, and 6 was asked for"]);
     refused(&folder, &["--new"], &["holds a crawl already, and a new one was asked for"]);
     // What was fixed needs not be said again, and may be.

@@ -12,7 +12,8 @@ fn manifest() -> Manifest {
         crawl_id: "0123456789abcdef".to_owned(),
         rng_seed: 7,
         shards: 2,
-        partition_key: "site".to_owned(),
+        partition: "site-hash".to_owned(),
+        exchange_mode: "exchange".to_owned(),
         agent_name: "bot".to_owned(),
         segments_from: Vec::new(),
     }

@@ -15,7 +15,8 @@ fn manifest(shards: u16) -> Manifest {
         crawl_id: "0123456789abcdef".to_owned(),
         rng_seed: 7,
         shards,
-        partition_key: "site".to_owned(),
+        partition: "site-hash".to_owned(),
+        exchange_mode: "exchange".to_owned(),
         agent_name: "bot".to_owned(),
         segments_from: Vec::new(),
     }

@@ -7,6 +7,7 @@ use crate::spool::SpoolOp;
 
 fn small() -> config::Exchange {
     config::Exchange {
+        mode: config::ExchangeMode::Exchange,
         ring_bytes: 1 << 20,
         rings_bytes_max: 1 << 24,
         batch_urls_max: 3,

@@ -32,7 +32,10 @@ impl Crowd {
         config.agent.name = "bed".to_owned();
         config.fetch.in_flight_max = places;
         Crowd {
-            frontier: Frontier::new(Settings::new(&config, ONE_SHARD, 0, 7), Arc::new(Ledger::new(1 << 12))),
+            frontier: Frontier::new(
+                Settings::new(&config, Partition::by_site(1), 0, 7),
+                Arc::new(Ledger::new(1 << 12)),
+            ),
             spool: Spool::new(1 << 20),
             now: Instant::ZERO,
             places,

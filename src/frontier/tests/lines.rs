@@ -177,9 +177,9 @@ impl Bench {
         config.set("politeness.host", &format!("[{lines}]")).expect("lines");
         let epoch_seconds = 1_800_000_000 + rng.below(86_400);
         let ledger = Arc::new(Ledger::new(1 << 10));
-        let partition = Partition { key: PartitionKey::Site, shards: 2 };
+        let partition = Partition::by_site(2);
         let shard = |index| {
-            let settings = Settings::new(&config, partition, index, 7);
+            let settings = Settings::new(&config, partition.clone(), index, 7);
             let epoch = UnixTime::from_micros(epoch_seconds * 1_000_000);
             let settings = settings.by(WallClock::reading(Instant::ZERO, epoch));
             (Frontier::new(settings, Arc::clone(&ledger)), Spool::new(1 << 20), BTreeMap::new())

@@ -235,12 +235,13 @@ struct Pair {
 
 impl Pair {
     fn new(change: impl Fn(&mut Config)) -> Pair {
-        let partition = Partition { key: PartitionKey::Host, shards: 2 };
+        let partition = Partition::by_host(2);
         let bed = |shard| {
             let mut bed = Bed::new(&change);
             let mut config = Config::default();
             change(&mut config);
-            bed.frontier = Frontier::new(Settings::new(&config, partition, shard, 7), Arc::new(Ledger::new(16)));
+            bed.frontier =
+                Frontier::new(Settings::new(&config, partition.clone(), shard, 7), Arc::new(Ledger::new(16)));
             bed
         };
         Pair { beds: [bed(0), bed(1)], lose: 0 }

@@ -135,7 +135,7 @@ impl Simulation {
         let interruptions = Interruption::some(&mut rng);
         let outages = FakeOutages::some(&mut rng);
         let servers = FakeServers::new(web.clone(), &plan.config, Arc::clone(&plan.operators));
-        let mut disks: Vec<FakeDisk> = (0..plan.partition.shards).map(|_| FakeDisk::default()).collect();
+        let mut disks: Vec<FakeDisk> = (0..plan.partition.shards()).map(|_| FakeDisk::default()).collect();
         let clock = FakeClock::new(rng_seed);
         let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), clock.now, interruptions.front());
         Simulation {

@@ -8,7 +8,7 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{CompressUncoded, Config, OrNever, PartitionKey, StoreFormat};
+use crate::config::{CompressUncoded, Config, OrNever, PartitionBy, StoreFormat};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::{Ledger, Operators};
@@ -36,7 +36,7 @@ impl Plan {
         // By a generator of its own: all other draws of a seed stay as they are.
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
-        let partition = Partition { key: config.partition.key, shards: 1 + rng.below(8) as u16 };
+        let partition = Partition::new(&config.partition, 1 + rng.below(8) as u16);
         Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
             config: Arc::new(config),
@@ -65,7 +65,7 @@ impl Run {
         let shard = |(index, disk): (usize, &mut FakeDisk)| {
             let setup = Setup {
                 index: index as u16,
-                partition: plan.partition,
+                partition: plan.partition.clone(),
                 scope: plan.scope.clone(),
                 rng_seed: plan.rng_seed,
                 config: Arc::clone(&plan.config),
@@ -96,7 +96,7 @@ impl Run {
             orders: vec![(Orders::default(), Orders::default()); count],
             begun: now,
             phase: Phase::Run,
-            heard: vec![Phase::Run; usize::from(plan.partition.shards)],
+            heard: vec![Phase::Run; usize::from(plan.partition.shards())],
             ended: vec![None; count],
             next_look: now,
             looks: 0,
@@ -173,7 +173,12 @@ fn config(rng: &mut Rng) -> Config {
         _ => CompressUncoded::Level,
     };
     config.frontier.deferred_share = pick(rng, &[0, 1, 100]) as u32;
-    config.partition.key = if rng.percent(80) { PartitionKey::Site } else { PartitionKey::Host };
+    config.partition.by = match rng.below(10) {
+        0..5 => PartitionBy::SiteHash,
+        5..7 => PartitionBy::HostHash,
+        7..9 => PartitionBy::Consistent,
+        _ => PartitionBy::Hierarchical,
+    };
     config
 }
 

@@ -15,10 +15,10 @@ impl Simulation {
             EarlierShard { journal: found.journal, segments: found.segments }
         };
         let earlier: Vec<EarlierShard> = self.disks.iter_mut().map(earlier).collect();
-        self.plan.partition.shards = shards;
+        self.plan.partition = self.plan.partition.with_shards(shards);
         let mut files = Files { earlier: &self.disks, new: vec![BTreeMap::new(); usize::from(shards)] };
         let rng_seed = self.plan.rng_seed;
-        let redistributed = redistribute((rng_seed, rng_seed), &earlier, self.plan.partition, &mut files);
+        let redistributed = redistribute((rng_seed, rng_seed), &earlier, self.plan.partition.clone(), &mut files);
         let new = files.new;
         if let Err(why) = redistributed {
             self.complaints.push(why);

@@ -3,7 +3,6 @@
 use super::super::{Damage, EndKind, HostNote, Listing, ListingStep, RecordPlace, UrlState};
 use super::*;
 use crate::backlinks::SiteLink;
-use crate::config::PartitionKey;
 use crate::lab::Rng;
 use crate::outcome::Failure;
 use crate::time::Duration;
@@ -34,7 +33,7 @@ impl RedistributedFiles for Files {
 }
 
 fn partition(shards: u16) -> Partition {
-    Partition { key: PartitionKey::Site, shards }
+    Partition::by_site(shards)
 }
 
 fn write(shard: u16, log: &mut Log, files: &mut Files) {

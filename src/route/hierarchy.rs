@@ -1,0 +1,146 @@
+//! Sites by their top-level domains: .com here, .net there, a country's elsewhere.
+//!
+//! Decides: the domains of a group belong to the same shards, and what is in no group is one more group (Cho and Garcia-Molina, "Parallel
+//! Crawlers", 2002, section 4.2, whose table is `.com | .net` and the rest). A group has as even a share of the shards as there is; within it the
+//! site's hash decides. With fewer shards than groups, neighbors share one.
+//! Why: pages of one country link to each other more than to the rest. It balances as well as the groups are balanced, and no better.
+//! Invariants: a site's hosts have one top-level domain, so they stay together. An IP address is in no group.
+//! Limits: [`GROUPS_MAX`] groups, [`DOMAINS_MAX`] domains.
+
+use std::collections::BTreeSet;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::fast_range;
+
+/// Groups of top-level domains.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Hierarchy {
+    text: String,
+    /// Hashes of domains with their groups, ascending.
+    domains: Vec<(u64, u16)>,
+    /// The last one has what no group names.
+    groups: u16,
+}
+
+impl Hierarchy {
+    /// Reads groups such as `com | net org`: domains with white space between them, groups with a bar.
+    ///
+    /// # Errors
+    /// In words: what is no domain, is named twice, or is too much.
+    pub fn parse(text: &str) -> Result<Hierarchy, String> {
+        let mut named = BTreeSet::new();
+        let mut domains = Vec::new();
+        let groups: Vec<&str> = text.split('|').map(str::trim).collect();
+        if groups.len() > GROUPS_MAX {
+            return Err(format!("{} groups", groups.len()));
+        }
+        for (group, words) in (0..).zip(&groups) {
+            if words.is_empty() {
+                return Err("a group without a domain".to_owned());
+            }
+            for word in words.split_whitespace() {
+                let domain = word.to_ascii_lowercase();
+                let is_label = domain.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+                if !is_label || domain.len() > LABEL_BYTES_MAX || domain.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(format!("{word:?} is not a top-level domain"));
+                }
+                domains.push((xxh3_64(domain.as_bytes()), group));
+                if !named.insert(domain) {
+                    return Err(format!("{word:?} is named twice"));
+                }
+            }
+        }
+        if domains.len() > DOMAINS_MAX {
+            return Err(format!("{} domains", domains.len()));
+        }
+        domains.sort_unstable();
+        let words = |group: &&str| group.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>().join(" ");
+        let text = groups.iter().map(words).collect::<Vec<_>>().join(" | ");
+        Ok(Hierarchy { text, domains, groups: groups.len() as u16 + 1 })
+    }
+
+    /// As it was written, in lower case and with single spaces.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The shard, of so many, of a host whose site has this hash.
+    pub fn owner(&self, host: &str, site_hash: u64, shards: u16) -> u16 {
+        let group = u32::from(self.group(host));
+        // Groups begin at even distances, so the shards of one go up to where the next begins.
+        let begin_of = |group: u32| (group * u32::from(shards) / u32::from(self.groups)) as u16;
+        let (begin, end) = (begin_of(group), begin_of(group + 1));
+        begin + fast_range(site_hash, (end - begin).max(1))
+    }
+
+    /// The group of a canonical host.
+    fn group(&self, host: &str) -> u16 {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let domain = host.rsplit_once('.').map_or(host, |(_, domain)| domain);
+        let hash = xxh3_64(domain.as_bytes());
+        match self.domains.binary_search_by_key(&hash, |(hash, _)| *hash) {
+            Ok(found) => self.domains.get(found).map_or(self.groups - 1, |(_, group)| *group),
+            Err(_) => self.groups - 1,
+        }
+    }
+}
+
+const GROUPS_MAX: usize = 256;
+const DOMAINS_MAX: usize = 2_048;
+/// RFC 1035 section 2.3.4.
+const LABEL_BYTES_MAX: usize = 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_shards_of_their_own() {
+        let table = Hierarchy::parse("com | NET org |de  at ch").expect("a table");
+        assert_eq!(table.text(), "com | net org | de at ch");
+        let shards_of = |hosts: &[&str], shards| {
+            let owner = |number: u64| {
+                let host = hosts[number as usize % hosts.len()];
+                table.owner(host, xxh3_64(&number.to_le_bytes()), shards)
+            };
+            (0..1_000).map(owner).collect::<BTreeSet<u16>>()
+        };
+        let range = |range: std::ops::Range<u16>| range.collect::<BTreeSet<u16>>();
+        for (hosts, first) in [
+            (&["a.com", "www.a.com."][..], 0),
+            (&["a.net", "b.org"], 2),
+            (&["a.de", "b.at", "c.ch"], 4),
+            (&["a.fr", "192.0.2.1", "[2001:db8::1]", "localhost", "com.a"], 6),
+        ] {
+            assert_eq!(shards_of(hosts, 8), range(first..first + 2), "{hosts:?}");
+            assert_eq!(shards_of(hosts, 4), range(first / 2..first / 2 + 1), "{hosts:?}");
+            assert_eq!(shards_of(hosts, 2), range(first / 4..first / 4 + 1), "{hosts:?}");
+            assert_eq!(shards_of(hosts, 1), range(0..1));
+        }
+        // What does not come out even, and no shard is left without sites.
+        let all: BTreeSet<u16> =
+            ["a.com", "a.net", "a.de", "a.fr"].iter().flat_map(|host| shards_of(&[*host], 7)).collect();
+        assert_eq!(all, range(0..7));
+    }
+
+    #[test]
+    fn bad_tables_are_refused() {
+        for (text, why) in [
+            ("", "without a domain"),
+            ("com |", "without a domain"),
+            ("com | | net", "without a domain"),
+            ("com net | Com", "\"Com\" is named twice"),
+            ("co.uk", "\"co.uk\" is not"),
+            ("com, net", "\"com,\" is not"),
+            ("1", "\"1\" is not"),
+            ("*", "\"*\" is not"),
+        ] {
+            let error = Hierarchy::parse(text).expect_err(text);
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+        assert!(Hierarchy::parse(&vec!["com"; 300].join("|")).is_err_and(|error| error == "300 groups"));
+        let many: Vec<String> = (0..3_000).map(|number| format!("x{number}")).collect();
+        assert!(Hierarchy::parse(&many.join(" ")).is_err_and(|error| error == "3000 domains"));
+    }
+}
