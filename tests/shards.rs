@@ -62,27 +62,36 @@ fn three_shards_by_host() {
     crawl("shards-3", "3", "partition.by = \"host-hash\"\n", |_, _| {});
 }
 
+/// URLs of a host in several shards: one robots.txt serves all, and one request at a time is made.
+#[test]
+fn three_shards_by_url() {
+    crawl("shards-url", "3", "partition.by = \"url-hash\"\n", |_, _| {});
+}
+
 /// The least distance of two requests as the server sees it is never below what was set: 200 ms.
 #[test]
 fn delays_are_kept_by_the_servers_clock() {
     let model = ModelConfig { sites: 8, pages: 40, addresses: 4, ..ModelConfig::default() };
-    let delay = |name, host_delay, ip_delay| {
+    let delay = |name, by, host_delay, ip_delay| {
         let folder = TempFolder::new(name);
         let (web, seed) = web(model.clone());
         let config = web::config(&folder, &web, "crawl.shards = 2");
+        let by = format!("partition.by={by}");
         let host_delay = format!("politeness.host_delay={host_delay}");
         let ip_delay = format!("politeness.ip_delay={ip_delay}");
-        let (dir, set) = (folder.at("crawl"), ["--set", &host_delay, "--set", &ip_delay]);
+        let (dir, set) = (folder.at("crawl"), ["--set", &host_delay, "--set", &ip_delay, "--set", &by]);
         run(&[&["crawl", &seed, "--dir", &dir, "-c", &config][..], &set].concat()).expect(0);
         let truth = truth::reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
         Verdict::of(&stored(&dir), &truth).expect_perfect();
         web.stop().watch.expect("the web is watched")
     };
-    let watch = delay("host-delay", "200ms", "0s");
-    assert!(watch.host_gap_ms_min.is_some_and(|gap| gap >= 200.0), "{watch:#?}");
-    assert_eq!(watch.host_in_flight_max, 1);
-    // Without a delay for hosts, hosts on one address would follow each other at once.
-    assert!(watch.address_gap_ms_min.is_some_and(|gap| gap < 200.0), "{watch:#?}");
-    let watch = delay("ip-delay", "0s", "200ms");
+    for by in ["site-hash", "url-hash"] {
+        let watch = delay("host-delay", by, "200ms", "0s");
+        assert!(watch.host_gap_ms_min.is_some_and(|gap| gap >= 200.0), "{by}: {watch:#?}");
+        assert_eq!(watch.host_in_flight_max, 1, "{by}");
+        // Without a delay for hosts, hosts on one address would follow each other at once.
+        assert!(watch.address_gap_ms_min.is_some_and(|gap| gap < 200.0), "{by}: {watch:#?}");
+    }
+    let watch = delay("ip-delay", "site-hash", "0s", "200ms");
     assert!(watch.address_gap_ms_min.is_some_and(|gap| gap >= 200.0), "{watch:#?}");
 }

@@ -119,9 +119,9 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
 
 /// No shard knows what a site costs that is on several.
 pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
-    match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| !config.partition.keeps_sites()) {
+    match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| !config.keeps_sites()) {
         Some(seed) => Err(BootError::Order(format!(
-            "seed {seed}: pages=, bytes= and time= are for its site: expected another partition.by, or budgets of hosts"
+            "seed {seed}: pages=, bytes= and time= are for its site: expected another partition.by or exchange.mode, or budgets of hosts"
         ))),
         None => Ok(()),
     }

@@ -420,6 +420,11 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     if let Some(wanted) = &wanted.agent_name {
         differs("agent.name", format!("\"{}\"", held.agent_name), format!("\"{wanted}\""))?;
     }
+    // Several shards know the same URLs.
+    let keeps_parts = held.exchange_mode.parse().is_ok_and(ExchangeMode::keeps_parts);
+    if let Some(shards) = wanted.shards.filter(|_| !keeps_parts) {
+        differs("crawl.shards", held.shards.to_string(), shards.to_string())?;
+    }
     if let Some(wanted) = wanted.exchange_mode {
         differs("exchange.mode", held.exchange_mode.clone(), wanted.as_str().to_owned())?;
     }

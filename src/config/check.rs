@@ -115,18 +115,37 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         clashes.push(Clash { keys: ["crawl.rounds", "scope.follow"], messages: [message.clone(), message] });
     }
     let budget = &config.budget;
+    let torn_by = if config.exchange.mode.keeps_parts() { "partition.by" } else { "exchange.mode" };
     for (key, is_set) in [
         ("budget.site_pages_max", budget.site_pages_max > 0),
         ("budget.site_bytes_max", budget.site_bytes_max > 0),
         ("budget.site_time_max", !budget.site_time_max.is_zero()),
     ] {
-        if is_set && !config.partition.keeps_sites() {
+        if is_set && !config.keeps_sites() {
             let message =
-                "no shard knows what a site costs that is on several: expected another partition.by, or a budget of \
+                "no shard knows what a site costs that is on several: expected another {torn_by}, or a budget of \
                            hosts"
                     .to_owned();
-            clashes.push(Clash { keys: [key, "partition.by"], messages: [message.clone(), message] });
+            clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
+    }
+    for (key, is_set) in [
+        ("budget.host_pages_max", budget.host_pages_max > 0),
+        ("budget.host_bytes_max", budget.host_bytes_max > 0),
+        ("budget.host_time_max", !budget.host_time_max.is_zero()),
+    ] {
+        if is_set && !config.keeps_hosts() {
+            let message = "no shard knows what a host costs that is on several: expected another {torn_by}".to_owned();
+            clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
+        }
+    }
+    let at_once = config.politeness.host.laxer_than(Duration::ZERO).map_or(1, |(at_once, _)| at_once);
+    if at_once > 1 && !config.keeps_hosts() {
+        let message =
+            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of \
+                       politeness.host with a concurrency"
+                .to_owned();
+        clashes.push(Clash { keys: ["politeness.host", torn_by], messages: [message.clone(), message] });
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
         let message = format!("{dir:?} depends on where the program is started; expected paths from the root");

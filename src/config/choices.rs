@@ -113,6 +113,8 @@ choices! {
         SiteHash = "site-hash",
         /// the host name's hash
         HostHash = "host-hash",
+        /// the URL's hash: the most even, and most links cross. A host's delays and robots.txt hold across shards all the same
+        UrlHash = "url-hash",
         /// the top-level domain, as partition.domains groups them, then the registrable domain's hash
         Hierarchical = "hierarchical",
         /// the registrable domain's place on a circle, so that few sites move with another number of shards
@@ -124,6 +126,10 @@ choices! {
         Exchange = "exchange",
         /// they are dropped: each shard crawls what its own seeds lead to within its part
         Firewall = "firewall",
+        /// they are followed by the shard that found them, once it has nothing else left: shards may fetch the same pages
+        CrossOver = "cross-over",
+        /// they are followed by the shard that found them like others: each shard crawls all that its seeds lead to
+        Independent = "independent",
     }
     /// `dns.families`
     Families {

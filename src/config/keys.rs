@@ -234,7 +234,7 @@ tables! {
         /// all others. No site of a seed is held to it.
         /// A spam site has endless pages, each as good as new, and few link to it.
         site_pages_free: u32 = "10_000", Kind::Number(0, 4_294_967_295);
-        /// Additional pages for each other site that links to it; 0 turns allowances off. Not with partition.by = "host-hash".
+        /// Additional pages for each other site that links to it; 0 turns allowances off. Not with "host-hash" or "url-hash".
         site_pages_per_linking_site: u32 = "1_000", Kind::Number(0, 4_294_967_295);
         /// Bytes of what hosts and sites have cost, and of which sites link to them, all shards together: 80 for each.
         /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
@@ -243,8 +243,9 @@ tables! {
 
     /// How URLs are assigned to shards.
     partition: Partition {
-        /// What says which shard a URL belongs to. All but "host-hash" keep a site on one shard, and so more links local;
-        /// "host-hash" spreads a few large sites over all CPUs. Fixed for a crawl, with what the other keys here say of it.
+        /// What says which shard a URL belongs to. All but "host-hash" and "url-hash" keep a site on one shard, and so more
+        /// links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host.
+        /// Fixed for a crawl, with what the other keys here say of it.
         by: PartitionBy = "site-hash", Kind::Choice(PartitionBy::CHOICES);
         /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
         /// has as many shards as another.

@@ -89,17 +89,27 @@ impl Budget {
     }
 }
 
-impl Partition {
-    /// Whether all hosts of a site belong to one shard.
-    pub fn keeps_sites(&self) -> bool {
-        self.by != PartitionBy::HostHash
+impl ExchangeMode {
+    /// Whether no shard fetches what belongs to another one.
+    pub fn keeps_parts(self) -> bool {
+        matches!(self, ExchangeMode::Exchange | ExchangeMode::Firewall)
     }
 }
 
 impl Config {
+    /// Whether all requests to the hosts of a site are one shard's.
+    pub fn keeps_sites(&self) -> bool {
+        self.partition.by != PartitionBy::HostHash && self.keeps_hosts()
+    }
+
+    /// Whether all requests to a host are one shard's.
+    pub fn keeps_hosts(&self) -> bool {
+        self.partition.by != PartitionBy::UrlHash && self.exchange.mode.keeps_parts()
+    }
+
     /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.
     pub fn counts_linking_sites(&self) -> bool {
-        self.budget.site_pages_per_linking_site > 0 && self.partition.keeps_sites()
+        self.budget.site_pages_per_linking_site > 0 && self.keeps_sites()
     }
 
     /// Whether links that leave the scope are listed.

@@ -5,6 +5,8 @@
 //! its allowance, and poor ones, which stand behind the rest ([`Band`]). But of all pages a small share (`frontier.deferred_share`) may
 //! be deferred ones, so that what is worth more than it seems comes to light; and they need not wait where no other page has begun
 //! for [`PATIENCE`], or where hosts with nothing else hold all places of the host table.
+//! Where shards cross over (`exchange.mode`), URLs of other shards are deferred, and all deferred ones wait until the shard has
+//! nothing else, whatever others have, or until they keep others out.
 //! Where pages are not what is counted out (no `crawl.pages_max`, no budget of a site), those that are not poor need not wait for hosts
 //! that rest either: they begin whenever no host is ready, which costs nobody anything. Poor ones would fill the disk.
 //! Why not dropped: the advice is for search engines, and is often given for the only way to good pages. What waits behind
@@ -143,7 +145,9 @@ impl Frontier {
         let has_others = self.queued > self.deferred.urls || self.deferred.own.have_others(&self.deferred.all);
         let keep_others_out = self.hosts.active() >= self.settings.hosts_max && !self.outside.is_empty();
         match () {
-            () if !has_others || keep_others_out || self.deferred.may_begin(now) => Band::Poor,
+            () if keep_others_out => Band::Poor,
+            () if self.settings.crosses_over && self.queued > self.deferred.urls => Band::Usual,
+            () if self.settings.crosses_over || !has_others || self.deferred.may_begin(now) => Band::Poor,
             () if self.is_idle_time() => Band::Deferred,
             () => Band::Usual,
         }
@@ -215,6 +219,8 @@ impl Frontier {
             return None;
         }
         match self.deferred.last_other() {
+            // It is looked for anyway when the shard's last other URL has ended.
+            Some(_) if self.settings.crosses_over && self.last_band(self.deferred.refused_at) == Band::Usual => None,
             // Nobody says when other shards have no more.
             Some(last) if self.next_row(self.last_band(last)).is_none() => {
                 Some((last + PATIENCE).min(self.deferred.refused_at + LOOK_PAUSE))

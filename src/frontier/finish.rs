@@ -12,7 +12,7 @@ use super::budgets::Cost;
 use super::host::State;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
-use crate::politeness::{Complaint, RetryClass, Try};
+use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
 use crate::time::Instant;
 use crate::url::Url;
@@ -105,6 +105,9 @@ impl Frontier {
         if self.rests_long(job.host, now) {
             self.note_rest(job.host);
         }
+        let has_complained =
+            matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some());
+        self.release_host(now, job, has_complained);
         if matches!(outcome, Outcome::Failed(_)) {
             self.refuse_wanted(now, job.host);
         }

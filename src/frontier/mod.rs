@@ -331,6 +331,9 @@ impl Frontier {
     /// A job failed, which is held back: its host stays busy until it counts, and its place and its address are another's.
     pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
         self.fetch_ended(now, job, false);
+        let delay = self.hosts[job.host].pace.delay(&self.settings.politeness);
+        self.hosts[job.host].pace.rest_until(now + delay);
+        self.release_host(now, job, false);
     }
 
     /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
@@ -365,6 +368,12 @@ impl Frontier {
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
         self.hosts.rests().rest(&rest.host, until);
+        // Shards that were not asked to leave it alone do so, too.
+        if let Some(key) = self.host_key(&rest.host)
+            && self.ledger.claim(key, now, now).is_ok()
+        {
+            self.ledger.release(key, now, until);
+        }
     }
 
     /// Takes the hosts that have asked for a longer rest since the last call.

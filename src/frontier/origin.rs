@@ -66,7 +66,7 @@ struct LastGood {
     until: Instant,
 }
 
-/// A way of redirects.
+/// A way of redirects, or to the shard that has the host's robots.txt.
 #[derive(Debug)]
 struct Way {
     /// Where it leads, as far as is known.
@@ -251,6 +251,11 @@ impl Origin {
     /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.
     pub fn wait(&mut self, again: Instant, is_noted: bool) {
         self.robots = Robots::Asked { again, is_noted };
+    }
+
+    /// Another shard fetches its robots.txt for all.
+    pub fn look_at_home(&mut self, own: &Url) {
+        self.way = Some(Box::new(Way { target: own.clone(), hops: 0, until: Instant::NEVER }));
     }
 
     /// Whether it waits for what `url` says.

@@ -9,13 +9,15 @@
 
 use std::net::IpAddr;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::calendar::Event;
 use super::fetch_places::Turn;
 use super::host::State;
 use super::turn_queues::Call;
 use super::{Frontier, LOOK_PAUSE_MIN};
 use crate::outcome::{FetchJob, HostId, JobKind};
-use crate::politeness::{Key, TakenTurn, Turns};
+use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use crate::time::{Duration, Instant};
 
 impl Frontier {
@@ -115,6 +117,7 @@ impl Frontier {
             Key::Ipv4(_) | Key::Ipv6Net(_) => politeness.ip_delay,
             Key::Site(_) => politeness.site_delay,
             Key::Group(_) => politeness.group_delay,
+            Key::Host(_) => politeness.host_delay,
         };
         delay.max(LOOK_PAUSE_MIN)
     }
@@ -128,9 +131,32 @@ impl Frontier {
             (Key::Group(u64::from(operator) << 32 | slot), politeness.group_delay)
         };
         Turns::new([
+            self.host_key(&self.hosts[id].name).map(|key| (key, self.own_part_of_delay(id))),
             Some((Key::Site(site), politeness.site_delay)),
             Some((addr.into(), politeness.ip_delay)),
             operator.map(slot),
         ])
+    }
+
+    /// The key of a host, where several shards may have URLs of it.
+    pub(super) fn host_key(&self, name: &str) -> Option<Key> {
+        let hash = || xxh3_64_with_seed(name.as_bytes(), self.settings.rng_seed);
+        self.settings.shares_hosts.then(|| Key::Host(hash()))
+    }
+
+    /// What came of a job's request is known, or will not be soon: other shards may ask its host again when the delay is over that
+    /// all know of. After a complaint its rest holds for all.
+    pub(super) fn release_host(&self, now: Instant, job: &FetchJob, has_complained: bool) {
+        let pace = &self.hosts[job.host].pace;
+        let rests = has_complained || pace.not_before() > now + pace.delay(&self.settings.politeness);
+        let own = if rests { Duration::ZERO } else { self.own_part_of_delay(job.host) };
+        job.turns.release_host(&self.ledger, job.deadline + HOLD_SLACK, pace.not_before() - own);
+    }
+
+    /// How much longer a host is left alone after a request than other shards may know: one of them may have a robots.txt with another
+    /// Crawl-delay, or none yet.
+    fn own_part_of_delay(&self, id: HostId) -> Duration {
+        let (pace, politeness) = (&self.hosts[id].pace, &self.settings.politeness);
+        pace.delay(politeness).saturating_sub(pace.agreed_delay(politeness))
     }
 }

@@ -27,7 +27,7 @@ impl Frontier {
 
     /// Another shard wants to know what a file on one of our hosts says.
     pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
-        if self.settings.partition.shard_of(&request.url) != self.settings.shard {
+        if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
             return;
         }
         if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
@@ -204,7 +204,7 @@ impl Frontier {
 
     /// Asks for a file that somebody was sent to.
     fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
-        let owner = self.settings.partition.shard_of(url);
+        let owner = self.settings.partition.home_of(url.host());
         let is_ours = owner == self.settings.shard;
         if let Some(finding) = is_ours.then(|| self.known_at_host(now, url)).flatten() {
             return Asked::Known(finding);

@@ -17,6 +17,10 @@ pub struct Settings {
     pub(super) partition: Partition,
     /// Which of the partition's shards this is.
     pub(super) shard: u16,
+    /// Several shards may have URLs of one host.
+    pub(super) shares_hosts: bool,
+    /// Deferred URLs, as those of other shards are, wait until there is nothing else at all.
+    pub(super) crosses_over: bool,
     pub(super) deadline: Duration,
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
@@ -44,19 +48,23 @@ impl Settings {
     /// The settings of shard `shard` of `partition`.
     pub fn new(config: &Config, partition: Partition, shard: u16, rng_seed: u64) -> Settings {
         let shards = u64::from(partition.shards());
+        let crosses_over = config.exchange.mode == config::ExchangeMode::CrossOver;
         Settings {
             politeness: config.politeness.clone(),
             retries: Retries::new(&config.politeness, &config.retry),
             operators: Arc::default(),
             robots: config.robots.clone(),
+            shares_hosts: shards > 1 && !config.keeps_hosts(),
+            crosses_over,
             partition,
             shard,
             deadline: config.fetch.deadline,
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
-            deferred_share: config.frontier.deferred_share,
-            is_unbounded: config.crawl.pages_max == 0
+            deferred_share: if crosses_over { 0 } else { config.frontier.deferred_share },
+            is_unbounded: !crosses_over
+                && config.crawl.pages_max == 0
                 && config.budget.site_pages_max == 0
                 && config.budget.site_bytes_max == 0,
             detects_traps: config.traps.detect == config::TrapDetection::Yield,

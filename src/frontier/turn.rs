@@ -163,6 +163,13 @@ impl Frontier {
                 Verdict::Fetch => {
                     host.backlog.set_current(entry);
                     let own = host.origins[origin].robots_url(&host.name);
+                    if let Some(own) = own.as_ref().filter(|_| {
+                        self.settings.shares_hosts && self.settings.partition.home_of(&host.name) != self.settings.shard
+                    }) {
+                        host.origins[origin].look_at_home(own);
+                        self.ask_again(now, id, origin);
+                        continue;
+                    }
                     // Others may have been sent there before. A host that was forgotten since is asked all the same: from
                     // when on its Crawl-delay counts is forgotten, too.
                     let own_known = own.as_ref().filter(|_| host.pace.was_asked());

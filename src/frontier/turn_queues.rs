@@ -76,11 +76,12 @@ impl Calls {
     }
 
     fn of_kind(&mut self, key: Key) -> &mut Option<Called> {
-        let [address, site, group] = &mut self.0;
+        let [address, site, group, host] = &mut self.0;
         match key {
             Key::Ipv4(_) | Key::Ipv6Net(_) => address,
             Key::Site(_) => site,
             Key::Group(_) => group,
+            Key::Host(_) => host,
         }
     }
 }
@@ -318,7 +319,7 @@ impl TurnQueues {
 }
 
 /// Kinds of keys of which a request needs a turn.
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 /// Calls of one row before it waits for its next look.
 const CALLS_AT_ONCE_MAX: u8 = 8;
 /// In a rest every so many turns one is of a site that was not there yet.
@@ -422,7 +423,7 @@ mod tests {
                 if goes_on == [None; KINDS] {
                     break;
                 }
-                assert_eq!(goes_on, [Some(ADDR), None, None]);
+                assert_eq!(goes_on, [Some(ADDR), None, None, None]);
                 noted = now;
             }
             assert_eq!(calls, CALLS_AT_ONCE_MAX);

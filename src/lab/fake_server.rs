@@ -36,8 +36,8 @@ pub struct FakeServers {
     robots: BTreeMap<String, (bool, Option<Instant>)>,
     /// Until when a flaky robots.txt is well.
     well_until: BTreeMap<String, Instant>,
-    /// What the name servers said last, and until when it holds.
-    answers: BTreeMap<(String, bool), (Vec<IpAddr>, Instant)>,
+    /// What the name servers told a shard last, and until when it holds.
+    answers: BTreeMap<(usize, String, bool), (Vec<IpAddr>, Instant)>,
     /// Requests that a host that dies has answered.
     lives: BTreeMap<String, u32>,
     /// 200 pages served whole, with how often.
@@ -81,20 +81,20 @@ impl FakeServers {
         }
     }
 
-    /// A name server named the addresses of a host in one family; that holds until the instant given.
-    pub fn note_answer(&mut self, host: &str, is_v4: bool, addrs: Vec<IpAddr>, until: Instant) {
-        self.answers.insert((host.to_owned(), is_v4), (addrs, until));
+    /// A name server named the addresses of a host in one family to a shard; that holds until the instant given.
+    pub fn note_answer(&mut self, shard: usize, host: &str, is_v4: bool, addrs: Vec<IpAddr>, until: Instant) {
+        self.answers.insert((shard, host.to_owned(), is_v4), (addrs, until));
     }
 
-    /// A request arrives.
-    pub fn arrive(&mut self, at: Instant, job: &FetchJob) {
+    /// A request of a shard arrives.
+    pub fn arrive(&mut self, shard: usize, at: Instant, job: &FetchJob) {
         let Some(addr) = job.addr else { return };
         let host = job.url.host();
         let past_its_time = self.stale_max + ON_ITS_WAY_MAX;
         let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + past_its_time;
         let agreed = self.politeness.host.terms_of(host);
         // Where several may go at once, a name may be asked for, and have moved, while a request is on its way.
-        if agreed.concurrency == 1 && !self.answers.get(&(host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
+        if agreed.concurrency == 1 && !self.answers.get(&(shard, host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
         let mut host_delay = agreed.delay.unwrap_or(self.politeness.host_delay);

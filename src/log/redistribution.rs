@@ -206,7 +206,7 @@ impl NewLogs {
                 }
             }
             ReplayStep::Host(note) => {
-                let shard = self.to.shard_of_host(&note.host);
+                let shard = self.to.home_of(&note.host);
                 if let Some(log) = self.logs.get_mut(usize::from(shard)) {
                     log.note_host(note);
                 }

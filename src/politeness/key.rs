@@ -1,4 +1,5 @@
-//! Who takes turns: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group.
+//! Who takes turns: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group,
+//! a host.
 //!
 //! Decides: whoever gets an IPv6 address gets 2^64 of them, so a /64 counts as one machine. An IPv4 address that is
 //! written as an IPv6 address, mapped or by the well-known prefix of NAT64 (RFC 6052), is that IPv4 address.
@@ -19,16 +20,19 @@ pub enum Key {
     Site(SiteKey),
     /// Machines of one operator: one of the slots of a group.
     Group(u64),
+    /// A host of which several shards have URLs.
+    Host(u64),
 }
 
 impl Key {
-    /// The key as a number and which kind of number it is, 1 to 4: equal for equal keys alone.
+    /// The key as a number and which kind of number it is, 1 to 5: equal for equal keys alone.
     pub(super) fn parts(self) -> (u64, u64) {
         match self {
             Key::Ipv4(addr) => (u64::from(addr.to_bits()), 1),
             Key::Ipv6Net(net) => (net, 2),
             Key::Site(site) => (site.number(), 3),
             Key::Group(slot) => (slot, 4),
+            Key::Host(host) => (host, 5),
         }
     }
 }
@@ -63,8 +67,8 @@ mod tests {
         assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::"));
         assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
         assert_ne!(key("64:ff9b:1::192.0.2.1"), v4);
-        let kinds = [key("0.0.0.7"), Key::Ipv6Net(7), Key::Group(7)];
-        assert_eq!(kinds.map(|key| key.parts()), [(7, 1), (7, 2), (7, 4)]);
+        let kinds = [key("0.0.0.7"), Key::Ipv6Net(7), Key::Group(7), Key::Host(7)];
+        assert_eq!(kinds.map(|key| key.parts()), [(7, 1), (7, 2), (7, 4), (7, 5)]);
         let site = SiteKey::of_host(7, "a.test");
         assert_eq!(Key::Site(site).parts(), (site.number(), 3));
     }

@@ -138,7 +138,12 @@ impl HostPace {
 
     /// The same for a host that answers at once and never complained.
     pub fn usual_delay(&self, politeness: &Politeness) -> Duration {
-        self.crawl_delay.max(self.terms.delay.unwrap_or(politeness.host_delay))
+        self.crawl_delay.max(self.agreed_delay(politeness))
+    }
+
+    /// The delay of the configuration, which every shard knows.
+    pub fn agreed_delay(&self, politeness: &Politeness) -> Duration {
+        self.terms.delay.unwrap_or(politeness.host_delay)
     }
 
     /// A request begins, or is over though its outcome does not count yet: where several may be under way, others wait for the delay.

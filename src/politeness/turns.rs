@@ -1,16 +1,18 @@
-//! The turns that one request needs at the same time: of its site, of its address, and of its address's operator.
+//! The turns that one request needs at the same time: of its site, of its address, of its address's operator, and of its host, where
+//! several shards have URLs of that.
 //!
 //! Decides: all are claimed or none; what was claimed before one that is taken is given back as it was. The order is
-//! always the same.
+//! always the same. A host's turn is given back apart, when it is known how long the host is to be left alone.
 //! Leaves to others: which are needed (`frontier`), who waits for them (`frontier::turn_queues`).
 
 use super::key::Key;
 use super::ledger::Ledger;
 use crate::time::{Duration, Instant};
 
-/// Keys, each with how long it stays free after the request.
+/// Keys, each with how long it stays free after the request; a host's with how much longer it must have been free before it, as this
+/// shard knows of a longer delay than others may.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Turns([Option<(Key, Duration)>; 3]);
+pub struct Turns([Option<(Key, Duration)>; 4]);
 
 /// A turn is taken, or not to be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,9 +24,10 @@ pub struct TakenTurn {
 }
 
 impl Turns {
-    /// Those of a site, an address and a group that are to be left alone for so long after a request; a turn of no time is none.
-    pub fn new(turns: [Option<(Key, Duration)>; 3]) -> Turns {
-        Turns(turns.map(|turn| turn.filter(|(_, pause)| *pause > Duration::ZERO)))
+    /// Those of a host, a site, an address and a group that are to be left alone for so long after a request; a turn of no time is
+    /// none, but of a host there is one request at a time, whatever its delay.
+    pub fn new(turns: [Option<(Key, Duration)>; 4]) -> Turns {
+        Turns(turns.map(|turn| turn.filter(|(key, pause)| *pause > Duration::ZERO || matches!(key, Key::Host(_)))))
     }
 
     /// The keys.
@@ -43,9 +46,10 @@ impl Turns {
         hold_until: Instant,
         may: impl Fn(Key) -> bool,
     ) -> Result<(), TakenTurn> {
-        for (count, key) in self.keys().enumerate() {
-            let claim = if may(key) { ledger.claim(key, now, hold_until) } else { Err(None) };
-            if let Err(until) = claim {
+        for (count, (key, pause)) in self.0.into_iter().flatten().enumerate() {
+            let longer = if matches!(key, Key::Host(_)) { pause } else { Duration::ZERO };
+            let claim = if may(key) { ledger.claim(key, now - longer, hold_until) } else { Err(None) };
+            if let Err(until) = claim.map_err(|until| until.map(|until| until + longer)) {
                 self.keys().take(count).for_each(|key| ledger.release(key, hold_until, now));
                 return Err(TakenTurn { key, until });
             }
@@ -53,12 +57,19 @@ impl Turns {
         Ok(())
     }
 
-    /// The request has ended that claimed them. Whether it met a wall: then the operator is left alone for longer, as its other
+    /// The request has ended that claimed them, but for its host's. Whether it met a wall: then the operator is left alone for longer, as its other
     /// machines would count the next request against us as well.
     pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant, met_wall: bool) {
-        for (key, pause) in self.0.iter().flatten() {
+        for (key, pause) in self.0.iter().flatten().filter(|(key, _)| !matches!(key, Key::Host(_))) {
             let times = if met_wall && matches!(key, Key::Group(_)) { WALL_PAUSES } else { 1 };
             ledger.release(*key, hold_until, now + *pause * times);
+        }
+    }
+
+    /// What came of the request is known: its host, if that has a turn, may be asked again at `free_from`.
+    pub fn release_host(&self, ledger: &Ledger, hold_until: Instant, free_from: Instant) {
+        for key in self.keys().filter(|key| matches!(key, Key::Host(_))) {
+            ledger.release(key, hold_until, free_from);
         }
     }
 }
@@ -93,7 +104,7 @@ mod tests {
         let turns = |host, address_pause| {
             let site = Key::Site(SiteKey::of_host(7, host));
             let pause = Duration::from_millis;
-            Turns::new([Some((site, pause(50))), Some((address, pause(address_pause))), None])
+            Turns::new([None, Some((site, pause(50))), Some((address, pause(address_pause))), None])
         };
         let (first, second) = (turns("a.test", 20), turns("b.test", 20));
         assert_eq!(first.claim(&ledger, at(0), at(100), |_| true), Ok(()));
@@ -116,7 +127,7 @@ mod tests {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let (ledger, pause) = (Ledger::new(64), Duration::from_millis(10));
         let address = Key::from(std::net::IpAddr::from([192, 0, 2, 1]));
-        let turns = Turns::new([None, Some((address, pause)), Some((Key::Group(5), pause))]);
+        let turns = Turns::new([None, None, Some((address, pause)), Some((Key::Group(5), pause))]);
         assert_eq!(turns.claim(&ledger, at(0), at(100), |_| true), Ok(()));
         turns.release(&ledger, at(0), at(100), true);
         let taken = turns.claim(&ledger, at(11), at(100), |_| true).expect_err("the group rests");

@@ -1,20 +1,23 @@
 //! Which shard a URL belongs to.
 //!
 //! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer from the URL alone, so nothing
-//! is asked, remembered or agreed on. By rule: the hash of the site, or of the host, mapped to a shard; a [`circle`] of hashes, where
+//! is asked, remembered or agreed on. By rule: the hash of the site, of the host, or of the URL, mapped to a shard; a [`circle`] of hashes, where
 //! another number of shards moves few sites; a [`hierarchy`] of top-level domains.
 //! Why the site, if nothing else is said: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
 //! table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
 //! multiplication. Another number of shards moves most sites, and a crawl that gets one has its logs written anew.
 //!
-//! Invariants: the shard is less than `shards`; hosts of one site share a shard, but by `host-hash`; URLs of one host always do.
+//! Invariants: the shard is less than `shards`; hosts of one site share a shard, but by `host-hash` and `url-hash`; URLs of one
+//! host do, but by `url-hash`. Every host has one shard that is its home.
 //! Leaves to others: carrying URLs there (`exchange`).
 
 mod circle;
 mod hierarchy;
 
 use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
@@ -33,6 +36,7 @@ pub struct Partition {
 enum Rule {
     SiteHash,
     HostHash,
+    UrlHash,
     Hierarchical(Arc<Hierarchy>),
     Consistent(Arc<Circle>),
 }
@@ -44,6 +48,7 @@ impl Partition {
         let rule = match config.by {
             PartitionBy::SiteHash => Rule::SiteHash,
             PartitionBy::HostHash => Rule::HostHash,
+            PartitionBy::UrlHash => Rule::UrlHash,
             PartitionBy::Hierarchical => {
                 Hierarchy::parse(&config.domains).map_or(Rule::SiteHash, |table| Rule::Hierarchical(Arc::new(table)))
             }
@@ -72,7 +77,7 @@ impl Partition {
         let mut config = config::Config::default().partition;
         config.by = by;
         match by {
-            PartitionBy::SiteHash | PartitionBy::HostHash if rest.is_empty() => {}
+            PartitionBy::SiteHash | PartitionBy::HostHash | PartitionBy::UrlHash if rest.is_empty() => {}
             PartitionBy::Hierarchical => config.domains = Hierarchy::parse(rest)?.text().to_owned(),
             PartitionBy::Consistent => {
                 let replicas = rest.parse().ok().filter(|replicas| (1..=REPLICAS_MAX).contains(replicas));
@@ -88,6 +93,7 @@ impl Partition {
         match &self.rule {
             Rule::SiteHash => PartitionBy::SiteHash.as_str().to_owned(),
             Rule::HostHash => PartitionBy::HostHash.as_str().to_owned(),
+            Rule::UrlHash => PartitionBy::UrlHash.as_str().to_owned(),
             Rule::Hierarchical(table) => format!("{} {}", PartitionBy::Hierarchical.as_str(), table.text()),
             Rule::Consistent(circle) => format!("{} {}", PartitionBy::Consistent.as_str(), circle.replicas()),
         }
@@ -110,7 +116,7 @@ impl Partition {
 
     /// The shard of `url`, from 0.
     pub fn shard_of(&self, url: &Url) -> u16 {
-        self.shard_of_host(url.host())
+        self.shard_of_known(url, Site::of(url.host()))
     }
 
     /// The same for a URL whose site is known.
@@ -119,18 +125,20 @@ impl Partition {
             _ if self.shards == 1 => 0,
             Rule::SiteHash => fast_range(site.hash, self.shards),
             Rule::HostHash => fast_range(host_hash(url.host()), self.shards),
+            Rule::UrlHash => fast_range(xxh3_64(url.as_str().as_bytes()), self.shards),
             Rule::Hierarchical(table) => table.owner(url.host(), site.hash, self.shards),
             Rule::Consistent(circle) => circle.owner(site.hash),
         }
     }
 
-    /// The shard of all URLs of a canonical (lower-case, ASCII) host, from 0.
-    pub fn shard_of_host(&self, host: &str) -> u16 {
+    /// The shard that fetches the robots.txt of a canonical (lower-case, ASCII) host for all. Where one shard has all URLs of the
+    /// host, it is that.
+    pub fn home_of(&self, host: &str) -> u16 {
         let site_hash = || Site::of(host).hash;
         match &self.rule {
             _ if self.shards == 1 => 0,
             Rule::SiteHash => fast_range(site_hash(), self.shards),
-            Rule::HostHash => fast_range(host_hash(host), self.shards),
+            Rule::HostHash | Rule::UrlHash => fast_range(host_hash(host), self.shards),
             Rule::Hierarchical(table) => table.owner(host, site_hash(), self.shards),
             Rule::Consistent(circle) => circle.owner(site_hash()),
         }
@@ -139,7 +147,7 @@ impl Partition {
 
 /// As for sites, the dot at the end makes no other host.
 fn host_hash(host: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(host.strip_suffix('.').unwrap_or(host).as_bytes())
+    xxh3_64(host.strip_suffix('.').unwrap_or(host).as_bytes())
 }
 
 /// As `partition.replicas` has it.
@@ -160,22 +168,22 @@ mod tests {
         let mut spread = std::collections::BTreeSet::new();
         for number in 0..1_000 {
             let host = format!("h{number}.www.example.co.uk");
-            assert_eq!(by_site.shard_of_host(&host), by_site.shard_of_host("example.co.uk"));
-            spread.insert(by_host.shard_of_host(&host));
+            assert_eq!(by_site.home_of(&host), by_site.home_of("example.co.uk"));
+            spread.insert(by_host.home_of(&host));
             let dotted = format!("{host}.");
-            assert_eq!(by_host.shard_of_host(&dotted), by_host.shard_of_host(&host));
-            assert_eq!(by_site.shard_of_host(&dotted), by_site.shard_of_host(&host));
+            assert_eq!(by_host.home_of(&dotted), by_host.home_of(&host));
+            assert_eq!(by_site.home_of(&dotted), by_site.home_of(&host));
         }
         assert_eq!(spread.len(), 61, "hosts alone spread over all shards");
         let url = Url::parse("https://x.example.co.uk:8443/y").unwrap();
         for partition in [by_site.clone(), by_host, Partition::by_site(1)] {
             assert_eq!(partition.shard_of_known(&url, Site::of(url.host())), partition.shard_of(&url));
         }
-        assert_eq!(by_site.shard_of(&url), by_site.shard_of_host("example.co.uk"));
+        assert_eq!(by_site.shard_of(&url), by_site.home_of("example.co.uk"));
     }
 
     fn all_rules(shards: u16) -> Vec<Partition> {
-        let rules = ["site-hash", "host-hash", "hierarchical com | net org", "consistent 128"];
+        let rules = ["site-hash", "host-hash", "url-hash", "hierarchical com | net org", "consistent 128"];
         rules.map(|rule| Partition::of_rule(rule, shards).expect(rule)).to_vec()
     }
 
@@ -191,15 +199,20 @@ mod tests {
                     let url = Url::parse(&format!("http://w{}.s{number}.{domain}/x", number % 5)).expect("a URL");
                     let shard = partition.shard_of(&url);
                     assert_eq!(partition.shard_of_known(&url, Site::of(url.host())), shard, "{rule} {}", url.as_str());
-                    assert_eq!(partition.shard_of_host(&format!("{}.", url.host())), shard, "{rule}");
-                    let site_shard = partition.shard_of_host(&format!("s{number}.{domain}"));
-                    assert!(rule == "host-hash" || site_shard == shard, "{rule} tears a site");
+                    let home = partition.home_of(url.host());
+                    assert!(home == shard || rule == "url-hash", "{rule} tears a host");
+                    assert_eq!(partition.home_of(&format!("{}.", url.host())), home, "{rule}");
+                    let site_shard = partition.home_of(&format!("s{number}.{domain}"));
+                    assert!(
+                        ["host-hash", "url-hash"].contains(&rule.as_str()) || site_shard == shard,
+                        "{rule} tears a site"
+                    );
                     loads[usize::from(shard)] += 1;
                 }
                 assert!(loads.iter().all(|load| *load > 0), "{rule} leaves a shard without sites: {loads:?}");
             }
         }
-        assert_eq!(all_rules(8)[3].with_shards(9), all_rules(9)[3]);
+        assert_eq!(all_rules(8)[4].with_shards(9), all_rules(9)[4]);
     }
 
     #[test]
@@ -225,7 +238,7 @@ mod tests {
             let sites = 2_000 * u32::from(shards);
             let mut counts = vec![0u32; usize::from(shards)];
             for site in 0..sites {
-                counts[usize::from(partition.shard_of_host(&format!("www.site{site}.com")))] += 1;
+                counts[usize::from(partition.home_of(&format!("www.site{site}.com")))] += 1;
             }
             // The standard deviation of a shard's count is √2000 ≈ 45; five of them.
             for count in counts {

@@ -175,7 +175,7 @@ impl Shard {
     pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
         for (depth, text) in batch.iter() {
             let Ok(url) = Url::from_canonical(text) else { continue };
-            let Some(key) = self.key_if_ours(now, &url, depth) else { continue };
+            let Some((key, depth)) = self.key_if_ours(now, &url, depth) else { continue };
             let seen = self.accept(now, key, &url, depth);
             if self.keys.are_urls() || !is_target(depth) {
                 continue;

@@ -193,7 +193,7 @@ impl Rig {
 /// Names of hosts of a shard.
 fn names(shard: u16) -> impl Iterator<Item = String> {
     let partition = Partition::by_site(2);
-    (0..).map(|site| format!("s{site}.test")).filter(move |name| partition.shard_of_host(name) == shard)
+    (0..).map(|site| format!("s{site}.test")).filter(move |name| partition.home_of(name) == shard)
 }
 
 /// URLs of the other shard, about a kilobyte each.

@@ -41,8 +41,8 @@ impl Shard {
             if url.host() != job.url.host() && !hops.is_embed() {
                 self.linked(now, page_key, url, owner);
             }
-            if let Some(key) = self.key_or_sent(now, url, hops.bits(), owner) {
-                self.accept_or_note(now, key, url, hops.bits());
+            if let Some((key, depth)) = self.key_or_crossing(now, url, hops.bits(), owner) {
+                self.accept_or_note(now, key, url, depth);
             }
         });
     }
@@ -62,17 +62,17 @@ impl Shard {
     pub(super) fn sow(&mut self, now: Instant) {
         if self.replay.is_none() {
             for seed in std::mem::take(&mut self.seeds) {
-                if let Some(key) = self.key_if_ours(now, &seed, 0) {
-                    self.accept(now, key, &seed, 0);
+                if let Some((key, depth)) = self.key_if_ours(now, &seed, 0) {
+                    self.accept(now, key, &seed, depth);
                 }
             }
         }
     }
 
-    /// The key of what was found, if it is in scope and ours; what is another shard's is sent there.
-    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<u64> {
+    /// The key and the bits of `Hops` of what was found, if it is in scope and to be fetched here.
+    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<(u64, u16)> {
         let owner = self.owner(url, Hops::from_bits(depth)).ok()?;
-        self.key_or_sent(now, url, depth, owner)
+        self.key_or_crossing(now, url, depth, owner)
     }
 
     /// Whose it is, if it is in scope.
@@ -96,16 +96,24 @@ impl Shard {
         Ok(self.partition.shard_of_known(url, site))
     }
 
-    /// The key of what was found, if it is ours; with what is another shard's `exchange.mode` says what to do.
-    fn key_or_sent(&mut self, now: Instant, url: &Url, depth: u16, owner: u16) -> Option<u64> {
+    /// The key and the bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
+    /// `exchange.mode` says.
+    fn key_or_crossing(&mut self, now: Instant, url: &Url, depth: u16, owner: u16) -> Option<(u64, u16)> {
         let _stage = stage::enter(Stage::Exchange);
         if owner == self.index {
-            return Some(self.keys.key(url));
+            return Some((self.keys.key(url), depth));
         }
-        // A seed was given, not found.
-        if self.mode == ExchangeMode::Firewall && !Hops::from_bits(depth).is_seed() {
-            self.stats.links_crossing_dropped += 1;
-            return None;
+        let hops = Hops::from_bits(depth);
+        match self.mode {
+            // A seed was given, not found.
+            _ if hops.is_seed() => {}
+            ExchangeMode::Exchange => {}
+            ExchangeMode::Firewall => {
+                self.stats.links_crossing_dropped += 1;
+                return None;
+            }
+            ExchangeMode::CrossOver => return Some((self.keys.key(url), hops.deferred().bits())),
+            ExchangeMode::Independent => return Some((self.keys.key(url), depth)),
         }
         self.commits.note(now);
         self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
@@ -155,8 +163,11 @@ impl Shard {
         {
             return;
         }
-        let lone_key = self.keys.lone_key(target);
-        self.accept_or_note(now, lone_key, target, depth.bits());
+        let owner = self.partition.shard_of(target);
+        if let Some((_, depth)) = self.key_or_crossing(now, target, depth.bits(), owner) {
+            let lone_key = self.keys.lone_key(target);
+            self.accept_or_note(now, lone_key, target, depth);
+        }
     }
 
     /// A page's URL is over, for good.

@@ -39,7 +39,7 @@ impl Web {
         let partition = Partition::by_site(2);
         let host_of = |shard| {
             let names = (0..).map(|number| format!("s{number}.test"));
-            names.into_iter().find(|name| partition.shard_of_host(name) == shard).expect("a name")
+            names.into_iter().find(|name| partition.home_of(name) == shard).expect("a name")
         };
         let hosts = [host_of(0), host_of(1)];
         let asked = Arc::new(Mutex::new(BTreeMap::new()));
@@ -104,6 +104,25 @@ fn firewall_and_exchange_cover_what_the_paper_says() {
             (&dropped.into(), &sent.into()),
             "{mode}"
         );
+    }
+}
+
+/// In cross-over mode the first shard comes by way of g and h to d and e, so those two are had twice, as the paper says. It looks at that
+/// shard alone: the second one, when it has nothing else left, comes from h to d and e. Without any agreement it is the same on this web.
+#[test]
+fn shards_that_cross_over_cover_everything_and_overlap() {
+    for mode in ["cross-over", "independent"] {
+        let (folder, web) = (TempFolder::new(&format!("modes-{mode}")), Web::new());
+        let (dir, config) = (folder.at("crawl"), web.config(&folder));
+        let json = web.crawl(&dir, &config, &["--set", &format!("exchange.mode={mode}")]).expect(0).json();
+        let twice = ["d", "e", "g", "h"];
+        let expected: BTreeMap<String, u32> =
+            PAGES.iter().map(|(name, ..)| ((*name).to_owned(), 1 + u32::from(twice.contains(name)))).collect();
+        assert_eq!(web.asked(), expected, "{mode}");
+        assert_eq!((&json["exchanged_out"], &json["pages"]), (&0.into(), &13.into()), "{mode}");
+        // Both shards know some of the URLs, so another number of them is refused.
+        let ended = run(&["crawl", "--dir", &dir, "--shards", "3"]).expect(2);
+        assert!(ended.err.contains("crawl.shards 2, and 3 was asked for"), "{}", ended.err);
     }
 }
 

@@ -251,7 +251,7 @@ impl Pair {
     fn host(&self, shard: u16, name: &str) -> String {
         let partition = &self.beds[0].frontier.settings.partition;
         let names = (0..).map(|number| format!("{name}{number}.test"));
-        names.into_iter().find(|name| partition.shard_of_host(name) == shard).expect("a name")
+        names.into_iter().find(|name| partition.home_of(name) == shard).expect("a name")
     }
 
     fn run(&mut self, hours: u64, answer: &mut dyn FnMut(&FetchJob) -> Outcome) {

@@ -51,7 +51,7 @@ impl Simulation {
                 }
                 let addr = self.dial(&job);
                 if addr.is_some() {
-                    self.servers.arrive(self.now, &FetchJob { addr, ..(*job).clone() });
+                    self.servers.arrive(shard, self.now, &FetchJob { addr, ..(*job).clone() });
                 }
                 let service = millis(self.rng.below(400));
                 self.later(service, Event::Fetched(shard, job, addr));

@@ -229,7 +229,7 @@ impl Simulation {
                     // A lookup may ask for the other family afterwards, at the rate of all.
                     let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;
                     let until = self.now + took + (*ttl).max(ANSWER_HOLDS_MIN + other_family);
-                    self.servers.note_answer(&query.name, is_v4, addrs.clone(), until);
+                    self.servers.note_answer(index, &query.name, is_v4, addrs.clone(), until);
                 }
                 self.print(&query.name, &format!("shard {index} asks {query:?}: {answer:?}"));
                 self.later(took, Event::Answered(index, query.lookup, answer));

@@ -8,7 +8,7 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{CompressUncoded, Config, OrNever, PartitionBy, StoreFormat};
+use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy, StoreFormat};
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::{Ledger, Operators};
@@ -34,6 +34,7 @@ impl Plan {
         let ages = [None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60))];
         config.store.segment_age_max = OrNever(ages[(rng_seed % 3) as usize]);
         // By a generator of its own: all other draws of a seed stay as they are.
+        draw_parts(&mut Rng::new(rng_seed ^ PARTS), &mut config);
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
         let partition = Partition::new(&config.partition, 1 + rng.below(8) as u16);
@@ -173,13 +174,23 @@ fn config(rng: &mut Rng) -> Config {
         _ => CompressUncoded::Level,
     };
     config.frontier.deferred_share = pick(rng, &[0, 1, 100]) as u32;
-    config.partition.by = match rng.below(10) {
-        0..5 => PartitionBy::SiteHash,
-        5..7 => PartitionBy::HostHash,
-        7..9 => PartitionBy::Consistent,
-        _ => PartitionBy::Hierarchical,
-    };
+    config.partition.by = if rng.percent(80) { PartitionBy::SiteHash } else { PartitionBy::HostHash };
     config
+}
+
+/// Other partitions and modes, for some.
+fn draw_parts(rng: &mut Rng, config: &mut Config) {
+    config.partition.by = match rng.below(10) {
+        0 => PartitionBy::UrlHash,
+        1 => PartitionBy::Consistent,
+        2 => PartitionBy::Hierarchical,
+        _ => config.partition.by,
+    };
+    config.exchange.mode = match rng.below(10) {
+        0 => ExchangeMode::Independent,
+        1 => ExchangeMode::CrossOver,
+        _ => ExchangeMode::Exchange,
+    };
 }
 
 /// Allowances so small that sites wait, with room for all of them or for a few.
@@ -198,13 +209,15 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
         let delay = pick(rng, &[0, 20, 500, 5_000]);
         if rng.percent(40) {
             let (pattern, count) = (&pattern[rng.below(3) as usize], 1 + rng.below(4));
+            let count = if config.keeps_hosts() { count } else { 1 };
             lines += &format!("{{ match = '{pattern}', delay = '{delay}ms', concurrency = {count} }},");
         }
     }
     assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
 }
 
-/// Set the generators of lines and allowances apart.
+/// Set the generators of parts, lines and allowances apart.
+const PARTS: u64 = 0x7061_7274;
 const LINES: u64 = 0x6c69_6e65;
 const ALLOWANCES: u64 = 0x616c_6c6f;
 

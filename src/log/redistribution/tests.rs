@@ -63,7 +63,7 @@ fn written(shards: u16) -> Files {
     let mut logs: Vec<Log> = (0..shards).map(|shard| Log::new(Owner { crawl: CRAWL, shard }, shards, 0)).collect();
     for page in 0..10 {
         for site in 0..20 {
-            let shard = partition(shards).shard_of_host(&format!("www.site{site}.test"));
+            let shard = partition(shards).home_of(&format!("www.site{site}.test"));
             let log = &mut logs[usize::from(shard)];
             if page == 9 {
                 log.set_aside(9, &url(site, page));
@@ -109,7 +109,7 @@ fn written(shards: u16) -> Files {
     }
     for site in 0..20 {
         let host = format!("www.site{site}.test");
-        let shard = partition(shards).shard_of_host(&host);
+        let shard = partition(shards).home_of(&host);
         let note = HostNote { host: host.into(), delay: Duration::from_secs(site), until_seconds: 1_800_000_000 };
         logs[usize::from(shard)].note_host(note);
         logs[usize::from(shard)].note_link(link_to(site));
@@ -144,13 +144,13 @@ fn known(files: &mut Files, shards: u16) -> Known {
             let bytes = files.read(shard, file, position).unwrap();
             let each = &mut |step: ListingStep<'_>| match step {
                 ListingStep::Host(note) => {
-                    assert_eq!(partition(shards).shard_of_host(&note.host), shard);
+                    assert_eq!(partition(shards).home_of(&note.host), shard);
                     known.1.insert(note.host.into(), note.delay);
                 }
                 ListingStep::Link(link) => {
                     let site = (0..20).find(|site| link_to(*site) == link);
                     if let Some(site) = site {
-                        assert_eq!(partition(shards).shard_of_host(&format!("site{site}.test")), shard);
+                        assert_eq!(partition(shards).home_of(&format!("site{site}.test")), shard);
                     }
                     known.2.extend(site);
                 }
