@@ -44,8 +44,13 @@ impl Partition {
             // As for sites, the dot at the end makes no other host.
             PartitionKey::Host => host.strip_suffix('.').unwrap_or(host),
         };
-        fast_range(xxhash_rust::xxh3::xxh3_64(key.as_bytes()), self.shards)
+        shard_of_key(key.as_bytes(), self.shards)
     }
+}
+
+/// The shard of what has this key, from 0: a site, a host, or whatever else is to be kept together.
+pub fn shard_of_key(key: &[u8], shards: u16) -> u16 {
+    fast_range(xxhash_rust::xxh3::xxh3_64(key), shards)
 }
 
 fn fast_range(hash: u64, shards: u16) -> u16 {
