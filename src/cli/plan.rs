@@ -226,22 +226,21 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
     let all = rows.iter().map(|row| row.volume_bytes).max().unwrap_or_default();
     let wide = grouped(all).len().max(4);
     let pair = wide + 1 + wide;
-    let _ = write!(
-        text,
-        "\n{:>5}  {:^27}  {:^27}  {:^volume$}\n{:>5}  {:^13} {:^13}  {:^13} {:^13}  {:^pair$}  {:^pair$}\n",
-        "",
-        "imbalance of storage, %",
-        "imbalance of requests, %",
-        "volume, bytes",
-        "",
-        "page",
-        "site",
-        "page",
-        "site",
-        "page",
-        "site",
-        volume = 2 * pair + 2,
-    );
+    let volume = 2 * pair + 2;
+    let heads = [
+        String::new(),
+        format!(
+            "{:>5}  {:^27}  {:^27}  {:^volume$}",
+            "", "imbalance of storage, %", "imbalance of requests, %", "volume, bytes"
+        ),
+        format!(
+            "{:>5}  {:^13} {:^13}  {:^13} {:^13}  {:^pair$}  {:^pair$}",
+            "", "page", "site", "page", "site", "page", "site"
+        ),
+    ];
+    for head in heads {
+        let _ = writeln!(text, "{}", head.trim_end());
+    }
     let _ = write!(text, "{:>5} ", "K");
     for _ in 0..2 {
         let _ = write!(text, " {:>6} {:>6} {:>6} {:>6} ", "GP", "hash", "GP", "hash");
@@ -271,16 +270,16 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
         }
         text.push('\n');
     }
-    for row in rows {
-        if let Some(heaviest) = &row.heaviest {
-            let (parts, unit) = (row.parts, row.unit.as_str());
-            let (share, even) = (100.0 * heaviest.share, 100.0 / f64::from(parts));
-            let _ = writeln!(
-                text,
-                "K = {parts}: {unit} GP is not within 5 %; the heaviest {unit}, {}, has {share:.1} % where a part's share is {even:.1} %",
-                heaviest.name,
-            );
-        }
+    for row in rows.iter().filter(|row| row.method == Method::Gp && !row.is_balanced()) {
+        let (parts, unit) = (row.parts, row.unit.as_str());
+        let why = match &row.heaviest {
+            Some(heaviest) => {
+                let (name, share, even) = (&heaviest.name, 100.0 * heaviest.share, 100.0 / f64::from(parts));
+                format!("{name} alone has {share:.1} %, and a part's share is {even:.1} %")
+            }
+            None => "METIS found nothing closer".to_owned(),
+        };
+        let _ = writeln!(text, "K = {parts}: {unit} GP is not within 5 %: {why}");
     }
     text
 }

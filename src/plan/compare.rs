@@ -3,7 +3,7 @@
 //! Decides: a row for each number of parts K, unit (page, site) and method (graph partition, hash). The imbalance of storage and of
 //! requests is that of the heaviest part, (max − avg) / avg; the volume is the bytes of the URLs of the links that lead from part to part. The
 //! hash is that by which the crawler routes URLs.
-//! What METIS cannot bring within 5 % is told with the heaviest vertex, which is mostly why: a site is not divided.
+//! Where no partition can be within 5 %, as one vertex is heavier than a part, that vertex is named: a site is not divided.
 
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub struct Row {
     pub request_imbalance: f64,
     /// Bytes of URLs of links that lead to another part.
     pub volume_bytes: u64,
-    /// Of graph partitions that are not within 5 %: the heaviest vertex.
+    /// Of a graph partition that cannot be within 5 %: the heaviest vertex, which alone is more than a part may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heaviest: Option<Heaviest>,
 }
@@ -145,7 +145,8 @@ fn row(graph: &PageGraph, weighted: &Weighted, unit: Unit, method: Method, parts
         heaviest: None,
     };
     if method == Method::Gp && !row.is_balanced() {
-        row.heaviest = heaviest(graph, weighted, unit);
+        let share_max = (1.0 + IMBALANCE_MAX) / f64::from(parts);
+        row.heaviest = heaviest(graph, weighted, unit).filter(|heaviest| heaviest.share > share_max);
     }
     row
 }
