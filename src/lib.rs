@@ -76,6 +76,9 @@ pub mod spool;
 
 pub mod shard;
 
+// Beside the crawl.
+pub mod plan;
+
 // The hands.
 mod plain_file;
 mod private;

@@ -20,6 +20,7 @@ mod outages;
 mod output;
 mod own_addresses;
 mod panics;
+mod plan;
 mod queries;
 mod robots;
 mod rounds;

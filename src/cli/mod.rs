@@ -14,6 +14,7 @@ mod identity;
 mod inspect;
 mod json;
 mod output;
+mod plan;
 pub mod progress;
 mod rounds;
 mod scope;
@@ -59,6 +60,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Write what is published about the crawler: bot page, bot.json, key directory; or a new key.
     Identity(identity::IdentityArguments),
+    /// Compare assignments of sites and pages to shards by their links, as an earlier crawl or a file has them.
+    Plan(plan::Plan),
     /// Measure pages a second and the CPU time of a page on this machine.
     Bench(bench::BenchArguments),
     /// Serve the synthetic web alone, or compute its truth.
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Identity(arguments) => identity::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Web(arguments) => web::run(arguments),
     }

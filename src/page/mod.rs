@@ -15,6 +15,7 @@
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
 //! followed (`shard`).
 
+mod again;
 mod blemishes;
 mod links;
 mod payload_type;

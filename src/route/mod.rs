@@ -153,6 +153,11 @@ fn host_hash(host: &str) -> u64 {
 /// As `partition.replicas` has it.
 const REPLICAS_MAX: u16 = 4_096;
 
+/// The shard of what has this key, from 0: a site, a host, or whatever else is to be kept together.
+pub fn shard_of_key(key: &[u8], shards: u16) -> u16 {
+    fast_range(xxh3_64(key), shards)
+}
+
 fn fast_range(hash: u64, shards: u16) -> u16 {
     ((u128::from(hash) * u128::from(shards)) >> 64) as u16
 }

@@ -1,0 +1,66 @@
+//! A response that was stored, looked through for links once more.
+//!
+//! Decides: it is read as when it came, by the configuration that is given, so that a plan from a crawl's directory has the links that
+//! crawl had. What was cut then is cut still.
+//! Limits: those of the configuration; the head may have a few fields more, as some are added when it is stored.
+
+use super::PageReader;
+use crate::http::{Limits, Method, ResponseReader};
+use crate::outcome::{FetchJob, JobKind};
+use crate::stats::Totals;
+use crate::time::{Duration, Instant, UnixTime};
+use crate::transaction::{Timings, Transaction};
+use crate::url::{Url, UrlBatch};
+
+impl PageReader {
+    /// The links that go on, its redirect among them, of the response that `bytes`, head and payload, are to a request for `url`;
+    /// `None` where they are no HTTP/1.
+    pub fn links_of_stored(&self, url: &Url, bytes: &[u8]) -> Option<UrlBatch> {
+        let limits = self.limits(JobKind::Page);
+        let header_bytes_max = limits.header_bytes_max.saturating_add(ADDED_BYTES);
+        let limits = Limits { header_bytes_max, header_count_max: limits.header_count_max + ADDED, ..limits };
+        let mut reader = ResponseReader::new(Method::Get, limits);
+        reader.feed(bytes).ok()?;
+        reader.end_of_stream().ok()?;
+        let transaction = Transaction {
+            response: reader.into_response()?,
+            request_bytes: Vec::new(),
+            ip: None,
+            started: UnixTime::from_micros(0),
+            timings: Timings::default(),
+            reused: false,
+            tls: None,
+            secure: false,
+            reset: false,
+            slow: false,
+            crowded_out: false,
+            excess: false,
+        };
+        let job = FetchJob {
+            id: 0,
+            host: 0,
+            kind: JobKind::Page,
+            url: url.clone(),
+            addr: None,
+            both_families: false,
+            others: Vec::new(),
+            turns: Default::default(),
+            number: 0,
+            depth: 0,
+            attempt: 0,
+            began: Instant::ZERO,
+            deadline: Instant::NEVER,
+            is_hurried: false,
+            is_examined: false,
+            usage: None,
+            is_of_slow_site: false,
+            rest: Duration::ZERO,
+        };
+        let page = self.read(&job, &transaction, &mut Totals::default());
+        Some(page.into_fetched().links)
+    }
+}
+
+/// Fields that a stored head may have besides those that came, and bytes of them.
+const ADDED: usize = 8;
+const ADDED_BYTES: usize = 4 << 10;

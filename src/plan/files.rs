@@ -1,0 +1,107 @@
+//! What a plan writes: the assignment, and pages by rank.
+//!
+//! Decides: an assignment ("vector") is text, sorted by name, so that two are compared by any tool:
+//!
+//! ```text
+//! ringcrawl-vector 1 site 8
+//! 3<TAB>a.example
+//! 0<TAB>b.example
+//! ```
+//!
+//! The first line says the version, what is assigned, and to how many shards; the others shard and name. A page without a URL is named by its
+//! number. Ranks are `RANK<TAB>URL`, the highest first.
+//! Invariants: a file appears under its name when it is whole and on the disk; until then what was there stays.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{PageGraph, PlanError, Unit};
+
+/// Writes an assignment to `shards` shards: `found` has one for each page or site.
+pub fn write_vector(path: &Path, graph: &PageGraph, unit: Unit, shards: u16, found: &[u16]) -> Result<(), PlanError> {
+    let name = |vertex: u32| match unit {
+        Unit::Page => graph.name(vertex),
+        Unit::Site => graph.site_name(vertex),
+    };
+    let mut order: Vec<(u32, u16)> = (0..).zip(found.iter().copied()).collect();
+    order.sort_unstable_by(|(one, _), (other, _)| name(*one).cmp(name(*other)));
+    write_whole(path, |out| {
+        writeln!(out, "ringcrawl-vector 1 {} {shards}", unit.as_str())?;
+        order.iter().try_for_each(|(vertex, shard)| writeln!(out, "{shard}\t{}", name(*vertex)))
+    })
+}
+
+/// Writes the pages by `ranks`; pages of one rank by name.
+pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64]) -> Result<(), PlanError> {
+    let mut order: Vec<(u32, f64)> = (0..).zip(ranks.iter().copied()).collect();
+    order.sort_unstable_by(|(one, rank), (other, more)| {
+        more.total_cmp(rank).then_with(|| graph.name(*one).cmp(graph.name(*other)))
+    });
+    write_whole(path, |out| {
+        order.iter().try_for_each(|(page, rank)| writeln!(out, "{rank:.9e}\t{}", graph.name(*page)))
+    })
+}
+
+/// Writes a file under another name beside `path`, and gives it its own when it is whole.
+fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), PlanError> {
+    let failed = |error| PlanError::of_file(path, error);
+    let name = path.file_name().ok_or_else(|| failed(io::Error::other("no name of a file")))?;
+    let mut open_name = name.to_owned();
+    open_name.push(format!(".{}.open", std::process::id()));
+    let open = Unfinished(path.with_file_name(open_name));
+    // Where a link or another's file is, nothing is written.
+    let file = OpenOptions::new().write(true).create_new(true).open(&open.0).map_err(failed)?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out).and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
+    written.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&open.0, path)).map_err(failed)
+}
+
+/// A file that goes when it did not become whole.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // There is none any more where it was renamed.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::TempFolder;
+    use crate::plan::weighted::tests::graph;
+
+    #[test]
+    fn vectors_and_ranks_as_they_are_documented() {
+        let folder = TempFolder::new("vectors");
+        let graph = graph(&[("b.test/2", 1), ("a.test/1", 1), ("b.test/1", 1)], &[(0, 1)]);
+        let path = folder.path().join("vector");
+        let text = || fs::read_to_string(&path).expect("a file");
+        write_vector(&path, &graph, Unit::Site, 8, &[7, 0]).expect("written");
+        assert_eq!(text(), "ringcrawl-vector 1 site 8\n0\ta.test\n7\tb.test\n");
+        write_vector(&path, &graph, Unit::Page, 2, &[1, 0, 0]).expect("written");
+        let expected = "ringcrawl-vector 1 page 2\n0\thttp://a.test/1\n0\thttp://b.test/1\n1\thttp://b.test/2\n";
+        assert_eq!(text(), expected);
+        write_ranks(&path, &graph, &[0.25, 0.5, 0.25]).expect("written");
+        let lines =
+            "5.000000000e-1\thttp://a.test/1\n2.500000000e-1\thttp://b.test/1\n2.500000000e-1\thttp://b.test/2\n";
+        assert_eq!(text(), lines);
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("a file").file_name()).collect();
+        assert_eq!(names, ["vector"]);
+    }
+
+    #[test]
+    fn what_fails_leaves_what_was_there() {
+        let folder = TempFolder::new("half-vectors");
+        let path = PathBuf::from(folder.file("vector", "before"));
+        let failed = write_whole(&path, |out| out.write_all(b"half").and(Err(io::Error::other("full"))));
+        assert!(failed.is_err_and(|error| error.to_string().ends_with("vector: full")));
+        assert_eq!(folder.content("").len(), 2, "the folder and the file");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "before");
+        assert!(write_whole(&folder.path().join("none/vector"), |_| Ok(())).is_err());
+        assert!(write_whole(Path::new("/"), |_| Ok(())).is_err());
+    }
+}
