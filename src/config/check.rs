@@ -122,10 +122,9 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("budget.site_time_max", !budget.site_time_max.is_zero()),
     ] {
         if is_set && !config.keeps_sites() {
-            let message =
-                "no shard knows what a site costs that is on several: expected another {torn_by}, or a budget of \
-                           hosts"
-                    .to_owned();
+            let message = format!(
+                "no shard knows what a site costs that is on several: expected another {torn_by}, or a budget of hosts"
+            );
             clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
     }
@@ -135,16 +134,16 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("budget.host_time_max", !budget.host_time_max.is_zero()),
     ] {
         if is_set && !config.keeps_hosts() {
-            let message = "no shard knows what a host costs that is on several: expected another {torn_by}".to_owned();
+            let message = format!("no shard knows what a host costs that is on several: expected another {torn_by}");
             clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
     }
     let at_once = config.politeness.host.laxer_than(Duration::ZERO).map_or(1, |(at_once, _)| at_once);
     if at_once > 1 && !config.keeps_hosts() {
-        let message =
-            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of \
-                       politeness.host with a concurrency"
-                .to_owned();
+        let message = format!(
+            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of politeness.host with a \
+             concurrency"
+        );
         clashes.push(Clash { keys: ["politeness.host", torn_by], messages: [message.clone(), message] });
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {

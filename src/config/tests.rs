@@ -356,9 +356,15 @@ fn rings_share_their_memory() {
 }
 
 #[test]
-fn stores_that_contradict_themselves_are_refused() {
+fn settings_that_contradict_each_other_are_refused() {
     for (pairs, words) in [
         ([("store.compress_uncoded", "dictionary"), ("store.format", "warc.gz")], "a gzip member has no dictionary"),
+        ([("budget.site_pages_max", "5"), ("partition.by", "host-hash")], "expected another partition.by, or a budget"),
+        (
+            [("budget.host_pages_max", "5"), ("partition.by", "url-hash")],
+            "costs that is on several: expected another partition",
+        ),
+        ([("budget.host_pages_max", "5"), ("exchange.mode", "independent")], "expected another exchange.mode"),
         ([("store.digest", "xxh3-128"), ("store.duplicates", "revisit")], "two bodies of one XXH3"),
         ([("store.dedupe_against", "/var/crawl"), ("store.duplicates", "store")], "every body would be stored"),
     ] {

@@ -57,8 +57,8 @@ impl Turns {
         Ok(())
     }
 
-    /// The request has ended that claimed them, but for its host's. Whether it met a wall: then the operator is left alone for longer, as its other
-    /// machines would count the next request against us as well.
+    /// The request has ended that claimed them; its host's stays claimed. Whether it met a wall: then the operator is left alone for
+    /// longer, as its other machines would count the next request against us as well.
     pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant, met_wall: bool) {
         for (key, pause) in self.0.iter().flatten().filter(|(key, _)| !matches!(key, Key::Host(_))) {
             let times = if met_wall && matches!(key, Key::Group(_)) { WALL_PAUSES } else { 1 };

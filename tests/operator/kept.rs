@@ -132,7 +132,12 @@ fn damage_is_told_and_nothing_is_changed() {
             "123457",
             ["damaged manifest: its checksum does not fit", "restore the file from a copy"],
         ),
-        ("crawl.json", "\"site\"", "\"host\"", ["damaged manifest: its checksum does not fit", "`ringcrawl store`"]),
+        (
+            "crawl.json",
+            "\"site-hash\"",
+            "\"host-hash\"",
+            ["damaged manifest: its checksum does not fit", "`ringcrawl store`"],
+        ),
         (
             "seeds",
             "127.0.0.1",
