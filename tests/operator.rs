@@ -31,4 +31,5 @@ mod site_budgets;
 mod stop;
 mod stores;
 mod terminals;
+mod vector;
 mod why;

@@ -9,33 +9,61 @@ use super::loopback;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{Config, PrivateAddresses};
+use crate::config::{self, Config, PartitionBy, PrivateAddresses};
 use crate::fetch;
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
+use crate::plan;
 use crate::politeness::Operators;
 use crate::private;
 use crate::ring;
+use crate::route::Partition;
 use crate::scope::{Outside, Scope};
 use crate::seed::{Seed, SeedOptions};
 use crate::url::Url;
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
-pub(super) fn size(config: &Config, seeds: &[Seed], shards: u16) -> Result<MemoryBudget, BootError> {
-    let memory = memory_budget(config, shards, seeds.iter().any(bounds_its_site)).map_err(BootError::Order)?;
+pub(super) fn size(config: &Config, seeds: &[Seed], partition: &Partition) -> Result<MemoryBudget, BootError> {
+    let memory = memory_budget(config, partition, seeds.iter().any(bounds_its_site)).map_err(BootError::Order)?;
     let mut limited = config.clone();
     memory.limit(&mut limited);
-    files(&limited, shards)?;
+    files(&limited, partition.shards())?;
     Ok(memory)
 }
 
-/// Whether a crawl of `config` has the memory that it needs on this machine; what is wrong, in words.
+/// Whether a crawl of `config` has the memory that it needs on this machine, and the assignment that it names; what is wrong, in words.
 pub fn check_memory(config: &Config) -> Result<(), String> {
-    let shards = match config.crawl.shards {
-        0 => super::choose_cpus(&config.crawl.cpus).map_or(1, |cpus| cpus.len().max(1)) as u16,
-        shards => shards as u16,
-    };
-    memory_budget(config, shards, false).map(drop)
+    let cpus = super::choose_cpus(&config.crawl.cpus).map_or(1, |cpus| cpus.len());
+    let partition = partition(config, cpus).map_err(|error| error.to_string())?;
+    memory_budget(config, &partition, false).map(drop)
+}
+
+/// Which shard a URL belongs to, where `cpus` CPUs are for shards; an assignment is read from its file.
+pub(super) fn partition(config: &Config, cpus: usize) -> Result<Partition, BootError> {
+    let wanted = config.crawl.shards as u16;
+    if config.partition.by != PartitionBy::Vector {
+        let shards = if wanted == 0 { cpus.max(1) as u16 } else { wanted };
+        return Ok(Partition::new(&config.partition, shards));
+    }
+    let path = Path::new(&config.partition.vector);
+    let vector = plan::read_vector(path, config.partition.ram_bytes_max)
+        .map_err(|error| BootError::Order(format!("partition.vector: {error}")))?;
+    let shards = vector.shards();
+    if shards > config::SHARDS_MAX {
+        return Err(BootError::Order(format!(
+            "partition.vector: {} assigns to {shards} shards; expected at most {}",
+            path.display(),
+            config::SHARDS_MAX
+        )));
+    }
+    if wanted != 0 && wanted != shards {
+        return Err(BootError::Order(format!(
+            "partition.vector: {} assigns to {shards} shards, and crawl.shards is {wanted}: expected {shards}, or 0, or an assignment to \
+             {wanted} (ringcrawl plan --shards {wanted})",
+            path.display()
+        )));
+    }
+    Ok(Partition::of_vector(vector))
 }
 
 /// Whose machines are where: those that are built in, and the configuration's.

@@ -30,6 +30,7 @@ use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, ExchangeMode};
 use crate::private;
+use crate::route::Partition;
 use crate::seed::{Seed, SeedList, SeedOptions};
 use crate::url::Url;
 
@@ -422,7 +423,8 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     }
     // Several shards know the same URLs.
     let keeps_parts = held.exchange_mode.parse().is_ok_and(ExchangeMode::keeps_parts);
-    if let Some(shards) = wanted.shards.filter(|_| !keeps_parts) {
+    let is_planned = Partition::is_planned(&held.partition);
+    if let Some(shards) = wanted.shards.filter(|_| !keeps_parts || is_planned) {
         differs("crawl.shards", held.shards.to_string(), shards.to_string())?;
     }
     if let Some(wanted) = wanted.exchange_mode {

@@ -67,7 +67,7 @@ impl Manifest {
         u64::from_str_radix(&self.crawl_id, 16).unwrap_or_default()
     }
 
-    /// Which shard a URL belongs to.
+    /// Which shard a URL belongs to; not where an assignment says it, which is no part of the manifest.
     pub fn partition(&self) -> Partition {
         Partition::of_rule(&self.partition, self.shards).unwrap_or_else(|_| Partition::by_site(self.shards))
     }
@@ -126,12 +126,10 @@ fn parse(text: &str) -> Result<Manifest, String> {
     if ["site", "host"].contains(&manifest.partition.as_str()) {
         manifest.partition.push_str("-hash");
     }
-    let is_rule =
-        Partition::of_rule(&manifest.partition, manifest.shards).is_ok_and(|it| it.rule() == manifest.partition);
     let is_seed = (1..=i64::MAX as u64).contains(&manifest.rng_seed);
     if manifest.shards == 0
         || !is_seed
-        || !is_rule
+        || !Partition::is_rule(&manifest.partition)
         || manifest.exchange_mode.parse::<ExchangeMode>().is_err()
         || !is_id(&manifest.crawl_id)
     {

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::memory_budget::MemoryBudget;
+use crate::route::Partition;
 
-/// The memory budget of a crawl of `config` on `shards` shards, whose seeds bound what sites cost or not; an error is the operator's to mend.
-pub fn memory_budget(config: &Config, shards: u16, bounds_sites: bool) -> Result<MemoryBudget, String> {
+/// The memory budget of a crawl of `config` on the shards of `partition`, whose table is taken from it, and whose seeds bound what sites cost
+/// or not; an error is the operator's to mend.
+pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool) -> Result<MemoryBudget, String> {
     let there = bytes_there(Path::new("/"));
     let bytes = match (config.crawl.ram_bytes_max, there) {
         (0, Some((there, _))) => there / 4 * 3,
@@ -26,7 +28,8 @@ pub fn memory_budget(config: &Config, shards: u16, bounds_sites: bool) -> Result
         }
         (wanted, _) => wanted,
     };
-    MemoryBudget::new(config, shards, bytes, bounds_sites).map_err(|error| error.to_string())
+    let bytes = bytes.saturating_sub(partition.ram_bytes());
+    MemoryBudget::new(config, partition.shards(), bytes, bounds_sites).map_err(|error| error.to_string())
 }
 
 /// The least of all that bounds this process's memory, in bytes, and what it is; `root` is "/".
@@ -114,9 +117,9 @@ mod tests {
     fn more_than_there_is_is_a_mistake() {
         let mut config = Config::default();
         config.crawl.ram_bytes_max = 1 << 50;
-        let error = memory_budget(&config, 1, false).unwrap_err();
+        let error = memory_budget(&config, &Partition::by_site(1), false).unwrap_err();
         assert!(error.starts_with("crawl.ram_bytes_max: 1073741824 MiB are more than "), "{error}");
         config.crawl.ram_bytes_max = 256 << 20;
-        assert_eq!(memory_budget(&config, 1, false).unwrap().bytes(), 256 << 20);
+        assert_eq!(memory_budget(&config, &Partition::by_site(1), false).unwrap().bytes(), 256 << 20);
     }
 }

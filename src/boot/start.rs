@@ -104,6 +104,7 @@ impl BootError {
 
 /// What shards are told besides the configuration.
 struct Setting {
+    partition: Partition,
     scope: Scope,
     site_bounds: Arc<SiteBounds>,
     earlier: Arc<EarlierCrawls>,
@@ -154,14 +155,11 @@ impl Crawl {
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
-        let shards_now = match config.crawl.shards {
-            0 => cpus.len().max(1) as u16,
-            shards => shards as u16,
-        };
-        let rule = Partition::new(&config.partition, shards_now).rule();
+        let partition = checks::partition(&config, cpus.len())?;
+        let (shards_now, rule) = (partition.shards(), partition.rule());
         let wanted = Wanted {
             new,
-            shards: (config.crawl.shards > 0).then_some(shards_now),
+            shards: (config.crawl.shards > 0 || Partition::is_planned(&rule)).then_some(shards_now),
             rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
             partition: Some(rule.clone()),
             exchange_mode: Some(config.exchange.mode),
@@ -173,7 +171,7 @@ impl Crawl {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
         if is_new {
-            checks::size(&config, &seeds, shards_now)?;
+            checks::size(&config, &seeds, &partition)?;
         }
         let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
@@ -193,7 +191,9 @@ impl Crawl {
         let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
-        let memory = checks::size(&config, &seeds, crawl_dir.manifest().shards)?;
+        // The same rule: another one was refused.
+        let partition = partition.with_shards(crawl_dir.manifest().shards);
+        let memory = checks::size(&config, &seeds, &partition)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
         let earlier = EarlierCrawls::read(
@@ -210,6 +210,7 @@ impl Crawl {
         let scope = files.of(&Scope::of_seeds(&config, &seeds));
         let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
         let setting = Setting {
+            partition,
             scope,
             site_bounds,
             earlier: Arc::new(earlier),
@@ -244,7 +245,6 @@ impl Crawl {
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
-        let partition = manifest.partition();
         let control = Arc::new(Control::new(shards).map_err(|error| {
             BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
         })?);
@@ -253,7 +253,7 @@ impl Crawl {
         let usual_work = Arc::default();
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { scope, site_bounds, earlier, operators, retry_failed, round } = setting;
+        let Setting { partition, scope, site_bounds, earlier, operators, retry_failed, round } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);

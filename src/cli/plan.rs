@@ -19,6 +19,7 @@ use crate::boot;
 use crate::config;
 use crate::grouped::grouped;
 use crate::plan::{self, EdgeFiles, Losses, Memory, Method, PageGraph, PlanError, Row, Settings, SiteKind, Step, Unit};
+use crate::route::VectorUnit;
 use crate::store::read::find_segments;
 
 /// Arguments of the subcommand.
@@ -76,6 +77,15 @@ enum Key {
 }
 
 impl Plan {
+    /// What is assigned, as the crawl is told.
+    fn vector_unit(&self) -> VectorUnit {
+        match (self.by, self.key) {
+            (Unit::Page, _) => VectorUnit::Page,
+            (Unit::Site, Key::Site) => VectorUnit::Site,
+            (Unit::Site, Key::Host) => VectorUnit::Host,
+        }
+    }
+
     fn settings(&self) -> Settings {
         let key = match self.key {
             Key::Site => SiteKind::Domain,
@@ -140,7 +150,7 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
     if let (Some(path), Some(shards)) = (&arguments.vector, arguments.shards) {
         bar.show(Step { what: "partitioning", done: 0, total: 1 });
         let found = plan::assign(&graph, arguments.by, shards, arguments.seed, &mut memory)?;
-        plan::write_vector(path, &graph, arguments.by, shards, &found).map_err(unwritten)?;
+        plan::write_vector(path, &graph, arguments.vector_unit(), shards, &found).map_err(unwritten)?;
     }
     if let Some(path) = &arguments.pagerank {
         let ranks = plan::pagerank(&graph, &mut memory, &mut |step| bar.show(step))?;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, Follow, RepeatedBodies, StoreFormat};
+use super::choices::{CompressUncoded, DigestAlgorithm, Follow, PartitionBy, RepeatedBodies, StoreFormat};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -114,6 +114,13 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             "no link would leave the first round: expected scope.follow = \"seed-sites\" or \"seed-hosts\"".to_owned();
         clashes.push(Clash { keys: ["crawl.rounds", "scope.follow"], messages: [message.clone(), message] });
     }
+    if (config.partition.by == PartitionBy::Vector) == config.partition.vector.is_empty() {
+        let message = "an assignment and its file go together: expected partition.by = \"vector\" and partition.vector = \"FILE\", or neither";
+        clashes.push(Clash {
+            keys: ["partition.by", "partition.vector"],
+            messages: [message.to_owned(), message.to_owned()],
+        });
+    }
     let budget = &config.budget;
     let torn_by = if config.exchange.mode.keeps_parts() { "partition.by" } else { "exchange.mode" };
     for (key, is_set) in [
@@ -161,10 +168,13 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
-    let rules = &config.scope.rules;
-    if !rules.is_empty() && !Path::new(rules).is_file() {
-        let message = format!("{rules:?} is no file that can be found; expected the path of a file of rules");
-        clashes.push(Clash { keys: ["scope.rules"; 2], messages: [message.clone(), message] });
+    for (key, path, of) in
+        [("scope.rules", &config.scope.rules, "rules"), ("partition.vector", &config.partition.vector, "an assignment")]
+    {
+        if !path.is_empty() && !Path::new(path).is_file() {
+            let message = format!("{path:?} is no file that can be found; expected the path of a file of {of}");
+            clashes.push(Clash { keys: [key; 2], messages: [message.clone(), message] });
+        }
     }
     for path in config.scope.block.iter().filter(|path| !path.is_file()) {
         let message = format!("{path:?} is no file that can be found; expected paths of block lists");

@@ -119,6 +119,8 @@ choices! {
         Hierarchical = "hierarchical",
         /// the registrable domain's place on a circle, so that few sites move with another number of shards
         Consistent = "consistent",
+        /// what the file partition.vector says, which `ringcrawl plan` writes; a URL that is not in it is its finder's
+        Vector = "vector",
     }
     /// `exchange.mode`
     ExchangeMode {

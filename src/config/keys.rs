@@ -65,6 +65,9 @@ fn default<T: Field>(kind: Kind, text: &str) -> T {
     }
 }
 
+/// Most shards of a crawl.
+pub const SHARDS_MAX: u16 = 1024;
+
 macro_rules! tables {
     ($($(#[doc = $table_doc:literal])+ $table:ident: $Struct:ident {
         $($(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:literal, $kind:expr;)+
@@ -160,7 +163,7 @@ tables! {
         cpus: String = "", Kind::Text(TextForm::Cpus);
         /// Number of shards; 0: one per CPU.
         /// With more than one per CPU they only wait for each other.
-        shards: u32 = "0", Kind::Number(0, 1024);
+        shards: u32 = "0", Kind::Number(0, SHARDS_MAX as i64);
         /// Memory of the process, which its shards share equally; "0B": three quarters of what the machine, the control group
         /// (MemoryMax=) or the limit of address space allows.
         /// Whatever strangers send, the crawl keeps within it. Other limits are lowered to what it holds, as is told at the start.
@@ -234,7 +237,7 @@ tables! {
         /// all others. No site of a seed is held to it.
         /// A spam site has endless pages, each as good as new, and few link to it.
         site_pages_free: u32 = "10_000", Kind::Number(0, 4_294_967_295);
-        /// Additional pages for each other site that links to it; 0 turns allowances off. Not with "host-hash" or "url-hash".
+        /// Additional pages for each other site that links to it; 0 turns allowances off. Only where a site is on one shard.
         site_pages_per_linking_site: u32 = "1_000", Kind::Number(0, 4_294_967_295);
         /// Bytes of what hosts and sites have cost, and of which sites link to them, all shards together: 80 for each.
         /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
@@ -243,10 +246,15 @@ tables! {
 
     /// How URLs are assigned to shards.
     partition: Partition {
-        /// What says which shard a URL belongs to. All but "host-hash" and "url-hash" keep a site on one shard, and so more
-        /// links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host.
+        /// What says which shard a URL belongs to. All but "host-hash", "url-hash" and "vector" keep a site on one shard, and so
+        /// more links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host.
         /// Fixed for a crawl, with what the other keys here say of it.
         by: PartitionBy = "site-hash", Kind::Choice(PartitionBy::CHOICES);
+        /// The assignment for "vector": plain, or packed by gzip or zstd. Links that it does not have are followed by the shard that finds
+        /// them, so two shards may fetch the same page. The crawl has the assignment's number of shards.
+        vector: String = "", Kind::Text(TextForm::File);
+        /// Bytes of it in memory, once for all shards: some 20 for a line.
+        ram_bytes_max: u64 = "1GiB", size("1KiB", "16TiB");
         /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
         /// has as many shards as another.
         domains: String = "com | net", Kind::Text(TextForm::Domains);

@@ -52,7 +52,7 @@ pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
     Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
-    Proxy, Retry, Robots, Scope, Store, Tls, Traps, Visited,
+    Proxy, Retry, Robots, SHARDS_MAX, Scope, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;
@@ -104,7 +104,7 @@ impl Config {
 
     /// Whether all requests to a host are one shard's.
     pub fn keeps_hosts(&self) -> bool {
-        self.partition.by != PartitionBy::UrlHash && self.exchange.mode.keeps_parts()
+        !matches!(self.partition.by, PartitionBy::UrlHash | PartitionBy::Vector) && self.exchange.mode.keeps_parts()
     }
 
     /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.

@@ -8,7 +8,7 @@
 //! 0<TAB>b.example
 //! ```
 //!
-//! The first line says the version, what is assigned, and to how many shards; the others shard and name. A page without a URL is named by its
+//! The first line says the version, what is assigned (`site`, `host` or `page`), and to how many shards; the others shard and name. A page without a URL is named by its
 //! number. Ranks are `RANK<TAB>URL`, the highest first.
 //! Invariants: a file appears under its name when it is whole and on the disk; until then what was there stays.
 
@@ -16,21 +16,61 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{PageGraph, PlanError, Unit};
+use super::lines::Lines;
+use super::{PageGraph, PlanError};
+use crate::route::{Vector, VectorBuilder, VectorUnit};
 
 /// Writes an assignment to `shards` shards: `found` has one for each page or site.
-pub fn write_vector(path: &Path, graph: &PageGraph, unit: Unit, shards: u16, found: &[u16]) -> Result<(), PlanError> {
+pub fn write_vector(
+    path: &Path,
+    graph: &PageGraph,
+    unit: VectorUnit,
+    shards: u16,
+    found: &[u16],
+) -> Result<(), PlanError> {
     let name = |vertex: u32| match unit {
-        Unit::Page => graph.name(vertex),
-        Unit::Site => graph.site_name(vertex),
+        VectorUnit::Page => graph.name(vertex),
+        VectorUnit::Site | VectorUnit::Host => graph.site_name(vertex),
     };
     let mut order: Vec<(u32, u16)> = (0..).zip(found.iter().copied()).collect();
     order.sort_unstable_by(|(one, _), (other, _)| name(*one).cmp(name(*other)));
     write_whole(path, |out| {
-        writeln!(out, "ringcrawl-vector 1 {} {shards}", unit.as_str())?;
+        writeln!(out, "{VECTOR} {} {shards}", unit.as_str())?;
         order.iter().try_for_each(|(vertex, shard)| writeln!(out, "{shard}\t{}", name(*vertex)))
     })
 }
+
+/// Reads an assignment, which may have `bytes_max` bytes of memory.
+///
+/// # Errors
+/// The first line that is wrong: of another format, an unknown shard, no name, a name that was there before.
+pub fn read_vector(path: &Path, bytes_max: u64) -> Result<Vector, PlanError> {
+    let mut lines = Lines::open(path)?;
+    let head = lines.next()?.unwrap_or_default().to_owned();
+    let (unit, shards) = read_head(&head)
+        .ok_or_else(|| lines.bad("expected \"ringcrawl-vector 1 UNIT SHARDS\", as ringcrawl plan writes it"))?;
+    let mut builder = VectorBuilder::new(unit, shards, bytes_max);
+    while let Some(line) = lines.next()? {
+        let read = match line.split_once('\t').and_then(|(shard, name)| Some((shard.parse().ok()?, name))) {
+            Some((shard, name)) => builder.add(shard, name),
+            None => Err("expected SHARD<TAB>NAME".to_owned()),
+        };
+        read.map_err(|why| lines.bad(why))?;
+    }
+    let vector = builder.build();
+    if vector.is_empty() {
+        return Err(lines.bad("nothing is assigned"));
+    }
+    Ok(vector)
+}
+
+fn read_head(head: &str) -> Option<(VectorUnit, u16)> {
+    let (unit, shards) = head.strip_prefix(VECTOR)?.strip_prefix(' ')?.split_once(' ')?;
+    Some((VectorUnit::of_word(unit)?, shards.parse().ok().filter(|shards| *shards > 0)?))
+}
+
+/// Name and version of the format.
+const VECTOR: &str = "ringcrawl-vector 1";
 
 /// Writes the pages by `ranks`; pages of one rank by name.
 pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64]) -> Result<(), PlanError> {
@@ -79,9 +119,9 @@ mod tests {
         let graph = graph(&[("b.test/2", 1), ("a.test/1", 1), ("b.test/1", 1)], &[(0, 1)]);
         let path = folder.path().join("vector");
         let text = || fs::read_to_string(&path).expect("a file");
-        write_vector(&path, &graph, Unit::Site, 8, &[7, 0]).expect("written");
+        write_vector(&path, &graph, VectorUnit::Site, 8, &[7, 0]).expect("written");
         assert_eq!(text(), "ringcrawl-vector 1 site 8\n0\ta.test\n7\tb.test\n");
-        write_vector(&path, &graph, Unit::Page, 2, &[1, 0, 0]).expect("written");
+        write_vector(&path, &graph, VectorUnit::Page, 2, &[1, 0, 0]).expect("written");
         let expected = "ringcrawl-vector 1 page 2\n0\thttp://a.test/1\n0\thttp://b.test/1\n1\thttp://b.test/2\n";
         assert_eq!(text(), expected);
         write_ranks(&path, &graph, &[0.25, 0.5, 0.25]).expect("written");
@@ -91,6 +131,49 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("a file").file_name()).collect();
         assert_eq!(names, ["vector"]);
+    }
+
+    #[test]
+    fn a_vector_is_read_as_it_was_written() {
+        let folder = TempFolder::new("read-vectors");
+        let graph = graph(&[("b.test/2", 1), ("a.test/1", 1), ("b.test/1", 1)], &[(0, 1)]);
+        let path = folder.path().join("vector");
+        for (unit, found) in
+            [(VectorUnit::Site, &[7, 0][..]), (VectorUnit::Host, &[0, 1]), (VectorUnit::Page, &[1, 0, 0])]
+        {
+            write_vector(&path, &graph, unit, 8, found).expect("written");
+            let vector = read_vector(&path, 1 << 20).expect("readable");
+            assert_eq!((vector.unit(), vector.shards(), vector.len()), (unit, 8, found.len()));
+            let packed = zstd::encode_all(&fs::read(&path).expect("a file")[..], 1).expect("memory");
+            fs::write(&path, packed).expect("a file");
+            assert_eq!(read_vector(&path, 1 << 20).expect("readable"), vector);
+        }
+    }
+
+    #[test]
+    fn vectors_that_are_wrong_are_told_by_line() {
+        let folder = TempFolder::new("bad-vectors");
+        for (text, words) in [
+            ("", ":1: expected \"ringcrawl-vector 1 UNIT SHARDS\""),
+            ("ringcrawl-vector 2 site 8\n", ":1: expected"),
+            ("ringcrawl-vector 1 door 8\n", ":1: expected"),
+            ("ringcrawl-vector 1 site 0\n", ":1: expected"),
+            ("ringcrawl-vector 1 site 65536\n", ":1: expected"),
+            ("ringcrawl-vector 1 site 8\n", "nothing is assigned"),
+            (
+                "ringcrawl-vector 1 site 8\n0\ta.test\n8\tb.test\n",
+                ":3: there is no shard 8: the assignment is to 8, from 0",
+            ),
+            ("ringcrawl-vector 1 site 8\n0\ta.test\n\n1\ta.test\n", ":4: a.test stands here a second time"),
+            ("ringcrawl-vector 1 site 8\n0\twww.a.test\n", ":2: www.a.test is no site: it is of a.test"),
+            ("ringcrawl-vector 1 page 8\n0\t17\n", ":2: \"17\" is no URL of a page"),
+            ("ringcrawl-vector 1 page 8\nhttp://a.test/\n", ":2: expected SHARD<TAB>NAME"),
+            ("ringcrawl-vector 1 page 8\n-1\thttp://a.test/\n", ":2: expected SHARD<TAB>NAME"),
+        ] {
+            let path = folder.file("vector", text);
+            let error = read_vector(Path::new(&path), 1 << 20).expect_err(text).to_string();
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod weighted;
 pub use compare::{Heaviest, Method, Row, Unit, assign, compare};
 pub use edge_list::{EdgeFiles, read as read_edges};
 pub use error::PlanError;
-pub use files::{write_ranks, write_vector};
+pub use files::{read_vector, write_ranks, write_vector};
 pub use graph::{Counts, PageGraph};
 pub use memory::Memory;
 pub use pagerank::pagerank;

@@ -2,7 +2,8 @@
 //!
 //! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer from the URL alone, so nothing
 //! is asked, remembered or agreed on. By rule: the hash of the site, of the host, or of the URL, mapped to a shard; a [`circle`] of hashes, where
-//! another number of shards moves few sites; a [`hierarchy`] of top-level domains.
+//! another number of shards moves few sites; a [`hierarchy`] of top-level domains; a [`vector`] that was planned, where a link that is not in it
+//! is its finder's, and a seed is where its site's hash says.
 //! Why the site, if nothing else is said: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
 //! table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
@@ -14,6 +15,7 @@
 
 mod circle;
 mod hierarchy;
+mod vector;
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
+pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use crate::config::{self, PartitionBy};
 use crate::url::{Site, Url};
@@ -39,14 +42,16 @@ enum Rule {
     UrlHash,
     Hierarchical(Arc<Hierarchy>),
     Consistent(Arc<Circle>),
+    Vector(Arc<Vector>),
 }
 
 impl Partition {
-    /// By a configuration that was checked, to so many shards; 0 counts as 1.
+    /// By a configuration that was checked, to so many shards; 0 counts as 1. An assignment that was planned has been read from its file
+    /// ([`Partition::of_vector`]); without it all is as by site.
     pub fn new(config: &config::Partition, shards: u16) -> Partition {
         let shards = shards.max(1);
         let rule = match config.by {
-            PartitionBy::SiteHash => Rule::SiteHash,
+            PartitionBy::SiteHash | PartitionBy::Vector => Rule::SiteHash,
             PartitionBy::HostHash => Rule::HostHash,
             PartitionBy::UrlHash => Rule::UrlHash,
             PartitionBy::Hierarchical => {
@@ -55,6 +60,11 @@ impl Partition {
             PartitionBy::Consistent => Rule::Consistent(Arc::new(Circle::new(shards, config.replicas))),
         };
         Partition { shards, rule }
+    }
+
+    /// By an assignment.
+    pub fn of_vector(vector: Vector) -> Partition {
+        Partition { shards: vector.shards().max(1), rule: Rule::Vector(Arc::new(vector)) }
     }
 
     /// By the hash of the site.
@@ -67,10 +77,23 @@ impl Partition {
         Partition { shards: shards.max(1), rule: Rule::HostHash }
     }
 
+    /// Whether [`Partition::rule`] may have said this.
+    pub fn is_rule(rule: &str) -> bool {
+        match rule.strip_prefix(PartitionBy::Vector.as_str()).and_then(|rest| rest.strip_prefix(' ')) {
+            Some(words) => Vector::are_words(words),
+            None => Partition::of_rule(rule, 1).is_ok_and(|partition| partition.rule() == rule),
+        }
+    }
+
+    /// Whether this is the rule of an assignment, which is to one number of shards.
+    pub fn is_planned(rule: &str) -> bool {
+        rule.split(' ').next() == Some(PartitionBy::Vector.as_str())
+    }
+
     /// As [`Partition::rule`] says it.
     ///
     /// # Errors
-    /// It says nothing that there is.
+    /// It says nothing that there is, or what no words can say: an assignment.
     pub fn of_rule(rule: &str, shards: u16) -> Result<Partition, String> {
         let (by, rest) = rule.split_once(' ').unwrap_or((rule, ""));
         let by: PartitionBy = by.parse().map_err(|()| format!("no partition is named {by:?}"))?;
@@ -96,7 +119,18 @@ impl Partition {
             Rule::UrlHash => PartitionBy::UrlHash.as_str().to_owned(),
             Rule::Hierarchical(table) => format!("{} {}", PartitionBy::Hierarchical.as_str(), table.text()),
             Rule::Consistent(circle) => format!("{} {}", PartitionBy::Consistent.as_str(), circle.replicas()),
+            Rule::Vector(vector) => format!("{} {}", PartitionBy::Vector.as_str(), vector.words()),
         }
+    }
+
+    /// Whether a URL is one shard's, whoever finds it.
+    pub fn is_of_urls_alone(&self) -> bool {
+        !matches!(self.rule, Rule::Vector(_)) || self.shards == 1
+    }
+
+    /// Bytes of memory that grow with what it has to know, once for all shards.
+    pub fn ram_bytes(&self) -> u64 {
+        if let Rule::Vector(vector) = &self.rule { vector.ram_bytes() } else { 0 }
     }
 
     /// Number of shards, at least 1.
@@ -104,25 +138,35 @@ impl Partition {
         self.shards
     }
 
-    /// The same rule with another number of shards.
+    /// The same rule with another number of shards; an assignment keeps its own.
     pub fn with_shards(&self, shards: u16) -> Partition {
         let shards = shards.max(1);
         let rule = match &self.rule {
+            Rule::Vector(_) => return self.clone(),
             Rule::Consistent(circle) => Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas()))),
             rule => rule.clone(),
         };
         Partition { shards, rule }
     }
 
-    /// The shard of `url`, from 0.
+    /// The shard of `url`, from 0, whoever found it.
     pub fn shard_of(&self, url: &Url) -> u16 {
         self.shard_of_known(url, Site::of(url.host()))
     }
 
-    /// The same for a URL whose site is known.
+    /// The shard of a URL that shard `finder` has found a link to: it keeps what is not assigned to any.
+    pub fn shard_of_found(&self, url: &Url, site: Site, finder: u16) -> u16 {
+        match &self.rule {
+            Rule::Vector(vector) => vector.owner(url, site).unwrap_or(finder),
+            _ => self.shard_of_known(url, site),
+        }
+    }
+
+    /// [`Partition::shard_of`] for a URL whose site is known.
     pub fn shard_of_known(&self, url: &Url, site: Site) -> u16 {
         match &self.rule {
             _ if self.shards == 1 => 0,
+            Rule::Vector(vector) => vector.owner(url, site).unwrap_or_else(|| fast_range(site.hash, self.shards)),
             Rule::SiteHash => fast_range(site.hash, self.shards),
             Rule::HostHash => fast_range(host_hash(url.host()), self.shards),
             Rule::UrlHash => fast_range(xxh3_64(url.as_str().as_bytes()), self.shards),
@@ -137,6 +181,7 @@ impl Partition {
         let site_hash = || Site::of(host).hash;
         match &self.rule {
             _ if self.shards == 1 => 0,
+            Rule::Vector(vector) => vector.home(host).unwrap_or_else(|| fast_range(site_hash(), self.shards)),
             Rule::SiteHash => fast_range(site_hash(), self.shards),
             Rule::HostHash | Rule::UrlHash => fast_range(host_hash(host), self.shards),
             Rule::Hierarchical(table) => table.owner(host, site_hash(), self.shards),

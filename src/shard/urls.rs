@@ -12,7 +12,7 @@ use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{SiteKey, Url, UrlBatch};
+use crate::url::{Site, SiteKey, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
@@ -93,7 +93,11 @@ impl Shard {
             } += 1;
             return Err(outside);
         }
-        Ok(self.partition.shard_of_known(url, site))
+        // A seed was given, not found.
+        if hops.is_seed() {
+            return Ok(self.partition.shard_of_known(url, site));
+        }
+        Ok(self.partition.shard_of_found(url, site, self.index))
     }
 
     /// The key and the bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
@@ -163,7 +167,10 @@ impl Shard {
         {
             return;
         }
-        let owner = self.partition.shard_of(target);
+        let owner = match depth.is_seed() {
+            true => self.partition.shard_of(target),
+            false => self.partition.shard_of_found(target, Site::of(target.host()), self.index),
+        };
         if let Some((_, depth)) = self.key_or_crossing(now, target, depth.bits(), owner) {
             let lone_key = self.keys.lone_key(target);
             self.accept_or_note(now, lone_key, target, depth);

@@ -72,7 +72,7 @@ fn two_clusters_from_a_list_of_links() {
     assert_eq!(plan(&files).expect(0).out, "");
     let lines = std::fs::read_to_string(&vector).expect("a file");
     let (head, lines) = lines.split_once('\n').expect("lines");
-    assert_eq!(head, "ringcrawl-vector 1 site 2");
+    assert_eq!(head, "ringcrawl-vector 1 host 2");
     let parts: Vec<(&str, &str)> = lines.lines().map(|line| line.split_once('\t').expect("a tab")).collect();
     assert!(parts.is_sorted_by_key(|(_, site)| *site) && parts.len() == 12);
     let shards = [".c0.", ".c1."].map(|cluster| {

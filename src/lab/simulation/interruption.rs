@@ -197,7 +197,7 @@ impl Simulation {
         }
         self.disks.iter_mut().for_each(|disk| drop(disk.begin_run()));
         self.miss_cut();
-        if self.rng.percent(25) && self.plan.config.exchange.mode.keeps_parts() {
+        if self.rng.percent(25) && self.plan.keeps_parts() {
             self.redistribute();
         }
         let next = self.interruptions.front();

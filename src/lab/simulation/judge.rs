@@ -108,7 +108,7 @@ impl Simulation {
             let pardoned = answers.iter().filter(|at| self.is_pardoned(**at)).count() as u64;
             twice += usize::from(*times > 1);
             // Each shard may have a page, where they do without each other.
-            let shards = if self.plan.config.exchange.mode.keeps_parts() { 1 } else { self.disks.len() as u64 };
+            let shards = if self.plan.keeps_parts() { 1 } else { self.disks.len() as u64 };
             if *times > shards + pardoned || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }

@@ -12,7 +12,7 @@ use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy,
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::hops;
 use crate::politeness::{Ledger, Operators};
-use crate::route::Partition;
+use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
 use crate::time::{Duration, Instant, WallClock};
@@ -37,7 +37,11 @@ impl Plan {
         draw_parts(&mut Rng::new(rng_seed ^ PARTS), &mut config);
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
-        let partition = Partition::new(&config.partition, 1 + rng.below(8) as u16);
+        let shards = 1 + rng.below(8) as u16;
+        let partition = match config.partition.by {
+            PartitionBy::Vector => Partition::of_vector(draw_vector(&mut Rng::new(rng_seed ^ VECTOR), web, shards)),
+            _ => Partition::new(&config.partition, shards),
+        };
         Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
             config: Arc::new(config),
@@ -46,6 +50,11 @@ impl Plan {
             rng_seed,
             operators: Arc::new(operators()),
         }
+    }
+
+    /// Whether a page is one shard's alone.
+    pub(super) fn keeps_parts(&self) -> bool {
+        self.config.exchange.mode.keeps_parts() && self.partition.is_of_urls_alone()
     }
 }
 
@@ -184,6 +193,7 @@ fn draw_parts(rng: &mut Rng, config: &mut Config) {
         0 => PartitionBy::UrlHash,
         1 => PartitionBy::Consistent,
         2 => PartitionBy::Hierarchical,
+        3 => PartitionBy::Vector,
         _ => config.partition.by,
     };
     config.exchange.mode = match rng.below(10) {
@@ -191,6 +201,25 @@ fn draw_parts(rng: &mut Rng, config: &mut Config) {
         1 => ExchangeMode::CrossOver,
         _ => ExchangeMode::Exchange,
     };
+}
+
+/// Some of the sites, hosts or pages, given to any shard.
+fn draw_vector(rng: &mut Rng, web: &FakeWeb, shards: u16) -> Vector {
+    let unit = [VectorUnit::Site, VectorUnit::Host, VectorUnit::Page][rng.below(3) as usize];
+    let mut builder = VectorBuilder::new(unit, shards, 1 << 20);
+    for url in web.reachable() {
+        let host = url.split('/').nth(2).unwrap_or_default();
+        let name = match unit {
+            VectorUnit::Site => host.split_once('.').map_or(host, |(_, site)| site),
+            VectorUnit::Host => host,
+            VectorUnit::Page => &url,
+        };
+        // What was given already stays where it is.
+        if rng.percent(70) {
+            let _ = builder.add(rng.below(shards.into()) as u16, name);
+        }
+    }
+    builder.build()
 }
 
 /// Allowances so small that sites wait, with room for all of them or for a few.
@@ -220,6 +249,7 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
 const PARTS: u64 = 0x7061_7274;
 const LINES: u64 = 0x6c69_6e65;
 const ALLOWANCES: u64 = 0x616c_6c6f;
+const VECTOR: u64 = 0x7665_6374;
 
 fn pick_interval(rng: &mut Rng) -> Option<Duration> {
     [None, Some(millis(10)), Some(millis(1_000)), Some(millis(1_000))][rng.below(4) as usize]
