@@ -3,6 +3,7 @@
 //! Decides: each test runs the real program in a directory of its own and judges exit code, words and files.
 //! 0 is success, 1 the system's failure, 2 the operator's mistake; a mistake changes nothing on disk.
 
+mod balance;
 mod budget;
 mod damage;
 mod disk;

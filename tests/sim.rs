@@ -46,7 +46,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further, mut beside) = (0, 0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
-    let (mut redistributed, mut damaged) = (0, 0);
+    let (mut redistributed, mut levelled, mut damaged) = (0, 0, 0);
     let (mut acknowledged, mut index_lines, mut revisits, mut failures_stored) = (0, 0, 0, 0);
     let (mut trainings, mut dictionaries) = (0, 0);
     let (mut clock_steps, mut rests_kept) = (0, 0);
@@ -72,6 +72,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         runs += report.runs;
         twice += report.twice;
         redistributed += report.redistributed;
+        levelled += report.levelled;
         damaged += u64::from(report.is_damaged);
         stored += report.stored;
         acknowledged += report.acknowledged;
@@ -98,7 +99,7 @@ fn every_crawl_covers_everything_once_and_politely() {
          {full} with a full disk, {limited} limited"
     );
     println!(
-        "{left_behind} fetches in flight then, {redistributed} redistributed, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
+        "{left_behind} fetches in flight then, {redistributed} redistributed, {levelled} of them to move sites, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{forgotten} hosts forgotten; {trainings} dictionaries trained, {dictionaries} taken");
     println!(
@@ -114,7 +115,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
         assert!(beside > 1_000, "{beside} responses were read beside their shards");
         assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
-        assert!(redistributed > 10 && damaged > 2);
+        assert!(redistributed > 10 && levelled > 10 && damaged > 2);
         assert!(trainings > 100 && dictionaries > 10, "{dictionaries} of {trainings} dictionaries were taken");
         assert!(acknowledged > 10_000 && index_lines > 10_000 && revisits > 0 && failures_stored > 0);
         assert!(clock_steps > 100 && rests_kept > 2, "{clock_steps} {rests_kept}");

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 
 use super::external_links::{self, ExternalLinks};
 use super::manifest::{self, MANIFEST, Manifest};
-use super::redistribution;
+use super::moved_sites::{self, MOVED_SITES};
+use super::redistribution::{self, Change};
 use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, ExchangeMode};
@@ -41,6 +42,8 @@ pub struct CrawlDir {
     manifest: Manifest,
     /// What the manifest was, if the crawl is to go on with another number of shards.
     before: Option<Manifest>,
+    /// Sites are to be moved.
+    levels: bool,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
     seeds: Option<Vec<Seed>>,
@@ -95,6 +98,9 @@ pub enum DirError {
     /// Its logs cannot be written anew for another number of shards.
     #[error("{path}: another number of shards was asked for, and {why}", path = .0.display(), why = .1)]
     Redistribution(PathBuf, String),
+    /// The list of moved sites is not what was written.
+    #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
+    MovedSites(PathBuf, String),
     /// Another process works in it.
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
@@ -119,11 +125,24 @@ pub enum DirError {
     NotNew(PathBuf),
 }
 
+/// What [`CrawlDir::keep`] has come to.
+#[derive(Debug)]
+pub struct Kept {
+    /// What people should know of it.
+    pub notes: Vec<String>,
+    /// Where URLs are.
+    pub partition: Partition,
+    /// Sites were to be moved, and none was, as it would help little.
+    pub is_fruitless: bool,
+}
+
 /// What the caller wants of a directory; `None` leaves it to the manifest.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Refuse to resume.
     pub new: bool,
+    /// Sites are to be moved to level out shards.
+    pub levels: bool,
     /// Number of shards, if given.
     pub shards: Option<u16>,
     /// Seed, if given.
@@ -171,6 +190,7 @@ impl CrawlDir {
             root: root.to_owned(),
             manifest,
             before: None,
+            levels: false,
             is_new,
             seeds,
             round,
@@ -181,8 +201,23 @@ impl CrawlDir {
         if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
             dir.before = Some(dir.manifest.clone());
             dir.manifest.shards = shards;
+        } else if wanted.levels && !dir.is_new {
+            dir.levels = true;
+            dir.before = Some(dir.manifest.clone());
         }
         Ok(dir)
+    }
+
+    /// Where URLs are by the rule of `partition`, as sites were moved in earlier runs, whose table may have so many bytes.
+    pub fn partition(&self, partition: &Partition, bytes_max: u64) -> Result<Partition, DirError> {
+        let partition = partition.with_shards(self.manifest.shards);
+        // With another number of shards all sites are where the rule has them.
+        if self.before.is_some() && !self.levels {
+            return Ok(partition);
+        }
+        let moved = moved_sites::read(&self.root, &self.manifest)?;
+        let sites = moved.iter().map(|(site, shard)| (&**site, *shard));
+        partition.with_moved(sites, bytes_max).map_err(|why| DirError::MovedSites(self.root.join(MOVED_SITES), why))
     }
 
     /// What is fixed for the crawl.
@@ -217,9 +252,9 @@ impl CrawlDir {
         Ok(all.into_seeds())
     }
 
-    /// Keeps all seeds and the configuration of this run, makes what is missing, and throws away what a run left in its
-    /// spools. Returns what people should know of it.
-    pub fn keep(&mut self, seeds: &[Seed], config: &Config) -> Result<Vec<String>, DirError> {
+    /// Keeps all seeds and the configuration of this run, makes what is missing, throws away what a run left in its
+    /// spools, and redistributes what is to be; until then URLs are where `partition` has them.
+    pub fn keep(&mut self, seeds: &[Seed], config: &Config, partition: Partition) -> Result<Kept, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
@@ -236,8 +271,13 @@ impl CrawlDir {
             Some(Err(_)) | None => {}
         }
         // Before its settings are kept: where it fails, the next run is to go on as before.
+        let (mut partition, mut is_fruitless) = (partition, false);
         if let Some(before) = &self.before {
-            notes.extend(redistribution::run(root, before, &mut self.manifest)?);
+            let levels = self.levels.then_some(config.partition.ram_bytes_max);
+            let bare = partition.with_shards(self.manifest.shards);
+            let changed = redistribution::run(root, before, &mut self.manifest, &Change { partition: &bare, levels })?;
+            notes.extend(changed.notes);
+            (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
         }
         if self.seeds.as_deref() != Some(seeds) || self.round != self.listed_round {
             if self.seeds.is_none() && !self.is_new {
@@ -272,7 +312,7 @@ impl CrawlDir {
             manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
         }
         File::open(root).and_then(|root| root.sync_all()).map_err(io(""))?;
-        Ok(notes)
+        Ok(Kept { notes, partition, is_fruitless })
     }
 
     /// `config` with what is fixed for the crawl, whether the run has said it or not.

@@ -49,12 +49,19 @@ pub struct Manifest {
     /// `exchange.mode`; in a manifest without it, `exchange`.
     #[serde(default = "exchange_mode")]
     pub exchange_mode: String,
+    /// Lines of `moved-sites`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moved_sites: u64,
     /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
     /// machine without a name.
     pub agent_name: String,
     /// By shard: no segment that it begins has a lower number, whatever lies in its directory. Shorter or empty: from 0 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments_from: Vec<u32>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn exchange_mode() -> String {
@@ -65,11 +72,6 @@ impl Manifest {
     /// The identifier as a number, for the heads of logs.
     pub fn crawl_number(&self) -> u64 {
         u64::from_str_radix(&self.crawl_id, 16).unwrap_or_default()
-    }
-
-    /// Which shard a URL belongs to; not where an assignment says it, which is no part of the manifest.
-    pub fn partition(&self) -> Partition {
-        Partition::of_rule(&self.partition, self.shards).unwrap_or_else(|_| Partition::by_site(self.shards))
     }
 }
 
@@ -169,6 +171,7 @@ mod tests {
             shards: 2,
             partition: "site-hash".to_owned(),
             exchange_mode: "exchange".to_owned(),
+            moved_sites: 0,
             agent_name: "bot".to_owned(),
             segments_from: Vec::new(),
         }

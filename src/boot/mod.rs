@@ -10,6 +10,7 @@ mod limits;
 mod loopback;
 mod manifest;
 mod memory;
+mod moved_sites;
 mod outage_watch;
 mod redistribution;
 mod scope_files;

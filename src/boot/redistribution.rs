@@ -1,8 +1,8 @@
-//! A crawl of N shards goes on with M: its logs are written anew.
+//! A crawl of N shards goes on with M, or sites of its move to other shards: its logs are written anew.
 //!
 //! | path | what |
 //! |---|---|
-//! | `redistribution.open/` | the new logs and the new manifest, as far as they are written |
+//! | `redistribution.open/` | the new logs, the new manifest and `moved-sites`, as far as they are written |
 //! | `redistribution/` | the same, whole: from now on they hold, and are being put into their places |
 //!
 //! Decides: the rename is the commit point: from then on the crawl has M shards. Before it nothing but the end of segments
@@ -12,30 +12,55 @@
 //! Leaves to others: which URL goes where (`log::redistribution`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::crawl_dir::{DirError, make_shard, shard_dir};
 use super::manifest::{self, MANIFEST, Manifest};
+use super::moved_sites::{self, MOVED_SITES, MovedSites};
 use super::segment_folders;
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
 use crate::private;
+use crate::route::{Partition, WaitingSites, level};
+
+/// What is wanted of a redistribution.
+#[derive(Debug)]
+pub(super) struct Change<'a> {
+    /// By what rule URLs are given to the new shards, of which no site is moved.
+    pub(super) partition: &'a Partition,
+    /// Sites are to be moved, for which there are so many bytes of memory.
+    pub(super) levels: Option<u64>,
+}
+
+/// What came of one.
+#[derive(Debug)]
+pub(super) struct Changed {
+    /// Where URLs are from now on.
+    pub(super) partition: Partition,
+    /// What people should know of it.
+    pub(super) notes: Vec<String>,
+    /// Sites were to be moved, and nothing was changed, as it would help little.
+    pub(super) is_fruitless: bool,
+}
 
 /// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`, which is told the numbers of
-/// segments that are in use; what people should know of it.
-pub(super) fn run(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>, DirError> {
-    let notes = write(root, held, new).inspect_err(|_| {
+/// segments that are in use.
+pub(super) fn run(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) -> Result<Changed, DirError> {
+    let changed = write(root, held, new, change);
+    if changed.as_ref().map_or(true, |changed| changed.is_fruitless) {
         // Its space is needed, perhaps.
         let _ = fs::remove_dir_all(root.join(OPEN));
-    })?;
+    }
+    let changed = changed?;
     finish_move(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
-    Ok(notes)
+    Ok(changed)
 }
 
 /// Writes the new logs; at its end they hold.
-fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>, DirError> {
+fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) -> Result<Changed, DirError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| DirError::Io(path, error)
@@ -51,13 +76,34 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>
     }
     let open = root.join(OPEN);
     let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
-    let to = new.partition();
-    let redistributed = log::redistribute((held.crawl_number(), held.rng_seed), &earlier, to, &mut files)
-        .map_err(|why| DirError::Redistribution(root.to_owned(), why))?;
+    let failed = |why| DirError::Redistribution(root.to_owned(), why);
+    let (mut partition, mut moved) = (change.partition.clone(), MovedSites::new());
+    if let Some(bytes_max) = change.levels {
+        moved = moved_sites::read(root, held)?;
+        let waiting = log::waiting_sites(held.crawl_number(), &earlier, &mut files).map_err(failed)?;
+        let levelled = Levelled::new(waiting);
+        let is_fruitless = !levelled.helps();
+        notes.push(levelled.to_string());
+        if !is_fruitless {
+            moved.extend(levelled.moves);
+        }
+        let sites = moved.iter().map(|(site, shard)| (&**site, *shard));
+        partition = change.partition.with_moved(sites, bytes_max).map_err(failed)?;
+        if is_fruitless {
+            return Ok(Changed { partition, notes, is_fruitless });
+        }
+    }
+    new.moved_sites = moved.len() as u64;
+    let redistributed =
+        log::redistribute((held.crawl_number(), held.rng_seed), &earlier, partition.clone(), &mut files)
+            .map_err(failed)?;
     let found = redistributed.found;
     new.segments_from = redistributed.segments_from;
     let urls: u64 = found.iter().map(|found| found.next_url - found.urls_lost.min(found.next_url)).sum();
-    notes.push(format!("{urls} URLs of {} shards redistributed to {}", held.shards, new.shards));
+    notes.push(match change.levels {
+        Some(_) => format!("{urls} URLs of {} shards written anew", held.shards),
+        None => format!("{urls} URLs of {} shards redistributed to {}", held.shards, new.shards),
+    });
     for (shard, found) in (0..held.shards).zip(&found) {
         let dir = shard_dir(root, shard);
         for (log, _) in &found.damaged {
@@ -72,12 +118,67 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest) -> Result<Vec<String>
     }
     let is_whole = || {
         files.sync()?;
+        if !moved.is_empty() {
+            moved_sites::write(&open, &new.crawl_id, &moved)?;
+        }
         manifest::write(&open, new)?;
         fs::rename(&open, root.join(WHOLE))?;
         sync_dir(root)
     };
     is_whole().map_err(io(&open))?;
-    Ok(notes)
+    Ok(Changed { partition, notes, is_fruitless: false })
+}
+
+/// Sites that move, and what that comes to.
+struct Levelled {
+    moves: MovedSites,
+    urls: u64,
+    /// URLs that wait in all shards, and in the one with most of them, before and after.
+    all: u64,
+    most: [u64; 2],
+}
+
+impl Levelled {
+    fn new(waiting: WaitingSites) -> Levelled {
+        let moves = level(waiting.clone());
+        let mut loads: Vec<u64> = waiting.iter().map(|sites| sites.values().sum()).collect();
+        let before = loads.iter().max().copied().unwrap_or_default();
+        let mut moved = 0;
+        for (from, sites) in waiting.iter().enumerate() {
+            for (site, urls) in sites {
+                if let Some(to) = moves.get(site) {
+                    moved += urls;
+                    loads[from] -= urls;
+                    loads[usize::from(*to)] += urls;
+                }
+            }
+        }
+        let most = [before, loads.iter().max().copied().unwrap_or_default()];
+        Levelled { moves, urls: moved, all: loads.iter().sum(), most }
+    }
+
+    /// Whether it is worth writing all logs anew.
+    fn helps(&self) -> bool {
+        self.most[1] <= self.most[0] / 10 * 9
+    }
+}
+
+impl fmt::Display for Levelled {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Levelled { moves, urls, all, .. } = self;
+        let [before, after] = self.most.map(|most| 100.0 * most as f64 / (*all).max(1) as f64);
+        match self.helps() {
+            true => write!(
+                out,
+                "balance: {} sites with {urls} of {all} waiting URLs move; the most loaded shard has {after:.0} % of them, had {before:.0} %",
+                moves.len()
+            ),
+            false => write!(
+                out,
+                "balance: no site moves; the most loaded shard has {before:.0} % of {all} waiting URLs, and would have {after:.0} %"
+            ),
+        }
+    }
 }
 
 /// Whether a redistribution in `root` has begun to hold and is not in its place.
@@ -134,6 +235,12 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
             for folder in ["journal", ""] {
                 let _ = fs::remove_dir(dir.join(folder));
             }
+        }
+        match manifest.moved_sites {
+            0 => remove(&root.join(MOVED_SITES))?,
+            // In its place already, where it is not here.
+            _ if whole.join(MOVED_SITES).exists() => put(&whole.join(MOVED_SITES), &root.join(MOVED_SITES))?,
+            _ => {}
         }
         sync_dir(root)?;
         fs::rename(whole.join(MANIFEST), root.join(MANIFEST))?;

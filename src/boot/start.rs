@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checks;
-use super::crawl_dir::{CrawlDir, DirError, Wanted, is_crawl};
+use super::crawl_dir::{CrawlDir, DirError, Kept, Wanted, is_crawl};
 use super::external_links::ExternalLinks;
 use super::manifest::{FORMAT, Manifest};
 use super::outage_watch::OutageWatch;
@@ -20,7 +20,7 @@ use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{self, Config, ConfigError, Hours};
-use crate::control::{Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
+use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
 use crate::frontier::{Bound, Ledger, SiteBounds};
@@ -54,9 +54,11 @@ pub struct Order {
     pub round: Option<Round>,
 }
 
-/// A round that follows another one in the same process.
+/// A run that follows another one in the same process: a round after the first, or what goes on when sites were moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
+    /// Sites are to be moved first, and so many times in a row that has helped little; `None`: they stay.
+    pub levels: Option<u32>,
     /// Its number, from 2.
     pub number: u32,
     /// Pages of the rounds before, which count for `crawl.pages_max`.
@@ -68,6 +70,8 @@ pub struct Round {
 /// How a round ended.
 #[derive(Debug)]
 pub struct RoundEnd {
+    /// It goes on when sites have moved, which has helped little so many times in a row before.
+    pub levels: Option<u32>,
     /// Its number, from 1.
     pub number: u32,
     /// The links that left the scope, where they are listed.
@@ -105,6 +109,8 @@ impl BootError {
 /// What shards are told besides the configuration.
 struct Setting {
     partition: Partition,
+    /// How often in a row it has helped little to move sites.
+    fruitless: u32,
     scope: Scope,
     site_bounds: Arc<SiteBounds>,
     earlier: Arc<EarlierCrawls>,
@@ -126,6 +132,8 @@ pub struct Crawl {
     dir: CrawlDir,
     hours: Option<Hours>,
     lists_external: bool,
+    balance: BalanceWatch,
+    fruitless: u32,
 }
 
 impl Crawl {
@@ -155,10 +163,11 @@ impl Crawl {
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
-        let partition = checks::partition(&config, cpus.len())?;
-        let (shards_now, rule) = (partition.shards(), partition.rule());
+        let planned = checks::partition(&config, cpus.len())?;
+        let (shards_now, rule) = (planned.shards(), planned.rule());
         let wanted = Wanted {
             new,
+            levels: round.is_some_and(|round| round.levels.is_some()),
             shards: (config.crawl.shards > 0 || Partition::is_planned(&rule)).then_some(shards_now),
             rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
             partition: Some(rule.clone()),
@@ -171,7 +180,7 @@ impl Crawl {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
         if is_new {
-            checks::size(&config, &seeds, &partition)?;
+            checks::size(&config, &seeds, &planned)?;
         }
         let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
@@ -183,6 +192,7 @@ impl Crawl {
             shards: shards_now,
             partition: rule,
             exchange_mode: config.exchange.mode.as_str().to_owned(),
+            moved_sites: 0,
             agent_name: config.agent.name.clone(),
             segments_from: Vec::new(),
         })?;
@@ -192,7 +202,7 @@ impl Crawl {
         // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
         // The same rule: another one was refused.
-        let partition = partition.with_shards(crawl_dir.manifest().shards);
+        let partition = crawl_dir.partition(&planned, config.partition.ram_bytes_max)?;
         let memory = checks::size(&config, &seeds, &partition)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
@@ -205,12 +215,17 @@ impl Crawl {
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
-        let notes = crawl_dir.keep(&seeds, &kept)?;
+        let Kept { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
+        let fruitless = match round.and_then(|round| round.levels) {
+            Some(fruitless) if is_fruitless => fruitless + 1,
+            _ => 0,
+        };
         let captures = earlier.len();
         let scope = files.of(&Scope::of_seeds(&config, &seeds));
         let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
         let setting = Setting {
             partition,
+            fruitless,
             scope,
             site_bounds,
             earlier: Arc::new(earlier),
@@ -253,7 +268,7 @@ impl Crawl {
         let usual_work = Arc::default();
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { partition, scope, site_bounds, earlier, operators, retry_failed, round } = setting;
+        let Setting { partition, fruitless, scope, site_bounds, earlier, operators, retry_failed, round } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
@@ -333,10 +348,24 @@ impl Crawl {
             }
         }
         let supervisor = Supervisor::new(pages_max, time_max);
+        let balance = BalanceWatch::new(&config.partition, fruitless);
         let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
         let lists_external = config.lists_external_links();
         let scope = ScopeReload::new(config, scope);
-        Ok(Crawl { lists_external, control, supervisor, watch, hearts, memory, threads, scope, dir, hours })
+        Ok(Crawl {
+            balance,
+            fruitless,
+            lists_external,
+            control,
+            supervisor,
+            watch,
+            hearts,
+            memory,
+            threads,
+            scope,
+            dir,
+            hours,
+        })
     }
 
     /// What the shards publish.
@@ -363,7 +392,11 @@ impl Crawl {
         if let Some(note) = self.memory.look(ring::now(), super::rss_bytes, || self.scope.lists_bytes()) {
             self.control.note(note);
         }
+        let waiting = || self.control.totals().iter().map(|totals| totals.queued).collect();
+        let is_uneven =
+            is_running && self.watch.waits_for(ring::now()).is_none() && self.balance.look(elapsed, waiting);
         let phase = self.supervisor.look(Observation {
+            is_uneven,
             elapsed,
             reports: &self.control.reports(),
             pages: Totals::sum(&self.control.totals()).pages,
@@ -402,6 +435,11 @@ impl Crawl {
         self.watch.outages(ring::now())
     }
 
+    /// Whether it drains to go on at once with sites moved.
+    pub fn is_to_level(&self) -> bool {
+        self.supervisor.is_to_level()
+    }
+
     /// Why the crawl ends or has ended, in words.
     pub fn ended(&self) -> &'static str {
         self.supervisor.ended()
@@ -425,12 +463,13 @@ impl Crawl {
         match self.control.failure().or(failure) {
             Some(failure) => Err(failure),
             None => {
-                let is_listed = self.lists_external && !self.supervisor.is_stopped();
+                let levels = self.supervisor.is_to_level().then_some(self.fruitless);
+                let is_listed = self.lists_external && !self.supervisor.is_stopped() && levels.is_none();
                 let (links, note) = match is_listed.then(|| self.dir.list_external_links()).transpose() {
                     Ok(links) => (links, None),
                     Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
                 };
-                Ok(RoundEnd { number: self.dir.round(), links, note })
+                Ok(RoundEnd { levels, number: self.dir.round(), links, note })
             }
         }
     }

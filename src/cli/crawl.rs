@@ -203,7 +203,10 @@ fn drive_round(
         if crawl.control().phase() > phase {
             phase = crawl.control().phase();
             if phase == Phase::Drain {
-                progress.println("draining: fetches in flight end and everything is written; once more stops at once");
+                progress.println(match crawl.is_to_level() {
+                    true => "balance: fetches in flight end, then sites move between shards, and the crawl goes on",
+                    false => "draining: fetches in flight end and everything is written; once more stops at once",
+                });
             }
         }
         if Instant::now() >= next_tick {

@@ -5,6 +5,7 @@
 //! on in the round in which it was, as its list of seeds tells. A site with several seeds is crawled from all of them at once.
 //! Links with which no round may begin, out of scope or off this machine, are left out first.
 //! `crawl.pages_max` and `crawl.time_max` hold for all rounds of a process together, and so does the summary.
+//! A round also goes on when its sites have moved between shards (`partition.balance`).
 //! Invariants: there is no next round after one that was not finished.
 //! Leaves to others: a round (`crawl`), lists of links and of seeds (`boot`).
 
@@ -65,6 +66,13 @@ pub fn drive(
 /// The next round, if there is one; tells of the one before.
 pub fn next(before: RoundBefore) -> Option<Order> {
     let RoundBefore { mut config, dir, end, is_finished, pages, elapsed, unlisted } = before;
+    let limits = &config.crawl;
+    let is_over = limits.pages_max > 0 && pages >= limits.pages_max;
+    let is_late = !limits.time_max.is_zero() && elapsed >= limits.time_max;
+    if end.levels.is_some() && !is_over && !is_late {
+        let round = Some(Round { levels: end.levels, number: end.number, pages, elapsed });
+        return Some(Order { config, seeds: Vec::new(), dir, new: false, retry_failed: false, round });
+    }
     let links = end.links?;
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
     if links.left_out > 0 {
@@ -77,10 +85,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
         config.agent.name = manifest.agent_name;
     }
-    let limits = &config.crawl;
-    let is_over = limits.pages_max > 0 && pages >= limits.pages_max;
-    let is_late = !limits.time_max.is_zero() && elapsed >= limits.time_max;
-    if !is_finished || is_over || is_late || end.number >= limits.rounds {
+    if !is_finished || is_over || is_late || end.number >= config.crawl.rounds {
         return None;
     }
     let found = links.urls.len();
@@ -89,17 +94,17 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         tell!("{} of them are out of scope as seeds, or not on this machine", found - seeds.len());
     }
     if seeds.is_empty() {
-        tell!("no link leads on after round {} of {}", end.number, limits.rounds);
+        tell!("no link leads on after round {} of {}", end.number, config.crawl.rounds);
         return None;
     }
-    tell!("round {} of {} begins with {} seeds", end.number + 1, limits.rounds, seeds.len());
+    tell!("round {} of {} begins with {} seeds", end.number + 1, config.crawl.rounds, seeds.len());
     Some(Order {
         config,
         seeds,
         dir,
         new: false,
         retry_failed: false,
-        round: Some(Round { number: end.number + 1, pages, elapsed }),
+        round: Some(Round { levels: None, number: end.number + 1, pages, elapsed }),
     })
 }
 
@@ -146,7 +151,10 @@ mod tests {
             let mut summary =
                 Summary { ended: ended.to_owned(), elapsed: Duration::from_secs(10), ..Summary::default() };
             summary.totals.pages = 100;
-            Ok((Ended { summary, failure: None }, Some(RoundEnd { number, links: Some(links), note: None })))
+            Ok((
+                Ended { summary, failure: None },
+                Some(RoundEnd { levels: None, number, links: Some(links), note: None }),
+            ))
         });
         (driven, whole.expect("rounds").summary)
     }

@@ -6,7 +6,9 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, Follow, PartitionBy, RepeatedBodies, StoreFormat};
+use super::choices::{
+    Balance, CompressUncoded, DigestAlgorithm, ExchangeMode, Follow, PartitionBy, RepeatedBodies, StoreFormat,
+};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -120,6 +122,18 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             keys: ["partition.by", "partition.vector"],
             messages: [message.to_owned(), message.to_owned()],
         });
+    }
+    if config.partition.balance == Balance::Sites {
+        let message = "sites move where each is one shard's and all links are sent: expected \"off\"".to_owned();
+        for (key, is_wrong) in [
+            ("partition.by", !config.keeps_sites() && config.exchange.mode.keeps_parts()),
+            ("exchange.mode", config.exchange.mode != ExchangeMode::Exchange),
+        ] {
+            if is_wrong {
+                let messages = [message.clone(), message.replace("expected", "expected partition.balance =")];
+                clashes.push(Clash { keys: ["partition.balance", key], messages });
+            }
+        }
     }
     let budget = &config.budget;
     let torn_by = if config.exchange.mode.keeps_parts() { "partition.by" } else { "exchange.mode" };

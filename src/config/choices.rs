@@ -122,6 +122,13 @@ choices! {
         /// what the file partition.vector says, which `ringcrawl plan` writes; a URL that is not in it is its finder's
         Vector = "vector",
     }
+    /// `partition.balance`
+    Balance {
+        /// a site stays on its shard
+        Off = "off",
+        /// they are moved, and the crawl goes on with what they have become
+        Sites = "sites",
+    }
     /// `exchange.mode`
     ExchangeMode {
         /// they are sent to the shard that they belong to

@@ -260,6 +260,17 @@ tables! {
         domains: String = "com | net", Kind::Text(TextForm::Domains);
         /// Points of each shard on the circle of "consistent": its load differs from the mean by some 1 / √replicas.
         replicas: u16 = "128", Kind::Number(1, 4_096);
+        /// What becomes of sites on a shard that has far more waiting URLs than others.
+        /// To move them the crawl drains, writes its logs anew (about a second for a million URLs), and goes on: a pause of as long as the
+        /// slowest fetch in flight. Each host's robots.txt is then fetched once more. Only with exchange.mode = "exchange", and where a site
+        /// is on one shard.
+        balance: Balance = "off", Kind::Choice(Balance::CHOICES);
+        /// Sites are moved from a shard that has so many percent of the mean of waiting URLs.
+        balance_above: u32 = "150", Kind::Number(105, 100_000);
+        /// And so many more than the mean: a few would be fetched sooner than moved.
+        balance_urls_min: u64 = "100_000", Kind::Number(1, i64::MAX);
+        /// Between one such pause and the next; twice as long after one that helped little, and so on.
+        balance_interval: Duration = "1h", time("1s", "720h");
     }
 
     /// Delays and retries.

@@ -6,6 +6,7 @@
 //! thread gives these and moves the phase, and only forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`shard`).
 
+mod balance_watch;
 mod breaker;
 mod census;
 mod disk_floor;
@@ -18,6 +19,7 @@ mod sightings;
 mod sites;
 mod supervisor;
 
+pub use balance_watch::BalanceWatch;
 pub use breaker::{Breaker, NetworkView, ProbeKind, Ruling};
 pub use census::Census;
 pub use disk_floor::DiskFloor;

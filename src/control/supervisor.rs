@@ -1,6 +1,6 @@
 //! When a crawl goes on to its next phase. Pure: the housekeeping thread and the simulator ask the same value.
 //!
-//! Decides: a crawl drains when it is told to or has what it wanted (`crawl.pages_max`, `crawl.time_max`), aborts when it
+//! Decides: a crawl drains when it is told to, has what it wanted (`crawl.pages_max`, `crawl.time_max`) or is to move sites, aborts when it
 //! is told to, and closes when every shard is quiet and every message that was sent was received, or when a shard has
 //! ended before its time: what the others hold must be written then.
 //! Invariants: phases go forward only; the first reason for an end stays the reason.
@@ -32,6 +32,8 @@ pub struct Observation<'a> {
     pub wanted: Phase,
     /// A shard has ended.
     pub has_ended: bool,
+    /// Sites are to be moved between shards, for which all drain.
+    pub is_uneven: bool,
 }
 
 impl Supervisor {
@@ -47,12 +49,14 @@ impl Supervisor {
             Phase::Run if !self.time_max.is_zero() && look.elapsed >= self.time_max => {
                 (Phase::Drain, "time_max reached")
             }
+            Phase::Run if look.is_uneven => (Phase::Drain, LEVELLED),
             Phase::Run => (Phase::Run, self.ended),
             Phase::Drain => (Phase::Drain, STOPPED),
             Phase::Abort | Phase::Close => (Phase::Abort, STOPPED_AT_ONCE),
         };
-        if phase > self.phase {
-            (self.phase, self.ended) = (phase, why);
+        let is_stopped_meanwhile = self.is_to_level() && look.wanted > Phase::Run;
+        if phase > self.phase || is_stopped_meanwhile {
+            (self.phase, self.ended) = (phase.max(self.phase), why);
         }
         if look.has_ended || self.census.is_over(look.reports) {
             self.phase = Phase::Close;
@@ -65,12 +69,18 @@ impl Supervisor {
         self.ended
     }
 
+    /// Whether it ends to go on at once with sites moved. Whoever has stopped it meanwhile is obeyed.
+    pub fn is_to_level(&self) -> bool {
+        self.ended == LEVELLED
+    }
+
     /// Whether somebody has stopped it.
     pub fn is_stopped(&self) -> bool {
         [STOPPED, STOPPED_AT_ONCE].contains(&self.ended)
     }
 }
 
+const LEVELLED: &str = "sites are moved";
 const STOPPED: &str = "stopped by signal";
 const STOPPED_AT_ONCE: &str = "stopped at once by signal";
 
@@ -82,7 +92,7 @@ mod tests {
     const QUIET: [ShardReport; 1] = [ShardReport { quiet: true, sent: 0, received: 0 }];
 
     fn look(reports: &[ShardReport], pages: u64, wanted: Phase) -> Observation<'_> {
-        Observation { elapsed: Duration::from_secs(pages), reports, pages, wanted, has_ended: false }
+        Observation { elapsed: Duration::from_secs(pages), reports, pages, wanted, has_ended: false, is_uneven: false }
     }
 
     #[test]
@@ -103,6 +113,18 @@ mod tests {
         let mut timed = Supervisor::new(0, Duration::from_secs(20));
         assert_eq!(timed.look(look(&BUSY, 19, Phase::Run)), Phase::Run);
         assert_eq!((timed.look(look(&BUSY, 20, Phase::Run)), timed.ended()), (Phase::Drain, "time_max reached"));
+    }
+
+    #[test]
+    fn a_crawl_drains_for_sites_to_move() {
+        let mut supervisor = Supervisor::new(10, Duration::ZERO);
+        let uneven = |pages| Observation { is_uneven: true, ..look(&BUSY, pages, Phase::Run) };
+        assert_eq!((supervisor.look(uneven(1)), supervisor.is_to_level()), (Phase::Drain, true));
+        assert_eq!((supervisor.look(look(&BUSY, 1, Phase::Run)), supervisor.is_to_level()), (Phase::Drain, true));
+        supervisor.look(look(&BUSY, 1, Phase::Drain));
+        assert_eq!((supervisor.is_to_level(), supervisor.ended()), (false, "stopped by signal"));
+        let mut supervisor = Supervisor::new(10, Duration::ZERO);
+        assert_eq!((supervisor.look(uneven(10)), supervisor.is_to_level()), (Phase::Drain, false));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod redistribution;
 mod replay;
 mod replayed;
 mod urls;
+mod waiting_sites;
 
 pub use block::{LogKind, Owner};
 pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
@@ -29,6 +30,7 @@ pub use redistribution::{EarlierShard, Redistributed, RedistributedFiles, redist
 pub use replay::{Reopened, Replay, ReplayStep};
 pub use replayed::{JournalFile, Replayed};
 pub use urls::UrlEntries;
+pub use waiting_sites::waiting_sites;
 
 use std::collections::VecDeque;
 

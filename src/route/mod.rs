@@ -9,12 +9,15 @@
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
 //! multiplication. Another number of shards moves most sites, and a crawl that gets one has its logs written anew.
 //!
+//! Sites that were [`level`]led out are where they were moved to.
+//!
 //! Invariants: the shard is less than `shards`; hosts of one site share a shard, but by `host-hash` and `url-hash`; URLs of one
 //! host do, but by `url-hash`. Every host has one shard that is its home.
 //! Leaves to others: carrying URLs there (`exchange`).
 
 mod circle;
 mod hierarchy;
+mod level;
 mod vector;
 
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
+pub use level::{WaitingSites, level};
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use crate::config::{self, PartitionBy};
@@ -33,6 +37,8 @@ use crate::url::{Site, Url};
 pub struct Partition {
     shards: u16,
     rule: Rule,
+    /// Sites that were moved from where the rule has them.
+    moved: Option<Arc<Vector>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,22 +65,22 @@ impl Partition {
             }
             PartitionBy::Consistent => Rule::Consistent(Arc::new(Circle::new(shards, config.replicas))),
         };
-        Partition { shards, rule }
+        Partition { shards, rule, moved: None }
     }
 
     /// By an assignment.
     pub fn of_vector(vector: Vector) -> Partition {
-        Partition { shards: vector.shards().max(1), rule: Rule::Vector(Arc::new(vector)) }
+        Partition { shards: vector.shards().max(1), rule: Rule::Vector(Arc::new(vector)), moved: None }
     }
 
     /// By the hash of the site.
     pub fn by_site(shards: u16) -> Partition {
-        Partition { shards: shards.max(1), rule: Rule::SiteHash }
+        Partition { shards: shards.max(1), rule: Rule::SiteHash, moved: None }
     }
 
     /// By the hash of the host.
     pub fn by_host(shards: u16) -> Partition {
-        Partition { shards: shards.max(1), rule: Rule::HostHash }
+        Partition { shards: shards.max(1), rule: Rule::HostHash, moved: None }
     }
 
     /// Whether [`Partition::rule`] may have said this.
@@ -130,7 +136,8 @@ impl Partition {
 
     /// Bytes of memory that grow with what it has to know, once for all shards.
     pub fn ram_bytes(&self) -> u64 {
-        if let Rule::Vector(vector) = &self.rule { vector.ram_bytes() } else { 0 }
+        let planned = if let Rule::Vector(vector) = &self.rule { vector.ram_bytes() } else { 0 };
+        planned + self.moved.as_ref().map_or(0, |moved| moved.ram_bytes())
     }
 
     /// Number of shards, at least 1.
@@ -138,7 +145,22 @@ impl Partition {
         self.shards
     }
 
-    /// The same rule with another number of shards; an assignment keeps its own.
+    /// The same, where sites were moved: each to a shard, whatever the rule says.
+    ///
+    /// # Errors
+    /// There is no such site or shard, or there are more than have room in so many bytes.
+    pub fn with_moved<'site>(
+        &self,
+        moved: impl IntoIterator<Item = (&'site str, u16)>,
+        bytes_max: u64,
+    ) -> Result<Partition, String> {
+        let mut builder = VectorBuilder::new(VectorUnit::Site, self.shards, bytes_max);
+        moved.into_iter().try_for_each(|(site, shard)| builder.add(shard, site))?;
+        let moved = Some(builder.build()).filter(|moved| !moved.is_empty()).map(Arc::new);
+        Ok(Partition { moved, ..self.clone() })
+    }
+
+    /// The same rule with another number of shards, and no site moved; an assignment keeps its own.
     pub fn with_shards(&self, shards: u16) -> Partition {
         let shards = shards.max(1);
         let rule = match &self.rule {
@@ -146,7 +168,7 @@ impl Partition {
             Rule::Consistent(circle) => Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas()))),
             rule => rule.clone(),
         };
-        Partition { shards, rule }
+        Partition { shards, rule, moved: None }
     }
 
     /// The shard of `url`, from 0, whoever found it.
@@ -164,6 +186,9 @@ impl Partition {
 
     /// [`Partition::shard_of`] for a URL whose site is known.
     pub fn shard_of_known(&self, url: &Url, site: Site) -> u16 {
+        if let Some(shard) = self.moved.as_ref().and_then(|moved| moved.owner(url, site)) {
+            return shard;
+        }
         match &self.rule {
             _ if self.shards == 1 => 0,
             Rule::Vector(vector) => vector.owner(url, site).unwrap_or_else(|| fast_range(site.hash, self.shards)),
@@ -179,6 +204,9 @@ impl Partition {
     /// host, it is that.
     pub fn home_of(&self, host: &str) -> u16 {
         let site_hash = || Site::of(host).hash;
+        if let Some(shard) = self.moved.as_ref().and_then(|moved| moved.home(host)) {
+            return shard;
+        }
         match &self.rule {
             _ if self.shards == 1 => 0,
             Rule::Vector(vector) => vector.home(host).unwrap_or_else(|| fast_range(site_hash(), self.shards)),
@@ -263,6 +291,23 @@ mod tests {
             }
         }
         assert_eq!(all_rules(8)[4].with_shards(9), all_rules(9)[4]);
+    }
+
+    #[test]
+    fn moved_sites_are_where_they_were_moved() {
+        let by_hash = Partition::by_site(7);
+        let sites: Vec<String> = (0..50).map(|number| format!("s{number}.test")).collect();
+        let to = |site: &str| (by_hash.home_of(site) + 1) % 7;
+        let moved = by_hash.with_moved(sites[..20].iter().map(|site| (&**site, to(site))), 1 << 20).expect("sites");
+        for (number, site) in sites.iter().enumerate() {
+            let url = Url::parse(&format!("http://www.{site}/x")).expect("a URL");
+            let expected = if number < 20 { to(site) } else { by_hash.home_of(site) };
+            assert_eq!((moved.shard_of(&url), moved.home_of(url.host())), (expected, expected), "{site}");
+        }
+        assert_eq!(moved.with_shards(7), by_hash);
+        assert_eq!((moved.rule(), by_hash.with_moved([], 0).as_ref()), (by_hash.rule(), Ok(&by_hash)));
+        assert!(by_hash.with_moved([("a.test", 7)], 1 << 20).is_err());
+        assert!(by_hash.with_moved([("www.a.test", 1)], 1 << 20).is_err());
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn assignments_that_do_not_fit_are_told_before_anything_starts() {
     told(&["--shards", "2"], "assigns to 3 shards, and crawl.shards is 2: expected 3, or 0");
     told(&["--set", "partition.ram_bytes_max=1KiB", "--set", "partition.by=site-hash"], "go together");
     told(&["--set", "partition.vector="], "go together");
-    told(&["--set", "partition.vector=/none"], "is no file that can be found");
+    told(&["--set", "partition.vector=/none"], "/none: No such file");
     std::fs::write(&vector, "ringcrawl-vector 1 site 3\n0\ta.test\n3\tb.test\n").expect("a file");
     told(&[], "vector:3: there is no shard 3");
     let config = folder.file("config.toml", &format!("partition.by = \"vector\"\npartition.vector = {vector:?}\n"));

@@ -17,6 +17,7 @@ fn manifest(shards: u16) -> Manifest {
         shards,
         partition: "site-hash".to_owned(),
         exchange_mode: "exchange".to_owned(),
+        moved_sites: 0,
         agent_name: "bot".to_owned(),
         segments_from: Vec::new(),
     }
@@ -39,6 +40,18 @@ fn begin(root: &Path) {
     }
     fs::write(root.join("shard-02/segments/rc-1-02-00000.warc.zst"), "a record").unwrap();
     fs::write(root.join("shard-02/segments/rc-1-02-00000.cdxj"), "").unwrap();
+}
+
+/// A redistribution from so many shards to so many.
+fn spread(root: &Path, from: u16, to: u16) -> Vec<String> {
+    let change = Change { partition: &Partition::by_site(to), levels: None };
+    run(root, &manifest(from), &mut manifest(to), &change).unwrap().notes
+}
+
+/// The same, not put into its place.
+fn write_only(root: &Path, from: u16, to: u16) {
+    let change = Change { partition: &Partition::by_site(to), levels: None };
+    write(root, &manifest(from), &mut manifest(to), &change).unwrap();
 }
 
 /// Every file below a folder with its bytes.
@@ -75,7 +88,7 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     let root = folder.path().join("crawl");
     begin(&root);
     let before = urls(&root, 3);
-    let notes = run(&root, &manifest(3), &mut manifest(1)).unwrap();
+    let notes = spread(&root, 3, 1);
     assert_eq!(notes, ["30 URLs of 3 shards redistributed to 1"]);
     assert_eq!(urls(&root, 1), before);
     let names: Vec<String> = files(&root).into_keys().collect();
@@ -85,7 +98,7 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     let held = manifest::read(&root).unwrap().unwrap();
     assert_eq!(held, Manifest { segments_from: vec![0], ..manifest(1) });
     // A shard that comes again has its segments, whose numbers it must not use again.
-    run(&root, &manifest(1), &mut manifest(4)).unwrap();
+    spread(&root, 1, 4);
     assert_eq!(urls(&root, 4), before);
     make_shard(&shard_dir(&root, 2)).unwrap();
     assert_eq!(disk::find_files(&shard_dir(&root, 2)).unwrap().0.next_segment, 1);
@@ -98,7 +111,7 @@ fn half_a_copy_is_refused() {
         let folder = TempFolder::new("half-copied");
         let root = folder.path().join("crawl");
         begin(&root);
-        write(&root, &manifest(3), &mut manifest(2)).unwrap();
+        write_only(&root, 3, 2);
         fs::remove_file(root.join(missing)).unwrap();
         let before = files(&root);
         let why = finish_move(&root).unwrap_err().to_string();
@@ -115,7 +128,7 @@ fn broken_off_anywhere() {
     let folder = TempFolder::new("broken-off");
     let whole = folder.path().join("whole");
     begin(&whole);
-    run(&whole, &manifest(3), &mut manifest(2)).unwrap();
+    spread(&whole, 3, 2);
     for seed in 0..50 {
         let mut rng = Rng::new(seed);
         let root = folder.path().join(format!("{seed}"));
@@ -126,7 +139,7 @@ fn broken_off_anywhere() {
         fs::write(root.join(OPEN).join("shard-01/urls"), "half").unwrap();
         finish_move(&root).unwrap();
         assert_eq!(files(&root), before);
-        write(&root, &manifest(3), &mut manifest(2)).unwrap();
+        write_only(&root, 3, 2);
         assert!(is_unsettled(&root));
         // Cut off while they are put into their places: each step may be done or not, up to some step.
         let steps: [(&str, &str); 9] = [
@@ -165,11 +178,83 @@ fn damaged_logs_are_kept() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[60] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let notes = run(&root, &manifest(3), &mut manifest(2)).unwrap();
+    let notes = spread(&root, 3, 2);
     for word in
         ["20 URLs of 3 shards", "shard-01/urls is kept as urls.damaged", "shard 1: ", "bytes of urls are damaged"]
     {
         assert!(notes.iter().any(|note| note.contains(word)), "{word}: {notes:?}");
     }
     assert_eq!(fs::read(root.join("shard-01/urls.damaged")).unwrap(), bytes);
+}
+
+/// A crawl of two shards, of which the second has nothing. It is levelled out twice; wherever the process ends in between, it is as before
+/// or as after.
+#[test]
+fn sites_move_with_their_urls_and_stay_moved() {
+    let folder = TempFolder::new("levelled");
+    let by_site = Partition::by_site(2);
+    let on_first = |number: &u32| by_site.home_of(&format!("s{number}.test")) == 0;
+    let sites: Vec<String> = (0..).filter(on_first).take(40).map(|number| format!("s{number}.test")).collect();
+    let begin = |root: &Path| {
+        fs::create_dir_all(root).unwrap();
+        manifest::write(root, &manifest(2)).unwrap();
+        for shard in 0..2 {
+            let dir = shard_dir(root, shard);
+            make_shard(&dir).unwrap();
+            let mut log = Log::new(Owner { crawl: manifest(2).crawl_number(), shard }, 2, 0);
+            let urls = sites
+                .iter()
+                .filter(|_| shard == 0)
+                .flat_map(|site| [format!("http://{site}/"), format!("http://www.{site}/x")]);
+            urls.for_each(|url| drop(log.accept(0, &url)));
+            log.take_append(true).iter().for_each(|append| fs::write(dir.join("urls"), &append.bytes).unwrap());
+        }
+    };
+    let change = Change { partition: &by_site, levels: Some(1 << 20) };
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let before = urls(&root, 2);
+    let changed = run(&root, &manifest(2), &mut manifest(2), &change).unwrap();
+    let moves = "balance: 20 sites with 40 of 80 waiting URLs move; the most loaded shard has 50 % of them, had 100 %";
+    assert_eq!(
+        (changed.notes, changed.is_fruitless),
+        (vec![moves.to_owned(), "80 URLs of 2 shards written anew".to_owned()], false)
+    );
+    assert_eq!((urls(&root, 2), urls(&root, 1).len()), (before, 40));
+    let held = manifest::read(&root).unwrap().unwrap();
+    assert_eq!(held.moved_sites, 20);
+    let moved = moved_sites::read(&root, &held).unwrap();
+    for site in &sites {
+        let home = changed.partition.home_of(site);
+        assert_eq!((home == 1, moved.get(&**site)), (moved.contains_key(&**site), (home == 1).then_some(&1)), "{site}");
+    }
+    // What is level stays, and nothing is written.
+    let files_then = files(&root);
+    let again = run(&root, &held, &mut held.clone(), &change).unwrap();
+    assert!(again.is_fruitless && again.notes[0].starts_with("balance: no site moves"), "{:?}", again.notes);
+    assert_eq!((again.partition, files(&root)), (changed.partition, files_then.clone()));
+
+    for done in 0..=3 {
+        let cut = folder.path().join(format!("cut-{done}"));
+        begin(&cut);
+        write(&cut, &manifest(2), &mut manifest(2), &change).unwrap();
+        for (from, to) in [
+            ("redistribution/shard-00/urls", "shard-00/urls"),
+            ("redistribution/shard-01/ends", "shard-01/ends"),
+            ("redistribution/moved-sites", "moved-sites"),
+        ]
+        .into_iter()
+        .take(done)
+        {
+            fs::rename(cut.join(from), cut.join(to)).unwrap();
+        }
+        finish_move(&cut).unwrap();
+        assert_eq!(files(&cut), files_then, "{done} files were in their places");
+    }
+    // Of another number of shards no site is moved, and the list goes.
+    let mut three = Manifest { shards: 3, moved_sites: 0, ..held.clone() };
+    let change = Change { partition: &Partition::by_site(3), levels: None };
+    run(&root, &held, &mut three, &change).unwrap();
+    assert!(!root.join(MOVED_SITES).exists() && manifest::read(&root).unwrap().unwrap().moved_sites == 0);
+    assert_eq!(urls(&root, 3).len(), 80);
 }

@@ -24,6 +24,7 @@ impl Simulation {
         let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
         let pages = self.totals().pages;
         let phase = self.run.supervisor.look(Observation {
+            is_uneven: false,
             elapsed: self.now.since(self.run.begun),
             reports: &reports,
             pages,

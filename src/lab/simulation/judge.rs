@@ -56,6 +56,8 @@ pub struct SimulationReport {
     pub interrupted: [u64; 6],
     /// Runs that went on with another number of shards, or were told to.
     pub redistributed: u64,
+    /// Those of them whose sites were moved to level out shards.
+    pub levelled: u64,
     /// Whether bits of its logs were flipped: it may have lost something, and must have ended.
     pub is_damaged: bool,
     /// How often the wall clock was set.
@@ -172,6 +174,7 @@ impl Simulation {
             runs: self.tally.runs,
             interrupted: self.tally.by_interruption,
             redistributed: self.tally.redistributed,
+            levelled: self.tally.levelled,
             is_damaged: self.is_damaged,
             clock_steps: self.tally.clock_steps,
             rests_kept: self.tally.rests_kept,

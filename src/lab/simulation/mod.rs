@@ -116,6 +116,7 @@ struct Tally {
     lookups_aborted: u64,
     left_behind: u64,
     redistributed: u64,
+    levelled: u64,
     /// How often the wall clock was set.
     clock_steps: u64,
     /// Hosts whose rests had to be remembered over a kill.

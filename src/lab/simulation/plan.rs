@@ -1,5 +1,6 @@
 //! What a simulated crawl is made of: bounds so small that everything is met that a crawl meets in a month.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::Rng;
@@ -22,6 +23,8 @@ use crate::time::{Duration, Instant, WallClock};
 pub(super) struct Plan {
     pub(super) config: Arc<Config>,
     pub(super) partition: Partition,
+    /// Sites that are elsewhere than the partition's rule has them.
+    pub(super) moved_sites: BTreeMap<Box<str>, u16>,
     pub(super) lane_messages_max: usize,
     scope: Scope,
     pub(super) rng_seed: u64,
@@ -46,6 +49,7 @@ impl Plan {
             scope: Scope::new(&config.scope, &web.seeds()),
             config: Arc::new(config),
             partition,
+            moved_sites: BTreeMap::new(),
             lane_messages_max: 1 + rng.below(4) as usize,
             rng_seed,
             operators: Arc::new(operators()),

@@ -1,23 +1,42 @@
-//! Between two simulated runs the operator wants another number of shards.
+//! Between two simulated runs the operator wants another number of shards, or sites move to level them out.
 
 use std::collections::BTreeMap;
 
 use super::Simulation;
+use crate::config::ExchangeMode;
 use crate::lab::fake_disk::FakeDisk;
-use crate::log::{Append, EarlierShard, LogFile, RedistributedFiles, redistribute};
+use crate::log::{Append, EarlierShard, LogFile, RedistributedFiles, redistribute, waiting_sites};
+use crate::route::level;
 
 impl Simulation {
-    /// The crawl goes on with some other number of shards.
+    /// The crawl goes on with some other number of shards, or with its sites elsewhere.
     pub(super) fn redistribute(&mut self) {
-        let shards = 1 + self.rng.below(8) as u16;
+        let config = &self.plan.config;
+        let may_level = config.keeps_sites() && config.exchange.mode == ExchangeMode::Exchange;
+        let levels = self.plan.rng_seed.is_multiple_of(2) && may_level;
+        let shards = if levels { self.disks.len() as u16 } else { 1 + self.rng.below(8) as u16 };
         let earlier = |disk: &mut FakeDisk| {
             let found = disk.begin_run();
             EarlierShard { journal: found.journal, segments: found.segments }
         };
         let earlier: Vec<EarlierShard> = self.disks.iter_mut().map(earlier).collect();
-        self.plan.partition = self.plan.partition.with_shards(shards);
         let mut files = Files { earlier: &self.disks, new: vec![BTreeMap::new(); usize::from(shards)] };
         let rng_seed = self.plan.rng_seed;
+        self.plan.partition = self.plan.partition.with_shards(shards);
+        if levels {
+            let moves = waiting_sites(rng_seed, &earlier, &mut files).map(level).and_then(|moves| {
+                self.plan.moved_sites.extend(moves);
+                let moved = self.plan.moved_sites.iter().map(|(site, shard)| (&**site, *shard));
+                self.plan.partition.with_moved(moved, 1 << 20)
+            });
+            match moves {
+                Ok(partition) => self.plan.partition = partition,
+                Err(why) => self.complaints.push(why),
+            }
+            self.tally.levelled += 1;
+        } else {
+            self.plan.moved_sites.clear();
+        }
         let redistributed = redistribute((rng_seed, rng_seed), &earlier, self.plan.partition.clone(), &mut files);
         let new = files.new;
         if let Err(why) = redistributed {
