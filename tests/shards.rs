@@ -62,6 +62,12 @@ fn three_shards_by_host() {
     crawl("shards-3", "3", "partition.by = \"host-hash\"\n", |_, _| {});
 }
 
+/// Sites that are given to shards as they are seen.
+#[test]
+fn three_shards_as_sites_are_seen() {
+    crawl("shards-dynamic", "3", "partition.by = \"dynamic\"\n", |_, _| {});
+}
+
 /// URLs of a host in several shards: one robots.txt serves all, and one request at a time is made.
 #[test]
 fn three_shards_by_url() {

@@ -134,6 +134,7 @@ pub struct Crawl {
     lists_external: bool,
     balance: BalanceWatch,
     fruitless: u32,
+    partition: Partition,
 }
 
 impl Crawl {
@@ -314,7 +315,7 @@ impl Crawl {
                 seeds: seeds
                     .iter()
                     .map(|seed| &seed.url)
-                    .filter(|url| partition.shard_of(url) == index)
+                    .filter(|url| !partition.is_settled() || partition.shard_of(url) == index)
                     .cloned()
                     .collect(),
                 control: Arc::clone(&control),
@@ -353,6 +354,7 @@ impl Crawl {
         let lists_external = config.lists_external_links();
         let scope = ScopeReload::new(config, scope);
         Ok(Crawl {
+            partition,
             balance,
             fruitless,
             lists_external,
@@ -391,6 +393,10 @@ impl Crawl {
         self.scope.look(&self.control);
         if let Some(note) = self.memory.look(ring::now(), super::rss_bytes, || self.scope.lists_bytes()) {
             self.control.note(note);
+        }
+        if let Some(owners) = self.partition.owners() {
+            let totals = self.control.totals();
+            totals.iter().enumerate().for_each(|(shard, totals)| owners.note_waiting(shard, totals.queued));
         }
         let waiting = || self.control.totals().iter().map(|totals| totals.queued).collect();
         let is_uneven =

@@ -124,9 +124,11 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         });
     }
     if config.partition.balance == Balance::Sites {
-        let message = "sites move where each is one shard's and all links are sent: expected \"off\"".to_owned();
+        let message =
+            "sites move where each is one shard's by a rule and all links are sent: expected \"off\"".to_owned();
         for (key, is_wrong) in [
             ("partition.by", !config.keeps_sites() && config.exchange.mode.keeps_parts()),
+            ("partition.by", config.partition.by == PartitionBy::Dynamic),
             ("exchange.mode", config.exchange.mode != ExchangeMode::Exchange),
         ] {
             if is_wrong {

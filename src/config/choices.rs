@@ -121,6 +121,8 @@ choices! {
         Consistent = "consistent",
         /// what the file partition.vector says, which `ringcrawl plan` writes; a URL that is not in it is its finder's
         Vector = "vector",
+        /// when a site is first seen, it goes to the shard with the fewest waiting URLs, and stays there
+        Dynamic = "dynamic",
     }
     /// `partition.balance`
     Balance {

@@ -34,6 +34,7 @@ pub use supervisor::{Observation, Supervisor};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::exchange::MailFlag;
 use crate::latency::Latencies;
 use crate::ring::{Heart, Thread, Waker};
 use crate::shard::{Phase, ShardReport};
@@ -69,7 +70,7 @@ pub struct ShardHandle {
     /// Whether its thread has ended, or ends: it asks for nothing any more.
     pub has_ended: AtomicBool,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
-    pub has_messages: AtomicBool,
+    pub has_messages: MailFlag,
 }
 
 /// A crawl as the housekeeping thread sees it.
@@ -111,7 +112,7 @@ impl Control {
                 orders: OrdersCell::default(),
                 scope_heard: AtomicU64::new(0),
                 has_ended: AtomicBool::new(false),
-                has_messages: AtomicBool::new(false),
+                has_messages: MailFlag::default(),
             }))
         };
         Ok(Control {

@@ -6,8 +6,11 @@
 //! is dropped.
 
 pub mod lanes;
+mod mail;
 pub mod message;
 pub mod numbering;
 pub mod spsc;
+mod sync;
 
 pub use lanes::{Batch, Incoming, Lanes, Outgoing};
+pub use mail::MailFlag;

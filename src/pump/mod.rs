@@ -266,7 +266,7 @@ impl Pump {
             self.brain.handle(ring::now(), Input::Command(Command::Enter(phase)));
         }
         // With many shards most rings are empty: one flag instead of a look at each.
-        if !closes && self.brain.accepts_messages() && self.handle.has_messages.swap(false, Ordering::AcqRel) {
+        if !closes && self.brain.accepts_messages() && self.handle.has_messages.lower() {
             self.receive(MESSAGES_PER_TURN);
         }
     }
@@ -296,7 +296,7 @@ impl Pump {
             more |= ring.has_message();
         }
         if more {
-            self.handle.has_messages.store(true, Ordering::Release);
+            self.handle.has_messages.raise();
             self.signal.notify();
         }
     }
@@ -378,7 +378,7 @@ impl Pump {
         };
         let other = &self.control.shards()[to];
         if room {
-            other.has_messages.store(true, Ordering::Release);
+            other.has_messages.raise();
         } else {
             self.brain.handle(ring::now(), Input::Refused(message));
             self.handle.sent.store(self.brain.report().sent, Ordering::Release);

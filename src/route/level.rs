@@ -68,7 +68,8 @@ mod tests {
             let mut waiting: WaitingSites = vec![BTreeMap::new(); shards];
             for site in 0..rng.below(400) {
                 let shard = if rng.percent(60) { 0 } else { rng.below(shards as u64) as usize };
-                waiting[shard].insert(format!("s{site}.test").into(), 1 + rng.below(1 << rng.below(10)));
+                let urls_max = 1 << rng.below(10);
+                waiting[shard].insert(format!("s{site}.test").into(), 1 + rng.below(urls_max));
             }
             let moves = level(waiting.clone());
             let (before, after) = (loads(&waiting, &BTreeMap::new()), loads(&waiting, &moves));

@@ -1,9 +1,10 @@
 //! Which shard a URL belongs to.
 //!
 //! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer from the URL alone, so nothing
-//! is asked, remembered or agreed on. By rule: the hash of the site, of the host, or of the URL, mapped to a shard; a [`circle`] of hashes, where
+//! is asked, remembered or agreed on, but for the last of these. By rule: the hash of the site, of the host, or of the URL, mapped to a shard; a [`circle`] of hashes, where
 //! another number of shards moves few sites; a [`hierarchy`] of top-level domains; a [`vector`] that was planned, where a link that is not in it
-//! is its finder's, and a seed is where its site's hash says.
+//! is its finder's, and a seed is where its site's hash says; the [`owners`] that sites are given to as they are first seen, which all
+//! shards share.
 //! Why the site, if nothing else is said: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
 //! table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
@@ -18,6 +19,7 @@
 mod circle;
 mod hierarchy;
 mod level;
+mod owners;
 mod vector;
 
 use std::sync::Arc;
@@ -27,13 +29,14 @@ use xxhash_rust::xxh3::xxh3_64;
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
 pub use level::{WaitingSites, level};
+pub use owners::SiteOwners;
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use crate::config::{self, PartitionBy};
 use crate::url::{Site, Url};
 
 /// The rule by which URLs are given to shards. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Partition {
     shards: u16,
     rule: Rule,
@@ -41,7 +44,7 @@ pub struct Partition {
     moved: Option<Arc<Vector>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 enum Rule {
     SiteHash,
     HostHash,
@@ -49,7 +52,17 @@ enum Rule {
     Hierarchical(Arc<Hierarchy>),
     Consistent(Arc<Circle>),
     Vector(Arc<Vector>),
+    Dynamic(Arc<SiteOwners>),
 }
+
+impl PartialEq for Partition {
+    /// Whether they are one rule; not whether they have given the same sites to the same shards.
+    fn eq(&self, other: &Partition) -> bool {
+        self.shards == other.shards && self.rule() == other.rule() && self.moved == other.moved
+    }
+}
+
+impl Eq for Partition {}
 
 impl Partition {
     /// By a configuration that was checked, to so many shards; 0 counts as 1. An assignment that was planned has been read from its file
@@ -64,6 +77,7 @@ impl Partition {
                 Hierarchy::parse(&config.domains).map_or(Rule::SiteHash, |table| Rule::Hierarchical(Arc::new(table)))
             }
             PartitionBy::Consistent => Rule::Consistent(Arc::new(Circle::new(shards, config.replicas))),
+            PartitionBy::Dynamic => Rule::Dynamic(Arc::new(SiteOwners::new(shards, config.ram_bytes_max))),
         };
         Partition { shards, rule, moved: None }
     }
@@ -106,7 +120,11 @@ impl Partition {
         let mut config = config::Config::default().partition;
         config.by = by;
         match by {
-            PartitionBy::SiteHash | PartitionBy::HostHash | PartitionBy::UrlHash if rest.is_empty() => {}
+            PartitionBy::SiteHash | PartitionBy::HostHash | PartitionBy::UrlHash | PartitionBy::Dynamic
+                if rest.is_empty() =>
+            {
+                config.ram_bytes_max = 1 << 20;
+            }
             PartitionBy::Hierarchical => config.domains = Hierarchy::parse(rest)?.text().to_owned(),
             PartitionBy::Consistent => {
                 let replicas = rest.parse().ok().filter(|replicas| (1..=REPLICAS_MAX).contains(replicas));
@@ -125,8 +143,27 @@ impl Partition {
             Rule::UrlHash => PartitionBy::UrlHash.as_str().to_owned(),
             Rule::Hierarchical(table) => format!("{} {}", PartitionBy::Hierarchical.as_str(), table.text()),
             Rule::Consistent(circle) => format!("{} {}", PartitionBy::Consistent.as_str(), circle.replicas()),
+            Rule::Dynamic(_) => PartitionBy::Dynamic.as_str().to_owned(),
             Rule::Vector(vector) => format!("{} {}", PartitionBy::Vector.as_str(), vector.words()),
         }
+    }
+
+    /// The owners of sites, where these are given to shards as they are seen.
+    pub fn owners(&self) -> Option<&SiteOwners> {
+        if let Rule::Dynamic(owners) = &self.rule { Some(owners) } else { None }
+    }
+
+    /// The same before any site was given to a shard: another run begins.
+    pub fn afresh(&self) -> Partition {
+        match &self.rule {
+            Rule::Dynamic(owners) => Partition { rule: Rule::Dynamic(Arc::new(owners.afresh())), ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether it may be asked: all owners of earlier runs are known.
+    pub fn is_settled(&self) -> bool {
+        self.owners().is_none_or(SiteOwners::is_settled)
     }
 
     /// Whether a URL is one shard's, whoever finds it.
@@ -136,7 +173,11 @@ impl Partition {
 
     /// Bytes of memory that grow with what it has to know, once for all shards.
     pub fn ram_bytes(&self) -> u64 {
-        let planned = if let Rule::Vector(vector) = &self.rule { vector.ram_bytes() } else { 0 };
+        let planned = match &self.rule {
+            Rule::Vector(vector) => vector.ram_bytes(),
+            Rule::Dynamic(owners) => owners.ram_bytes(),
+            _ => 0,
+        };
         planned + self.moved.as_ref().map_or(0, |moved| moved.ram_bytes())
     }
 
@@ -165,6 +206,9 @@ impl Partition {
         let shards = shards.max(1);
         let rule = match &self.rule {
             Rule::Vector(_) => return self.clone(),
+            Rule::Dynamic(owners) if shards != self.shards => {
+                Rule::Dynamic(Arc::new(SiteOwners::new(shards, owners.ram_bytes())))
+            }
             Rule::Consistent(circle) => Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas()))),
             rule => rule.clone(),
         };
@@ -197,6 +241,7 @@ impl Partition {
             Rule::UrlHash => fast_range(xxh3_64(url.as_str().as_bytes()), self.shards),
             Rule::Hierarchical(table) => table.owner(url.host(), site.hash, self.shards),
             Rule::Consistent(circle) => circle.owner(site.hash),
+            Rule::Dynamic(owners) => owners.owner(site.hash),
         }
     }
 
@@ -214,6 +259,7 @@ impl Partition {
             Rule::HostHash | Rule::UrlHash => fast_range(host_hash(host), self.shards),
             Rule::Hierarchical(table) => table.owner(host, site_hash(), self.shards),
             Rule::Consistent(circle) => circle.owner(site_hash()),
+            Rule::Dynamic(owners) => owners.owner(site_hash()),
         }
     }
 }
@@ -261,7 +307,7 @@ mod tests {
     }
 
     fn all_rules(shards: u16) -> Vec<Partition> {
-        let rules = ["site-hash", "host-hash", "url-hash", "hierarchical com | net org", "consistent 128"];
+        let rules = ["site-hash", "host-hash", "url-hash", "hierarchical com | net org", "consistent 128", "dynamic"];
         rules.map(|rule| Partition::of_rule(rule, shards).expect(rule)).to_vec()
     }
 

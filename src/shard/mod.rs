@@ -79,6 +79,8 @@ pub struct Shard {
     phase: Phase,
     /// An earlier run that is being taken up; nothing else happens meanwhile.
     replay: Option<Replay>,
+    /// It is read, and other shards have not said yet which sites are theirs: when to look again.
+    settles_at: Option<Instant>,
     /// Seeds that wait for that.
     seeds: Vec<Url>,
     keys: Keys,
@@ -224,6 +226,7 @@ impl Shard {
             in_flight_max: config.fetch.in_flight_max,
             phase: Phase::Run,
             replay: Some(replay),
+            settles_at: None,
             seeds: Vec::new(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
@@ -325,8 +328,9 @@ impl Shard {
         if let Some(effect) = self.effects.pop_front() {
             return Some(effect);
         }
+        self.settle(now);
         if self.is_over || self.replay.is_some() {
-            return None;
+            return self.effects.pop_front();
         }
         self.frontier.review(now);
         self.note_rests(now);
@@ -368,7 +372,7 @@ impl Shard {
     /// When to ask again although nothing came in; a time in the past for now.
     pub fn next_due(&self) -> Option<Instant> {
         if self.is_over || self.replay.is_some() {
-            return None;
+            return self.settles_at.filter(|_| !self.is_over);
         }
         // One that may not fetch waits for a place or for the disk: their end is an input.
         let fetches = match self.budget_look {

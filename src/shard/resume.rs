@@ -11,7 +11,7 @@ use crate::hops::Hops;
 use crate::log::{End, EndKind, Replay, ReplayStep};
 use crate::spool::ReadFor;
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch};
+use crate::url::{Site, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
@@ -42,8 +42,31 @@ impl Shard {
             self.replay = Some(replay);
             self.write_spool();
             if is_read && !self.read_log() {
-                self.take_up(now);
+                if let Some(owners) = self.partition.owners() {
+                    owners.has_claimed();
+                }
+                self.settles_at = Some(now);
+                self.settle(now);
             }
+        }
+    }
+
+    /// Takes up the run when its logs are read and all shards have claimed their sites. That is looked for, as it happens once.
+    pub(super) fn settle(&mut self, now: Instant) {
+        if self.settles_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let is_settled = self.partition.is_settled();
+        self.settles_at = (!is_settled).then_some(now + SETTLE_PAUSE);
+        if is_settled {
+            self.take_up(now);
+        }
+    }
+
+    /// A URL in a log is its shard's: so is its site.
+    fn claim(&self, url: &Url, shard: u16) {
+        if let Some(owners) = self.partition.owners() {
+            owners.claim(Site::of(url.host()).hash, shard);
         }
     }
 
@@ -99,6 +122,7 @@ impl Shard {
             ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
+                self.claim(&url, self.index);
                 self.network.was_answered(&url, was_answered);
                 self.known_waiting += u64::from(!is_over);
                 if let Some(cost) = cost {
@@ -131,6 +155,7 @@ impl Shard {
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }
             ReplayStep::Batch { to, number, urls } => {
+                urls.iter().filter_map(|(_, text)| Url::from_canonical(text).ok()).for_each(|url| self.claim(&url, to));
                 self.lanes.closed_before(to, number);
                 if !self.log.is_acknowledged(to, number) {
                     self.lanes.resend(Batch { to, number, urls: urls.into() }, &mut self.spool);
@@ -210,6 +235,9 @@ fn without_external(batch: UrlBatch) -> UrlBatch {
     }
     rest
 }
+
+/// Between two looks whether all shards have read their logs.
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 
 /// Whether a redirect led to a URL with these bits of its `Hops`.
 fn is_target(depth: u16) -> bool {

@@ -49,7 +49,8 @@ impl Shard {
 
     /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.
     pub(super) fn want(&mut self, seeds: &[Url]) {
-        for seed in seeds {
+        // Before all owners are known, none is asked for: what is sown is wanted then.
+        for seed in seeds.iter().filter(|_| self.partition.is_settled()) {
             let site = self.sites.of(seed.host());
             if self.partition.shard_of_known(seed, site) == self.index {
                 self.frontier.wanted(self.keys.site(site.name));
@@ -62,6 +63,10 @@ impl Shard {
     pub(super) fn sow(&mut self, now: Instant) {
         if self.replay.is_none() {
             for seed in std::mem::take(&mut self.seeds) {
+                // All shards have all seeds where nobody could tell whose they were.
+                if self.partition.owners().is_some() && self.partition.shard_of(&seed) != self.index {
+                    continue;
+                }
                 if let Some((key, depth)) = self.key_if_ours(now, &seed, 0) {
                     self.accept(now, key, &seed, depth);
                 }

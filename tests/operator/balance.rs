@@ -50,6 +50,7 @@ fn where_sites_cannot_move_that_is_told() {
     let folder = TempFolder::new("balance-mistakes");
     for (line, words) in [
         ("partition.by = \"url-hash\"", "sites move where each is one shard's"),
+        ("partition.by = \"dynamic\"", "sites move where each is one shard's by a rule"),
         ("exchange.mode = \"independent\"", "sites move where each is one shard's"),
         ("partition.balance_above = 100", "from 105 to"),
     ] {

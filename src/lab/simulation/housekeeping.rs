@@ -20,6 +20,10 @@ impl Simulation {
         if self.run.phase == Phase::Run {
             self.guard();
         }
+        if let Some(owners) = self.plan.partition.owners() {
+            let queued = self.run.shards.iter_mut().map(|shard| shard.stats().queued);
+            queued.enumerate().for_each(|(shard, urls)| owners.note_waiting(shard, urls));
+        }
         let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
         let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
         let pages = self.totals().pages;

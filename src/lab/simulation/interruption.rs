@@ -201,6 +201,7 @@ impl Simulation {
             self.redistribute();
         }
         let next = self.interruptions.front();
+        self.plan.partition = self.plan.partition.afresh();
         self.run = Run::new(&self.plan, self.now, &mut self.disks, self.name_servers.len(), self.clock.now, next);
         self.sow();
     }
@@ -208,8 +209,11 @@ impl Simulation {
     /// Seeds are given to every run, as `boot` does it.
     pub(super) fn sow(&mut self) {
         for url in self.web.seeds() {
-            let shard = self.plan.partition.shard_of(&url);
-            self.tell(usize::from(shard), Input::Command(Command::Seeds(vec![url])));
+            let shards = match self.plan.partition.is_settled() {
+                true => vec![usize::from(self.plan.partition.shard_of(&url))],
+                false => (0..self.disks.len()).collect(),
+            };
+            shards.into_iter().for_each(|shard| self.tell(shard, Input::Command(Command::Seeds(vec![url.clone()]))));
         }
     }
 }

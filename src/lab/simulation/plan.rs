@@ -193,11 +193,13 @@ fn config(rng: &mut Rng) -> Config {
 
 /// Other partitions and modes, for some.
 fn draw_parts(rng: &mut Rng, config: &mut Config) {
+    config.partition.ram_bytes_max = 1 << 14;
     config.partition.by = match rng.below(10) {
         0 => PartitionBy::UrlHash,
         1 => PartitionBy::Consistent,
         2 => PartitionBy::Hierarchical,
         3 => PartitionBy::Vector,
+        4 => PartitionBy::Dynamic,
         _ => config.partition.by,
     };
     config.exchange.mode = match rng.below(10) {

@@ -12,7 +12,9 @@ impl Simulation {
     /// The crawl goes on with some other number of shards, or with its sites elsewhere.
     pub(super) fn redistribute(&mut self) {
         let config = &self.plan.config;
-        let may_level = config.keeps_sites() && config.exchange.mode == ExchangeMode::Exchange;
+        let may_level = config.keeps_sites()
+            && self.plan.partition.owners().is_none()
+            && config.exchange.mode == ExchangeMode::Exchange;
         let levels = self.plan.rng_seed.is_multiple_of(2) && may_level;
         let shards = if levels { self.disks.len() as u16 } else { 1 + self.rng.below(8) as u16 };
         let earlier = |disk: &mut FakeDisk| {
