@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::choices::{CompressUncoded, DigestAlgorithm, Follow, RepeatedBodies, StoreFormat};
+use super::choices::{CompressUncoded, DigestAlgorithm, Follow, RepeatedBodies, StoreFormat, UrlOrder};
 use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
@@ -114,6 +114,10 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             "no link would leave the first round: expected scope.follow = \"seed-sites\" or \"seed-hosts\"".to_owned();
         clashes.push(Clash { keys: ["crawl.rounds", "scope.follow"], messages: [message.clone(), message] });
     }
+    if config.frontier.order == UrlOrder::Rank && config.frontier.ranks.is_empty() {
+        let message = "no URL has a rank: expected frontier.ranks as well".to_owned();
+        clashes.push(Clash { keys: ["frontier.order", "frontier.ranks"], messages: [message.clone(), message] });
+    }
     let budget = &config.budget;
     let torn_by = if config.exchange.mode.keeps_parts() { "partition.by" } else { "exchange.mode" };
     for (key, is_set) in [
@@ -165,6 +169,11 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
     if !rules.is_empty() && !Path::new(rules).is_file() {
         let message = format!("{rules:?} is no file that can be found; expected the path of a file of rules");
         clashes.push(Clash { keys: ["scope.rules"; 2], messages: [message.clone(), message] });
+    }
+    let ranks = &config.frontier.ranks;
+    if !ranks.is_empty() && !Path::new(ranks).is_file() {
+        let message = format!("{ranks:?} is no file that can be found; expected the path of a list of ranks");
+        clashes.push(Clash { keys: ["frontier.ranks"; 2], messages: [message.clone(), message] });
     }
     for path in config.scope.block.iter().filter(|path| !path.is_file()) {
         let message = format!("{path:?} is no file that can be found; expected paths of block lists");

@@ -116,10 +116,10 @@ impl Config {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
-        if let Some(rules) =
-            std::path::absolute(&kept.scope.rules).ok().and_then(|path| path.to_str().map(str::to_owned))
-        {
-            kept.scope.rules = rules;
+        for file in [&mut kept.scope.rules, &mut kept.frontier.ranks] {
+            if let Some(path) = std::path::absolute(&*file).ok().and_then(|path| path.to_str().map(str::to_owned)) {
+                *file = path;
+            }
         }
         kept
     }
