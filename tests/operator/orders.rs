@@ -9,7 +9,7 @@ use crate::rig::program::run;
 use crate::rig::web::{self, web};
 
 fn stored(dir: &str) -> BTreeSet<String> {
-    let listed = run(&["urls", "--dir", dir, "--json"]).expect(0);
+    let listed = run(&["urls", dir, "--json"]).expect(0);
     let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
     listed.out.lines().map(|text| line(text)["url"].as_str().expect("a URL").to_owned()).collect()
 }
@@ -43,7 +43,9 @@ fn every_order_crawls_the_same_pages() {
 fn ranks_that_are_none_stop_a_crawl_before_it_begins() {
     let folder = TempFolder::new("bad-orders");
     let (dir, bad) = (folder.at("crawl"), folder.file("bad", "0.5\thttp://a.test/\n\nbest\thttp://b.test/\n"));
-    let crawl = ["crawl", "http://s.test/", "--dir", &dir, "--set", "agent.name=a", "--set", "frontier.order=rank"];
+    let named = ["agent.name=a", "agent.url=https://a.example/", "agent.email=a@a.example", "frontier.order=rank"];
+    let named = named.map(|set| ["--set", set]).concat();
+    let crawl = [&["crawl", "http://s.test/", "--dir", &dir][..], &named[..]].concat();
     for (ranks, words) in [
         (bad.as_str(), &["frontier.ranks: ", "bad:3: \"best\" is no number"][..]),
         (&folder.at("none"), &["frontier.ranks: ", "none: No such file"]),
