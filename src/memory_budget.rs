@@ -36,6 +36,7 @@ struct Limits {
     rules_bytes: u64,
     traps_bytes: u64,
     budgets_bytes: u64,
+    order_bytes: u64,
     signatures_bytes: u64,
     sessions: u64,
     chains: u64,
@@ -102,16 +103,19 @@ impl MemoryBudget {
         let signatures = if identity.signing_key.is_given() { each(identity.ram_bytes_max, 1) } else { 0 };
         let counts_sites = config.budget.is_set() || config.counts_linking_sites();
         let budgets = if counts_sites { each(config.budget.ram_bytes_max, 1) } else { 0 };
+        let host_bytes = if config.goes_by_importance() { HOST_BYTES + LEVELS_BYTES } else { HOST_BYTES };
+        let order = if config.goes_by_importance() { each(config.frontier.order_ram_bytes_max, 1) } else { 0 };
         let url_bytes = if config.budget.is_set() || bounds_sites { URL_BYTES + COST_BYTES } else { URL_BYTES };
         let mut parts = [
             (connections, 4),
             (bodies, 3),
             (each(config.visited.urls_max, url_bytes), 2),
-            (each(config.frontier.hosts_max, HOST_BYTES), 3),
+            (each(config.frontier.hosts_max, host_bytes), 3),
             (each(config.frontier.ram_bytes_max, 1) / WAITING_PART * WAITING_WHOLE, 2),
             (each(config.robots.ram_bytes_max, 1), 1),
             (each(config.traps.ram_bytes_max, 1), 1),
             (budgets, 1),
+            (order, 1),
             (tls_bytes, 1),
             (cookies, 1),
             (originals, 1),
@@ -128,6 +132,7 @@ impl MemoryBudget {
             rules,
             traps,
             budgets,
+            order,
             tls_part,
             cookies,
             originals,
@@ -148,6 +153,7 @@ impl MemoryBudget {
                 rules_bytes: rules.of(config.robots.ram_bytes_max / shards),
                 traps_bytes: traps.of(config.traps.ram_bytes_max / shards),
                 budgets_bytes: budgets.of(config.budget.ram_bytes_max / shards),
+                order_bytes: order.of(config.frontier.order_ram_bytes_max / shards),
                 signatures_bytes: signatures.of(identity.ram_bytes_max / shards),
                 sessions: tls_part.of(tls.sessions_max as u64),
                 chains: tls_part.of(tls.chains_max as u64),
@@ -165,6 +171,7 @@ impl MemoryBudget {
             rules_bytes,
             traps_bytes,
             budgets_bytes,
+            order_bytes,
             sessions,
             chains,
             cookie_bytes,
@@ -207,6 +214,9 @@ impl MemoryBudget {
         lower("traps.ram_bytes_max", &mut config.traps.ram_bytes_max, traps_bytes);
         if config.budget.is_set() || config.counts_linking_sites() {
             lower("budget.ram_bytes_max", &mut config.budget.ram_bytes_max, budgets_bytes);
+        }
+        if config.goes_by_importance() {
+            lower("frontier.order_ram_bytes_max", &mut config.frontier.order_ram_bytes_max, order_bytes);
         }
         if config.identity.signing_key.is_given() {
             lower("identity.ram_bytes_max", &mut config.identity.ram_bytes_max, signatures_bytes);
@@ -362,6 +372,8 @@ const URL_BYTES: u64 = 16;
 const COST_BYTES: u64 = 16;
 /// A host with its queue's frame, addresses, origins and failures: 1.1 to 1.5 KiB, more with many origins.
 const HOST_BYTES: u64 = 2 << 10;
+/// Its queues by level, where URLs have levels.
+const LEVELS_BYTES: u64 = 1 << 10;
 /// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted.
 const WAITING_PART: u64 = 4;
 const WAITING_WHOLE: u64 = 5;

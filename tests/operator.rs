@@ -17,6 +17,7 @@ mod limits;
 mod listings;
 mod mistakes;
 mod modes;
+mod orders;
 mod outages;
 mod output;
 mod own_addresses;

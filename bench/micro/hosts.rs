@@ -74,6 +74,7 @@ fn measure(which: &str, hosts: u64) {
         ledger: Arc::new(Ledger::new(16)),
         usual_work: Arc::default(),
         operators: Arc::default(),
+        ranks: Arc::default(),
         name_servers: 1,
         crawl: 1,
         clock: WallClock::default(),

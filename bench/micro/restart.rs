@@ -138,6 +138,7 @@ impl Rig {
             ledger: Arc::new(Ledger::new(16)),
             usual_work: Arc::default(),
             operators: Arc::default(),
+            ranks: Arc::default(),
             name_servers: 1,
             crawl: OWNER.crawl,
             clock: WallClock::default(),

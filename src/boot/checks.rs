@@ -9,8 +9,9 @@ use super::loopback;
 use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
-use crate::config::{self, Config, PartitionBy, PrivateAddresses};
+use crate::config::{self, Config, PartitionBy, PrivateAddresses, UrlOrder};
 use crate::fetch;
+use crate::frontier::{RANK_BYTES_MAX, Ranks};
 use crate::hops::Hops;
 use crate::memory_budget::MemoryBudget;
 use crate::plan;
@@ -20,7 +21,7 @@ use crate::ring;
 use crate::route::Partition;
 use crate::scope::{Outside, Scope};
 use crate::seed::{Seed, SeedOptions};
-use crate::url::Url;
+use crate::url::{Url, fingerprint};
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
 pub(super) fn size(config: &Config, seeds: &[Seed], partition: &Partition) -> Result<MemoryBudget, BootError> {
@@ -77,6 +78,17 @@ pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
         })?;
     }
     Ok(operators)
+}
+
+/// What URLs are worth, where they go by ranks.
+pub(super) fn ranks(config: &Config, rng_seed: u64) -> Result<Ranks, BootError> {
+    let frontier = &config.frontier;
+    if frontier.order != UrlOrder::Rank {
+        return Ok(Ranks::default());
+    }
+    let urls_max = frontier.order_ram_bytes_max / RANK_BYTES_MAX;
+    let read = plan::read_ranks(Path::new(&frontier.ranks), urls_max, |url| fingerprint(rng_seed, url.as_str()));
+    read.map(Ranks::new).map_err(|error| BootError::Order(format!("frontier.ranks: {error}")))
 }
 
 /// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.

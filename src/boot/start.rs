@@ -23,7 +23,7 @@ use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::spsc;
 use crate::fetch::{self, OwnAddresses};
-use crate::frontier::{Bound, Ledger, SiteBounds};
+use crate::frontier::{Bound, Ledger, Ranks, SiteBounds};
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
 use crate::pump;
@@ -115,6 +115,7 @@ struct Setting {
     site_bounds: Arc<SiteBounds>,
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
+    ranks: Arc<Ranks>,
     retry_failed: bool,
     round: Round,
 }
@@ -214,6 +215,7 @@ impl Crawl {
             store.digest,
         )
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        let ranks = checks::ranks(&config, crawl_dir.manifest().rng_seed)?;
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let Kept { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
@@ -231,6 +233,7 @@ impl Crawl {
             site_bounds,
             earlier: Arc::new(earlier),
             operators: Arc::new(operators),
+            ranks: Arc::new(ranks),
             retry_failed,
             round: round.unwrap_or_default(),
         };
@@ -269,7 +272,8 @@ impl Crawl {
         let usual_work = Arc::default();
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { partition, fruitless, scope, site_bounds, earlier, operators, retry_failed, round } = setting;
+        let Setting { partition, fruitless, scope, site_bounds, earlier, operators, ranks, retry_failed, round } =
+            setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
@@ -291,6 +295,7 @@ impl Crawl {
                 ledger: Arc::clone(&ledger),
                 usual_work: Arc::clone(&usual_work),
                 operators: Arc::clone(&operators),
+                ranks: Arc::clone(&ranks),
                 earlier: Arc::clone(&earlier),
                 site_bounds: Arc::clone(&site_bounds),
                 budget: Arc::clone(&budget),

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::choices::{
-    Balance, CompressUncoded, DigestAlgorithm, ExchangeMode, Follow, PartitionBy, RepeatedBodies, StoreFormat,
+    Balance, CompressUncoded, DigestAlgorithm, ExchangeMode, Follow, PartitionBy, RepeatedBodies, StoreFormat, UrlOrder,
 };
 use super::kept;
 use super::keys::Config;
@@ -137,6 +137,10 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             }
         }
     }
+    if config.frontier.order == UrlOrder::Rank && config.frontier.ranks.is_empty() {
+        let message = "no URL has a rank: expected frontier.ranks as well".to_owned();
+        clashes.push(Clash { keys: ["frontier.order", "frontier.ranks"], messages: [message.clone(), message] });
+    }
     let budget = &config.budget;
     let torn_by = if config.exchange.mode.keeps_parts() { "partition.by" } else { "exchange.mode" };
     for (key, is_set) in [
@@ -191,6 +195,11 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
             let message = format!("{path:?} is no file that can be found; expected the path of a file of {of}");
             clashes.push(Clash { keys: [key; 2], messages: [message.clone(), message] });
         }
+    }
+    let ranks = &config.frontier.ranks;
+    if !ranks.is_empty() && !Path::new(ranks).is_file() {
+        let message = format!("{ranks:?} is no file that can be found; expected the path of a list of ranks");
+        clashes.push(Clash { keys: ["frontier.ranks"; 2], messages: [message.clone(), message] });
     }
     for path in config.scope.block.iter().filter(|path| !path.is_file()) {
         let message = format!("{path:?} is no file that can be found; expected paths of block lists");

@@ -142,6 +142,19 @@ choices! {
         /// they are followed by the shard that found them like others: each shard crawls all that its seeds lead to
         Independent = "independent",
     }
+    /// `frontier.order`
+    UrlOrder {
+        /// the oldest first
+        BreadthFirst = "breadth-first",
+        /// the newest first
+        DepthFirst = "depth-first",
+        /// any, drawn from those that wait: for samples
+        Random = "random",
+        /// those that most pages link to, as far as is known by then
+        Backlinks = "backlinks",
+        /// those of the highest ranks in a list (frontier.ranks), then those that are not in it
+        Rank = "rank",
+    }
     /// `dns.families`
     Families {
         /// IPv4, and IPv6 where IPv4 is unavailable

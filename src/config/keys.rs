@@ -647,6 +647,17 @@ tables! {
         /// What is worth more than it seems comes to light so, and a trap costs no more. Besides, without crawl.pages_max and
         /// budgets of sites, those that are no trap need not wait for hosts that rest.
         deferred_share: u32 = "1", Kind::Number(0, 100);
+        /// Which of the URLs that wait for a host comes next. What an order puts first has to wait for its host's delays all the same,
+        /// and what waits behind all others still does. It may change when a crawl goes on. See docs/LAB.md.
+        order: UrlOrder = "breadth-first", Kind::Choice(UrlOrder::CHOICES);
+        /// A file of ranks, as ringcrawl plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
+        /// also packed by gzip or zstd. For "rank".
+        ranks: String = "", Kind::Text(TextForm::File);
+        /// Bytes for what order goes by, all shards together: 18 for each URL that waits with "backlinks", where links to URLs beyond
+        /// that do not count; 8 for each URL of ranks, and 24 while it is read: a longer list is refused.
+        order_ram_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
+        /// After so many pages a shard tells the others of the links to their URLs that it found since; 0: never. For "backlinks".
+        backlinks_exchange_pages: u32 = "100", Kind::Number(0, 1_000_000_000);
     }
 
     /// What is written down to go on after an end, a kill or a power cut.

@@ -44,7 +44,7 @@ pub use choices::{
     AdvisedAgainst, BadPorts, Balance, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove,
     Difference, DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow, PageCache,
     PartitionBy, PrivateAddresses, ProxyNames, RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests, Simhash,
-    Sitemaps, StoreFormat, StoredBody, TrapDetection,
+    Sitemaps, StoreFormat, StoredBody, TrapDetection, UrlOrder,
 };
 pub use error::ConfigError;
 pub use host_lines::{HostLines, HostTerms};
@@ -105,6 +105,11 @@ impl Config {
     /// Whether all requests to a host are one shard's.
     pub fn keeps_hosts(&self) -> bool {
         !matches!(self.partition.by, PartitionBy::UrlHash | PartitionBy::Vector) && self.exchange.mode.keeps_parts()
+    }
+
+    /// Whether URLs go by what leads to them, or by what is known of them: `frontier.order_ram_bytes_max` holds that.
+    pub fn goes_by_importance(&self) -> bool {
+        matches!(self.frontier.order, UrlOrder::Backlinks | UrlOrder::Rank)
     }
 
     /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.

@@ -87,6 +87,8 @@ pub enum Incoming {
     Robots(MessageKind, Vec<u8>),
     /// Links between sites, as bytes.
     SiteLinks(Vec<u8>),
+    /// URLs of this shard, with the number of pages that link to each in the place of the depth.
+    LinkCounts(UrlBatch),
 }
 
 #[derive(Debug, Default)]
@@ -316,6 +318,10 @@ impl Lanes {
                 lane.pieces.extend_from_slice(piece);
                 match (more, kind) {
                     (0, MessageKind::SiteLinks) => Incoming::SiteLinks(std::mem::take(&mut lane.pieces)),
+                    (0, MessageKind::LinkCounts) => match UrlBatch::from_bytes(std::mem::take(&mut lane.pieces)) {
+                        Some(counts) => Incoming::LinkCounts(counts),
+                        None => panic!("shard {from} sent counts that are none"),
+                    },
                     (0, kind) => Incoming::Robots(kind, std::mem::take(&mut lane.pieces)),
                     _ => Incoming::Nothing,
                 }
@@ -423,7 +429,7 @@ impl Lanes {
         self.urls -= urls;
         self.waiting_bytes -= content.as_bytes().len();
         self.said -= u64::from(matches!(content, Content::Bytes(_)));
-        let can_wait = matches!(kind, MessageKind::Urls | MessageKind::SiteLinks);
+        let can_wait = matches!(kind, MessageKind::Urls | MessageKind::SiteLinks | MessageKind::LinkCounts);
         let wake = self.hurry || !can_wait || urls >= self.limits.batch_urls_max as u64;
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
     }

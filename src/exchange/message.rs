@@ -30,6 +30,8 @@ pub enum MessageKind {
     RobotsAnswer = 3,
     /// Sites link to others: a row of [`crate::backlinks::SiteLink`].
     SiteLinks = 4,
+    /// Pages link to URLs of the receiver: a [`crate::url::UrlBatch`] of them, with their number in the place of the depth.
+    LinkCounts = 5,
 }
 
 /// What stands before the content.
@@ -74,6 +76,7 @@ impl Header {
             [VERSION, 2] => MessageKind::RobotsRequest,
             [VERSION, 3] => MessageKind::RobotsAnswer,
             [VERSION, 4] => MessageKind::SiteLinks,
+            [VERSION, 5] => MessageKind::LinkCounts,
             _ => return None,
         };
         Some((Header { kind, number, acknowledged, batch, durable }, content))
@@ -99,6 +102,7 @@ mod tests {
             MessageKind::RobotsRequest,
             MessageKind::RobotsAnswer,
             MessageKind::SiteLinks,
+            MessageKind::LinkCounts,
         ] {
             let header = Header { kind, number: 7, acknowledged: u64::MAX, batch: 3, durable: 1 << 40 };
             let bytes = header.with(b"content");
@@ -108,7 +112,7 @@ mod tests {
             }
         }
         let mut bytes = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0, batch: 1, durable: 0 }.with(b"");
-        bytes[1] = 5;
+        bytes[1] = 6;
         assert_eq!(Header::read(&bytes), None, "a kind of a later version");
         (bytes[0], bytes[1]) = (VERSION + 1, 1);
         assert_eq!(Header::read(&bytes), None, "a later version");

@@ -156,7 +156,7 @@ impl Frontier {
         let before = host.backlog.ram_bytes();
         host.backlog.retry(
             now + wait,
-            QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket), is_early: false },
+            QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket), level: 0, is_early: false },
         );
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again

@@ -13,8 +13,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
+use super::backlog::Backlog;
 use super::failure_history::FailureHistory;
 use super::host::{Host, State};
+use super::queue::Discipline;
 use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
 use crate::config::HostLines;
@@ -47,6 +49,7 @@ pub struct HostTable {
     failures: FailureHistory,
     rests: Rests,
     lines: HostLines,
+    discipline: Discipline,
     /// Hosts that are not idle, by site.
     shares: SiteShares,
 }
@@ -69,8 +72,14 @@ impl HostTable {
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
             rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
             lines,
+            discipline: Discipline::default(),
             shares: SiteShares::new(HOST_SHARE_PLACES, TIMES_FREE),
         }
+    }
+
+    /// The same, of hosts whose URLs come in this order.
+    pub fn in_order(self, discipline: Discipline) -> HostTable {
+        HostTable { discipline, ..self }
     }
 
     /// Hosts met.
@@ -127,6 +136,7 @@ impl HostTable {
         });
         let mut host = Host::new(name);
         host.site = site;
+        host.backlog = Backlog::new(self.discipline.of(name));
         if let Some(record) = self.failures.take(name) {
             host.remember(record);
         }

@@ -103,16 +103,17 @@ impl UrlMemory {
 /// Sends a queue's tail to disk, in pieces: a block comes back whole, and as the head it stays in memory.
 pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     let tail = queue.take_tail();
-    let mut piece = WaitingUrls::default();
+    let (mut piece, mut pieces) = (WaitingUrls::default(), 0);
     for (ticket, url) in tail.iter() {
         piece.push(ticket, url);
         if piece.as_bytes().len() >= BLOCK_BYTES {
-            queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+            queue.spilled(pieces, spool.write(piece.as_bytes(), piece.len() as u32));
+            pieces += 1;
             piece.clear();
         }
     }
     if !piece.is_empty() {
-        queue.spilled(spool.write(piece.as_bytes(), piece.len() as u32));
+        queue.spilled(pieces, spool.write(piece.as_bytes(), piece.len() as u32));
     }
 }
 

@@ -24,6 +24,9 @@ mod finish;
 mod host;
 mod host_failures;
 mod host_table;
+mod importance;
+mod level_turns;
+mod link_counts;
 mod lookup_queue;
 mod memory;
 mod origin;
@@ -31,7 +34,9 @@ mod outside;
 mod overflow;
 mod parking;
 mod parts;
+mod pool;
 mod queue;
+mod ranks;
 mod ready_hosts;
 mod resolution;
 mod rests;
@@ -43,6 +48,7 @@ mod settings;
 mod site_records;
 mod site_turns;
 mod slow_turns;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -60,6 +66,8 @@ pub use crate::politeness::Ledger;
 pub use allowances::{Allowances, allowance};
 pub use budgets::{Bound, Budgets, Cost, SiteBounds};
 pub use finish::End;
+pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
+pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
 pub use rests::Rest;
 pub use settings::Settings;
 pub use usual_work::UsualWork;
@@ -78,6 +86,7 @@ use deferred::{Deferred, is_deferred};
 use fetch_places::{FetchPlaces, SLOW_AFTER};
 use host::State;
 use host_table::HostTable;
+use importance::Importance;
 use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
 use outside::OutsideLanes;
@@ -102,6 +111,7 @@ pub struct Frontier {
     lookups: LookupQueue,
     deferred: Deferred,
     yields: Yields,
+    importance: Importance,
     budgets: Budgets,
     allowances: Allowances,
     ledger: Arc<Ledger>,
@@ -136,17 +146,18 @@ impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
-            hosts: HostTable::new(settings.hosts_max, settings.politeness.host.clone()),
+            hosts: HostTable::new(settings.hosts_max, settings.politeness.host.clone()).in_order(settings.discipline()),
             outside: OutsideLanes::new(),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
-            ready: ReadyHosts::default(),
+            ready: ReadyHosts::new(settings.levels()),
             places: FetchPlaces::new(settings.in_flight_max),
             calendar: Calendar::default(),
             turn_queues: TurnQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
             deferred: Deferred::new(settings.deferred_share),
             yields: Yields::default(),
+            importance: Importance::new(&settings),
             budgets: Budgets::default(),
             allowances: Allowances::default(),
             ledger,
@@ -200,6 +211,9 @@ impl Frontier {
         let (band, ticket) = self.within_allowance(site, band);
         self.queued += 1;
         self.deferred.came(now, ticket);
+        if band == Band::Usual {
+            self.importance.came(url, ticket);
+        }
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
         // Who waits outside and can come in is before it.
         let is_behind = self.outside.has_of(site) || self.can_let_in();
@@ -216,9 +230,10 @@ impl Frontier {
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         // A head cannot be spilled.
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
+        let level = if band == Band::Usual { self.importance.level(url) } else { 0 };
         let host = &mut self.hosts[id];
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
-        host.backlog.push(band, ticket, url.as_str(), head_urls);
+        host.backlog.push(band, level, ticket, url.as_str(), head_urls);
         // Less than before when it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
@@ -245,8 +260,9 @@ impl Frontier {
     /// A block that was spilled came back.
     pub fn returned(&mut self, now: Instant, id: HostId, batch: WaitingUrls) {
         let Some(host) = self.hosts.get_mut(id) else { return };
-        self.memory.grew(batch.ram_bytes() as u64);
+        let before = host.backlog.ram_bytes();
         host.backlog.returned(batch);
+        self.memory.changed(before, host.backlog.ram_bytes());
         let at = host.pace.not_before();
         self.schedule(id, now, at);
     }
@@ -489,8 +505,8 @@ impl Frontier {
 
     fn make_ready(&mut self, id: HostId) {
         self.hosts.set_state(id, State::Ready);
-        let site = self.hosts[id].site;
-        self.ready.push(site, id, self.places.is_slow(site));
+        let (site, level) = (self.hosts[id].site, self.hosts[id].backlog.level());
+        self.ready.push(site, id, level, self.places.is_slow(site));
     }
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {

@@ -1,98 +1,236 @@
-//! The URLs of one host that wait: first in, first out, the middle of a long queue on disk.
+//! The URLs of one host that wait, in one of three orders, most of a long queue on disk.
 //!
-//! Decides: three parts in this order: `head` in memory, `spilled` blocks on disk, `tail` in memory. New URLs
-//! go to the head while it is short and nothing is behind it, else to the tail. A tail that the frontier
+//! Decides, for the oldest first ([`Discipline::Oldest`]): three parts in this order: `head` in memory, `spilled` blocks on disk,
+//! `tail` in memory. New URLs go to the head while it is short and nothing is behind it, else to the tail. A tail that the frontier
 //! wants out of memory becomes a block; when the head runs empty the oldest block comes back as the head.
-//! Invariants: nothing in `spilled` or `tail` while a URL could have gone before it in `head`'s first
-//! `head_urls`; order of arrival is kept.
-//! Limits: the caller bounds bytes over all hosts; a block reference is 16 bytes for a block of many URLs.
+//! For the newest first ([`Stack`]) there is one part in memory, of which all but the newest become blocks where enough has come since
+//! a block came back; the newest block comes back when memory is empty.
+//! For URLs drawn at random ([`Pool`]), what came becomes blocks in random order. Whether the next is one of those that came or one
+//! from disk is drawn with the odds of their numbers; for the latter a block that is drawn comes back, when the one before it is used
+//! up.
+//! Invariants: the order of arrival, or its reverse, is kept; of the oldest first, nothing is in `spilled` or `tail` while a URL
+//! could have gone before it in `head`'s first `head_urls`.
+//! Limits: the caller bounds bytes over all hosts; a block reference is 16 bytes for a block of many URLs. URLs drawn from disk
+//! come a block after the other: those that came together and went to disk together come in the same part of the crawl.
 
 use std::collections::VecDeque;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::pool::Pool;
+use super::stack::Stack;
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Block;
 
 /// The waiting URLs of one host.
 #[derive(Debug, Default)]
 pub struct HostQueue {
-    head: Fifo,
+    memory: Memory,
     spilled: VecDeque<Block>,
-    /// A block is on its way back: it goes before everything that arrives meanwhile.
-    reading: bool,
-    tail: WaitingUrls,
+    /// What came back from disk and does not go there again: of the newest first in bytes, of those drawn in URLs.
+    kept: u32,
+    /// A block is on its way back: of the oldest first, it goes before everything that arrives meanwhile.
+    is_reading: bool,
+}
+
+/// In which order a host's URLs come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Discipline {
+    /// The oldest first.
+    #[default]
+    Oldest,
+    /// The newest first.
+    Newest,
+    /// Any, by a generator with this seed.
+    Drawn(u64),
+}
+
+impl Discipline {
+    /// The same of one host: each draws by itself.
+    pub fn of(self, host: &str) -> Discipline {
+        match self {
+            Discipline::Drawn(seed) => Discipline::Drawn(xxh3_64_with_seed(host.as_bytes(), seed)),
+            other => other,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Memory {
+    Oldest { head: Fifo, tail: WaitingUrls },
+    Newest(Stack),
+    Drawn(Pool),
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory::Oldest { head: Fifo::default(), tail: WaitingUrls::default() }
+    }
 }
 
 impl HostQueue {
-    /// Adds a URL at the end.
+    /// An empty one.
+    pub fn new(discipline: Discipline) -> HostQueue {
+        let memory = match discipline {
+            Discipline::Oldest => Memory::default(),
+            Discipline::Newest => Memory::Newest(Stack::default()),
+            Discipline::Drawn(seed) => Memory::Drawn(Pool::new(seed)),
+        };
+        HostQueue { memory, ..HostQueue::default() }
+    }
+
+    /// Adds a URL.
     pub fn push(&mut self, ticket: Ticket, url: &str, head_urls: usize) {
-        let nothing_behind = self.spilled.is_empty() && !self.reading && self.tail.is_empty();
-        if nothing_behind && self.head.len() < head_urls {
-            self.head.push(ticket, url);
-        } else {
-            self.tail.push(ticket, url);
+        match &mut self.memory {
+            Memory::Oldest { head, tail } => {
+                let nothing_behind = self.spilled.is_empty() && !self.is_reading && tail.is_empty();
+                if nothing_behind && head.len() < head_urls {
+                    head.push(ticket, url);
+                } else {
+                    tail.push(ticket, url);
+                }
+            }
+            Memory::Newest(stack) => stack.push(ticket, url),
+            Memory::Drawn(pool) => pool.push(ticket, url),
         }
     }
 
-    /// Takes the oldest URL; `None` when the head is empty: there may be more behind it ([`HostQueue::refill`]).
+    /// Takes the next URL; `None`: there may be more ([`HostQueue::refill`]).
     pub fn pop(&mut self) -> Option<(Ticket, String)> {
-        self.head.pop()
+        match &mut self.memory {
+            Memory::Oldest { head, .. } => head.pop(),
+            Memory::Newest(stack) => {
+                let popped = stack.pop();
+                self.kept = self.kept.min(u32::try_from(stack.bytes_left()).unwrap_or(u32::MAX));
+                popped
+            }
+            Memory::Drawn(pool) => {
+                let kept = self.kept as usize;
+                // Most blocks have as many.
+                let on_disk = self.spilled.front().map_or(0, |block| block.urls as usize * self.spilled.len());
+                if pool.below(pool.len() + on_disk) >= kept + on_disk {
+                    return pool.pop_new(kept);
+                }
+                self.kept = self.kept.saturating_sub(1);
+                pool.pop_back(kept)
+            }
+        }
     }
 
-    /// With an empty head: a block to bring back, or the tail taken as the new head.
+    /// After a [`HostQueue::pop`] of nothing: a block to bring back, or what is in memory made ready.
     pub fn refill(&mut self) -> Refill {
-        if let Some(block) = self.spilled.pop_front() {
-            self.reading = true;
+        let block = match &mut self.memory {
+            Memory::Drawn(pool) => {
+                let drawn = pool.below(self.spilled.len());
+                self.spilled.swap_remove_back(drawn)
+            }
+            _ => self.spilled.pop_front(),
+        };
+        if let Some(block) = block {
+            self.is_reading = true;
             return Refill::Read(block);
         }
-        if self.tail.is_empty() {
-            return Refill::Empty;
+        match &mut self.memory {
+            Memory::Oldest { head, tail } if !tail.is_empty() => {
+                *head = Fifo::from(std::mem::take(tail));
+                Refill::Taken
+            }
+            _ => Refill::Empty,
         }
-        self.head = Fifo::from(std::mem::take(&mut self.tail));
-        Refill::Taken
     }
 
     /// A block that [`HostQueue::refill`] asked for came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
-        assert!(self.reading && self.head.len() == 0, "a block came back to a head that still has URLs");
-        self.reading = false;
-        self.head = Fifo::from(batch);
+        assert!(self.is_reading, "a block came back that nobody asked for");
+        self.is_reading = false;
+        match &mut self.memory {
+            Memory::Oldest { head, .. } => {
+                assert!(head.len() == 0, "a block came back to a head that still has URLs");
+                *head = Fifo::from(batch);
+            }
+            Memory::Newest(stack) => {
+                stack.add_older(&batch);
+                self.kept = u32::try_from(batch.as_bytes().len()).unwrap_or(u32::MAX);
+            }
+            Memory::Drawn(pool) => {
+                let kept = pool.add_back(self.kept as usize, &batch);
+                self.kept = u32::try_from(kept).unwrap_or(u32::MAX);
+            }
+        }
     }
 
-    /// Takes the tail out of memory, to be written as a block.
+    /// Takes what may be written as blocks out of memory.
     pub fn take_tail(&mut self) -> WaitingUrls {
-        std::mem::take(&mut self.tail)
+        match &mut self.memory {
+            Memory::Oldest { tail, .. } => std::mem::take(tail),
+            Memory::Newest(stack) => {
+                let older = stack.take_older();
+                self.kept = u32::try_from(stack.bytes_left()).unwrap_or(u32::MAX);
+                older
+            }
+            Memory::Drawn(pool) => {
+                self.kept = self.kept.max(1);
+                pool.take_others(self.kept as usize)
+            }
+        }
     }
 
-    /// Where the tail of [`HostQueue::take_tail`] lies now.
-    pub fn spilled(&mut self, block: Block) {
-        self.spilled.push_back(block);
+    /// Where the piece of this number of what [`HostQueue::take_tail`] gave lies now.
+    pub fn spilled(&mut self, piece: usize, block: Block) {
+        match self.memory {
+            Memory::Newest(_) => self.spilled.insert(piece.min(self.spilled.len()), block),
+            _ => self.spilled.push_back(block),
+        }
     }
 
     /// Whether no URL waits in it, here or on disk.
     pub fn is_empty(&self) -> bool {
-        self.head.len() == 0 && self.spilled.is_empty() && !self.reading && self.tail.is_empty()
+        let is_memory_empty = match &self.memory {
+            Memory::Oldest { head, tail } => head.len() == 0 && tail.is_empty(),
+            Memory::Newest(stack) => stack.len() == 0,
+            Memory::Drawn(pool) => pool.len() == 0,
+        };
+        is_memory_empty && self.spilled.is_empty() && !self.is_reading
     }
 
     /// Whether a block is on its way back.
     pub fn is_reading(&self) -> bool {
-        self.reading
+        self.is_reading
     }
 
-    /// Bytes of URLs in the tail.
+    /// Bytes of URLs that may be written as blocks. While a block is on its way back, none of the newest: it is older than they,
+    /// and would be before them then.
     pub fn tail_bytes(&self) -> usize {
-        self.tail.as_bytes().len()
+        match &self.memory {
+            Memory::Oldest { tail, .. } => tail.as_bytes().len(),
+            Memory::Newest(_) if self.is_reading => 0,
+            Memory::Newest(stack) => stack.bytes_left().saturating_sub(self.kept as usize),
+            Memory::Drawn(pool) => {
+                let new = pool.len().saturating_sub(self.kept as usize);
+                pool.bytes_left() * new / pool.len().max(1)
+            }
+        }
     }
 
     /// Memory that the queue holds, also what was taken from the head's block and is freed with it.
     pub fn ram_bytes(&self) -> usize {
-        self.head.batch.ram_bytes() + self.tail.ram_bytes()
+        match &self.memory {
+            Memory::Oldest { head, tail } => head.batch.ram_bytes() + tail.ram_bytes(),
+            Memory::Newest(stack) => stack.ram_bytes(),
+            Memory::Drawn(pool) => pool.ram_bytes(),
+        }
     }
 
-    /// URLs in all three parts.
+    /// URLs in memory and on disk.
     #[cfg(test)]
     fn len(&self) -> u64 {
         let spilled: u64 = self.spilled.iter().map(|block| u64::from(block.urls)).sum();
-        self.head.len() as u64 + spilled + self.tail.len() as u64
+        let in_memory = match &self.memory {
+            Memory::Oldest { head, tail } => head.len() + tail.len(),
+            Memory::Newest(stack) => stack.len(),
+            Memory::Drawn(pool) => pool.len(),
+        };
+        in_memory as u64 + spilled
     }
 }
 
@@ -190,47 +328,129 @@ mod tests {
         assert_eq!(fifo.len(), 10);
     }
 
+    /// There are three for each of millions of hosts.
+    #[test]
+    fn a_queue_is_no_larger_than_before_there_were_orders() {
+        assert_eq!(size_of::<HostQueue>(), 120);
+    }
+
+    /// A queue and its disk.
+    struct Bed {
+        queue: HostQueue,
+        spool: Spool,
+        disk: Vec<(Block, Vec<u8>)>,
+    }
+
+    impl Bed {
+        fn spill(&mut self) {
+            super::super::spill_tail(&mut self.queue, &mut self.spool);
+        }
+
+        /// The next URL; what is offered while a block is on its way back, `meanwhile` does.
+        fn pop(&mut self, mut meanwhile: impl FnMut(&mut HostQueue)) -> Option<(Ticket, String)> {
+            loop {
+                if let Some(found) = self.queue.pop() {
+                    return Some(found);
+                }
+                match self.queue.refill() {
+                    Refill::Taken => {}
+                    Refill::Empty => return None,
+                    Refill::Read(block) => {
+                        self.spool.read(block, ReadFor::Host(0));
+                        while let Some(op) = self.spool.next_op() {
+                            if let SpoolOp::Write { block, bytes } = op {
+                                self.disk.push((block, bytes));
+                            }
+                        }
+                        meanwhile(&mut self.queue);
+                        let at = self.disk.iter().position(|(at, _)| *at == block).unwrap();
+                        let (_, bytes) = self.disk.swap_remove(at);
+                        assert!(self.spool.finished_read(block).is_some());
+                        self.queue.returned(WaitingUrls::from_bytes(bytes).unwrap());
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn order_is_kept_through_memory_and_disk() {
-        for seed in 0..40 {
+        let drawn = |seed| Discipline::Drawn(Rng::new(seed).next());
+        for seed in 0..120 {
             let mut rng = Rng::new(seed);
-            let (mut queue, mut spool) = (HostQueue::default(), Spool::new(2_000));
-            let mut disk: Vec<(Block, Vec<u8>)> = Vec::new();
-            let (mut pushed, mut popped) = (0_u64, 0_u64);
+            let discipline = [Discipline::Oldest, Discipline::Newest, drawn(seed)][seed as usize % 3];
+            let mut bed = Bed { queue: HostQueue::new(discipline), spool: Spool::new(2_000), disk: Vec::new() };
+            let (mut pushed, mut twin) = (0_u64, VecDeque::new());
             for step in 0..3_000 {
                 match rng.below(10) {
                     0..=4 => {
-                        queue.push(ticket(pushed), &format!("http://h.test/{pushed}"), 4);
+                        bed.queue.push(ticket(pushed), &format!("http://h.test/{pushed}"), 4);
+                        twin.push_back(pushed);
                         pushed += 1;
                     }
-                    5 if queue.tail_bytes() > 0 => {
-                        let tail = queue.take_tail();
-                        queue.spilled(spool.write(tail.as_bytes(), tail.len() as u32));
-                    }
+                    5 if bed.queue.tail_bytes() > 0 => bed.spill(),
                     _ => {
-                        let found = queue.pop().or_else(|| match queue.refill() {
-                            Refill::Taken => queue.pop(),
-                            Refill::Empty => None,
-                            Refill::Read(block) => {
-                                spool.read(block, ReadFor::Host(0));
-                                while let Some(op) = spool.next_op() {
-                                    if let SpoolOp::Write { block, bytes } = op {
-                                        disk.push((block, bytes));
-                                    }
-                                }
-                                let bytes = disk.iter().find(|(at, _)| *at == block).unwrap().1.clone();
-                                assert!(spool.finished_read(block).is_some());
-                                queue.returned(WaitingUrls::from_bytes(bytes).unwrap());
-                                queue.pop()
+                        let found = bed.pop(|queue| {
+                            if rng.percent(50) {
+                                queue.push(ticket(pushed), &format!("http://h.test/{pushed}"), 4);
+                                twin.push_back(pushed);
+                                pushed += 1;
                             }
                         });
-                        let expected = (popped < pushed).then(|| (ticket(popped), format!("http://h.test/{popped}")));
+                        let number = found.as_ref().map(|(ticket, _)| ticket.number);
+                        let expected = match discipline {
+                            Discipline::Oldest => twin.pop_front(),
+                            Discipline::Newest => twin.pop_back(),
+                            Discipline::Drawn(_) => {
+                                twin.iter().position(|other| Some(*other) == number).and_then(|at| twin.remove(at))
+                            }
+                        };
+                        let expected = expected.map(|number| (ticket(number), format!("http://h.test/{number}")));
                         assert_eq!(found, expected, "seed {seed} step {step}");
-                        popped += u64::from(found.is_some());
+                        assert_eq!(bed.queue.is_empty(), twin.is_empty());
                     }
                 }
-                assert_eq!(queue.len(), pushed - popped, "seed {seed} step {step}");
+                assert_eq!(bed.queue.len(), twin.len() as u64, "seed {seed} step {step}");
             }
         }
+    }
+
+    /// What goes to disk is what has come since the last block came back: a URL taken must not cost a block written.
+    #[test]
+    fn a_block_that_came_back_is_not_written_again_for_nothing() {
+        for discipline in [Discipline::Newest, Discipline::Drawn(1)] {
+            let mut bed = Bed { queue: HostQueue::new(discipline), spool: Spool::new(1 << 30), disk: Vec::new() };
+            (0..2_000).for_each(|number| bed.queue.push(ticket(number), &format!("http://h.test/{number}"), 4));
+            bed.spill();
+            assert!(bed.queue.tail_bytes() == 0 && bed.queue.ram_bytes() < 1_000);
+            let mut written = bed.spool.bytes();
+            for number in 2_000.. {
+                let Some(_) = bed.pop(|_| ()) else { break };
+                assert_eq!(bed.queue.tail_bytes(), 0);
+                if number % 100 == 0 && number < 4_000 {
+                    (0..10).for_each(|_| bed.queue.push(ticket(number), "http://h.test/new", 4));
+                    assert!(bed.queue.tail_bytes() > 0);
+                    let before = bed.spool.bytes();
+                    bed.spill();
+                    written += bed.spool.bytes() - before;
+                }
+            }
+            assert!(written < 2_000_000, "{discipline:?}: {written}");
+        }
+    }
+
+    /// Blocks take part in the draw: the last to come is not the first to go.
+    #[test]
+    fn what_is_on_disk_is_drawn_among_what_is_in_memory() {
+        let mut bed = Bed { queue: HostQueue::new(Discipline::Drawn(9)), spool: Spool::new(1 << 30), disk: Vec::new() };
+        for number in 0..20_000 {
+            bed.queue.push(ticket(number), &format!("http://h.test/{number}"), 4);
+            if number == 9_999 {
+                bed.spill();
+            }
+        }
+        let drawn: Vec<u64> = (0..10_000).filter_map(|_| bed.pop(|_| ())).map(|(ticket, _)| ticket.number).collect();
+        let old = drawn.iter().filter(|number| **number < 10_000).count();
+        assert!((3_500..6_500).contains(&old), "{old} of the first half of the URLs came of those on disk");
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Decides: turns go round by site ([`SiteTurns`]). A host whose name was just looked up comes before the others, since
 //! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
-//! all others waiting. A site whose fetches are over its share has no turn until some have ended. Slow sites
+//! all others waiting. The others come by level, where URLs have some ([`LevelTurns`]). A site whose fetches are over its share has no turn until some have ended. Slow sites
 //! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them. Those
 //! of them that kept a place until their address called come before all.
 //! Invariants: every host in the row gets its turn.
 
 use std::collections::VecDeque;
 
+use super::importance::Level;
+use super::level_turns::LevelTurns;
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
 use crate::url::SiteKey;
@@ -18,7 +20,7 @@ use crate::url::SiteKey;
 pub struct ReadyHosts {
     /// Hosts whose names were looked up.
     answered: SiteTurns,
-    others: SiteTurns,
+    others: LevelTurns,
     /// Hosts of slow sites.
     slow: SiteTurns,
     /// Hosts of slow sites that kept a place.
@@ -33,10 +35,18 @@ pub struct ReadyHosts {
 }
 
 impl ReadyHosts {
-    /// Puts a host behind the others, or behind those of other slow sites.
-    pub fn push(&mut self, site: SiteKey, id: HostId, is_slow: bool) {
-        let row = if is_slow { &mut self.slow } else { &mut self.others };
-        row.push(site, id);
+    /// Nobody; hosts have so many levels.
+    pub fn new(levels: Level) -> ReadyHosts {
+        ReadyHosts { others: LevelTurns::new(levels), ..ReadyHosts::default() }
+    }
+
+    /// Puts a host behind the others of its level, or behind those of other slow sites.
+    pub fn push(&mut self, site: SiteKey, id: HostId, level: Level, is_slow: bool) {
+        if is_slow {
+            self.slow.push(site, id);
+        } else {
+            self.others.push(site, id, level);
+        }
         self.is_held_up = false;
     }
 
@@ -77,8 +87,8 @@ impl ReadyHosts {
 
     /// Whether a host may have a turn.
     pub fn is_ready(&self) -> bool {
-        let rows = [&self.answered, &self.others, &self.slow];
-        !self.is_held_up && (!self.keepers.is_empty() || rows.iter().any(|row| !row.is_empty()))
+        let has_some = !(self.answered.is_empty() && self.others.is_empty() && self.slow.is_empty());
+        !self.is_held_up && (has_some || !self.keepers.is_empty())
     }
 
     /// Takes the next host of those whose site may fetch, and of slow sites if these may.
@@ -90,9 +100,8 @@ impl ReadyHosts {
     ) -> Option<HostId> {
         self.is_preferred = false;
         // Sites may have become slow since they stand in their row.
-        for row in [&mut self.answered, &mut self.others] {
-            row.hand_over(&is_slow, &mut self.slow);
-        }
+        self.answered.hand_over(&is_slow, &mut self.slow);
+        self.others.hand_over(&is_slow, &mut self.slow);
         let may_fetch = |site| may_fetch(site) && (may_slow_fetch || !is_slow(site));
         self.turns += 1;
         if may_slow_fetch
@@ -101,11 +110,10 @@ impl ReadyHosts {
         {
             return Some(id);
         }
-        let (first, second) = match self.is_others_turn {
-            true => (&mut self.others, &mut self.answered),
-            false => (&mut self.answered, &mut self.others),
+        let next = match self.is_others_turn {
+            true => self.others.pop_of(may_fetch).or_else(|| self.answered.pop_of(may_fetch)),
+            false => self.answered.pop_of(may_fetch).or_else(|| self.others.pop_of(may_fetch)),
         };
-        let next = first.pop_of(may_fetch).or_else(|| second.pop_of(may_fetch));
         let next = next.or_else(|| if may_slow_fetch { self.slow.pop_of(may_fetch) } else { None });
         self.is_others_turn = !self.is_others_turn;
         self.is_held_up = next.is_none();
@@ -138,7 +146,7 @@ mod tests {
     fn many_answered_names_leave_others_every_second_turn() {
         let mut ready = ReadyHosts::default();
         (0..10).for_each(|id| ready.push_answered(site(0), id, false));
-        (10..14).for_each(|id| ready.push(site(id), id, false));
+        (10..14).for_each(|id| ready.push(site(id), id, 0, false));
         let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [0, 10, 1, 11, 2, 12, 3, 13, 4, 5, 6, 7, 8, 9]);
     }
@@ -146,28 +154,28 @@ mod tests {
     #[test]
     fn who_is_held_up_is_looked_at_again_when_something_changed() {
         let mut ready = ReadyHosts::default();
-        ready.push(site(0), 0, false);
+        ready.push(site(0), 0, 0, false);
         assert!(ready.is_ready());
         assert_eq!((ready.pop_of(|_| false, |_| false, true), ready.is_ready()), (None, false));
         ready.fetch_ended();
         assert!(ready.is_ready() && ready.pop_of(|_| false, |_| false, true).is_none());
-        ready.push(site(1), 1, false);
+        ready.push(site(1), 1, 0, false);
         assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), |_| false, true)), (true, Some(1)));
     }
 
     #[test]
     fn slow_sites_have_every_fourth_turn_and_what_is_left() {
         let mut ready = ReadyHosts::default();
-        (0..6).for_each(|id| ready.push(site(id), id, false));
-        (10..14).for_each(|id| ready.push(site(id), id, true));
+        (0..6).for_each(|id| ready.push(site(id), id, 0, false));
+        (10..14).for_each(|id| ready.push(site(id), id, 0, true));
         assert_eq!(ready.pop_of(|_| true, |_| false, false), Some(0));
         let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [1, 2, 10, 3, 4, 5, 11, 12, 13]);
-        ready.push(site(20), 20, true);
+        ready.push(site(20), 20, 0, true);
         assert_eq!((ready.pop_of(|_| true, |_| false, false), ready.is_ready()), (None, false));
         ready.fetch_ended();
         assert_eq!(ready.pop_of(|_| true, |_| false, true), Some(20));
-        (30..33).for_each(|id| ready.push(site(30), id, true));
+        (30..33).for_each(|id| ready.push(site(30), id, 0, true));
         ready.is_not_slow(site(30));
         assert_eq!([(); 4].map(|()| ready.pop_of(|_| true, |_| false, false)), [Some(30), Some(31), Some(32), None]);
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::config::{self, Config};
+use super::importance::{Level, TOP_LEVEL};
+use super::queue::Discipline;
+use crate::config::{self, Config, UrlOrder};
 use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
 use crate::time::{Duration, WallClock};
@@ -22,6 +24,9 @@ pub struct Settings {
     /// Deferred URLs, as those of other shards are, wait until there is nothing else at all.
     pub(super) crosses_over: bool,
     pub(super) deadline: Duration,
+    pub(super) order: UrlOrder,
+    /// For what the order goes by.
+    pub(super) order_bytes_max: u64,
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
@@ -59,6 +64,8 @@ impl Settings {
             partition,
             shard,
             deadline: config.fetch.deadline,
+            order: config.frontier.order,
+            order_bytes_max: config.frontier.order_ram_bytes_max / shards,
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
@@ -77,6 +84,23 @@ impl Settings {
             resolve_lead: config.dns.timeout,
             stale_max: config.dns.stale_max,
             clock: WallClock::default(),
+        }
+    }
+
+    /// In which order a host's URLs come.
+    pub(super) fn discipline(&self) -> Discipline {
+        match self.order {
+            UrlOrder::DepthFirst => Discipline::Newest,
+            UrlOrder::Random => Discipline::Drawn(self.rng_seed),
+            UrlOrder::BreadthFirst | UrlOrder::Backlinks | UrlOrder::Rank => Discipline::Oldest,
+        }
+    }
+
+    /// How many levels URLs have.
+    pub(super) fn levels(&self) -> Level {
+        match self.order {
+            UrlOrder::Backlinks | UrlOrder::Rank => TOP_LEVEL + 1,
+            UrlOrder::BreadthFirst | UrlOrder::DepthFirst | UrlOrder::Random => 1,
         }
     }
 

@@ -9,6 +9,7 @@ mod crowd;
 mod deferred;
 mod lines;
 mod names;
+mod orders;
 mod redirects;
 mod retries;
 mod robots;

@@ -26,6 +26,8 @@ use crate::url::Url;
 enum Next {
     /// Look at the current URL.
     Current,
+    /// Look for another one: that which came had its turn before.
+    Stale,
     /// Wait for the clock.
     Wait(Instant),
     /// Wait for a block.
@@ -65,6 +67,7 @@ impl Frontier {
             }
             match self.choose_url(id, now, self.last_band(now)) {
                 Next::Current => {}
+                Next::Stale => continue,
                 Next::Wait(_) | Next::Defer(_) | Next::Idle if self.wants_robots(id, now) => {
                     return self.wanted_robots_job(id, now);
                 }
@@ -144,6 +147,8 @@ impl Frontier {
                         // Behind the URLs of those that work.
                         if is_deferred(entry.ticket.depth) {
                             self.deferred.is_back(entry.is_early);
+                        } else {
+                            self.importance.is_back(&entry.url, entry.ticket);
                         }
                         self.queue(now, id, &entry.url, entry.band, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
@@ -221,6 +226,7 @@ impl Frontier {
                                 ticket,
                                 attempt: 0,
                                 band: Band::of(ticket),
+                                level: 0,
                                 is_early: false,
                             });
                             return Next::Current;
@@ -234,13 +240,19 @@ impl Frontier {
         let mut damaged = 0;
         let taken = host.backlog.take_next(self.deferred.order(), last, &mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
-        self.queued -= damaged;
+        self.queued = self.queued.saturating_sub(damaged);
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
         if let Some(at) = wanted {
             wait = Some(wait.map_or(at, |wait| wait.min(at)));
         }
         match taken {
             Taken::Url => {
+                let usual = host.backlog.current().filter(|entry| entry.band == Band::Usual);
+                if usual.is_some_and(|entry| !self.importance.takes(&entry.url, entry.ticket)) {
+                    host.backlog.take_current();
+                    self.work.spend(STALE_WORK);
+                    return Next::Stale;
+                }
                 if let Some(entry) = host.backlog.current_mut().filter(|entry| is_deferred(entry.ticket.depth)) {
                     entry.is_early = !(is_idle_time && entry.band == Band::Deferred);
                     self.deferred.began_deferred(entry.is_early);
@@ -277,6 +289,7 @@ impl Frontier {
                 }
                 true
             }
+            Next::Stale => true,
             Next::Read(block) => {
                 self.read_back(id, block, spool);
                 false
@@ -511,6 +524,8 @@ fn is_request(job: &Option<FetchJob>) -> bool {
     job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }
 
+/// To pass over a URL that had its turn: less than a microsecond.
+const STALE_WORK: u64 = 2_048;
 /// How long a host that is blocked is given up: as long as its queue takes to end.
 const BLOCKED_FOR: Duration = Duration::from_secs(1);
 /// A turn in which URLs only went behind others is not repeated sooner.

@@ -40,13 +40,16 @@ const ENTRY_HEAD_BYTES: usize = 10;
 impl WaitingUrls {
     /// Adds a URL of 1 to 65,535 bytes; others are none.
     pub fn push(&mut self, ticket: Ticket, url: &str) {
-        let Some(length) = u16::try_from(url.len()).ok().filter(|length| *length > 0) else { return };
-        let number = ticket.number.to_le_bytes();
-        self.bytes.extend_from_slice(&number[..6]);
-        self.bytes.extend_from_slice(&ticket.depth.to_le_bytes());
-        self.bytes.extend_from_slice(&length.to_le_bytes());
+        let Some(head) = entry_head(ticket, url) else { return };
+        self.bytes.extend_from_slice(&head);
         self.bytes.extend_from_slice(url.as_bytes());
         self.len += 1;
+    }
+
+    /// Adds all of `other`.
+    pub fn extend(&mut self, other: &WaitingUrls) {
+        self.bytes.extend_from_slice(&other.bytes);
+        self.len += other.len;
     }
 
     /// The entries, in order.
@@ -97,6 +100,19 @@ impl WaitingUrls {
         entries.rest.is_empty().then_some(())?;
         Some(WaitingUrls { bytes, len })
     }
+}
+
+/// What stands before the text of an entry; `None` where it cannot be one.
+pub(super) fn entry_head(ticket: Ticket, url: &str) -> Option<[u8; ENTRY_HEAD_BYTES]> {
+    let length = u16::try_from(url.len()).ok().filter(|length| *length > 0)?;
+    let [a, b, c, d, e, f, _, _] = ticket.number.to_le_bytes();
+    let ([g, h], [i, j]) = (ticket.depth.to_le_bytes(), length.to_le_bytes());
+    Some([a, b, c, d, e, f, g, h, i, j])
+}
+
+/// The first entry of `bytes`.
+pub(super) fn first_entry(bytes: &[u8]) -> Option<(Ticket, &str)> {
+    Entries { rest: bytes }.next()
 }
 
 struct Entries<'a> {

@@ -13,7 +13,7 @@
 //! | `weighted` | what METIS is given: pages or sites |
 //! | `partition` | METIS |
 //! | `compare` | imbalance and volume, as the paper has them |
-//! | `pagerank`, `files` | the order of pages; what is written |
+//! | `pagerank`, `files`, `ranks` | the order of pages; what is written; how ranks are read |
 //!
 //! Invariants: the same input and seed give the same plan; nothing is changed but the files that are asked for.
 //! Limits: [`PAGES_MAX`] pages; memory as [`Memory`] is told, which is asked before it is used; METIS takes 2^30 vertices and links both ways.
@@ -29,6 +29,7 @@ mod lines;
 mod memory;
 mod pagerank;
 mod partition;
+mod ranks;
 mod stored;
 mod weighted;
 
@@ -40,6 +41,7 @@ pub use graph::{Counts, PageGraph};
 pub use memory::Memory;
 pub use pagerank::pagerank;
 pub use partition::IMBALANCE_MAX;
+pub use ranks::read_ranks;
 pub use stored::{Losses, read as read_stored};
 
 /// Most pages of a graph: they are counted in 32 bits, and two numbers are no page.

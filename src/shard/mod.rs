@@ -19,6 +19,7 @@ mod effect;
 mod fetching;
 mod input;
 mod keys;
+mod link_counts;
 mod network;
 mod phase;
 mod resume;
@@ -40,7 +41,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, SiteBounds, UsualWork};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, UsualWork};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
@@ -62,6 +63,7 @@ use allowance::Allowance;
 use commit::Commits;
 use fetching::{InFlight, Readings};
 use keys::Keys;
+use link_counts::GatheredLinks;
 use network::Network;
 use site_links::FoundLinks;
 use writing::DiskBacklog;
@@ -106,6 +108,8 @@ pub struct Shard {
     recent_aside: Recent,
     /// Links to other sites, where these are counted.
     found_links: Option<FoundLinks>,
+    /// Links to URLs, where these are counted.
+    gathered_links: Option<GatheredLinks>,
     /// Links that left the scope, where they are listed, and how many this run has written down.
     recent_external: Option<Recent>,
     external: u64,
@@ -161,6 +165,8 @@ pub struct Setup {
     pub usual_work: Arc<UsualWork>,
     /// Whose machines are where.
     pub operators: Arc<Operators>,
+    /// What URLs are worth, where they go by ranks; one for all shards.
+    pub ranks: Arc<Ranks>,
     /// What the sites of seeds with options may cost.
     pub site_bounds: Arc<SiteBounds>,
     /// How many pages may be fetched; one for all shards.
@@ -216,6 +222,7 @@ impl Shard {
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
         let replay = if allowances.are_set() { replay.with_pages() } else { replay };
         let found_links = FoundLinks::of(&allowances);
+        let gathered_links = GatheredLinks::of(&config, shards);
         let counts_bytes = budgets.count_bytes();
         let mut shard = Shard {
             index,
@@ -238,7 +245,8 @@ impl Shard {
             )
             .within(scope.clone())
             .among(setup.usual_work)
-            .budgeted(budgets, allowances),
+            .budgeted(budgets, allowances)
+            .ranked(setup.ranks),
             lookups: Lookups::new(&config, shards, setup.name_servers),
             in_flight: InFlight::default(),
             readings: Readings::default(),
@@ -252,6 +260,7 @@ impl Shard {
             counts_bytes,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             found_links,
+            gathered_links,
             recent_external: config.lists_external_links().then(Recent::default),
             external: 0,
             reader: PageReader::new(config).within(scope),
@@ -488,6 +497,7 @@ impl Shard {
             Incoming::Urls(batch) => self.receive_urls(now, &batch),
             Incoming::Robots(kind, bytes) => self.receive_robots(now, from, kind, &bytes),
             Incoming::SiteLinks(bytes) => self.receive_links(now, from, &bytes),
+            Incoming::LinkCounts(counts) => self.receive_link_counts(now, &counts),
         }
         self.report.received += u64::from(message::is_counted(bytes));
     }

@@ -4,6 +4,7 @@ mod clocks;
 mod faults;
 mod keys;
 mod network;
+mod orders;
 mod readings;
 mod segments;
 mod turns;
@@ -80,6 +81,7 @@ impl Rig {
             ledger: Arc::new(Ledger::new(16)),
             usual_work: Arc::default(),
             operators: Arc::default(),
+            ranks: Arc::default(),
             name_servers: 1,
             crawl: 1,
             clock: WallClock::default(),

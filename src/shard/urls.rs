@@ -44,7 +44,9 @@ impl Shard {
             if let Some((key, depth)) = self.key_or_crossing(now, url, hops.bits(), owner) {
                 self.accept_or_note(now, key, url, depth);
             }
+            self.linked_by_page(now, job, url, hops, owner);
         });
+        self.tell_link_counts(job);
     }
 
     /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.

@@ -9,14 +9,16 @@ use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
 use super::{Run, millis};
 use crate::budget::PageBudget;
-use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy, StoreFormat};
+use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy, StoreFormat, UrlOrder};
 use crate::control::{Breaker, Orders, Supervisor};
+use crate::frontier::Ranks;
 use crate::hops;
 use crate::politeness::{Ledger, Operators};
 use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
 use crate::time::{Duration, Instant, WallClock};
+use crate::url::fingerprint;
 
 /// The configuration and what follows from it.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub(super) struct Plan {
     scope: Scope,
     pub(super) rng_seed: u64,
     pub(super) operators: Arc<Operators>,
+    ranks: Arc<Ranks>,
 }
 
 impl Plan {
@@ -40,6 +43,7 @@ impl Plan {
         draw_parts(&mut Rng::new(rng_seed ^ PARTS), &mut config);
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
+        draw_order(&mut Rng::new(rng_seed ^ ORDERS), &mut config);
         let shards = 1 + rng.below(8) as u16;
         let partition = match config.partition.by {
             PartitionBy::Vector => Partition::of_vector(draw_vector(&mut Rng::new(rng_seed ^ VECTOR), web, shards)),
@@ -53,6 +57,7 @@ impl Plan {
             lane_messages_max: 1 + rng.below(4) as usize,
             rng_seed,
             operators: Arc::new(operators()),
+            ranks: Arc::new(ranks(&mut Rng::new(rng_seed ^ RANKS), web, rng_seed)),
         }
     }
 
@@ -87,6 +92,7 @@ impl Run {
                 earlier: Arc::default(),
                 ledger: Arc::clone(&ledger),
                 usual_work: Arc::clone(&usual_work),
+                ranks: Arc::clone(&plan.ranks),
                 operators: Arc::clone(&plan.operators),
                 site_bounds: Arc::default(),
                 budget: Arc::clone(&budget),
@@ -228,6 +234,28 @@ fn draw_vector(rng: &mut Rng, web: &FakeWeb, shards: u16) -> Vector {
     builder.build()
 }
 
+/// An order of the frontier, with room for what it goes by or for a little of that.
+fn draw_order(rng: &mut Rng, config: &mut Config) {
+    let frontier = &mut config.frontier;
+    frontier.order = *rng.pick(&[
+        UrlOrder::BreadthFirst,
+        UrlOrder::BreadthFirst,
+        UrlOrder::DepthFirst,
+        UrlOrder::Random,
+        UrlOrder::Backlinks,
+        UrlOrder::Backlinks,
+        UrlOrder::Rank,
+    ]);
+    frontier.order_ram_bytes_max = pick(rng, &[0, 1_000, 1 << 20, 1 << 20]);
+    frontier.backlinks_exchange_pages = pick(rng, &[0, 1, 5, 100]) as u32;
+}
+
+/// Ranks of half of the pages, as if an earlier crawl had seen these.
+fn ranks(rng: &mut Rng, web: &FakeWeb, rng_seed: u64) -> Ranks {
+    let known = web.reachable().into_iter().filter(|_| rng.percent(50)).collect::<Vec<_>>();
+    Ranks::new(known.iter().map(|url| (fingerprint(rng_seed, url), rng.below(1_000) as f64)).collect())
+}
+
 /// Allowances so small that sites wait, with room for all of them or for a few.
 fn draw_allowances(rng: &mut Rng, config: &mut Config) {
     let budget = &mut config.budget;
@@ -251,11 +279,13 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
     assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
 }
 
-/// Set the generators of parts, lines and allowances apart.
+/// Set the generators of parts, lines, allowances, orders and ranks apart.
 const PARTS: u64 = 0x7061_7274;
 const LINES: u64 = 0x6c69_6e65;
 const ALLOWANCES: u64 = 0x616c_6c6f;
 const VECTOR: u64 = 0x7665_6374;
+const ORDERS: u64 = 0x6f72_6465;
+const RANKS: u64 = 0x7261_6e6b;
 
 fn pick_interval(rng: &mut Rng) -> Option<Duration> {
     [None, Some(millis(10)), Some(millis(1_000)), Some(millis(1_000))][rng.below(4) as usize]

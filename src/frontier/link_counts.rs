@@ -1,0 +1,233 @@
+//! How many links lead to each URL that waits, in fixed memory.
+//!
+//! Decides: an open-addressing table with linear probing, made at the beginning. An entry has the URL's fingerprint, its ticket,
+//! the links found to it, how many times it stands in queues, and whether it was taken from one. When a URL was taken and stands in
+//! no queue any more, its entry goes, so the table holds what waits, and not what was ever found.
+//! Invariants: of a URL with an entry one copy is taken and no other: the one with its present ticket, and the first of these. A URL
+//! without an entry stands in one queue alone, once.
+//! Limits: [`ENTRY_BYTES`] an entry, seven eighths of them used. URLs that come when it is full are not counted. 255 links count as
+//! any number. An entry whose URL was lost with a block stays. A URL is taken for another one with probability n / 2⁶⁴ among n.
+
+use super::waiting::Ticket;
+
+/// The table.
+#[derive(Debug)]
+pub struct LinkCounts {
+    keys: Box<[u64]>,
+    /// 48 bits of a number, and 16 of a depth below them.
+    tickets: Box<[u64]>,
+    links: Box<[u8]>,
+    /// In how many queues it stands; the top bit: it was taken.
+    states: Box<[u8]>,
+    len: usize,
+}
+
+impl LinkCounts {
+    /// An empty one of so many bytes.
+    pub fn new(bytes: u64) -> LinkCounts {
+        let slots = usize::try_from(bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
+        LinkCounts {
+            keys: vec![0; slots].into(),
+            tickets: vec![0; slots].into(),
+            links: vec![0; slots].into(),
+            states: vec![0; slots].into(),
+            len: 0,
+        }
+    }
+
+    /// A URL is queued that was not found before. It may be one that was fetched: then this is another ticket.
+    pub fn came(&mut self, key: u64, ticket: Ticket) {
+        match self.find(key) {
+            Ok(slot) => {
+                self.tickets[slot] = packed(ticket);
+                self.states[slot] = queued_once_more(self.states[slot] & !TAKEN);
+            }
+            Err(Some(slot)) if (self.len + 1) * 8 <= self.keys.len() * 7 => {
+                self.keys[slot] = key.max(1);
+                self.tickets[slot] = packed(ticket);
+                (self.links[slot], self.states[slot]) = (0, 1);
+                self.len += 1;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A URL that was taken goes back into a queue.
+    pub fn is_back(&mut self, key: u64, ticket: Ticket) {
+        if let Ok(slot) = self.find(key) {
+            self.tickets[slot] = packed(ticket);
+            self.states[slot] = queued_once_more(self.states[slot] & !TAKEN);
+        }
+    }
+
+    /// A URL is queued besides.
+    pub fn is_queued_again(&mut self, key: u64) {
+        if let Ok(slot) = self.find(key) {
+            self.states[slot] = queued_once_more(self.states[slot]);
+        }
+    }
+
+    /// A URL comes out of a queue; whether that is the first time with this ticket.
+    pub fn takes(&mut self, key: u64, ticket: Ticket) -> bool {
+        let Ok(slot) = self.find(key) else { return true };
+        let is_first = self.states[slot] & TAKEN == 0 && self.tickets[slot] == packed(ticket);
+        if is_first {
+            self.states[slot] |= TAKEN;
+        }
+        if self.states[slot] & QUEUED < QUEUED {
+            self.states[slot] -= 1;
+        }
+        if self.states[slot] == TAKEN {
+            self.remove(slot);
+        }
+        is_first
+    }
+
+    /// So many links more lead to a URL; how many before and now, and its ticket, if it waits.
+    pub fn add(&mut self, key: u64, links: u16) -> Option<(u8, u8, Ticket)> {
+        let slot = self.find(key).ok().filter(|slot| self.states[*slot] & TAKEN == 0)?;
+        let before = self.links[slot];
+        self.links[slot] = before.saturating_add(u8::try_from(links).unwrap_or(u8::MAX));
+        Some((before, self.links[slot], unpacked(self.tickets[slot])))
+    }
+
+    /// How many links lead to a URL, as far as is known.
+    pub fn links(&self, key: u64) -> u8 {
+        self.find(key).map_or(0, |slot| self.links[slot])
+    }
+
+    /// `Ok(slot)` where it is; `Err(slot)` where it would go, `None` when there is no slot at all.
+    fn find(&self, key: u64) -> Result<usize, Option<usize>> {
+        let key = key.max(1);
+        if self.keys.is_empty() {
+            return Err(None);
+        }
+        let mut slot = self.home(key);
+        loop {
+            match self.keys[slot] {
+                0 => return Err(Some(slot)),
+                found if found == key => return Ok(slot),
+                _ => slot = self.after(slot),
+            }
+        }
+    }
+
+    /// Empties a slot, and moves up what stands behind it for want of a better place.
+    fn remove(&mut self, mut hole: usize) {
+        let mut slot = self.after(hole);
+        while self.keys[slot] != 0 {
+            // Its way from its home leads over the hole.
+            let way = |from: usize| (slot + self.keys.len() - from) % self.keys.len();
+            if way(self.home(self.keys[slot])) >= way(hole) {
+                self.keys[hole] = self.keys[slot];
+                self.tickets[hole] = self.tickets[slot];
+                self.links[hole] = self.links[slot];
+                self.states[hole] = self.states[slot];
+                hole = slot;
+            }
+            slot = self.after(slot);
+        }
+        self.keys[hole] = 0;
+        self.len -= 1;
+    }
+
+    fn home(&self, key: u64) -> usize {
+        ((u128::from(key) * self.keys.len() as u128) >> 64) as usize
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.keys.len() { 0 } else { slot + 1 }
+    }
+}
+
+fn packed(ticket: Ticket) -> u64 {
+    ticket.number << 16 | u64::from(ticket.depth)
+}
+
+fn unpacked(ticket: u64) -> Ticket {
+    Ticket { number: ticket >> 16, depth: ticket as u16 }
+}
+
+/// One that stands in more queues than can be counted stays for ever.
+fn queued_once_more(state: u8) -> u8 {
+    if state & QUEUED < QUEUED { state + 1 } else { state }
+}
+
+/// Bytes of an entry.
+pub const ENTRY_BYTES: u64 = 18;
+const TAKEN: u8 = 0x80;
+const QUEUED: u8 = 0x7f;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::lab::Rng;
+
+    fn ticket(number: u64) -> Ticket {
+        Ticket { number, depth: (number % 100) as u16 }
+    }
+
+    /// Against a map, with keys that crowd each other: the table is as full as may be.
+    #[test]
+    fn agrees_with_a_map() {
+        for seed in 0..60 {
+            let mut rng = Rng::new(seed);
+            let mut counts = LinkCounts::new(ENTRY_BYTES * (1 + rng.below(40)));
+            // Links, tickets queued, and the one that is wanted.
+            let mut twin: BTreeMap<u64, (u8, Vec<u64>, Option<u64>)> = BTreeMap::new();
+            let room = counts.keys.len() * 7 / 8;
+            for number in 1..4_000_u64 {
+                let key = rng.below(50) << 58 | 1;
+                let known = twin.get_mut(&key);
+                match (rng.below(4), known) {
+                    (0, None) => {
+                        counts.came(key, ticket(number));
+                        if twin.len() < room {
+                            twin.insert(key, (0, vec![number], Some(number)));
+                        }
+                    }
+                    // It redirects to itself in the end, and is queued under another number.
+                    (0, Some((_, queued, wanted))) if wanted.is_none() => {
+                        counts.came(key, ticket(number));
+                        queued.push(number);
+                        *wanted = Some(number);
+                    }
+                    (1, known) => {
+                        let links = rng.below(5) as u16;
+                        let expected = known.filter(|(.., wanted)| wanted.is_some()).map(|(sum, queued, wanted)| {
+                            let before = *sum;
+                            *sum = before.saturating_add(links as u8);
+                            queued.push(wanted.unwrap_or_default());
+                            (before, *sum, ticket(wanted.unwrap_or_default()))
+                        });
+                        assert_eq!(counts.add(key, links), expected);
+                        if expected.is_some() {
+                            counts.is_queued_again(key);
+                        }
+                    }
+                    (_, Some((_, queued, wanted))) => {
+                        let taken = queued.swap_remove(rng.index(queued.len()));
+                        let is_first = *wanted == Some(taken);
+                        assert_eq!(counts.takes(key, ticket(taken)), is_first, "seed {seed} number {number}");
+                        if is_first && rng.percent(20) && !queued.is_empty() {
+                            counts.is_back(key, ticket(taken));
+                            queued.push(taken);
+                        } else if is_first {
+                            *wanted = None;
+                        }
+                        if queued.is_empty() {
+                            twin.remove(&key);
+                        }
+                    }
+                    (_, None) => assert!(counts.takes(key, ticket(number)), "what has no entry stands once"),
+                }
+                assert_eq!(counts.len, twin.len());
+                let keys: BTreeSet<u64> = counts.keys.iter().copied().filter(|key| *key > 0).collect();
+                assert!(keys.iter().eq(twin.keys()));
+                assert!(twin.iter().all(|(key, (links, ..))| counts.links(*key) == *links));
+            }
+        }
+    }
+}

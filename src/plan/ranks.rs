@@ -1,0 +1,106 @@
+//! Ranks of URLs, as [`super::write_ranks`] writes them: a line each of a number, a tab and a URL.
+//!
+//! Decides: any number is a rank, whoever computed it, but for NaN, which has no order. A URL is taken in the crawler's own form.
+//! The file is read twice: first all lines are checked and counted, so that memory is asked for once.
+//! Limits: as many URLs as the caller has room for.
+
+use std::path::Path;
+
+use super::PlanError;
+use super::lines::Lines;
+use crate::url::Url;
+
+/// What `key` makes of each URL of the file at `path`, with its rank; of `urls_max` URLs at most.
+///
+/// # Errors
+/// The file, or its first line that is wrong.
+pub fn read_ranks(path: &Path, urls_max: u64, key: impl Fn(&Url) -> u64) -> Result<Vec<(u64, f64)>, PlanError> {
+    let mut count = 0;
+    let mut lines = Lines::open(path)?;
+    while next(&mut lines)?.is_some() {
+        count += 1;
+        if count > urls_max {
+            return Err(lines.bad(format!("more than the {urls_max} URLs that there is memory for")));
+        }
+    }
+    let mut ranks = Vec::new();
+    let room = usize::try_from(count).unwrap_or(usize::MAX);
+    if ranks.try_reserve_exact(room).is_err() {
+        return Err(lines.bad(format!("there is no memory for {count} URLs")));
+    }
+    let mut lines = Lines::open(path)?;
+    while let Some((rank, url)) = next(&mut lines)? {
+        if ranks.len() == room {
+            return Err(lines.bad("the file grew while it was read"));
+        }
+        ranks.push((key(&url), rank));
+    }
+    Ok(ranks)
+}
+
+fn next(lines: &mut Lines) -> Result<Option<(f64, Url)>, PlanError> {
+    let Some(line) = lines.next()? else { return Ok(None) };
+    let read = match line.split_once('\t') {
+        None => Err("expected a number, a tab and a URL".to_owned()),
+        Some((rank, url)) => match (rank.trim().parse::<f64>(), Url::parse(url.trim())) {
+            (Err(_), _) => Err(format!("{rank:?} is no number")),
+            (Ok(rank), _) if rank.is_nan() => Err("NaN is no rank".to_owned()),
+            (_, Err(error)) => Err(format!("no URL of the web: {error}")),
+            (Ok(rank), Ok(url)) => Ok((rank, url)),
+        },
+    };
+    read.map(Some).map_err(|why| lines.bad(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::lab::TempFolder;
+    use crate::plan::weighted::tests::graph;
+
+    fn texts(path: &Path, urls_max: u64) -> Result<Vec<(String, f64)>, String> {
+        let urls = RefCell::new(Vec::new());
+        let read = read_ranks(path, urls_max, |url| {
+            urls.borrow_mut().push(url.as_str().to_owned());
+            0
+        });
+        let read = read.map_err(|error| error.to_string().replace(&path.display().to_string(), "FILE"))?;
+        Ok(urls.into_inner().into_iter().zip(read.into_iter().map(|(_, rank)| rank)).collect())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = TempFolder::new("ranks");
+        let path = folder.path().join("ranks");
+        let graph = graph(&[("b.test/2", 1), ("a.test/1", 1)], &[(0, 1)]);
+        super::super::write_ranks(&path, &graph, &[0.25, 0.5]).expect("written");
+        let expected = vec![("http://a.test/1".to_owned(), 0.5), ("http://b.test/2".to_owned(), 0.25)];
+        assert_eq!(texts(&path, 2), Ok(expected.clone()));
+        let packed = zstd::encode_all(&std::fs::read(&path).expect("a file")[..], 1).expect("memory");
+        std::fs::write(&path, packed).expect("a file");
+        assert_eq!(texts(&path, 2), Ok(expected));
+        // Another program's scores, and another spelling.
+        std::fs::write(&path, "# scores\n12\tHTTP://A.test:80/x#y\r\n-3.5e2\thttp://a.test\n").expect("a file");
+        let expected = vec![("http://a.test/x".to_owned(), 12.0), ("http://a.test/".to_owned(), -350.0)];
+        assert_eq!(texts(&path, 2), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let folder = TempFolder::new("bad-ranks");
+        for (text, words) in [
+            ("1\thttp://a.test/\n\nhttp://b.test/\n", "FILE:3: expected a number, a tab and a URL"),
+            ("1\thttp://a.test/\nhigh\thttp://b.test/\n", "FILE:2: \"high\" is no number"),
+            ("NaN\thttp://a.test/\n", "FILE:1: NaN is no rank"),
+            ("1\tmailto:a@b.test\n", "FILE:1: no URL of the web"),
+            ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than the 2 URLs"),
+        ] {
+            let path = folder.path().join("bad");
+            std::fs::write(&path, text).expect("a file");
+            let error = texts(&path, 2).expect_err("a bad file");
+            assert!(error.starts_with(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Orders of the frontier, as operators choose them: `frontier.order`, and ranks from an earlier crawl.
+
+use std::collections::BTreeSet;
+
+use ringcrawl::lab::TempFolder;
+use ringcrawl::web::ModelConfig;
+
+use crate::rig::program::run;
+use crate::rig::web::{self, web};
+
+fn stored(dir: &str) -> BTreeSet<String> {
+    let listed = run(&["urls", dir, "--json"]).expect(0);
+    let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+    listed.out.lines().map(|text| line(text)["url"].as_str().expect("a URL").to_owned()).collect()
+}
+
+/// A crawl, its ranks, and crawls by these and by every other order: all of the same pages. The order may change when one goes on.
+#[test]
+fn every_order_crawls_the_same_pages() {
+    let folder = TempFolder::new("orders");
+    let (web, seed) = web(ModelConfig { sites: 20, pages: 300, addresses: 8, ..ModelConfig::default() });
+    let config = web::config(&folder, &web, "crawl.shards = 2\nfrontier.backlinks_exchange_pages = 5");
+    let (first, ranks) = (folder.at("breadth-first"), folder.at("ranks"));
+    run(&["crawl", &seed, "--dir", &first, "-c", &config]).expect(0);
+    run(&["plan", "--dir", &first, "--pagerank", &ranks]).expect(0);
+    let expected = stored(&first);
+    assert!(expected.len() > 300);
+    for order in ["depth-first", "random", "backlinks", "rank"] {
+        let dir = folder.at(order);
+        let order = format!("frontier.order={order}");
+        let crawl = ["crawl", &seed, "--dir", &dir, "-c", &config, "--set", &format!("frontier.ranks={ranks}")];
+        run(&[&crawl[..], &["--set", &order, "--set", "crawl.pages_max=100"]].concat()).expect(0);
+        assert!(stored(&dir).len() > 100, "{order}: the others are known, and wait");
+        // What waits goes on by another order, and then by its own.
+        let go_on = ["crawl", "--dir", &dir, "--set"];
+        run(&[&go_on[..], &["frontier.order=random", "--set", "crawl.pages_max=100"]].concat()).expect(0);
+        run(&[&go_on[..], &[&order, "--set", "crawl.pages_max=0"]].concat()).expect(0);
+        assert_eq!(stored(&dir), expected, "{order}");
+    }
+}
+
+#[test]
+fn ranks_that_are_none_stop_a_crawl_before_it_begins() {
+    let folder = TempFolder::new("bad-orders");
+    let (dir, bad) = (folder.at("crawl"), folder.file("bad", "0.5\thttp://a.test/\n\nbest\thttp://b.test/\n"));
+    let named = ["agent.name=a", "agent.url=https://a.example/", "agent.email=a@a.example", "frontier.order=rank"];
+    let named = named.map(|set| ["--set", set]).concat();
+    let crawl = [&["crawl", "http://s.test/", "--dir", &dir][..], &named[..]].concat();
+    for (ranks, words) in [
+        (bad.as_str(), &["frontier.ranks: ", "bad:3: \"best\" is no number"][..]),
+        (&folder.at("none"), &["frontier.ranks: ", "none: No such file"]),
+        ("", &["no URL has a rank: expected frontier.ranks as well"]),
+    ] {
+        run(&[&crawl[..], &["--set", &format!("frontier.ranks={ranks}")]].concat()).expect(2).says(words);
+    }
+    run(&["crawl", "http://s.test/", "--dir", &dir, "--set", "frontier.order=best"]).expect(2).says(&["backlinks"]);
+}
