@@ -37,6 +37,7 @@ impl Shard {
                 Err(Outside::Elsewhere) if !hops.is_embed() && !is_of_embed => return self.note_external(now, url),
                 Err(_) => return,
             };
+            self.stats.links_crossing += u64::from(owner != self.index);
             // To embed is not to link: images of half the web lie at a few hosts.
             if url.host() != job.url.host() && !hops.is_embed() {
                 self.linked(now, page_key, url, owner);
