@@ -28,21 +28,8 @@ pub struct Plan {
     /// A crawl's directory: its stored pages, and the links between them.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Links, `SOURCE<TAB>TARGET` a line: numbers, or URLs. This file and the next two may be packed by gzip or zstd.
-    #[arg(long, value_name = "FILE")]
-    edges: Option<PathBuf>,
-    /// Pages by number, `NUMBER<TAB>…<TAB>HOST<TAB>URL` a line.
-    #[arg(long, value_name = "FILE", requires = "edges")]
-    nodes: Option<PathBuf>,
-    /// The first page's number of each site, a line each.
-    #[arg(long, value_name = "FILE", requires = "edges")]
-    sites: Option<PathBuf>,
-    /// What a site is: a registrable domain, or a host.
-    #[arg(long, value_name = "KEY", value_enum, default_value = "site")]
-    key: Key,
-    /// Bytes that a link to a page counts whose URL is not known.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=65_535))]
-    url_bytes: u64,
+    #[command(flatten)]
+    graph: GraphArguments,
     /// Numbers of parts to compare [default: 8,16,32,64 where no file is written].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     parts: Vec<u16>,
@@ -64,9 +51,29 @@ pub struct Plan {
     /// The same seed gives the same plan.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u32,
+}
+
+/// A graph as a list of links, and how one is read.
+#[derive(clap::Args, Debug)]
+pub(super) struct GraphArguments {
+    /// Links, `SOURCE<TAB>TARGET` a line: numbers, or URLs. This file and the next two may be packed by gzip or zstd.
+    #[arg(long, value_name = "FILE")]
+    pub(super) edges: Option<PathBuf>,
+    /// Pages by number, `NUMBER<TAB>…<TAB>HOST<TAB>URL` a line.
+    #[arg(long, value_name = "FILE", requires = "edges")]
+    nodes: Option<PathBuf>,
+    /// The first page's number of each site, a line each.
+    #[arg(long, value_name = "FILE", requires = "edges")]
+    sites: Option<PathBuf>,
+    /// What a site is: a registrable domain, or a host.
+    #[arg(long, value_name = "KEY", value_enum, default_value = "site")]
+    key: Key,
+    /// Bytes that a link to a page counts whose URL is not known.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    url_bytes: u64,
     /// Memory that may be used, such as 500MiB or 16GiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = config::read_size)]
-    ram_max: u64,
+    pub(super) ram_max: u64,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,8 +82,8 @@ enum Key {
     Host,
 }
 
-impl Plan {
-    fn settings(&self) -> Settings {
+impl GraphArguments {
+    pub(super) fn settings(&self) -> Settings {
         let key = match self.key {
             Key::Site => SiteKind::Domain,
             Key::Host => SiteKind::Host,
@@ -84,6 +91,15 @@ impl Plan {
         Settings { key, url_bytes: self.url_bytes }
     }
 
+    /// The graph of the list, if one is named.
+    pub(super) fn read(&self, memory: &mut Memory, watch: plan::Watch<'_>) -> Option<Result<PageGraph, PlanError>> {
+        let edges = self.edges.as_deref()?;
+        let files = EdgeFiles { edges, nodes: self.nodes.as_deref(), sites: self.sites.as_deref() };
+        Some(plan::read_edges(&files, self.settings(), memory, watch))
+    }
+}
+
+impl Plan {
     /// Which numbers of parts are compared.
     fn parts(&self) -> Vec<u16> {
         let has_files = self.vector.is_some() || self.pagerank.is_some();
@@ -128,7 +144,7 @@ impl From<PlanError> for Failed {
 }
 
 fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
-    let mut memory = Memory::new(arguments.ram_max);
+    let mut memory = Memory::new(arguments.graph.ram_max);
     let (graph, losses) = read(arguments, &mut memory, bar)?;
     let mut text = String::new();
     let parts = arguments.parts();
@@ -151,20 +167,19 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
 
 fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGraph, Losses), Failed> {
     let watch: plan::Watch<'_> = &mut |step| bar.show(step);
-    if let Some(edges) = &arguments.edges {
-        let files = EdgeFiles { edges, nodes: arguments.nodes.as_deref(), sites: arguments.sites.as_deref() };
-        return Ok((plan::read_edges(&files, arguments.settings(), memory, watch)?, Losses::default()));
+    if let Some(graph) = arguments.graph.read(memory, watch) {
+        return Ok((graph?, Losses::default()));
     }
     let mistake = |why: &dyn std::fmt::Display| Failed(MISTAKE, why.to_string());
     let dir = arguments.dir.as_deref().ok_or_else(|| mistake(&"--edges or --dir is needed"))?;
     let config = boot::kept_config(dir).map_err(|error| mistake(&error))?;
     let config = config.ok_or_else(|| mistake(&format!("{}: no crawl (no crawl.json)", dir.display())))?;
     let segments = find_segments(dir).map_err(|error| mistake(&error))?;
-    Ok(plan::read_stored(&segments, config, arguments.settings(), memory, watch)?)
+    Ok(plan::read_stored(&segments, config, arguments.graph.settings(), memory, watch)?)
 }
 
 /// Tells what could not be read; the exit code.
-fn tell_losses(losses: &Losses) -> u8 {
+pub(super) fn tell_losses(losses: &Losses) -> u8 {
     let Losses { damaged, unread, bodiless } = losses;
     for (count, what) in [
         (damaged, "damaged places in segments, and what stood there is missing from the plan (see store verify)"),
@@ -285,13 +300,13 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
 }
 
 /// What is shown of long steps.
-struct Bar {
+pub(super) struct Bar {
     bar: Option<ProgressBar>,
     what: &'static str,
 }
 
 impl Bar {
-    fn new(is_terminal: bool) -> Bar {
+    pub(super) fn new(is_terminal: bool) -> Bar {
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
             // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
@@ -305,7 +320,7 @@ impl Bar {
         Bar { bar, what: "" }
     }
 
-    fn show(&mut self, step: Step) {
+    pub(super) fn show(&mut self, step: Step) {
         let Some(bar) = &self.bar else { return };
         if self.what != step.what {
             self.what = step.what;
@@ -317,7 +332,7 @@ impl Bar {
     }
 
     /// Takes it away; what follows is the result's.
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
