@@ -127,7 +127,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
     let mut bar = Bar::new(io::stderr().is_terminal());
     let web = match &arguments.dir {
         Some(dir) => measured(arguments, dir, &mut bar),
-        None => arguments.read(&mut bar).map(Web::Graph),
+        None => arguments.read(&mut bar).map(|graph| Web::Graph(Box::new(graph))),
     };
     bar.clear();
     match web? {
@@ -140,7 +140,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
             Ok(output::print(&text).max(told))
         }
         Web::Graph(graph) => {
-            let web = GraphWeb::new(graph);
+            let web = GraphWeb::new(*graph);
             let seeds = arguments.seeds_of_file(&web)?;
             crawl_all(arguments, &web, seeds.as_deref(), &treatments, &configs)
         }
@@ -149,7 +149,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
 
 /// What there is to look at.
 enum Web {
-    Graph(PageGraph),
+    Graph(Box<PageGraph>),
     Crawled(Box<Row>, Losses),
 }
 
@@ -259,7 +259,8 @@ fn crawl_all(
     let signals = crawl::signals(Hangup::Drains).map_err(failed)?;
     let mut table = Table::new(arguments.out.as_deref())?;
     let bar = Crawls::new(treatments.len());
-    let (mut rows, mut ground): (Vec<Row>, Option<(u64, Vec<u32>, Ground)>) = (Vec::new(), None);
+    let mut rows: Vec<Row> = Vec::new();
+    let mut ground: Option<(u64, Vec<u32>, Ground)> = None;
     for (treatment, config) in treatments.iter().zip(configs) {
         if ground.as_ref().is_none_or(|(of, ..)| *of != treatment.rng_seed) {
             let count = usize::try_from(arguments.seeds).unwrap_or(usize::MAX);

@@ -91,7 +91,7 @@ pub fn base(delay: Duration) -> Config {
     (config.politeness.ip_delay, config.politeness.group_delay) = (Duration::ZERO, Duration::ZERO);
     (config.politeness.response_factor, config.politeness.slow_start) = (0, 1);
     config.scope.depth_max = u16::MAX;
-    config.scope.url_bytes_max = 64 << 10;
+    config.scope.url_bytes_max = 32 << 10;
     config.scope.bad_ports = crate::config::BadPorts::Allow;
     config.budget.site_pages_per_linking_site = 0;
     config.traps.detect = TrapDetection::Off;
@@ -142,6 +142,7 @@ mod tests {
         assert!(all.iter().enumerate().all(|(index, one)| !all[..index].contains(one)));
         assert!(all.is_sorted_by_key(|one| one.rng_seed));
         let config = all[11].config(&base(Duration::from_secs(3))).expect("known words");
+        assert_eq!(config.check(), Ok(()));
         assert_eq!((config.partition.by.as_str(), config.exchange.mode.as_str()), ("url-hash", "independent"));
         assert_eq!(config.politeness.delay_of("x.test"), Duration::from_secs(3));
         let wrong = Treatment { mode: "none".to_owned(), ..all[0].clone() }.config(&config);

@@ -44,6 +44,11 @@ pub struct Series {
     pub points: Vec<(f64, [f64; 3])>,
 }
 
+/// Rows, each with its points.
+type Drawn<'a> = Vec<(&'a Row, Points)>;
+type Points = Vec<(f64, f64)>;
+/// Points of one place in a series: by K, and by their place in their row.
+type Places = BTreeMap<(u64, usize), Points>;
 /// Another axis of the experiment, by its word in a row.
 type Word = fn(&Row) -> &str;
 const PARTITION: Word = |row| &row.partition;
@@ -63,15 +68,12 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     let overlaps = |row: &Row| ["cross-over", "independent"].contains(&row.mode.as_str());
     let shards_max = rows.iter().map(|row| row.shards).max().unwrap_or_default();
     let (coverage, shards) = ("coverage I/U".to_owned(), "shards K".to_owned());
-    let of_shards = |row: &Row| vec![row.shards as f64];
     let mut figures = Vec::new();
-    let mut add =
-        |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows: Vec<(&Row, Vec<(f64, f64)>)>| {
-            figures.extend(split(name, title, axes, by, of, &rows));
-        };
-    let points = |keeps: &dyn Fn(&Row) -> bool, y: &dyn Fn(&Row) -> f64| -> Vec<(&Row, Vec<(f64, f64)>)> {
-        let rows = rows.iter().filter(|row| keeps(row));
-        rows.map(|row| (row, of_shards(row).into_iter().map(|x| (x, y(row))).collect())).collect()
+    let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows: Drawn<'_>| {
+        figures.extend(split(name, title, axes, by, of, &rows));
+    };
+    let points = |keeps: &dyn Fn(&Row) -> bool, y: &dyn Fn(&Row) -> f64| -> Drawn<'_> {
+        rows.iter().filter(|row| keeps(row)).map(|row| (row, vec![(row.shards as f64, y(row))])).collect()
     };
     add(
         "coverage",
@@ -81,7 +83,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         [PARTITION, ORDER],
         points(&all, &|row| row.coverage),
     );
-    let against: Vec<(&Row, Vec<(f64, f64)>)> =
+    let against: Drawn<'_> =
         rows.iter().filter(|row| overlaps(row)).map(|row| (row, vec![(row.overlap, row.coverage)])).collect();
     add(
         "overlap",
@@ -99,7 +101,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         [MODE, ORDER],
         points(&has_sent, &|row| row.urls_sent_per_page.unwrap_or_default()),
     );
-    let quality: Vec<(&Row, Vec<(f64, f64)>)> = rows
+    let quality: Drawn<'_> = rows
         .iter()
         .filter(|row| row.shards == shards_max)
         .map(|row| (row, SHARES.iter().zip(row.quality).map(|(share, quality)| (*share as f64, quality)).collect()))
@@ -120,14 +122,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
 }
 
 /// A figure for each pair of words that `of` finds in the rows, with a line for each word of `by`.
-fn split(
-    name: &str,
-    title: &str,
-    axes: [&str; 2],
-    by: Word,
-    of: [Word; 2],
-    rows: &[(&Row, Vec<(f64, f64)>)],
-) -> Vec<Figure> {
+fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows: &[(&Row, Points)]) -> Vec<Figure> {
     let pair = |row: &Row| of.map(|word| word(row).to_owned());
     let mut pairs = Vec::new();
     for (row, _) in rows {
@@ -140,7 +135,7 @@ fn split(
     let figure = |pair_of: &[String; 2]| {
         let mut series: Vec<Series> = Vec::new();
         let own = rows.iter().filter(|(row, _)| pair(row) == *pair_of);
-        let mut groups: Vec<(&str, BTreeMap<(u64, usize), Vec<(f64, f64)>>)> = Vec::new();
+        let mut groups: Vec<(&str, Places)> = Vec::new();
         for (row, points) in own {
             let word = by(row);
             let place = groups.iter().position(|(name, _)| *name == word).unwrap_or(groups.len());
@@ -237,7 +232,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
         let line = colour.stroke_width(2 * scale);
         let (dash, gap) = DASHES[index % DASHES.len()];
         let (dash, gap) = (dash * scale, gap * scale);
-        let at: Vec<(f64, f64)> = series.points.iter().map(|(x, [y, ..])| (x_of(*x), *y)).collect();
+        let at: Points = series.points.iter().map(|(x, [y, ..])| (x_of(*x), *y)).collect();
         let drawn = match gap {
             0 => chart.draw_series(LineSeries::new(at.clone(), line)),
             _ => chart.draw_series(DashedLineSeries::new(at.clone(), dash, gap, line)),
@@ -268,7 +263,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(free_corner(&figure.series, |x| x_of(x) / x_last, |y| y / y_last))
         .legend_area_size(38 * scale)
         .margin(8 * scale)
         .label_font(size(13))
@@ -277,6 +272,34 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
         .draw()
         .map_err(words)?;
     root.present().map_err(words)
+}
+
+/// The corner with the least of the lines, for the legend: `x` and `y` become shares of their axes.
+fn free_corner(series: &[Series], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> SeriesLabelPosition {
+    let mut places = Vec::new();
+    for series in series {
+        let at = series.points.iter().map(|point| (x(point.0), y(point.1[0])));
+        let at: Points = at.collect();
+        places.extend(at.first());
+        for pair in at.windows(2) {
+            let between = |step: u32| {
+                let share = f64::from(step) / 20.0;
+                (pair[0].0 + (pair[1].0 - pair[0].0) * share, pair[0].1 + (pair[1].1 - pair[0].1) * share)
+            };
+            places.extend((1..=20).map(between));
+        }
+    }
+    let corners = [
+        (SeriesLabelPosition::LowerRight, true, false),
+        (SeriesLabelPosition::UpperRight, true, true),
+        (SeriesLabelPosition::UpperLeft, false, true),
+        (SeriesLabelPosition::LowerLeft, false, false),
+    ];
+    let is_near = |share: f64, is_high: bool| if is_high { share > 0.7 } else { share < 0.3 };
+    let crowd =
+        |right: bool, high: bool| places.iter().filter(|at| is_near(at.0, right) && is_near(at.1, high)).count();
+    let best = corners.into_iter().min_by_key(|(_, right, high)| crowd(*right, *high));
+    best.map_or(SeriesLabelPosition::LowerRight, |(corner, ..)| corner)
 }
 
 /// The outline of a series' mark round `at`: a circle, a square or a triangle, closed.
@@ -289,7 +312,7 @@ fn outline(at: (i32, i32), index: usize, size: i32) -> Vec<(i32, i32)> {
         1 => vec![(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0)],
         _ => vec![(0.0, -1.2), (1.2, 1.0), (-1.2, 1.0), (0.0, -1.2)],
     };
-    let times = if index % 3 == 0 { 1.0 } else { f64::from(size) };
+    let times = if index.is_multiple_of(3) { 1.0 } else { f64::from(size) };
     corners.iter().map(|(x, y)| (at.0 + (x * times).round() as i32, at.1 + (y * times).round() as i32)).collect()
 }
 

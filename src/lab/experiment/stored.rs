@@ -75,8 +75,8 @@ fn read(path: &Path, web: &GraphWeb, captures: &mut Vec<(u64, u16, u32)>) -> Res
 
 /// The shard in whose directory a segment lies.
 fn shard_of(path: &Path) -> u16 {
-    let folders = path.iter().rev().filter_map(|folder| folder.to_str()?.strip_prefix("shard-")?.parse().ok());
-    folders.into_iter().next().unwrap_or_default()
+    let mut folders = path.iter().rev().filter_map(|folder| folder.to_str()?.strip_prefix("shard-")?.parse().ok());
+    folders.next().unwrap_or_default()
 }
 
 /// `2026-11-21T08:40:32.000001Z`, with or without a fraction.
