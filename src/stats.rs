@@ -252,8 +252,12 @@ counters! {
         links_over_bytes,
         /// Links not followed because the scope rules them out (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
         links_out_of_scope,
+        /// Links that lead to another shard's URLs, each once a page, whatever becomes of them (`exchange.mode`).
+        links_crossing,
         /// Links to URLs of other shards that were dropped (`exchange.mode = "firewall"`).
         links_crossing_dropped,
+        /// Links to other shards' URLs that were not sent, as they had been before.
+        links_sent_before,
         /// Links that left the scope and are missing from the list of them, because a shard found too many (`links.external`).
         external_unlisted,
         /// Links not followed because they, or their hosts, are on a list (`scope.block`).

@@ -13,6 +13,7 @@ mod folders;
 mod hangup;
 mod kept;
 mod kills;
+mod lab;
 mod limits;
 mod listings;
 mod mistakes;

@@ -75,6 +75,7 @@ fn measure(which: &str, hosts: u64) {
         usual_work: Arc::default(),
         operators: Arc::default(),
         ranks: Arc::default(),
+        replicated: Default::default(),
         name_servers: 1,
         crawl: 1,
         clock: WallClock::default(),

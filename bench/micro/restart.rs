@@ -139,6 +139,7 @@ impl Rig {
             usual_work: Arc::default(),
             operators: Arc::default(),
             ranks: Arc::default(),
+            replicated: Default::default(),
             name_servers: 1,
             crawl: OWNER.crawl,
             clock: WallClock::default(),

@@ -10,6 +10,7 @@ use super::memory::memory_budget;
 use super::scope_files::ScopeFiles;
 use super::start::BootError;
 use crate::config::{self, Config, PartitionBy, PrivateAddresses, UrlOrder};
+use crate::exchange::Replicated;
 use crate::fetch;
 use crate::frontier::{RANK_BYTES_MAX, Ranks};
 use crate::hops::Hops;
@@ -78,6 +79,19 @@ pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
         })?;
     }
     Ok(operators)
+}
+
+/// The URLs that an earlier crawl found the most links to.
+pub(super) fn replicated(config: &Config, rng_seed: u64) -> Result<Replicated, BootError> {
+    let exchange = &config.exchange;
+    if exchange.replicated.is_empty() {
+        return Ok(Replicated::default());
+    }
+    let read = plan::read_ranks(Path::new(&exchange.replicated), LISTED_MAX, |url| fingerprint(rng_seed, url.as_str()));
+    let mut listed = read.map_err(|error| BootError::Order(format!("exchange.replicated: {error}")))?;
+    listed.sort_by(|(_, links), (_, more)| more.total_cmp(links));
+    listed.truncate(exchange.replicated_max);
+    Ok(Replicated::new(listed.into_iter().map(|(url, _)| url).collect()))
 }
 
 /// What URLs are worth, where they go by ranks.
@@ -233,6 +247,8 @@ fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
     }
 }
 
+/// Lines of a list of URLs, 16 bytes each while it is read.
+const LISTED_MAX: u64 = 20_000_000;
 const FILES_PER_SHARD: u64 = 64;
 const FILES_BESIDES: u64 = 64;
 /// Seeds that are told: they may be millions.

@@ -23,12 +23,14 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::checks;
 use super::external_links::{self, ExternalLinks};
 use super::manifest::{self, MANIFEST, Manifest};
 use super::moved_sites::{self, MOVED_SITES};
 use super::redistribution::{self, Change};
 use super::sealed_file;
 use super::segment_folders;
+use super::start::BootError;
 use crate::config::{Config, ExchangeMode};
 use crate::private;
 use crate::route::Partition;
@@ -422,6 +424,15 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
         Some(manifest) => read_config(root, &manifest).map(Some),
         None => Ok(None),
     }
+}
+
+/// Which shard has which URL in the crawl in `root`, of this manifest and configuration.
+pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Result<Partition, BootError> {
+    let mut config = config.clone();
+    config.crawl.shards = manifest.shards.into();
+    let moved = moved_sites::read(root, manifest)?;
+    let moved = moved.iter().map(|(site, shard)| (&**site, *shard));
+    checks::partition(&config, 1)?.with_moved(moved, u64::MAX).map_err(BootError::Order)
 }
 
 /// The seeds of all runs in `root`; none when there is no crawl.

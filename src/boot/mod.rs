@@ -24,7 +24,7 @@ mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_seeds};
+pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_partition, kept_seeds};
 pub use external_links::ExternalLinks;
 pub use limits::{
     cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,

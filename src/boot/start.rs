@@ -21,7 +21,7 @@ use super::{cpus, loopback};
 use crate::budget::PageBudget;
 use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
-use crate::exchange::spsc;
+use crate::exchange::{Replicated, spsc};
 use crate::fetch::{self, OwnAddresses};
 use crate::frontier::{Bound, Ledger, Ranks, SiteBounds};
 use crate::memory_budget::MemoryBudget;
@@ -116,6 +116,7 @@ struct Setting {
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     ranks: Arc<Ranks>,
+    replicated: Replicated,
     retry_failed: bool,
     round: Round,
 }
@@ -216,6 +217,7 @@ impl Crawl {
         )
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         let ranks = checks::ranks(&config, crawl_dir.manifest().rng_seed)?;
+        let replicated = checks::replicated(&config, crawl_dir.manifest().rng_seed)?;
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let Kept { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
@@ -234,6 +236,7 @@ impl Crawl {
             earlier: Arc::new(earlier),
             operators: Arc::new(operators),
             ranks: Arc::new(ranks),
+            replicated,
             retry_failed,
             round: round.unwrap_or_default(),
         };
@@ -272,8 +275,18 @@ impl Crawl {
         let usual_work = Arc::default();
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
-        let Setting { partition, fruitless, scope, site_bounds, earlier, operators, ranks, retry_failed, round } =
-            setting;
+        let Setting {
+            partition,
+            fruitless,
+            scope,
+            site_bounds,
+            earlier,
+            operators,
+            ranks,
+            replicated,
+            retry_failed,
+            round,
+        } = setting;
         let mut config = config;
         config.exchange.ring_bytes = config.ring_bytes(shards);
         let config = Arc::new(config);
@@ -296,6 +309,7 @@ impl Crawl {
                 usual_work: Arc::clone(&usual_work),
                 operators: Arc::clone(&operators),
                 ranks: Arc::clone(&ranks),
+                replicated: replicated.clone(),
                 earlier: Arc::clone(&earlier),
                 site_bounds: Arc::clone(&site_bounds),
                 budget: Arc::clone(&budget),

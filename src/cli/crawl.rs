@@ -222,7 +222,8 @@ fn drive_round(
     for note in crawl.control().take_notes() {
         tell!("{note}");
     }
-    let totals = Totals::sum(&crawl.control().totals());
+    let by_shard = crawl.control().totals();
+    let totals = Totals::sum(&by_shard);
     let outages = crawl.outages();
     let (round, failure) = match crawl.finish_round() {
         Ok(round) => (Some(round), None),
@@ -235,6 +236,7 @@ fn drive_round(
         ended: if failure.is_some() { "failed".to_owned() } else { ended.to_owned() },
         totals,
         shards,
+        pages_by_shard: by_shard.iter().map(|shard| shard.pages).collect(),
         elapsed,
         outages,
         rss_bytes_max: Some(boot::rss_bytes_max()),

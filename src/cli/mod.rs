@@ -13,6 +13,7 @@ mod hosts;
 mod identity;
 mod inspect;
 mod json;
+mod lab;
 mod output;
 mod plan;
 pub mod progress;
@@ -62,6 +63,8 @@ enum Command {
     Identity(identity::IdentityArguments),
     /// Compare assignments of sites and pages to shards by their links, as an earlier crawl or a file has them.
     Plan(plan::Plan),
+    /// Crawl the graph of a web in every combination of partition, mode and number of shards, and measure it as the papers do.
+    Lab(Box<lab::Lab>),
     /// Measure pages a second and the CPU time of a page on this machine.
     Bench(bench::BenchArguments),
     /// Serve the synthetic web alone, or compute its truth.
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Identity(arguments) => identity::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Web(arguments) => web::run(arguments),
     }

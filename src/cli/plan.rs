@@ -29,21 +29,8 @@ pub struct Plan {
     /// A crawl's directory: its stored pages, and the links between them.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Links, `SOURCE<TAB>TARGET` a line: numbers, or URLs. This file and the next two may be packed by gzip or zstd.
-    #[arg(long, value_name = "FILE")]
-    edges: Option<PathBuf>,
-    /// Pages by number, `NUMBER<TAB>…<TAB>HOST<TAB>URL` a line.
-    #[arg(long, value_name = "FILE", requires = "edges")]
-    nodes: Option<PathBuf>,
-    /// The first page's number of each site, a line each.
-    #[arg(long, value_name = "FILE", requires = "edges")]
-    sites: Option<PathBuf>,
-    /// What a site is: a registrable domain, or a host.
-    #[arg(long, value_name = "KEY", value_enum, default_value = "site")]
-    key: Key,
-    /// Bytes that a link to a page counts whose URL is not known.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=65_535))]
-    url_bytes: u64,
+    #[command(flatten)]
+    graph: GraphArguments,
     /// Numbers of parts to compare [default: 8,16,32,64 where no file is written].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     parts: Vec<u16>,
@@ -62,12 +49,35 @@ pub struct Plan {
     /// Write all pages by PageRank, the highest first.
     #[arg(long, value_name = "FILE")]
     pagerank: Option<PathBuf>,
+    /// Write all pages by the number of pages that link to them, the highest first (exchange.replicated).
+    #[arg(long, value_name = "FILE")]
+    most_linked: Option<PathBuf>,
     /// The same seed gives the same plan.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u32,
+}
+
+/// A graph as a list of links, and how one is read.
+#[derive(clap::Args, Debug)]
+pub(super) struct GraphArguments {
+    /// Links, `SOURCE<TAB>TARGET` a line: numbers, or URLs. This file and the next two may be packed by gzip or zstd.
+    #[arg(long, value_name = "FILE")]
+    pub(super) edges: Option<PathBuf>,
+    /// Pages by number, `NUMBER<TAB>…<TAB>HOST<TAB>URL` a line.
+    #[arg(long, value_name = "FILE", requires = "edges")]
+    nodes: Option<PathBuf>,
+    /// The first page's number of each site, a line each.
+    #[arg(long, value_name = "FILE", requires = "edges")]
+    sites: Option<PathBuf>,
+    /// What a site is: a registrable domain, or a host.
+    #[arg(long, value_name = "KEY", value_enum, default_value = "site")]
+    key: Key,
+    /// Bytes that a link to a page counts whose URL is not known.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    url_bytes: u64,
     /// Memory that may be used, such as 500MiB or 16GiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = config::read_size)]
-    ram_max: u64,
+    pub(super) ram_max: u64,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,17 +86,17 @@ enum Key {
     Host,
 }
 
-impl Plan {
+impl GraphArguments {
     /// What is assigned, as the crawl is told.
-    fn vector_unit(&self) -> VectorUnit {
-        match (self.by, self.key) {
+    fn vector_unit(&self, unit: Unit) -> VectorUnit {
+        match (unit, self.key) {
             (Unit::Page, _) => VectorUnit::Page,
             (Unit::Site, Key::Site) => VectorUnit::Site,
             (Unit::Site, Key::Host) => VectorUnit::Host,
         }
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         let key = match self.key {
             Key::Site => SiteKind::Domain,
             Key::Host => SiteKind::Host,
@@ -94,9 +104,18 @@ impl Plan {
         Settings { key, url_bytes: self.url_bytes }
     }
 
+    /// The graph of the list, if one is named.
+    pub(super) fn read(&self, memory: &mut Memory, watch: plan::Watch<'_>) -> Option<Result<PageGraph, PlanError>> {
+        let edges = self.edges.as_deref()?;
+        let files = EdgeFiles { edges, nodes: self.nodes.as_deref(), sites: self.sites.as_deref() };
+        Some(plan::read_edges(&files, self.settings(), memory, watch))
+    }
+}
+
+impl Plan {
     /// Which numbers of parts are compared.
     fn parts(&self) -> Vec<u16> {
-        let has_files = self.vector.is_some() || self.pagerank.is_some();
+        let has_files = self.vector.is_some() || (self.pagerank.is_some() || self.most_linked.is_some());
         let mut parts = if self.parts.is_empty() && !has_files { vec![8, 16, 32, 64] } else { self.parts.clone() };
         parts.sort_unstable();
         parts.dedup();
@@ -138,7 +157,7 @@ impl From<PlanError> for Failed {
 }
 
 fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
-    let mut memory = Memory::new(arguments.ram_max);
+    let mut memory = Memory::new(arguments.graph.ram_max);
     let (graph, losses) = read(arguments, &mut memory, bar)?;
     let mut text = String::new();
     let parts = arguments.parts();
@@ -150,7 +169,12 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
     if let (Some(path), Some(shards)) = (&arguments.vector, arguments.shards) {
         bar.show(Step { what: "partitioning", done: 0, total: 1 });
         let found = plan::assign(&graph, arguments.by, shards, arguments.seed, &mut memory)?;
-        plan::write_vector(path, &graph, arguments.vector_unit(), shards, &found).map_err(unwritten)?;
+        plan::write_vector(path, &graph, arguments.graph.vector_unit(arguments.by), shards, &found)
+            .map_err(unwritten)?;
+    }
+    if let Some(path) = &arguments.most_linked {
+        let links: Vec<f64> = plan::links_to(&graph).into_iter().map(f64::from).collect();
+        plan::write_ranks(path, &graph, &links).map_err(unwritten)?;
     }
     if let Some(path) = &arguments.pagerank {
         let ranks = plan::pagerank(&graph, &mut memory, &mut |step| bar.show(step))?;
@@ -161,20 +185,19 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
 
 fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGraph, Losses), Failed> {
     let watch: plan::Watch<'_> = &mut |step| bar.show(step);
-    if let Some(edges) = &arguments.edges {
-        let files = EdgeFiles { edges, nodes: arguments.nodes.as_deref(), sites: arguments.sites.as_deref() };
-        return Ok((plan::read_edges(&files, arguments.settings(), memory, watch)?, Losses::default()));
+    if let Some(graph) = arguments.graph.read(memory, watch) {
+        return Ok((graph?, Losses::default()));
     }
     let mistake = |why: &dyn std::fmt::Display| Failed(MISTAKE, why.to_string());
     let dir = arguments.dir.as_deref().ok_or_else(|| mistake(&"--edges or --dir is needed"))?;
     let config = boot::kept_config(dir).map_err(|error| mistake(&error))?;
     let config = config.ok_or_else(|| mistake(&format!("{}: no crawl (no crawl.json)", dir.display())))?;
     let segments = find_segments(dir).map_err(|error| mistake(&error))?;
-    Ok(plan::read_stored(&segments, config, arguments.settings(), memory, watch)?)
+    Ok(plan::read_stored(&segments, config, arguments.graph.settings(), memory, watch)?)
 }
 
 /// Tells what could not be read; the exit code.
-fn tell_losses(losses: &Losses) -> u8 {
+pub(super) fn tell_losses(losses: &Losses) -> u8 {
     let Losses { damaged, unread, bodiless } = losses;
     for (count, what) in [
         (damaged, "damaged places in segments, and what stood there is missing from the plan (see store verify)"),
@@ -295,13 +318,13 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
 }
 
 /// What is shown of long steps.
-struct Bar {
+pub(super) struct Bar {
     bar: Option<ProgressBar>,
     what: &'static str,
 }
 
 impl Bar {
-    fn new(is_terminal: bool) -> Bar {
+    pub(super) fn new(is_terminal: bool) -> Bar {
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
             // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
@@ -315,7 +338,7 @@ impl Bar {
         Bar { bar, what: "" }
     }
 
-    fn show(&mut self, step: Step) {
+    pub(super) fn show(&mut self, step: Step) {
         let Some(bar) = &self.bar else { return };
         if self.what != step.what {
             self.what = step.what;
@@ -327,7 +350,7 @@ impl Bar {
     }
 
     /// Takes it away; what follows is the result's.
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

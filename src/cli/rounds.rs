@@ -113,6 +113,7 @@ fn both(before: &Summary, later: Summary) -> Summary {
     let (outages, lasted) = before.outages;
     Summary {
         totals: before.totals.followed_by(&later.totals),
+        pages_by_shard: before.pages_by_shard.iter().zip(&later.pages_by_shard).map(|(one, more)| one + more).collect(),
         elapsed: before.elapsed + later.elapsed,
         outages: (outages + later.outages.0, lasted + later.outages.1),
         // The process's own: memory at most, and time so far.
@@ -151,6 +152,7 @@ mod tests {
             let mut summary =
                 Summary { ended: ended.to_owned(), elapsed: Duration::from_secs(10), ..Summary::default() };
             summary.totals.pages = 100;
+            summary.pages_by_shard = vec![60, 40];
             Ok((
                 Ended { summary, failure: None },
                 Some(RoundEnd { levels: None, number, links: Some(links), note: None }),
@@ -164,6 +166,7 @@ mod tests {
         let (driven, summary) = rounds(order(3, 0), &[5, 7, 9], FINISHED);
         assert_eq!(driven, [(1, 0), (2, 5), (3, 7)]);
         assert_eq!((summary.totals.pages, summary.elapsed), (300, Duration::from_secs(30)));
+        assert_eq!(summary.pages_by_shard, [180, 120]);
         assert_eq!(rounds(order(9, 0), &[5, 7], FINISHED).0, [(1, 0), (2, 5), (3, 7)], "no link leads on");
         assert_eq!(rounds(order(9, 200), &[5; 9], FINISHED).0.len(), 2, "pages_max holds for all");
         let mut nameless = order(9, 0);

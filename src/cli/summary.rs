@@ -28,6 +28,8 @@ pub struct Summary {
     pub totals: Totals,
     /// Shards, one thread and core each.
     pub shards: usize,
+    /// Pages of each shard, in order; empty: not known.
+    pub pages_by_shard: Vec<u64>,
     /// From the first seed to the last page.
     pub elapsed: Duration,
     /// Outages of our own network, and how long they lasted together.
@@ -77,6 +79,10 @@ pub struct SummaryJson {
     pub cpu_micros_per_page: Option<f64>,
     /// Peak resident set in bytes.
     pub rss_bytes_max: Option<u64>,
+    /// URLs sent to other shards, a page.
+    pub exchanged_per_page: Option<f64>,
+    /// Pages of the shard with most, over those of the average shard.
+    pub balance: Option<f64>,
 }
 
 impl Summary {
@@ -115,6 +121,8 @@ impl Summary {
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
             cpu_micros_per_page: self.cpu_per_page().map(|seconds| seconds * 1e6),
             rss_bytes_max: self.rss_bytes_max,
+            exchanged_per_page: self.exchanged_per_page(),
+            balance: self.balance(),
         }
     }
 
@@ -171,7 +179,9 @@ impl Summary {
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
             ("links dropped", totals.links_dropped),
-            ("links to other shards dropped", totals.links_crossing_dropped),
+            ("links across shards", totals.links_crossing),
+            ("  dropped", totals.links_crossing_dropped),
+            ("  sent before", totals.links_sent_before),
             ("links blocked", totals.links_blocked),
             ("links deferred", totals.links_deferred),
             ("poor URLs deferred", totals.urls_poor),
@@ -211,7 +221,12 @@ impl Summary {
             share(totals.chains_recognized, full).map(|share| format!("{share} of those not resumed")),
         );
         rows.some("DNS queries", totals.dns_queries, None);
-        rows.some("URLs exchanged", totals.exchanged_out, None);
+        let each = self.exchanged_per_page().map(|each| format!("{each:.3} a page"));
+        rows.some("URLs exchanged", totals.exchanged_out, each);
+        if let Some(balance) = self.balance().filter(|_| self.pages_by_shard.len() > 1) {
+            let remark = Some("pages of the busiest shard, over the average".to_owned());
+            rows.text("balance", format!("{balance:.2}"), remark);
+        }
         rows.text(
             "on the wire",
             bytes(totals.bytes_wire),
@@ -241,6 +256,16 @@ impl Summary {
         let ended = if self.ended.is_empty() { "ended" } else { &self.ended };
         let run = if before.urls > 0 { "; this run resumed a crawl" } else { "" };
         format!("{ended} after {}{run}\n\n{}", clock(self.elapsed), rows.align())
+    }
+
+    fn exchanged_per_page(&self) -> Option<f64> {
+        ratio(self.totals.exchanged_out as f64, self.totals.pages as f64)
+    }
+
+    fn balance(&self) -> Option<f64> {
+        let most = self.pages_by_shard.iter().max()?;
+        let all: u64 = self.pages_by_shard.iter().sum();
+        ratio(*most as f64 * self.pages_by_shard.len() as f64, all as f64)
     }
 
     fn per_core(&self) -> Option<f64> {

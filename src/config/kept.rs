@@ -116,7 +116,9 @@ impl Config {
             // Only an empty path has no absolute one, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
-        for file in [&mut kept.scope.rules, &mut kept.partition.vector, &mut kept.frontier.ranks] {
+        for file in
+            [&mut kept.scope.rules, &mut kept.partition.vector, &mut kept.frontier.ranks, &mut kept.exchange.replicated]
+        {
             if let Some(path) = std::path::absolute(&*file).ok().and_then(|path| path.to_str().map(str::to_owned)) {
                 *file = path;
             }

@@ -608,6 +608,13 @@ tables! {
         batch_age_max: Duration = "100ms", time("0s", "1m");
         /// Batches that wait for a full ring stay in memory up to this per shard, and then go to disk.
         waiting_bytes_max: usize = "16MiB", size("64KiB", "16GiB");
+        /// URLs that a shard has sent lately, 8 bytes each, which it does not send again; 0: it sends each link.
+        /// Menus link to the same few pages from everywhere.
+        recent_urls: usize = "65_536", Kind::Number(0, 1 << 30);
+        /// A list of URLs that an earlier crawl found many links to, as `ringcrawl plan --most-linked` writes it: each shard sends each of them once.
+        replicated: String = "", Kind::Text(TextForm::File);
+        /// So many of them, those with the most links; 8 bytes each, once for all shards.
+        replicated_max: usize = "10_000", Kind::Number(1, 10_000_000);
     }
 
     /// URLs already found, and which count as duplicates.

@@ -9,8 +9,10 @@ pub mod lanes;
 mod mail;
 pub mod message;
 pub mod numbering;
+mod sent;
 pub mod spsc;
 mod sync;
 
 pub use lanes::{Batch, Incoming, Lanes, Outgoing};
 pub use mail::MailFlag;
+pub use sent::{Replicated, SentUrls};

@@ -6,6 +6,7 @@
 //! same trace.
 
 mod dear_responses;
+pub mod experiment;
 mod fake_disk;
 mod fake_dns;
 mod fake_http;

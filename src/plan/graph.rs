@@ -5,6 +5,8 @@
 //! Invariants: every target is a page; the targets of a page rise.
 //! Leaves to others: how a graph comes about (`builder`).
 
+use std::borrow::Cow;
+
 /// Pages, their sites, and the links between them. Pages and sites have numbers from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageGraph {
@@ -67,6 +69,14 @@ impl PageGraph {
     /// The URL of a page, or its number in the file that it came from.
     pub fn name(&self, page: u32) -> &str {
         self.pages.get(page)
+    }
+
+    /// The URL of a page; one without gets one in which its site's number is the host, as in `http://s12.test/p345`.
+    pub fn url(&self, page: u32) -> Cow<'_, str> {
+        match self.has_url.get(page as usize) {
+            Some(true) => self.pages.get(page).into(),
+            _ => format!("http://s{}.test/p{page}", self.site_of(page)).into(),
+        }
     }
 
     /// The name of a site.

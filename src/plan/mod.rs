@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `lines`, `edge_list` | lists of links, pages and sites, as text |
 //! | `stored` | a crawl's directory, whose pages are read again |
+//! | `synthetic` | the synthetic web |
 //! | `builder`, `graph` | the graph of pages |
 //! | `weighted` | what METIS is given: pages or sites |
 //! | `partition` | METIS |
@@ -31,6 +32,7 @@ mod pagerank;
 mod partition;
 mod ranks;
 mod stored;
+mod synthetic;
 mod weighted;
 
 pub use compare::{Heaviest, Method, Row, Unit, assign, compare};
@@ -39,10 +41,12 @@ pub use error::PlanError;
 pub use files::{read_vector, write_ranks, write_vector};
 pub use graph::{Counts, PageGraph};
 pub use memory::Memory;
-pub use pagerank::pagerank;
+pub use pagerank::{links_to, pagerank};
 pub use partition::IMBALANCE_MAX;
 pub use ranks::read_ranks;
-pub use stored::{Losses, read as read_stored};
+pub use stored::{Losses, read as read_stored, read_known};
+pub(crate) use stored::{opened, url_of};
+pub use synthetic::read as read_synthetic;
 
 /// Most pages of a graph: they are counted in 32 bits, and two numbers are no page.
 pub const PAGES_MAX: u64 = (1 << 32) - 2;

@@ -7,6 +7,19 @@
 
 use super::{Memory, PageGraph, PlanError, Step, Watch};
 
+/// How many pages link to each.
+pub fn links_to(graph: &PageGraph) -> Vec<u32> {
+    let mut links = vec![0_u32; graph.pages()];
+    for page in graph.all() {
+        for target in graph.targets_of(page) {
+            if let Some(links) = links.get_mut(*target as usize) {
+                *links = links.saturating_add(1);
+            }
+        }
+    }
+    links
+}
+
 /// The rank of each page.
 pub fn pagerank(graph: &PageGraph, memory: &mut Memory, watch: Watch<'_>) -> Result<Vec<f64>, PlanError> {
     let pages = graph.pages();

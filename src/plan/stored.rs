@@ -43,12 +43,35 @@ pub fn read(
     memory: &mut Memory,
     watch: Watch<'_>,
 ) -> Result<(PageGraph, Losses), PlanError> {
+    read_pages(segments, config, settings, memory, watch, false)
+}
+
+/// The same with what the pages link to and is not stored: pages without bytes and links.
+pub fn read_known(
+    segments: &[PathBuf],
+    config: Config,
+    settings: Settings,
+    memory: &mut Memory,
+    watch: Watch<'_>,
+) -> Result<(PageGraph, Losses), PlanError> {
+    read_pages(segments, config, settings, memory, watch, true)
+}
+
+fn read_pages(
+    segments: &[PathBuf],
+    config: Config,
+    settings: Settings,
+    memory: &mut Memory,
+    watch: Watch<'_>,
+    has_known: bool,
+) -> Result<(PageGraph, Losses), PlanError> {
     let mut reading = Reading {
         builder: Builder::new(settings, memory),
         bytes_max: config.fetch.body_bytes_max.saturating_add(HEAD_BYTES_FREE),
         reader: PageReader::new(Arc::new(config)),
         revisits: HashMap::new(),
         losses: Losses::default(),
+        has_known,
     };
     for (what, pass) in [("finding pages", Pass::Pages), ("reading links", Pass::Links)] {
         for (done, segment) in segments.iter().enumerate() {
@@ -77,6 +100,8 @@ struct Reading<'m> {
     /// Pages whose body is stored with another, by the hash of its digest.
     revisits: HashMap<u128, Vec<u32>>,
     losses: Losses,
+    /// Whether what is linked to and not stored is a page.
+    has_known: bool,
 }
 
 impl Reading<'_> {
@@ -171,7 +196,13 @@ impl Reading<'_> {
         for (_, link) in links.iter() {
             match self.builder.find(link) {
                 Some(target) => self.builder.link(page, target)?,
-                None => self.builder.outside += 1,
+                None => match Url::from_canonical(link) {
+                    Ok(link) if self.has_known => {
+                        let target = self.builder.page(&link, None)?;
+                        self.builder.link(page, target)?;
+                    }
+                    _ => self.builder.outside += 1,
+                },
             }
         }
         Ok(())
@@ -179,14 +210,14 @@ impl Reading<'_> {
 }
 
 /// The URL of a record that makes a page.
-fn url_of(record: &Record) -> Option<Url> {
+pub(crate) fn url_of(record: &Record) -> Option<Url> {
     let is_capture = matches!(record.head.kind().as_str(), "response" | "revisit") && record.head.is_http();
     let url = is_capture.then(|| Url::parse(record.head.target_uri()).ok()).flatten()?;
     (url.path_and_query() != "/robots.txt").then_some(url)
 }
 
 /// Opens a segment by the name that it has now: what was being written when it was listed may be closed since.
-fn opened(path: &Path) -> io::Result<File> {
+pub(crate) fn opened(path: &Path) -> io::Result<File> {
     File::open(path).or_else(|error| match path.to_str().and_then(|path| path.strip_suffix(OPEN)) {
         Some(closed) if error.kind() == ErrorKind::NotFound => File::open(closed),
         _ => Err(error),

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use crate::budget::PageBudget;
 use crate::config::{Config, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
-use crate::exchange::{Incoming, Lanes, Outgoing};
+use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, UsualWork};
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -105,6 +105,7 @@ pub struct Shard {
     reader: PageReader,
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
+    sent: SentUrls,
     recent_aside: Recent,
     /// Links to other sites, where these are counted.
     found_links: Option<FoundLinks>,
@@ -167,6 +168,8 @@ pub struct Setup {
     pub operators: Arc<Operators>,
     /// What URLs are worth, where they go by ranks; one for all shards.
     pub ranks: Arc<Ranks>,
+    /// URLs that are sent once, as an earlier crawl found many links to them.
+    pub replicated: Replicated,
     /// What the sites of seeds with options may cost.
     pub site_bounds: Arc<SiteBounds>,
     /// How many pages may be fetched; one for all shards.
@@ -206,6 +209,7 @@ impl Shard {
         let Setup { index, partition, scope, rng_seed, config, ledger, operators, budget, files, earlier, .. } = setup;
         let originals = Originals::new(&config.store, rng_seed, earlier);
         let shards = partition.shards();
+        let sent = SentUrls::new(config.exchange.recent_urls, setup.replicated);
         let segment_seed = rng_seed ^ u64::from(index) << 48;
         let settings = Settings::new(&config, &setup.user_agent, segment_seed);
         let owner = Owner { crawl: setup.crawl, shard: index };
@@ -265,6 +269,7 @@ impl Shard {
             external: 0,
             reader: PageReader::new(config).within(scope),
             recent_bodies: Recent::default(),
+            sent,
             recent_aside: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),

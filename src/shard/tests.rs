@@ -82,6 +82,7 @@ impl Rig {
             usual_work: Arc::default(),
             operators: Arc::default(),
             ranks: Arc::default(),
+            replicated: Default::default(),
             name_servers: 1,
             crawl: 1,
             clock: WallClock::default(),

@@ -37,6 +37,7 @@ impl Shard {
                 Err(Outside::Elsewhere) if !hops.is_embed() && !is_of_embed => return self.note_external(now, url),
                 Err(_) => return,
             };
+            self.stats.links_crossing += u64::from(owner != self.index);
             // To embed is not to link: images of half the web lie at a few hosts.
             if url.host() != job.url.host() && !hops.is_embed() {
                 self.linked(now, page_key, url, owner);
@@ -125,6 +126,11 @@ impl Shard {
             }
             ExchangeMode::CrossOver => return Some((self.keys.key(url), hops.deferred().bits())),
             ExchangeMode::Independent => return Some((self.keys.key(url), depth)),
+        }
+        // What a redirect leads to has a place of its own where keys are not URLs.
+        if hops.redirects() == 0 && self.sent.is_again(self.keys.fingerprint(url)) {
+            self.stats.links_sent_before += 1;
+            return None;
         }
         self.commits.note(now);
         self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);

@@ -14,6 +14,7 @@ use super::faults::spot::Spot;
 use super::model::{Model, Profile};
 use super::place::{Item, OriginVariant, Place};
 use super::site::{HostLabel, Site};
+use crate::url::Url;
 
 /// How much a page holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,23 @@ impl Model {
             for fault in Fault::ALL.iter().copied().filter(|fault| self.has_fault(site.number, *fault)) {
                 emit(Place::canonical(site.number, Item::Fault(fault, Spot::Root)));
             }
+        }
+    }
+
+    /// Calls `each` with every link of every page of a site: from a page, and to one, or to nothing that is a page. A link to an address
+    /// that redirects is one to the page where it ends.
+    pub fn each_link(&self, site: u32, each: &mut dyn FnMut(&Url, Option<&Url>)) {
+        let Some(site) = self.site(site) else { return };
+        let url_of = |site, page| self.url_of(&Place::canonical(site, Item::Page(page)));
+        for page in 0..site.pages {
+            let Some(from) = url_of(site.number, page) else { continue };
+            self.plan(&site, page, |_, to| {
+                let target = match to.item {
+                    Item::Page(page) | Item::Go(page) | Item::Old(page) | Item::Hop(_, page) => url_of(to.site, page),
+                    _ => None,
+                };
+                each(&from, target.as_ref());
+            });
         }
     }
 

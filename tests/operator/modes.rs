@@ -100,8 +100,8 @@ fn firewall_and_exchange_cover_what_the_paper_says() {
             .collect();
         assert_eq!(web.asked(), expected, "{mode}");
         assert_eq!(
-            (&json["links_crossing_dropped"], &json["exchanged_out"]),
-            (&dropped.into(), &sent.into()),
+            (&json["links_crossing"], &json["links_crossing_dropped"], &json["exchanged_out"]),
+            (&2.into(), &dropped.into(), &sent.into()),
             "{mode}"
         );
     }

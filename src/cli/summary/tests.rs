@@ -16,6 +16,8 @@ fn summary() -> Summary {
         queued: 1_000_000,
         over: 45_678,
         robots_denied: 70,
+        links_crossing: 31_000,
+        links_crossing_dropped: 2_000,
         exchanged_out: 20_000,
         exchanged_in: 20_000,
         connections: 1_300,
@@ -35,6 +37,7 @@ fn summary() -> Summary {
         ended: "finished".into(),
         totals,
         shards: 2,
+        pages_by_shard: vec![8_230, 4_115],
         elapsed: Duration::from_millis(10_000),
         outages: (2, Duration::from_millis(4_500)),
         rss_bytes_max: Some(123_456_789),
@@ -62,12 +65,15 @@ finished after 00:10
     dns-not-found              30  30.0 %
     dns-timeout                70  70.0 %
   denied by robots.txt         70
+  links across shards      31,000
+    dropped                 2,000
   retries                       7
   outages                       2  00:04 without the network
   connections               1,300  10.0 responses each
   TLS handshakes              800  75.0 % resumed
     chains known               50  25.0 % of those not resumed
-  URLs exchanged           20,000
+  URLs exchanged           20,000  1.620 a page
+  balance                    1.33  pages of the busiest shard, over the average
   on the wire            310.0 MB  31.0 MB/s
   decoded                  1.2 GB
   stored                  98.8 MB  12.5 : 1, 37,035 records
@@ -129,9 +135,9 @@ fn programs_read_stable_names() {
     let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
         bytes_wire bytes_decoded bytes_stored records revisits coded links listings sitemaps pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied urls_over_budget \
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-        redirects_too_many links_dropped links_deferred links_advised_against links_over_bytes links_out_of_scope links_crossing_dropped external_unlisted links_blocked set_aside over_share dns_answers over known_urls known_waiting urls_lost records_elsewhere hosts_left queued queued_deferred urls_poor urls_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
+        redirects_too_many links_dropped links_deferred links_advised_against links_over_bytes links_out_of_scope links_crossing links_crossing_dropped links_sent_before external_unlisted links_blocked set_aside over_share dns_answers over known_urls known_waiting urls_lost records_elsewhere hosts_left queued queued_deferred urls_poor urls_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
-        outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max";
+        outages outage_seconds stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance";
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert_eq!(names, expected);
     for (pointer, value) in [
@@ -146,6 +152,8 @@ fn programs_read_stable_names() {
         ("/outages", 2.0),
         ("/outage_seconds", 4.5),
         ("/cpu_seconds", 15.0),
+        ("/balance", 8_230.0 / 6_172.5),
+        ("/exchanged_per_page", 20_000.0 / 12_345.0),
     ] {
         assert_eq!(json.pointer(pointer).and_then(serde_json::Value::as_f64), Some(value), "{pointer}");
     }

@@ -93,6 +93,7 @@ impl Run {
                 ledger: Arc::clone(&ledger),
                 usual_work: Arc::clone(&usual_work),
                 ranks: Arc::clone(&plan.ranks),
+                replicated: Default::default(),
                 operators: Arc::clone(&plan.operators),
                 site_bounds: Arc::default(),
                 budget: Arc::clone(&budget),
@@ -200,6 +201,7 @@ fn config(rng: &mut Rng) -> Config {
 /// Other partitions and modes, for some.
 fn draw_parts(rng: &mut Rng, config: &mut Config) {
     config.partition.ram_bytes_max = 1 << 14;
+    config.exchange.recent_urls = pick(rng, &[0, 1, 50, 5_000]) as usize;
     config.partition.by = match rng.below(10) {
         0 => PartitionBy::UrlHash,
         1 => PartitionBy::Consistent,

@@ -92,6 +92,7 @@ impl Web {
                     usual_work: Arc::clone(&usual_work),
                     operators: Arc::default(),
                     ranks: Arc::default(),
+                    replicated: Default::default(),
                     name_servers: 1,
                     crawl: 1,
                     clock: WallClock::default(),

@@ -1,0 +1,459 @@
+//! `ringcrawl lab`: a graph crawled under every combination of partition, mode, order, K and rng seed, and measured; or the same measures
+//! of a real crawl.
+//!
+//! Decides: all that can be wrong is told before anything starts, and nothing is written then. With `--out` each row is in `lab.csv` as soon
+//! as its crawl is over, so Ctrl-C leaves those that are finished, and the figures of these are drawn.
+//! Exit codes: 0 done; 1 a crawl or a disk failed, the directory is damaged, or it was stopped; 2 an operator's mistake.
+//! Leaves to others: crawls, measures and figures (`crate::lab::experiment`), graphs (`crate::plan`).
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use super::crawl::{self, Hangup};
+use super::output::{self, tell};
+use super::plan::{Bar, GraphArguments, tell_losses};
+use super::{FAILED, MISTAKE, terminal};
+use crate::boot;
+use crate::config::{self, Config};
+use crate::grouped::grouped;
+use crate::lab::experiment::{
+    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PAGERANK, Planned, Row, Setting, Treatment,
+};
+use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
+use crate::store::read::find_segments;
+use crate::time::Duration;
+use crate::url::Url;
+use crate::web::{Model, ModelConfig};
+
+/// Arguments of the subcommand.
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("web").required(true).args(["edges", "pages_count", "dir"]))]
+pub struct Lab {
+    #[command(flatten)]
+    graph: GraphArguments,
+    /// The synthetic web, with so many pages.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pages_count: Option<u64>,
+    /// Sites of the synthetic web [default: a fiftieth of its pages].
+    #[arg(long, value_name = "N", requires = "pages_count", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    sites_count: Option<u32>,
+    /// A crawl's directory: the measures of that crawl, and nothing is crawled.
+    #[arg(long, value_name = "DIR", conflicts_with_all = CRAWLING)]
+    dir: Option<PathBuf>,
+    /// Words of partition.by, with commas; site-gp and page-gp: by the graph's own links, as plan assigns them.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "site-hash")]
+    partition: Vec<String>,
+    /// Words of exchange.mode.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "exchange")]
+    mode: Vec<String>,
+    /// Orders in which URLs are fetched.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "breadth-first")]
+    order: Vec<String>,
+    /// Numbers of shards.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    shards: Vec<u16>,
+    /// Rng seeds, from --rng-seed on: each draws seeds and latencies anew.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: u64,
+    /// The first rng seed.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    rng_seed: u64,
+    /// Pages to begin with, drawn from all.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// URLs to begin with, in place of drawn ones.
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    seeds_file: Option<PathBuf>,
+    /// Simulated time between two requests to a host, and to a site.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = config::read_duration)]
+    delay: Duration,
+    /// A crawl ends after so many pages; 0: when it has all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pages_max: u64,
+    /// So many of the most linked URLs are sent once by each shard (exchange.replicated).
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    replicate: usize,
+    /// Set a key of the configuration for all crawls.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// A new or empty directory for the table and the figures.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The rows as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says nothing of a crawl that is over.
+const CRAWLING: [&str; 12] = [
+    "partition",
+    "mode",
+    "order",
+    "shards",
+    "repeat",
+    "rng_seed",
+    "seeds",
+    "seeds_file",
+    "delay",
+    "pages_max",
+    "replicate",
+    "set",
+];
+
+/// Exit code and reason.
+struct Failed(u8, String);
+
+fn mistake(why: impl std::fmt::Display) -> Failed {
+    Failed(MISTAKE, why.to_string())
+}
+
+fn failed(why: impl std::fmt::Display) -> Failed {
+    Failed(FAILED, why.to_string())
+}
+
+impl From<PlanError> for Failed {
+    fn from(error: PlanError) -> Failed {
+        mistake(error)
+    }
+}
+
+/// Runs it.
+pub fn run(arguments: &Lab) -> ExitCode {
+    ExitCode::from(match make(arguments) {
+        Ok(code) => code,
+        Err(Failed(code, why)) => {
+            tell!("ringcrawl lab: {why}");
+            code
+        }
+    })
+}
+
+fn make(arguments: &Lab) -> Result<u8, Failed> {
+    let treatments = arguments.design().treatments();
+    let configs = arguments.configs(&treatments)?;
+    if let Some(out) = &arguments.out {
+        refuse_full(out)?;
+    }
+    let mut bar = Bar::new(io::stderr().is_terminal());
+    let web = match &arguments.dir {
+        Some(dir) => measured(arguments, dir, &mut bar),
+        None => arguments.read(&mut bar).map(|graph| Web::Graph(Box::new(graph))),
+    };
+    bar.clear();
+    match web? {
+        Web::Crawled(row, losses) => {
+            let (told, rows) = (tell_losses(&losses), vec![*row]);
+            let mut table = Table::new(arguments.out.as_deref())?;
+            rows.iter().try_for_each(|row| table.add(row))?;
+            table.draw(&rows)?;
+            let text = if arguments.json { format!("{:#}\n", json!({ "rows": rows })) } else { as_text(&rows) };
+            Ok(output::print(&text).max(told))
+        }
+        Web::Graph(graph) => {
+            let web = GraphWeb::new(*graph);
+            let seeds = arguments.seeds_of_file(&web)?;
+            crawl_all(arguments, &web, seeds.as_deref(), &treatments, &configs)
+        }
+    }
+}
+
+/// What there is to look at.
+enum Web {
+    Graph(Box<PageGraph>),
+    Crawled(Box<Row>, Losses),
+}
+
+impl Lab {
+    fn design(&self) -> Design {
+        Design {
+            partitions: once(&self.partition),
+            modes: once(&self.mode),
+            orders: once(&self.order),
+            shards: once(&self.shards),
+            rng_seeds: (0..self.repeat).map(|more| self.rng_seed + more).collect(),
+        }
+    }
+
+    /// The configuration of each crawl; what is wrong with one is told.
+    fn configs(&self, treatments: &[Treatment]) -> Result<Vec<Config>, Failed> {
+        if let Some(order) = self.order.iter().find(|order| !ORDERS.iter().any(|(name, _)| name == *order)) {
+            let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
+            return Err(mistake(format!("--order: {order:?} is none; there is {}", names.join(", "))));
+        }
+        let mut base = experiment::base(self.delay);
+        for set in &self.set {
+            let (key, value) =
+                set.split_once('=').ok_or_else(|| mistake(format!("--set {set}: expected KEY=VALUE")))?;
+            base.set(key.trim(), value.trim()).map_err(mistake)?;
+        }
+        base.crawl.pages_max = self.pages_max;
+        let config = |treatment: &Treatment| {
+            let config = treatment.config(&base).map_err(mistake)?;
+            let wrong = |errors: Vec<config::ConfigError>| {
+                mistake(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            };
+            config.check().map_err(wrong)?;
+            Ok(config)
+        };
+        treatments.iter().map(config).collect()
+    }
+
+    /// The graph of a list, or of the synthetic web.
+    fn read(&self, bar: &mut Bar) -> Result<PageGraph, Failed> {
+        let mut memory = Memory::new(self.graph.ram_max);
+        let watch: plan::Watch<'_> = &mut |step| bar.show(step);
+        if let Some(graph) = self.graph.read(&mut memory, watch) {
+            return Ok(graph?);
+        }
+        let pages = self.pages_count.unwrap_or_default();
+        let sites = self.sites_count.unwrap_or(u32::try_from(pages / 50).unwrap_or(u32::MAX).clamp(1, 1 << 24));
+        let (http_port, https_port) = (80, 443);
+        let config =
+            ModelConfig { rng_seed: self.rng_seed, sites, pages, http_port, https_port, ..ModelConfig::default() };
+        let model = Model::new(config).map_err(mistake)?;
+        Ok(plan::read_synthetic(&model, self.graph.settings(), &mut memory, watch)?)
+    }
+
+    /// The pages that the file of seeds names, if there is one.
+    fn seeds_of_file(&self, web: &GraphWeb) -> Result<Option<Vec<u32>>, Failed> {
+        let Some(file) = &self.seeds_file else { return Ok(None) };
+        let seeds = boot::read_seeds(&[], std::slice::from_ref(file))
+            .map_err(|errors| mistake(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
+        let page = |url: &Url| {
+            let page = web.page_of(url.as_str());
+            page.ok_or_else(|| mistake(format!("{}: {url} is no page of the graph", file.display())))
+        };
+        seeds.iter().map(|seed| page(&seed.url)).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// Each once, in order.
+fn once<T: Clone + PartialEq>(list: &[T]) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for one in list {
+        if !kept.contains(one) {
+            kept.push(one.clone());
+        }
+    }
+    kept
+}
+
+fn refuse_full(out: &Path) -> Result<(), Failed> {
+    match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err(mistake(format!("{}: not empty; expected a new or an empty directory", out.display()))),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(mistake(format!("{}: {error}", out.display()))),
+        _ => Ok(()),
+    }
+}
+
+/// The measures of the crawl in `dir`.
+fn measured(arguments: &Lab, dir: &Path, bar: &mut Bar) -> Result<Web, Failed> {
+    let none = || mistake(format!("{}: no crawl (no crawl.json)", dir.display()));
+    let manifest = boot::read_manifest(dir).map_err(mistake)?.ok_or_else(none)?;
+    let config = boot::kept_config(dir).map_err(mistake)?.ok_or_else(none)?;
+    let partition = boot::kept_partition(dir, &manifest, &config).map_err(mistake)?;
+    let segments = find_segments(dir).map_err(mistake)?;
+    let mut memory = Memory::new(arguments.graph.ram_max);
+    let watch: plan::Watch<'_> = &mut |step| bar.show(step);
+    let (graph, losses) = plan::read_known(&segments, config, arguments.graph.settings(), &mut memory, watch)?;
+    let row = experiment::measure(&segments, &manifest, &partition, graph)?;
+    Ok(Web::Crawled(Box::new(row), losses))
+}
+
+fn crawl_all(
+    arguments: &Lab,
+    web: &GraphWeb,
+    seeds: Option<&[u32]>,
+    treatments: &[Treatment],
+    configs: &[Config],
+) -> Result<u8, Failed> {
+    let signals = crawl::signals(Hangup::Drains).map_err(failed)?;
+    let mut table = Table::new(arguments.out.as_deref())?;
+    let bar = Crawls::new(treatments.len());
+    let mut rows: Vec<Row> = Vec::new();
+    let mut ground: Option<(u64, Vec<u32>, Ground)> = None;
+    let mut planned = Planned::new(web.graph(), arguments.graph.ram_max);
+    for (treatment, config) in treatments.iter().zip(configs) {
+        if ground.as_ref().is_none_or(|(of, ..)| *of != treatment.rng_seed) {
+            let count = usize::try_from(arguments.seeds).unwrap_or(usize::MAX);
+            let drawn = || experiment::draw_seeds(web.graph(), count, treatment.rng_seed);
+            let seeds = seeds.map_or_else(drawn, <[u32]>::to_vec);
+            let of_seeds = Ground::new(web.graph(), &seeds);
+            ground = Some((treatment.rng_seed, seeds, of_seeds));
+        }
+        let Some((_, seeds, ground)) = &ground else { continue };
+        let url = |page: &u32| Url::parse(&web.graph().url(*page)).map_err(failed);
+        let urls: Vec<Url> = seeds.iter().map(url).collect::<Result<_, _>>()?;
+        let (shards, rng_seed) = (treatment.shards, treatment.rng_seed);
+        let partition = planned.partition(treatment)?;
+        let ranks = if treatment.order == PAGERANK { planned.ranks(rng_seed)? } else { Arc::default() };
+        let replicated = planned.most_linked(arguments.replicate, rng_seed);
+        let config = config.clone();
+        let setting = Setting { web, config, shards, rng_seed, seeds: &urls, partition, ranks, replicated };
+        let wanted = match arguments.pages_max {
+            0 => ground.reachable(),
+            most => most.min(ground.reachable()),
+        };
+        let observed = experiment::crawl(&setting, &mut |pages| {
+            bar.show(treatment, pages, wanted);
+            signals.interrupts.load(Ordering::Relaxed) == 0
+        });
+        match observed {
+            Ok(observed) => {
+                let row = Row::of(treatment, ground, &observed);
+                table.add(&row)?;
+                rows.push(row);
+                bar.over();
+            }
+            Err(CrawlError::Stopped) => break,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    bar.clear();
+    let graph = web.graph();
+    table.draw(&rows)?;
+    let text = match arguments.json {
+        true => format!(
+            "{:#}\n",
+            json!({ "pages": graph.pages(), "sites": graph.sites(), "links": graph.links(), "rows": rows })
+        ),
+        false => {
+            let [pages, sites, links] =
+                [graph.pages(), graph.sites(), graph.links()].map(|count| grouped(count as u64));
+            format!("{pages} pages, {sites} sites, {links} links\n{}", as_text(&rows))
+        }
+    };
+    let printed = output::print(&text);
+    if rows.len() < treatments.len() {
+        return Err(failed(format!("stopped: {} of {} crawls are done", rows.len(), treatments.len())));
+    }
+    Ok(printed)
+}
+
+/// `lab.csv` and the figures.
+struct Table {
+    out: Option<(PathBuf, File)>,
+}
+
+impl Table {
+    fn new(out: Option<&Path>) -> Result<Table, Failed> {
+        let Some(out) = out else { return Ok(Table { out: None }) };
+        fs::create_dir_all(out).map_err(|error| mistake(format!("{}: {error}", out.display())))?;
+        let path = out.join("lab.csv");
+        let named = |error: io::Error| failed(format!("{}: {error}", path.display()));
+        let mut file = File::options().write(true).create_new(true).open(&path).map_err(named)?;
+        file.write_all(Row::columns().as_bytes()).map_err(named)?;
+        Ok(Table { out: Some((out.to_owned(), file)) })
+    }
+
+    /// A row is written whole, and at once.
+    fn add(&mut self, row: &Row) -> Result<(), Failed> {
+        let Some((out, file)) = &mut self.out else { return Ok(()) };
+        let written = file.write_all(row.line().as_bytes());
+        written.map_err(|error| failed(format!("{}: {error}", out.join("lab.csv").display())))
+    }
+
+    fn draw(&self, rows: &[Row]) -> Result<(), Failed> {
+        let Some((out, _)) = &self.out else { return Ok(()) };
+        experiment::figures(rows).iter().try_for_each(|figure| experiment::draw(figure, out)).map_err(failed)
+    }
+}
+
+/// The rows for people: what most look for. The rest is in the table and in `--json`.
+fn as_text(rows: &[Row]) -> String {
+    let wide = |of: fn(&Row) -> &str, head: &str| {
+        rows.iter().map(|row| of(row).len()).chain([head.len()]).max().unwrap_or_default()
+    };
+    let (partition, mode, order) =
+        (wide(|row| &row.partition, "partition"), wide(|row| &row.mode, "mode"), wide(|row| &row.order, "order"));
+    let heads = format!(
+        "{:<partition$}  {:<mode$}  {:<order$} {:>4} {:>4} {:>11} {:>8} {:>8} {:>10} {:>11} {:>9} {:>8} {:>12}\n",
+        "partition",
+        "mode",
+        "order",
+        "K",
+        "rng",
+        "pages",
+        "overlap",
+        "coverage",
+        "quality_50",
+        "crossing",
+        "sent/page",
+        "balance",
+        "seconds"
+    );
+    let mut text = heads;
+    for row in rows {
+        let sent = row.urls_sent_per_page.map_or("-".to_owned(), |sent| format!("{sent:.4}"));
+        let _ = writeln!(
+            text,
+            "{:<partition$}  {:<mode$}  {:<order$} {:>4} {:>4} {:>11} {:>8.4} {:>8.4} {:>10.4} {:>11} {sent:>9} {:>8.3} {:>12.1}",
+            row.partition,
+            row.mode,
+            row.order,
+            row.shards,
+            row.rng_seed,
+            grouped(row.pages),
+            row.overlap,
+            row.coverage,
+            row.quality[4],
+            grouped(row.links_crossing),
+            row.balance_pages,
+            row.seconds
+        );
+    }
+    text
+}
+
+/// What is shown of all crawls on a terminal.
+struct Crawls {
+    bar: Option<ProgressBar>,
+}
+
+impl Crawls {
+    fn new(count: usize) -> Crawls {
+        let bar = io::stderr().is_terminal().then(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(10);
+            let bar = ProgressBar::with_draw_target(Some(count as u64 * PARTS), target);
+            // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
+            if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/black} {percent:>3} % {eta} left  {msg}") {
+                bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+            }
+            bar
+        });
+        Crawls { bar }
+    }
+
+    /// One of the crawls has fetched so many of the pages that it may.
+    fn show(&self, treatment: &Treatment, pages: u64, wanted: u64) {
+        let Some(bar) = &self.bar else { return };
+        let Treatment { partition, mode, order, shards, rng_seed } = treatment;
+        let text = format!("{partition} {mode} {order} K={shards} rng {rng_seed}: {} pages", grouped(pages));
+        bar.set_message(terminal::shown(&text));
+        let whole = bar.position() / PARTS * PARTS;
+        bar.set_position(whole + (PARTS - 1).min(PARTS * pages / wanted.max(1)));
+    }
+
+    fn over(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_position((bar.position() / PARTS + 1) * PARTS);
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Steps of the bar for each crawl.
+const PARTS: u64 = 1_000;

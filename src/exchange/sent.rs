@@ -1,0 +1,95 @@
+//! URLs that this shard has sent already, so that it need not send them again (Cho and Garcia-Molina, "Parallel Crawlers", 2002, section 4.1).
+//!
+//! Decides: those sent lately are known by a cache of fingerprints in which a newer one takes an older one's slot; and those that an
+//! earlier crawl found many links to ("replication") by a list that nothing is pushed out of. Each of these is sent once, as its owner may
+//! not have found it, and then never again in this run.
+//! Why this loses nothing: what was sent is in the journal, or on its owner's disk, before a page that links to it again is over.
+//! Invariants: memory is fixed; what was not sent is never called known, but for two URLs in 2^64 fingerprints.
+
+use std::sync::Arc;
+
+/// Fingerprints of the most linked URLs of an earlier crawl; one list for all shards.
+#[derive(Clone, Debug, Default)]
+pub struct Replicated(Arc<[u64]>);
+
+impl Replicated {
+    /// Of these URLs.
+    pub fn new(mut fingerprints: Vec<u64>) -> Replicated {
+        fingerprints.sort_unstable();
+        fingerprints.dedup();
+        Replicated(fingerprints.into())
+    }
+
+    /// Number of URLs.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What one shard has sent.
+#[derive(Debug, Default)]
+pub struct SentUrls {
+    recent: Box<[u64]>,
+    replicated: Replicated,
+    /// By place in that list, a bit each: it was sent.
+    sent: Box<[u64]>,
+}
+
+impl SentUrls {
+    /// Nothing was sent; of so many of the latest it is known.
+    pub fn new(recent_urls: usize, replicated: Replicated) -> SentUrls {
+        let sent = vec![0; replicated.len().div_ceil(WORD_BITS)].into();
+        SentUrls { recent: vec![0; recent_urls].into(), replicated, sent }
+    }
+
+    /// The URL of this fingerprint is to be sent; whether it was before, as far as is known.
+    pub fn is_again(&mut self, fingerprint: u64) -> bool {
+        if let Ok(place) = self.replicated.0.binary_search(&fingerprint)
+            && let Some(word) = self.sent.get_mut(place / WORD_BITS)
+        {
+            let bit = 1 << (place % WORD_BITS);
+            let was_sent = *word & bit != 0;
+            *word |= bit;
+            return was_sent;
+        }
+        // By the high bits: the visited set and others use the low ones.
+        let slot = ((u128::from(fingerprint) * self.recent.len() as u128) >> 64) as usize;
+        self.recent.get_mut(slot).is_some_and(|slot| std::mem::replace(slot, fingerprint) == fingerprint)
+    }
+}
+
+const WORD_BITS: usize = u64::BITS as usize;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::lab::Rng;
+
+    #[test]
+    fn each_is_sent_once_as_long_as_it_is_known() {
+        for (recent, replicated) in [(0, 0), (1, 0), (64, 0), (1 << 16, 0), (0, 500), (64, 500)] {
+            let mut rng = Rng::new(7);
+            let all: Vec<u64> = (0..2_000).map(|_| rng.next()).collect();
+            let list = Replicated::new(all[..replicated].iter().chain(&all[..replicated / 2]).copied().collect());
+            assert_eq!(list.len(), replicated);
+            let (mut sent, mut before, mut again) = (SentUrls::new(recent, list), BTreeSet::new(), 0_u32);
+            for _ in 0..20_000 {
+                let one = rng.index(all.len());
+                let is_again = sent.is_again(all[one]);
+                again += u32::from(is_again);
+                assert!(!is_again || before.contains(&one), "what was not sent is not known");
+                assert!(one >= replicated || is_again == before.contains(&one), "what is replicated is known for ever");
+                before.insert(one);
+            }
+            assert!((recent + replicated > 0) == (again > 0), "{recent} {replicated} {again}");
+            assert!(recent < 1 << 16 || again > 17_500, "{again} of 20,000 with room for all");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What the papers measure of a crawl.
+//!
+//! Decides: of Cho and Garcia-Molina, "Parallel Crawlers" (2002), section 3: N pages fetched, I of them different, U reachable from the seeds;
+//! overlap (N − I)/I, coverage I/U, quality |A ∩ P|/|P| with A the first pages fetched and P as many pages with the most backlinks
+//! within U, communication as URLs sent a page. Of Cambazoglu, Turk and Aykanat (2004): bytes sent, balance as the fullest shard over
+//! the average one.
+//! Quality is told for P of 10, 20, … 100 % of U. Pages of equal backlinks are ranked by a hash of their number, as no paper says how.
+//! A page that was fetched twice is one page of A, and takes two places in it.
+//! Invariants: counts are whole numbers, and a seed gives the same ones each time; ratios are made of them.
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Treatment;
+use super::crawl::{Fetch, Observed};
+use crate::plan::PageGraph;
+
+/// Shares of U, in percent, of which the quality is told.
+pub const SHARES: [u64; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+
+/// What a crawl is measured against: what can be reached, and its ranks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ground {
+    /// The place of each page among those that can be reached, the one with most backlinks first; [`NOWHERE`] for the others.
+    rank: Vec<u32>,
+    reachable: u64,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Ground {
+    /// What can be reached from `seeds`.
+    pub fn new(graph: &PageGraph, seeds: &[u32]) -> Ground {
+        let (mut rank, mut backlinks) = (vec![NOWHERE; graph.pages()], vec![0u32; graph.pages()]);
+        let mut reached = Vec::new();
+        let mut reach = |page: u32, reached: &mut Vec<u32>| {
+            if let Some(place) = rank.get_mut(page as usize).filter(|place| **place == NOWHERE) {
+                *place = 0;
+                reached.push(page);
+            }
+        };
+        seeds.iter().for_each(|page| reach(*page, &mut reached));
+        let mut next = 0;
+        while let Some(page) = reached.get(next).copied() {
+            next += 1;
+            for target in graph.targets_of(page) {
+                reach(*target, &mut reached);
+                if let Some(count) = backlinks.get_mut(*target as usize) {
+                    *count += 1;
+                }
+            }
+        }
+        let of = |page: &u32| backlinks.get(*page as usize).copied().unwrap_or_default();
+        reached.sort_by_key(|page| (std::cmp::Reverse(of(page)), xxh3_64(&page.to_le_bytes()), *page));
+        for (place, page) in (0..).zip(&reached) {
+            if let Some(rank) = rank.get_mut(*page as usize) {
+                *rank = place;
+            }
+        }
+        Ground { rank, reachable: reached.len() as u64 }
+    }
+
+    /// All of it.
+    pub fn of_all(graph: &PageGraph) -> Ground {
+        Ground::new(graph, &graph.all().collect::<Vec<_>>())
+    }
+
+    /// U.
+    pub fn reachable(&self) -> u64 {
+        self.reachable
+    }
+
+    /// |A ∩ P| for the first `count` fetches and as many pages with the most backlinks.
+    fn good_among_first(&self, fetches: &[Fetch], count: u64) -> u64 {
+        let first = fetches.iter().take(usize::try_from(count).unwrap_or(usize::MAX));
+        let is_good = |fetch: &Fetch| self.rank.get(fetch.page as usize).is_some_and(|rank| u64::from(*rank) < count);
+        let mut good: Vec<u32> = first.filter(|fetch| is_good(fetch)).map(|fetch| fetch.page).collect();
+        good.sort_unstable();
+        good.dedup();
+        good.len() as u64
+    }
+}
+
+/// A row: what was crawled, and what came of it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Row {
+    /// `partition.by`.
+    pub partition: String,
+    /// `exchange.mode`.
+    pub mode: String,
+    /// Name of the order.
+    pub order: String,
+    /// K.
+    pub shards: u64,
+    /// Seed of everything random; of a real crawl 0.
+    pub rng_seed: u64,
+    /// N: pages fetched.
+    pub pages: u64,
+    /// I: different ones.
+    pub distinct: u64,
+    /// U: pages that can be reached.
+    pub reachable: u64,
+    /// (N − I)/I.
+    pub overlap: f64,
+    /// I/U.
+    pub coverage: f64,
+    /// |A ∩ P| for 10, 20, … 100 % of U.
+    pub good: [u64; SHARES.len()],
+    /// The same over |P|.
+    pub quality: [f64; SHARES.len()],
+    /// Links to pages of other shards that were found.
+    pub links_crossing: u64,
+    /// URLs sent to other shards; `None`: not known.
+    pub urls_sent: Option<u64>,
+    /// The same a page.
+    pub urls_sent_per_page: Option<f64>,
+    /// Bytes of the messages that they were sent in.
+    pub bytes_sent: Option<u64>,
+    /// Pages of the shard with most.
+    pub pages_max: u64,
+    /// The same over the average.
+    pub balance_pages: f64,
+    /// Bytes of pages of the shard with most.
+    pub bytes_max: u64,
+    /// The same over the average.
+    pub balance_bytes: f64,
+    /// Time from the first request to the last page, in seconds.
+    pub seconds: f64,
+    /// The same to 90 % of the pages fetched.
+    pub seconds_90: f64,
+}
+
+impl Row {
+    /// What came of a crawl.
+    pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> Row {
+        let Treatment { partition, mode, order, shards, rng_seed } = treatment.clone();
+        let Observed { fetches, links_crossing, urls_sent, bytes_sent } = observed;
+        let pages = fetches.len() as u64;
+        let mut distinct: Vec<u32> = fetches.iter().map(|fetch| fetch.page).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let distinct = distinct.len() as u64;
+        let places = SHARES.map(|share| (ground.reachable * share).div_ceil(100));
+        let good = places.map(|count| ground.good_among_first(fetches, count));
+        let (mut of_shard, mut all_bytes) = (vec![(0u64, 0u64); usize::from(shards.max(1))], 0u64);
+        for fetch in fetches {
+            if let Some((pages, bytes)) = of_shard.get_mut(usize::from(fetch.shard)) {
+                (*pages, *bytes) = (*pages + 1, bytes.saturating_add(fetch.bytes));
+                all_bytes = all_bytes.saturating_add(fetch.bytes);
+            }
+        }
+        let most = |of: fn(&(u64, u64)) -> u64| of_shard.iter().map(of).max().unwrap_or_default();
+        let (pages_max, bytes_max) = (most(|shard| shard.0), most(|shard| shard.1));
+        let at = |count: u64| {
+            let fetch = count.checked_sub(1).and_then(|index| fetches.get(index as usize));
+            fetch.map_or(0.0, |fetch| fetch.at.as_secs_f64())
+        };
+        Row {
+            partition,
+            mode,
+            order,
+            shards: u64::from(shards),
+            rng_seed,
+            pages,
+            distinct,
+            reachable: ground.reachable,
+            overlap: ratio(pages - distinct, distinct),
+            coverage: ratio(distinct, ground.reachable),
+            good,
+            quality: std::array::from_fn(|index| ratio(good[index], places[index])),
+            links_crossing: *links_crossing,
+            urls_sent: Some(*urls_sent),
+            urls_sent_per_page: Some(ratio(*urls_sent, pages)),
+            bytes_sent: Some(*bytes_sent),
+            pages_max,
+            balance_pages: ratio(pages_max * u64::from(shards), pages),
+            bytes_max,
+            balance_bytes: ratio(bytes_max.saturating_mul(u64::from(shards)), all_bytes),
+            seconds: at(pages),
+            seconds_90: at((pages * 9).div_ceil(10)),
+        }
+    }
+
+    /// Names of the columns.
+    pub fn columns() -> String {
+        let quality: Vec<String> = SHARES.iter().map(|share| format!("quality_{share}")).collect();
+        format!(
+            "partition,mode,order,shards,rng_seed,pages,distinct,reachable,overlap,coverage,{},links_crossing,urls_sent,\
+             urls_sent_per_page,bytes_sent,pages_max,balance_pages,bytes_max,balance_bytes,seconds,seconds_90\n",
+            quality.join(",")
+        )
+    }
+
+    /// A line of a table with these columns; what is not known is empty.
+    pub fn line(&self) -> String {
+        let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+        let ratio = |number: f64| format!("{number:.6}");
+        let mut fields = vec![self.partition.clone(), self.mode.clone(), self.order.clone()];
+        fields.extend([self.shards, self.rng_seed, self.pages, self.distinct, self.reachable].map(|it| it.to_string()));
+        fields.extend([self.overlap, self.coverage].into_iter().chain(self.quality).map(ratio));
+        fields.extend([whole(Some(self.links_crossing)), whole(self.urls_sent)]);
+        fields.extend([self.urls_sent_per_page.map_or(String::new(), ratio), whole(self.bytes_sent)]);
+        fields.extend([self.pages_max.to_string(), ratio(self.balance_pages)]);
+        fields.extend([self.bytes_max.to_string(), ratio(self.balance_bytes)]);
+        fields.extend([self.seconds, self.seconds_90].map(ratio));
+        fields.join(",") + "\n"
+    }
+}
+
+/// `part` of `whole`; of nothing, 0.
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
