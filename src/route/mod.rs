@@ -168,7 +168,7 @@ impl Partition {
 
     /// Whether a URL is one shard's, whoever finds it.
     pub fn is_of_urls_alone(&self) -> bool {
-        !matches!(self.rule, Rule::Vector(_)) || self.shards == 1
+        !matches!(self.rule, Rule::Vector(_))
     }
 
     /// Bytes of memory that grow with what it has to know, once for all shards.

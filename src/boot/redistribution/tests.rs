@@ -206,8 +206,9 @@ fn sites_move_with_their_urls_and_stay_moved() {
                 .iter()
                 .filter(|_| shard == 0)
                 .flat_map(|site| [format!("http://{site}/"), format!("http://www.{site}/x")]);
-            urls.for_each(|url| drop(log.accept(0, &url)));
-            log.take_append(true).iter().for_each(|append| fs::write(dir.join("urls"), &append.bytes).unwrap());
+            urls.for_each(|url| assert!(log.accept(0, &url) < 80));
+            let bytes = log.take_append(true).map_or(Vec::new(), |append| append.bytes);
+            fs::write(dir.join("urls"), bytes).unwrap();
         }
     };
     let change = Change { partition: &by_site, levels: Some(1 << 20) };

@@ -13,6 +13,7 @@ fn small() -> config::Exchange {
         batch_urls_max: 3,
         batch_age_max: Duration::from_millis(100),
         waiting_bytes_max: 100,
+        ..config::Config::default().exchange
     }
 }
 
