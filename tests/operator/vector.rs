@@ -86,5 +86,5 @@ fn assignments_that_do_not_fit_are_told_before_anything_starts() {
     assert!(ended.err.contains("partition.by vector site "), "{}", ended.err);
     std::fs::write(&vector, "ringcrawl-vector 1 site 2\n0\ta.test\n1\tb.test\n").expect("a file");
     let ended = run(&["crawl", "--dir", &dir]).expect(2);
-    assert!(ended.err.contains("crawl.shards 3, and 2 was asked for"), "{}", ended.err);
+    assert!(ended.err.contains("assigns to 2 shards, and crawl.shards is 3"), "{}", ended.err);
 }
