@@ -98,7 +98,7 @@ pub enum DirError {
     )]
     Segments(PathBuf, PathBuf),
     /// Its logs cannot be written anew for another number of shards.
-    #[error("{path}: another number of shards was asked for, and {why}", path = .0.display(), why = .1)]
+    #[error("{path}: its logs cannot be written anew for other shards: {why}", path = .0.display(), why = .1)]
     Redistribution(PathBuf, String),
     /// The list of moved sites is not what was written.
     #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
@@ -277,9 +277,19 @@ impl CrawlDir {
         if let Some(before) = &self.before {
             let levels = self.levels.then_some(config.partition.ram_bytes_max);
             let bare = partition.with_shards(self.manifest.shards);
-            let changed = redistribution::run(root, before, &mut self.manifest, &Change { partition: &bare, levels })?;
-            notes.extend(changed.notes);
-            (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
+            match redistribution::run(root, before, &mut self.manifest, &Change { partition: &bare, levels }) {
+                Ok(changed) => {
+                    notes.extend(changed.notes);
+                    (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
+                }
+                // Sites stay where they are, as long as the new logs do not hold.
+                Err(error) if self.levels && !redistribution::is_unsettled(root) => {
+                    notes.push(format!("balance: no site moves: {error}"));
+                    self.manifest = before.clone();
+                    is_fruitless = true;
+                }
+                Err(error) => return Err(error),
+            }
         }
         if self.seeds.as_deref() != Some(seeds) || self.round != self.listed_round {
             if self.seeds.is_none() && !self.is_new {

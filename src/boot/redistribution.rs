@@ -159,7 +159,7 @@ impl Levelled {
 
     /// Whether it is worth writing all logs anew.
     fn helps(&self) -> bool {
-        self.most[1] <= self.most[0] / 10 * 9
+        !self.moves.is_empty() && self.most[1] <= self.most[0] / 10 * 9
     }
 }
 

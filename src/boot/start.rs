@@ -334,7 +334,7 @@ impl Crawl {
                 seeds: seeds
                     .iter()
                     .map(|seed| &seed.url)
-                    .filter(|url| !partition.is_settled() || partition.shard_of(url) == index)
+                    .filter(|url| partition.giver_of(url) == index)
                     .cloned()
                     .collect(),
                 control: Arc::clone(&control),

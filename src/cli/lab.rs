@@ -54,7 +54,7 @@ pub struct Lab {
     /// Words of exchange.mode.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "exchange")]
     mode: Vec<String>,
-    /// Orders in which URLs are fetched.
+    /// Orders in which URLs are fetched: breadth-first, depth-first, random, backlinks, backlinks-alone (no counts are exchanged), pagerank.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "breadth-first")]
     order: Vec<String>,
     /// Numbers of shards.
@@ -108,6 +108,19 @@ const CRAWLING: [&str; 12] = [
     "set",
 ];
 
+/// Keys that an argument sets.
+const ARGUMENTS_OF_KEYS: [(&str, &str); 9] = [
+    ("partition.by", "--partition"),
+    ("partition.vector", "--partition site-gp"),
+    ("exchange.mode", "--mode"),
+    ("exchange.replicated", "--replicate"),
+    ("exchange.replicated_max", "--replicate"),
+    ("frontier.order", "--order"),
+    ("frontier.ranks", "--order pagerank"),
+    ("crawl.shards", "--shards"),
+    ("crawl.pages_max", "--pages-max"),
+];
+
 /// Exit code and reason.
 struct Failed(u8, String);
 
@@ -121,7 +134,10 @@ fn failed(why: impl std::fmt::Display) -> Failed {
 
 impl From<PlanError> for Failed {
     fn from(error: PlanError) -> Failed {
-        mistake(error)
+        match error {
+            PlanError::Metis { .. } => failed(error),
+            error => mistake(error),
+        }
     }
 }
 
@@ -188,10 +204,19 @@ impl Lab {
             let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
             return Err(mistake(format!("--order: {order:?} is none; there is {}", names.join(", "))));
         }
+        // Its file is to other numbers of shards than those here.
+        if self.partition.iter().any(|word| word == "vector") {
+            return Err(mistake(
+                "--partition: no file is read here; site-gp and page-gp assign the graph's own sites and pages",
+            ));
+        }
         let mut base = experiment::base(self.delay);
         for set in &self.set {
             let (key, value) =
                 set.split_once('=').ok_or_else(|| mistake(format!("--set {set}: expected KEY=VALUE")))?;
+            if let Some((_, argument)) = ARGUMENTS_OF_KEYS.iter().find(|(of, _)| *of == key.trim()) {
+                return Err(mistake(format!("--set {set}: {argument} says that here")));
+            }
             base.set(key.trim(), value.trim()).map_err(mistake)?;
         }
         base.crawl.pages_max = self.pages_max;
@@ -259,12 +284,13 @@ fn measured(arguments: &Lab, dir: &Path, bar: &mut Bar) -> Result<Web, Failed> {
     let none = || mistake(format!("{}: no crawl (no crawl.json)", dir.display()));
     let manifest = boot::read_manifest(dir).map_err(mistake)?.ok_or_else(none)?;
     let config = boot::kept_config(dir).map_err(mistake)?.ok_or_else(none)?;
+    let order = config.frontier.order.as_str().to_owned();
     let partition = boot::kept_partition(dir, &manifest, &config).map_err(mistake)?;
     let segments = find_segments(dir).map_err(mistake)?;
     let mut memory = Memory::new(arguments.graph.ram_max);
     let watch: plan::Watch<'_> = &mut |step| bar.show(step);
     let (graph, losses) = plan::read_known(&segments, config, arguments.graph.settings(), &mut memory, watch)?;
-    let row = experiment::measure(&segments, &manifest, &partition, graph)?;
+    let row = experiment::measure(&segments, &manifest, &partition, &order, graph)?;
     Ok(Web::Crawled(Box::new(row), losses))
 }
 

@@ -57,7 +57,10 @@ pub fn drive(
                 end = later_end;
             }
             // What is done is told all the same.
-            Err(error) => ended.failure = Some(error.to_string()),
+            Err(error) => {
+                ended.failure = Some(error.to_string());
+                "failed".clone_into(&mut ended.summary.ended);
+            }
         }
     }
     Ok(ended)

@@ -54,8 +54,9 @@ impl Supervisor {
             Phase::Drain => (Phase::Drain, STOPPED),
             Phase::Abort | Phase::Close => (Phase::Abort, STOPPED_AT_ONCE),
         };
-        let is_stopped_meanwhile = self.is_to_level() && look.wanted > Phase::Run;
-        if phase > self.phase || is_stopped_meanwhile {
+        // Whoever stops it meanwhile, or a limit, is no less the reason.
+        let ends_meanwhile = self.is_to_level() && phase > Phase::Run && why != LEVELLED;
+        if phase > self.phase || ends_meanwhile {
             (self.phase, self.ended) = (phase.max(self.phase), why);
         }
         if look.has_ended || self.census.is_over(look.reports) {
@@ -121,6 +122,12 @@ mod tests {
         let uneven = |pages| Observation { is_uneven: true, ..look(&BUSY, pages, Phase::Run) };
         assert_eq!((supervisor.look(uneven(1)), supervisor.is_to_level()), (Phase::Drain, true));
         assert_eq!((supervisor.look(look(&BUSY, 1, Phase::Run)), supervisor.is_to_level()), (Phase::Drain, true));
+        assert_eq!(
+            (supervisor.look(look(&BUSY, 10, Phase::Run)), supervisor.ended()),
+            (Phase::Drain, "pages_max reached")
+        );
+        let mut supervisor = Supervisor::new(10, Duration::ZERO);
+        assert_eq!((supervisor.look(uneven(1)), supervisor.is_to_level()), (Phase::Drain, true));
         supervisor.look(look(&BUSY, 1, Phase::Drain));
         assert_eq!((supervisor.is_to_level(), supervisor.ended()), (false, "stopped by signal"));
         let mut supervisor = Supervisor::new(10, Duration::ZERO);

@@ -215,6 +215,19 @@ impl Lanes {
         }
     }
 
+    /// The same, behind all URLs for that shard, which what is said may be of; `false` where some of them are on disk and nothing is said.
+    pub fn say_behind(&mut self, to: u16, kind: MessageKind, content: &[u8], spool: &mut Spool) -> bool {
+        if !self.lanes[usize::from(to)].open.is_empty() {
+            self.close(to, spool);
+        }
+        let lane = &self.lanes[usize::from(to)];
+        let is_behind = lane.spooled.is_empty() && lane.reading.is_none();
+        if is_behind {
+            self.say(to, kind, content);
+        }
+        is_behind
+    }
+
     /// Whether a link to a site of shard `to` can be added.
     pub fn has_room_for_link(&self, to: u16) -> bool {
         self.lanes[usize::from(to)].links.len() < LINKS_BYTES_MAX || self.has_room()

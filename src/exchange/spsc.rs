@@ -52,25 +52,11 @@ impl Producer {
                 return false;
             }
         }
-        let mut at = self.tail;
-        self.put(&mut at, message.len() as u64);
-        let (whole, rest) = message.as_chunks::<WORD_BYTES>();
-        for word in whole {
-            self.put(&mut at, u64::from_le_bytes(*word));
-        }
-        if !rest.is_empty() {
-            let mut word = [0; WORD_BYTES];
-            word[..rest.len()].copy_from_slice(rest);
-            self.put(&mut at, u64::from_le_bytes(word));
-        }
+        self.shared.put(self.tail, message);
+        let at = self.tail + needed;
         self.tail = at;
         self.shared.tail.0.store(at, Ordering::Release);
         true
-    }
-
-    fn put(&self, at: &mut u64, word: u64) {
-        self.shared.slot(*at).store(word, Ordering::Relaxed);
-        *at += 1;
     }
 }
 
@@ -95,10 +81,13 @@ impl Consumer {
         let length = self.shared.slot(self.head).load(Ordering::Relaxed) as usize;
         let words = length.div_ceil(WORD_BYTES);
         assert!(self.tail_seen - self.head > words as u64, "the ring published half a message");
-        message.reserve(words * WORD_BYTES);
-        for at in 1..=words as u64 {
-            let word = self.shared.slot(self.head + at).load(Ordering::Relaxed);
-            message.extend_from_slice(&word.to_le_bytes());
+        message.resize(words * WORD_BYTES, 0);
+        let [first, second] = self.shared.run(self.head + 1, words);
+        let (front, back) = message.split_at_mut(first.len() * WORD_BYTES);
+        for (slots, bytes) in [(first, front), (second, back)] {
+            for (slot, word) in slots.iter().zip(bytes.as_chunks_mut::<WORD_BYTES>().0) {
+                *word = slot.load(Ordering::Relaxed).to_le_bytes();
+            }
         }
         message.truncate(length);
         self.head += 1 + words as u64;
@@ -123,6 +112,32 @@ struct Shared {
 }
 
 impl Shared {
+    /// Stores a message's length at `at`, and its bytes behind it.
+    fn put(&self, at: u64, message: &[u8]) {
+        self.slot(at).store(message.len() as u64, Ordering::Relaxed);
+        let [first, second] = self.run(at + 1, message.len().div_ceil(WORD_BYTES));
+        let (front, back) = message.split_at(message.len().min(first.len() * WORD_BYTES));
+        for (slots, bytes) in [(first, front), (second, back)] {
+            let (whole, rest) = bytes.as_chunks::<WORD_BYTES>();
+            for (slot, word) in slots.iter().zip(whole) {
+                slot.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+            }
+            if let Some(slot) = slots.get(whole.len()).filter(|_| !rest.is_empty()) {
+                let mut word = [0; WORD_BYTES];
+                word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                slot.store(u64::from_le_bytes(word), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// `count` words from `at` on, which is at most all: in two runs, as the ring may end between them. A loop over a run needs no look
+    /// at each word's place.
+    fn run(&self, at: u64, count: usize) -> [&[AtomicU64]; 2] {
+        let (before, after) = self.words.split_at(at as usize & (self.words.len() - 1));
+        let first = count.min(after.len());
+        [&after[..first], &before[..count - first]]
+    }
+
     fn slot(&self, at: u64) -> &AtomicU64 {
         &self.words[at as usize & (self.words.len() - 1)]
     }

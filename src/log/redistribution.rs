@@ -15,7 +15,8 @@ use super::replay::{Replay, ReplayStep};
 use super::replayed::Replayed;
 use super::{Append, End, EndKind, Log, LogFile, Owner};
 use crate::by_number::ByNumber;
-use crate::route::Partition;
+use crate::hops::Hops;
+use crate::route::{Partition, shard_of_key};
 use crate::url::{SiteKey, Url, UrlBatch};
 
 /// The files of both.
@@ -226,7 +227,12 @@ impl NewLogs {
 
     fn set_aside(&mut self, urls: &UrlBatch) {
         for (depth, text) in urls.iter() {
-            if let Some((_, _, log)) = self.log_of(text) {
+            // What left the scope is nobody's: no site is given to a shard for it.
+            let log = match depth == Hops::EXTERNAL.bits() {
+                true => self.logs.get_mut(usize::from(shard_of_key(text.as_bytes(), self.to.shards()))),
+                false => self.log_of(text).map(|(.., log)| log),
+            };
+            if let Some(log) = log {
                 log.set_aside(depth, text);
             }
         }

@@ -21,6 +21,8 @@ pub struct Hierarchy {
     domains: Vec<(u64, u16)>,
     /// The last one has what no group names.
     groups: u16,
+    /// 2^32 over that, and a little more: to divide by it. Exact up to [`GROUPS_MAX`] groups of some thousand shards.
+    inverse: u64,
 }
 
 impl Hierarchy {
@@ -57,7 +59,8 @@ impl Hierarchy {
         domains.sort_unstable();
         let words = |group: &&str| group.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>().join(" ");
         let text = groups.iter().map(words).collect::<Vec<_>>().join(" | ");
-        Ok(Hierarchy { text, domains, groups: groups.len() as u16 + 1 })
+        let groups = groups.len() as u16 + 1;
+        Ok(Hierarchy { text, domains, groups, inverse: (1 << 32) / u64::from(groups) + 1 })
     }
 
     /// As it was written, in lower case and with single spaces.
@@ -67,9 +70,9 @@ impl Hierarchy {
 
     /// The shard, of so many, of a host whose site has this hash.
     pub fn owner(&self, host: &str, site_hash: u64, shards: u16) -> u16 {
-        let group = u32::from(self.group(host));
+        let group = u64::from(self.group(host));
         // Groups begin at even distances, so the shards of one go up to where the next begins.
-        let begin_of = |group: u32| (group * u32::from(shards) / u32::from(self.groups)) as u16;
+        let begin_of = |group: u64| (group * u64::from(shards) * self.inverse >> 32) as u16;
         let (begin, end) = (begin_of(group), begin_of(group + 1));
         begin + fast_range(site_hash, (end - begin).max(1))
     }
@@ -94,6 +97,16 @@ const LABEL_BYTES_MAX: usize = 63;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_inverse_divides_exactly() {
+        for groups in 1..=GROUPS_MAX as u64 + 1 {
+            let inverse = (1 << 32) / groups + 1;
+            for product in (0..=groups).flat_map(|group| [1, 2, 3, 61, 1_023, 1_024].map(|shards| group * shards)) {
+                assert_eq!(product * inverse >> 32, product / groups, "{product} / {groups}");
+            }
+        }
+    }
 
     #[test]
     fn groups_have_shards_of_their_own() {

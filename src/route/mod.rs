@@ -166,6 +166,14 @@ impl Partition {
         self.owners().is_none_or(SiteOwners::is_settled)
     }
 
+    /// The shard that is given a seed: its own, or where owners are not known yet the one that passes it on to that.
+    pub fn giver_of(&self, seed: &Url) -> u16 {
+        match self.is_settled() {
+            true => self.shard_of(seed),
+            false => fast_range(Site::of(seed.host()).hash, self.shards),
+        }
+    }
+
     /// Whether a URL is one shard's, whoever finds it.
     pub fn is_of_urls_alone(&self) -> bool {
         !matches!(self.rule, Rule::Vector(_))

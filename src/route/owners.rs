@@ -5,7 +5,7 @@
 //! shards and needs no lock: a place is taken once, by compare and swap, and never freed, so all see the same owner from then on.
 //! What a site's logs say holds over a restart: each shard claims the sites of its log, and those that its journal sends elsewhere,
 //! and none asks for an owner before all have ([`SiteOwners::is_settled`]). One log cannot contradict another: what says that a site
-//! is a shard's was written because it was.
+//! is a shard's was written because it was. A claim that finds no room, in a smaller table, ends the crawl before it begins.
 //! Invariants: a site's owner never changes. With [`PROBES_MAX`] places of others in its way a site is where its hash says, for ever.
 //! Limits: 8 bytes a place; two sites with equal 48 bits of their hashes have one owner, which harms neither.
 
@@ -62,9 +62,10 @@ impl SiteOwners {
         self.find(hash, || self.least_loaded())
     }
 
-    /// The site of this hash is `shard`'s, as its log says; unless another one has said so before, of damaged logs.
-    pub fn claim(&self, hash: u64, shard: u16) {
-        self.find(hash, || shard.min(self.shards() - 1));
+    /// The site of this hash is `shard`'s, as its log says; `false` where the table has no room for that, or another one has said so before.
+    #[must_use]
+    pub fn claim(&self, hash: u64, shard: u16) -> bool {
+        self.find(hash, || shard.min(self.shards() - 1)) == shard
     }
 
     /// A shard has claimed all that is its own.
@@ -157,8 +158,8 @@ mod tests {
     fn claims_come_before_gifts() {
         let owners = SiteOwners::new(4, 1 << 16);
         assert!(!owners.is_settled());
-        (0..100).for_each(|site| owners.claim(hash(site), 3));
-        owners.claim(hash(7), 1);
+        assert!((0..100).all(|site| owners.claim(hash(site), 3)));
+        assert!(!owners.claim(hash(7), 1));
         (0..4).for_each(|_| owners.has_claimed());
         assert!(owners.is_settled() && !owners.afresh().is_settled());
         assert!((0..100).all(|site| owners.owner(hash(site)) == 3));
@@ -171,6 +172,12 @@ mod tests {
         assert_eq!((0..4_000).map(|site| owners.owner(hash(site))).collect::<Vec<_>>(), first);
         let by_hash = (2_000..4_000).filter(|site| first[*site as usize] == fast_range(hash(*site), 5)).count();
         assert!(by_hash > 1_900, "{by_hash}");
+        let (same, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
+        assert!((0..4_000).all(|site| same.claim(hash(site), first[site as usize])));
+        assert!(
+            !(0..4_000).rev().all(|site| small.claim(hash(site), first[site as usize])),
+            "that is told, and nothing begins"
+        );
     }
 
     #[test]

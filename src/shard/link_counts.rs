@@ -2,7 +2,7 @@
 //!
 //! Decides: a link of a page to another one counts, whether the URL is new or not, but for what the page embeds or advises against.
 //! Links to URLs of other shards gather here, and are told after `frontier.backlinks_exchange_pages` pages, as messages of their own
-//! (Cho, Garcia-Molina, "Parallel Crawlers", 2002, section 6); what is sent as a URL counts nothing there.
+//! (Cho, Garcia-Molina, "Parallel Crawlers", 2002); what is sent as a URL counts nothing there.
 //! Invariants: memory has a bound. Counts are told in the order of their URLs, so that a crawl is the same each time.
 //! Limits: [`BYTES_MAX`] of URLs gather; then they are told sooner. Where lanes have no room they are dropped, which only lowers
 //! counts; so does the end of a run: the next one counts anew. A link counts by the URL's own text, not by its key (`visited.*`).
@@ -97,7 +97,8 @@ impl Shard {
         let _stage = stage::enter(Stage::Exchange);
         for (to, counts) in gathered.take() {
             if self.lanes.has_room() {
-                self.lanes.say(to, MessageKind::LinkCounts, counts.as_bytes());
+                // Counts of a URL that its owner does not have yet would be lost.
+                self.lanes.say_behind(to, MessageKind::LinkCounts, counts.as_bytes(), &mut self.spool);
             }
         }
     }

@@ -83,6 +83,8 @@ pub struct Shard {
     replay: Option<Replay>,
     /// It is read, and other shards have not said yet which sites are theirs: when to look again.
     settles_at: Option<Instant>,
+    /// Sites in the logs that have no place in the table of owners.
+    unclaimed: u64,
     /// Seeds that wait for that.
     seeds: Vec<Url>,
     keys: Keys,
@@ -105,8 +107,9 @@ pub struct Shard {
     reader: PageReader,
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
-    sent: SentUrls,
     recent_aside: Recent,
+    /// URLs that were sent to other shards.
+    sent: SentUrls,
     /// Links to other sites, where these are counted.
     found_links: Option<FoundLinks>,
     /// Links to URLs, where these are counted.
@@ -238,6 +241,7 @@ impl Shard {
             phase: Phase::Run,
             replay: Some(replay),
             settles_at: None,
+            unclaimed: 0,
             seeds: Vec::new(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),

@@ -42,6 +42,12 @@ impl Shard {
             self.replay = Some(replay);
             self.write_spool();
             if is_read && !self.read_log() {
+                if self.unclaimed > 0 {
+                    return self.fail(format!(
+                        "partition.ram_bytes_max: no room for the owners of {} sites that earlier runs had given to shards; raise it",
+                        self.unclaimed
+                    ));
+                }
                 if let Some(owners) = self.partition.owners() {
                     owners.has_claimed();
                 }
@@ -64,9 +70,11 @@ impl Shard {
     }
 
     /// A URL in a log is its shard's: so is its site.
-    fn claim(&self, url: &Url, shard: u16) {
-        if let Some(owners) = self.partition.owners() {
-            owners.claim(Site::of(url.host()).hash, shard);
+    fn claim(&mut self, host: &str, shard: u16) {
+        if let Some(owners) = self.partition.owners()
+            && !owners.claim(Site::of(host).hash, shard)
+        {
+            self.unclaimed += 1;
         }
     }
 
@@ -122,7 +130,7 @@ impl Shard {
             ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
-                self.claim(&url, self.index);
+                self.claim(url.host(), self.index);
                 self.network.was_answered(&url, was_answered);
                 self.known_waiting += u64::from(!is_over);
                 if let Some(cost) = cost {
@@ -150,12 +158,14 @@ impl Shard {
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }
             ReplayStep::Host(note) => {
+                // It may have been asked for the robots.txt of others alone.
+                self.claim(&note.host, self.index);
                 self.network.asked_for_rest(&note.host);
                 let left = Duration::from_secs(note.until_seconds.saturating_sub(self.clock.seconds(now)));
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }
             ReplayStep::Batch { to, number, urls } => {
-                urls.iter().filter_map(|(_, text)| Url::from_canonical(text).ok()).for_each(|url| self.claim(&url, to));
+                urls.for_each_url(|_, url| self.claim(url.host(), to));
                 self.lanes.closed_before(to, number);
                 if !self.log.is_acknowledged(to, number) {
                     self.lanes.resend(Batch { to, number, urls: urls.into() }, &mut self.spool);

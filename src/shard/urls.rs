@@ -66,10 +66,6 @@ impl Shard {
     pub(super) fn sow(&mut self, now: Instant) {
         if self.replay.is_none() {
             for seed in std::mem::take(&mut self.seeds) {
-                // All shards have all seeds where nobody could tell whose they were.
-                if self.partition.owners().is_some() && self.partition.shard_of(&seed) != self.index {
-                    continue;
-                }
                 if let Some((key, depth)) = self.key_if_ours(now, &seed, 0) {
                     self.accept(now, key, &seed, depth);
                 }

@@ -358,3 +358,20 @@ fn numbers_go_on_behind_those_of_an_earlier_run() {
     let numbers: Vec<(u16, u64)> = lanes.take_closed().map(|batch| (batch.to, batch.number)).collect();
     assert_eq!(numbers, [(1, 8), (2, 1)]);
 }
+
+/// What is said of URLs comes to their shard after them, or not at all.
+#[test]
+fn what_is_said_of_urls_comes_behind_them() {
+    let (mut lanes, mut spool) = (Lanes::new(2, &small(), 1_000), Spool::new(1 << 20));
+    lanes.push(at(0), 1, 0, "http://a.test/", &mut spool);
+    assert!(lanes.say_behind(1, MessageKind::LinkCounts, b"counts", &mut spool));
+    let kinds = |lanes: &mut Lanes, spool: &mut Spool| -> Vec<MessageKind> {
+        let messages = std::iter::from_fn(|| lanes.next_message(at(1), spool));
+        messages.map(|message| Header::read(&message.bytes).expect("a message").0.kind).collect()
+    };
+    assert_eq!(kinds(&mut lanes, &mut spool), [MessageKind::Urls, MessageKind::LinkCounts]);
+    // Memory for one batch: those behind it go to disk.
+    let long = format!("http://a.test/{}", "x".repeat(90));
+    (0..9).for_each(|_| lanes.push(at(2), 1, 0, &long, &mut spool));
+    assert!(!lanes.say_behind(1, MessageKind::LinkCounts, b"counts", &mut spool));
+}

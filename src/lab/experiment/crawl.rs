@@ -211,8 +211,7 @@ impl<'a> Crawl<'a> {
                 files: FilesFound::default(),
             })
             .map_err(failed)?;
-            let is_own = |url: &&Url| !partition.is_settled() || partition.shard_of(url) == index;
-            let own = setting.seeds.iter().filter(is_own).cloned().collect();
+            let own = setting.seeds.iter().filter(|url| partition.giver_of(url) == index).cloned().collect();
             shard.handle(Instant::ZERO, Input::Command(Command::Seeds(own)));
             shards.push(shard);
         }

@@ -14,7 +14,7 @@ use crate::time::Duration;
 
 /// Orders in which URLs are fetched: a name, and what it sets.
 pub const ORDERS: &[(&str, &[(&str, &str)])] = &[
-    ("breadth-first", &[]),
+    ("breadth-first", &[("frontier.order", "breadth-first")]),
     ("depth-first", &[("frontier.order", "depth-first")]),
     ("random", &[("frontier.order", "random")]),
     ("backlinks", &[("frontier.order", "backlinks")]),

@@ -1,9 +1,10 @@
 //! The measures of a real crawl, from its directory.
 //!
-//! Decides: N are the stored responses of pages, whatever their status, by the time at which their requests began. U are the URLs that are
+//! Decides: N are the stored responses of pages, the last of each URL that a shard has, whatever their status, by the time at which their requests began. U are the URLs that are
 //! stored or that a stored page links to: nobody knows what else the web holds. A link crosses where its target is another shard's by
 //! the crawl's partition than the one that stored the page. What was sent is in no file and stays open.
-//! Limits: links that the crawl's scope left out are among those of U. Pages of a damaged place are missing.
+//! Limits: after another number of shards, or where sites have moved, pages lie where they were stored, and links count by who has their
+//! targets now; links that the crawl's scope left out are among those of U. Pages of a damaged place are missing.
 //! Leaves to others: the graph of what is stored (`plan`).
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub fn measure(
     segments: &[PathBuf],
     manifest: &Manifest,
     partition: &Partition,
+    order: &str,
     graph: PageGraph,
 ) -> Result<Row, PlanError> {
     let web = GraphWeb::new(graph);
@@ -31,14 +33,18 @@ pub fn measure(
     for path in segments {
         read(path, &web, &mut captures)?;
     }
+    // A page that was asked for again (a retry, or after a kill) was fetched once, at last.
+    captures.sort_unstable_by_key(|(began, shard, page)| (*page, *shard, std::cmp::Reverse(*began)));
+    captures.dedup_by_key(|(_, shard, page)| (*page, *shard));
     captures.sort_unstable();
     let graph = web.graph();
     // Where sites were given to shards as they were seen, who stored a page has its site.
     if let Some(owners) = partition.owners() {
         for (_, shard, page) in &captures {
-            Url::from_canonical(graph.name(*page))
-                .iter()
-                .for_each(|url| owners.claim(Site::of(url.host()).hash, *shard));
+            if let Ok(url) = Url::from_canonical(graph.name(*page)) {
+                // Of sites beyond the table, who has them is told by their hash.
+                let _ = owners.claim(Site::of(url.host()).hash, *shard);
+            }
         }
     }
     let first = captures.first().map_or(0, |capture| capture.0);
@@ -55,7 +61,7 @@ pub fn measure(
     let treatment = Treatment {
         partition: manifest.partition.split(' ').next().unwrap_or_default().to_owned(),
         mode: manifest.exchange_mode.clone(),
-        order: "breadth-first".to_owned(),
+        order: order.to_owned(),
         shards: manifest.shards,
         rng_seed: 0,
     };

@@ -209,11 +209,8 @@ impl Simulation {
     /// Seeds are given to every run, as `boot` does it.
     pub(super) fn sow(&mut self) {
         for url in self.web.seeds() {
-            let shards = match self.plan.partition.is_settled() {
-                true => vec![usize::from(self.plan.partition.shard_of(&url))],
-                false => (0..self.disks.len()).collect(),
-            };
-            shards.into_iter().for_each(|shard| self.tell(shard, Input::Command(Command::Seeds(vec![url.clone()]))));
+            let shard = self.plan.partition.giver_of(&url);
+            self.tell(usize::from(shard), Input::Command(Command::Seeds(vec![url])));
         }
     }
 }
