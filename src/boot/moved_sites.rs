@@ -4,16 +4,13 @@
 //! a redistribution alone, so that it fits the logs.
 //! Limits: those of sealed files, and `partition.ram_bytes_max` for the table that is made of it.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use super::crawl_dir::DirError;
 use super::manifest::Manifest;
 use super::sealed_file;
-
-/// Where sites were moved to.
-pub(super) type MovedSites = BTreeMap<Box<str>, u16>;
+use crate::route::MovedSites;
 
 /// Those of the crawl in `root`.
 pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<MovedSites, DirError> {

@@ -12,19 +12,18 @@
 //! Leaves to others: which URL goes where (`log::redistribution`).
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::crawl_dir::{DirError, make_shard, shard_dir};
 use super::manifest::{self, MANIFEST, Manifest};
-use super::moved_sites::{self, MOVED_SITES, MovedSites};
+use super::moved_sites::{self, MOVED_SITES};
 use super::segment_folders;
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
 use crate::private;
-use crate::route::{Partition, WaitingSites, level};
+use crate::route::{Levelled, MovedSites, Partition};
 
 /// What is wanted of a redistribution.
 #[derive(Debug)]
@@ -81,11 +80,11 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
     if let Some(bytes_max) = change.levels {
         moved = moved_sites::read(root, held)?;
         let waiting = log::waiting_sites(held.crawl_number(), &earlier, &mut files).map_err(failed)?;
-        let levelled = Levelled::new(waiting);
+        let levelled = Levelled::new(&waiting);
         let is_fruitless = !levelled.helps();
         notes.push(levelled.to_string());
         if !is_fruitless {
-            moved.extend(levelled.moves);
+            moved = levelled.moved_sites(moved, &waiting, change.partition);
         }
         let sites = moved.iter().map(|(site, shard)| (&**site, *shard));
         partition = change.partition.with_moved(sites, bytes_max).map_err(failed)?;
@@ -127,58 +126,6 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
     };
     is_whole().map_err(io(&open))?;
     Ok(Changed { partition, notes, is_fruitless: false })
-}
-
-/// Sites that move, and what that comes to.
-struct Levelled {
-    moves: MovedSites,
-    urls: u64,
-    /// URLs that wait in all shards, and in the one with most of them, before and after.
-    all: u64,
-    most: [u64; 2],
-}
-
-impl Levelled {
-    fn new(waiting: WaitingSites) -> Levelled {
-        let moves = level(waiting.clone());
-        let mut loads: Vec<u64> = waiting.iter().map(|sites| sites.values().sum()).collect();
-        let before = loads.iter().max().copied().unwrap_or_default();
-        let mut moved = 0;
-        for (from, sites) in waiting.iter().enumerate() {
-            for (site, urls) in sites {
-                if let Some(to) = moves.get(site) {
-                    moved += urls;
-                    loads[from] -= urls;
-                    loads[usize::from(*to)] += urls;
-                }
-            }
-        }
-        let most = [before, loads.iter().max().copied().unwrap_or_default()];
-        Levelled { moves, urls: moved, all: loads.iter().sum(), most }
-    }
-
-    /// Whether it is worth writing all logs anew.
-    fn helps(&self) -> bool {
-        !self.moves.is_empty() && self.most[1] <= self.most[0] / 10 * 9
-    }
-}
-
-impl fmt::Display for Levelled {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Levelled { moves, urls, all, .. } = self;
-        let [before, after] = self.most.map(|most| 100.0 * most as f64 / (*all).max(1) as f64);
-        match self.helps() {
-            true => write!(
-                out,
-                "balance: {} sites with {urls} of {all} waiting URLs move; the most loaded shard has {after:.0} % of them, had {before:.0} %",
-                moves.len()
-            ),
-            false => write!(
-                out,
-                "balance: no site moves; the most loaded shard has {before:.0} % of {all} waiting URLs, and would have {after:.0} %"
-            ),
-        }
-    }
 }
 
 /// Whether a redistribution in `root` has begun to hold and is not in its place.

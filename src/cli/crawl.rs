@@ -187,10 +187,12 @@ fn drive_round(
 ) -> Result<(Ended, Option<RoundEnd>), BootError> {
     let before = order.round.unwrap_or_default().pages;
     let pages_max = order.config.crawl.pages_max.saturating_sub(before);
-    let mut crawl = Crawl::start(order)?;
+    let (begun, is_first) = (Instant::now(), order.round.is_none());
+    let mut crawl = begin(order, interrupts)?;
+    // What it takes to go on counts for a crawl, how it began does not.
+    let begun = if is_first { Instant::now() } else { begun };
     let shards = crawl.control().shards().len();
     let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
-    let begun = Instant::now();
     let mut next_tick = begun;
     let mut phase = Phase::Run;
     while !crawl.poll(begun.elapsed(), wanted(interrupts)) {
@@ -245,6 +247,29 @@ fn drive_round(
     Ok((Ended { summary, failure }, round))
 }
 
+/// Starts a round. A file that has to be read again for it may be in the middle of an edit: that is told, and waited for.
+fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
+    let tries = if order.round.is_some() { MENDING.as_secs() / RETRY.as_secs() } else { 0 };
+    let mut told = String::new();
+    for _ in 0..tries {
+        match Crawl::start(order.clone()) {
+            Err(BootError::Order(why)) if wanted(interrupts) == Phase::Run => {
+                if why != told {
+                    why.lines().for_each(|line| tell!("ringcrawl: {line}"));
+                    tell!(
+                        "ringcrawl: the crawl waits for that to be mended, {} minutes at most",
+                        MENDING.as_secs() / 60
+                    );
+                    told = why;
+                }
+                std::thread::sleep(RETRY);
+            }
+            started => return started,
+        }
+    }
+    Crawl::start(order)
+}
+
 /// What the operator wants, by so many interrupts.
 pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
     match interrupts.load(Ordering::Relaxed) {
@@ -294,4 +319,7 @@ pub(super) fn signals(hangup: Hangup) -> Result<Signals, String> {
 }
 
 const POLL: Duration = Duration::from_millis(25);
+/// So long a later round waits for its files.
+const MENDING: Duration = Duration::from_secs(600);
+const RETRY: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);

@@ -66,9 +66,9 @@ pub struct Lab {
     /// The first rng seed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     rng_seed: u64,
-    /// Pages to begin with, drawn from all.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
+    /// Numbers of pages to begin with, drawn from all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Vec<u64>,
     /// URLs to begin with, in place of drawn ones.
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     seeds_file: Option<PathBuf>,
@@ -193,6 +193,7 @@ impl Lab {
             partitions: once(&self.partition),
             modes: once(&self.mode),
             orders: once(&self.order),
+            seeds: once(&self.seeds),
             shards: once(&self.shards),
             rng_seeds: (0..self.repeat).map(|more| self.rng_seed + more).collect(),
         }
@@ -305,17 +306,22 @@ fn crawl_all(
     let mut table = Table::new(arguments.out.as_deref())?;
     let bar = Crawls::new(treatments.len());
     let mut rows: Vec<Row> = Vec::new();
-    let mut ground: Option<(u64, Vec<u32>, Ground)> = None;
+    // Of one rng seed and number of seeds after the other.
+    let (mut begun, mut ground): (_, Option<(Vec<u32>, Ground)>) = (None, None);
     let mut planned = Planned::new(web.graph(), arguments.graph.ram_max);
     for (treatment, config) in treatments.iter().zip(configs) {
-        if ground.as_ref().is_none_or(|(of, ..)| *of != treatment.rng_seed) {
-            let count = usize::try_from(arguments.seeds).unwrap_or(usize::MAX);
+        let begins = Some((treatment.rng_seed, treatment.seeds));
+        if begun != begins {
+            begun = begins;
+            let count = treatment.seeds.and_then(|count| count.try_into().ok()).unwrap_or(usize::MAX);
             let drawn = || experiment::draw_seeds(web.graph(), count, treatment.rng_seed);
             let seeds = seeds.map_or_else(drawn, <[u32]>::to_vec);
             let of_seeds = Ground::new(web.graph(), &seeds);
-            ground = Some((treatment.rng_seed, seeds, of_seeds));
+            ground = Some((seeds, of_seeds));
         }
-        let Some((_, seeds, ground)) = &ground else { continue };
+        let Some((seeds, ground)) = &ground else { continue };
+        // As many as there are.
+        let treatment = &Treatment { seeds: Some(seeds.len() as u64), ..treatment.clone() };
         let url = |page: &u32| Url::parse(&web.graph().url(*page)).map_err(failed);
         let urls: Vec<Url> = seeds.iter().map(url).collect::<Result<_, _>>()?;
         let (shards, rng_seed) = (treatment.shards, treatment.rng_seed);
@@ -461,7 +467,7 @@ impl Crawls {
     /// One of the crawls has fetched so many of the pages that it may.
     fn show(&self, treatment: &Treatment, pages: u64, wanted: u64) {
         let Some(bar) = &self.bar else { return };
-        let Treatment { partition, mode, order, shards, rng_seed } = treatment;
+        let Treatment { partition, mode, order, seeds: _, shards, rng_seed } = treatment;
         let text = format!("{partition} {mode} {order} K={shards} rng {rng_seed}: {} pages", grouped(pages));
         bar.set_message(terminal::shown(&text));
         let whole = bar.position() / PARTS * PARTS;

@@ -72,7 +72,7 @@ impl Hierarchy {
     pub fn owner(&self, host: &str, site_hash: u64, shards: u16) -> u16 {
         let group = u64::from(self.group(host));
         // Groups begin at even distances, so the shards of one go up to where the next begins.
-        let begin_of = |group: u64| (group * u64::from(shards) * self.inverse >> 32) as u16;
+        let begin_of = |group: u64| ((group * u64::from(shards) * self.inverse) >> 32) as u16;
         let (begin, end) = (begin_of(group), begin_of(group + 1));
         begin + fast_range(site_hash, (end - begin).max(1))
     }
@@ -103,7 +103,7 @@ mod tests {
         for groups in 1..=GROUPS_MAX as u64 + 1 {
             let inverse = (1 << 32) / groups + 1;
             for product in (0..=groups).flat_map(|group| [1, 2, 3, 61, 1_023, 1_024].map(|shards| group * shards)) {
-                assert_eq!(product * inverse >> 32, product / groups, "{product} / {groups}");
+                assert_eq!((product * inverse) >> 32, product / groups, "{product} / {groups}");
             }
         }
     }

@@ -28,7 +28,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
-pub use level::{WaitingSites, level};
+pub use level::{Levelled, MovedSites, WaitingSites};
 pub use owners::SiteOwners;
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
@@ -197,14 +197,15 @@ impl Partition {
     /// The same, where sites were moved: each to a shard, whatever the rule says.
     ///
     /// # Errors
-    /// There is no such site or shard, or there are more than have room in so many bytes.
+    /// There is no such shard, a site stands twice, or there are more than have room in so many bytes.
     pub fn with_moved<'site>(
         &self,
         moved: impl IntoIterator<Item = (&'site str, u16)>,
         bytes_max: u64,
     ) -> Result<Partition, String> {
         let mut builder = VectorBuilder::new(VectorUnit::Site, self.shards, bytes_max);
-        moved.into_iter().try_for_each(|(site, shard)| builder.add(shard, site))?;
+        // Sites when they were moved: another Public Suffix List may divide names elsewhere since.
+        moved.into_iter().try_for_each(|(site, shard)| builder.add_hash(shard, xxh3_64(site.as_bytes()), site))?;
         let moved = Some(builder.build()).filter(|moved| !moved.is_empty()).map(Arc::new);
         Ok(Partition { moved, ..self.clone() })
     }
@@ -361,7 +362,8 @@ mod tests {
         assert_eq!(moved.with_shards(7), by_hash);
         assert_eq!((moved.rule(), by_hash.with_moved([], 0).as_ref()), (by_hash.rule(), Ok(&by_hash)));
         assert!(by_hash.with_moved([("a.test", 7)], 1 << 20).is_err());
-        assert!(by_hash.with_moved([("www.a.test", 1)], 1 << 20).is_err());
+        let kept = by_hash.with_moved([("www.a.test", 1)], 1 << 20).expect("a site of another Public Suffix List");
+        assert_eq!(kept.shard_of(&Url::parse("http://www.a.test/").unwrap()), by_hash.home_of("a.test"));
     }
 
     #[test]

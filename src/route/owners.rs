@@ -1,23 +1,26 @@
 //! Sites that are given to shards as they are first seen: the dynamic assignment of Cho and Garcia-Molina ("Parallel Crawlers", 2002).
 //!
 //! Decides: the shard that first asks for a site gives it to the one with the least to do: URLs that wait, as the housekeeping
-//! thread publishes them some times a second, and [`SITE_URLS`] for each site that was given since. The table is shared by all
+//! thread publishes them some times a second, and [`SITE_URLS`] for each site that was given lately. The table is shared by all
 //! shards and needs no lock: a place is taken once, by compare and swap, and never freed, so all see the same owner from then on.
 //! What a site's logs say holds over a restart: each shard claims the sites of its log, and those that its journal sends elsewhere,
 //! and none asks for an owner before all have ([`SiteOwners::is_settled`]). One log cannot contradict another: what says that a site
-//! is a shard's was written because it was. A claim that finds no room, in a smaller table, ends the crawl before it begins.
+//! is a shard's was written because it was. Claims come in any order, so those that no hash tells have precedence: they find room in
+//! any table as large as the one before. In a smaller one a claim without room ends the crawl before it begins.
 //! Invariants: a site's owner never changes. With [`PROBES_MAX`] places of others in its way a site is where its hash says, for ever.
 //! Limits: 8 bytes a place; two sites with equal 48 bits of their hashes have one owner, which harms neither.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::fast_range;
 
 /// The owners of sites.
 #[derive(Debug)]
 pub struct SiteOwners {
-    /// 48 bits of a site's hash, then its shard + 1; 0: free.
+    /// The first 48 bits of a site's hash, then its shard + 1; 0: free.
     places: Box<[AtomicU64]>,
+    /// So far from where it is looked for first a site may be.
+    probes: AtomicUsize,
     loads: Box<[Load]>,
     /// Shards that have claimed what is theirs.
     claimed: AtomicU32,
@@ -28,7 +31,7 @@ pub struct SiteOwners {
 struct Load {
     /// URLs that waited when last looked.
     waiting: AtomicU64,
-    /// Sites given since.
+    /// Sites given lately.
     given: AtomicU64,
 }
 
@@ -38,6 +41,7 @@ impl SiteOwners {
         let places = (bytes_max / size_of::<AtomicU64>() as u64).clamp(PLACES_MIN, PLACES_MAX) as usize;
         SiteOwners {
             places: (0..places).map(|_| AtomicU64::new(0)).collect(),
+            probes: AtomicUsize::new(PROBES_MAX),
             loads: (0..shards.max(1)).map(|_| Load::default()).collect(),
             claimed: AtomicU32::new(0),
         }
@@ -59,13 +63,48 @@ impl SiteOwners {
 
     /// The shard of the site of this hash, given to it now if need be.
     pub fn owner(&self, hash: u64) -> u16 {
-        self.find(hash, || self.least_loaded())
+        match self.near(hash, || self.least_loaded()) {
+            Near::Is(shard) => shard,
+            Near::New(shard) => {
+                self.loads[usize::from(shard)].given.fetch_add(1, Ordering::Relaxed);
+                shard
+            }
+            Near::Full => self.far(hash).unwrap_or_else(|| self.by_hash(hash)),
+        }
     }
 
-    /// The site of this hash is `shard`'s, as its log says; `false` where the table has no room for that, or another one has said so before.
+    /// The site of this hash is `shard`'s, as its log says; `false` where the table has no room for that, or another one has said so
+    /// before.
     #[must_use]
     pub fn claim(&self, hash: u64, shard: u16) -> bool {
-        self.find(hash, || shard.min(self.shards() - 1)) == shard
+        let shard = shard.min(self.shards() - 1);
+        let is_by_hash = self.by_hash(hash) == shard;
+        match self.near(hash, || shard) {
+            Near::Is(found) => found == shard,
+            Near::New(_) => true,
+            Near::Full => {
+                self.far(hash).map_or_else(|| is_by_hash || self.put_far(hash, shard), |found| found == shard)
+            }
+        }
+    }
+
+    /// Puts a site whose first places are others' into one farther off, or into that of one that is where its hash says; `false`: there
+    /// is none.
+    fn put_far(&self, hash: u64, shard: u16) -> bool {
+        for (probes, place) in (1..).zip(self.places_from_home(hash)) {
+            let mut found = place.load(Ordering::Acquire);
+            while found == 0 || self.by_hash(tag(found)) == shard_of(found) {
+                match place.compare_exchange(found, word(hash, shard), Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => {
+                        self.probes.fetch_max(probes, Ordering::AcqRel);
+                        // It gets another place, or has none free before it and needs none.
+                        return found == 0 || self.claim(tag(found), shard_of(found));
+                    }
+                    Err(other) => found = other,
+                }
+            }
+        }
+        false
     }
 
     /// A shard has claimed all that is its own.
@@ -82,32 +121,46 @@ impl SiteOwners {
     pub fn note_waiting(&self, shard: usize, urls: u64) {
         if let Some(load) = self.loads.get(shard) {
             load.waiting.store(urls, Ordering::Relaxed);
-            load.given.store(0, Ordering::Relaxed);
+            // Their URLs come with the next batches.
+            load.given.fetch_sub(load.given.load(Ordering::Relaxed).div_ceil(GIVEN_PART), Ordering::Relaxed);
         }
     }
 
-    fn find(&self, hash: u64, new: impl Fn() -> u16) -> u16 {
-        let tag = hash << SHARD_BITS;
-        let home = ((u128::from(hash) * self.places.len() as u128) >> 64) as usize;
-        let (before, after) = self.places.split_at(home);
-        for place in after.iter().chain(before).take(PROBES_MAX) {
+    /// Looks in the first places of the site of this hash, and puts it into the first free one.
+    fn near(&self, hash: u64, new: impl Fn() -> u16) -> Near {
+        for place in self.places_from_home(hash).take(PROBES_MAX) {
             let mut found = place.load(Ordering::Acquire);
             if found == 0 {
                 let shard = new();
-                let word = tag | (u64::from(shard) + 1);
-                match place.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => {
-                        self.loads[usize::from(shard)].given.fetch_add(1, Ordering::Relaxed);
-                        return shard;
-                    }
+                match place.compare_exchange(0, word(hash, shard), Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => return Near::New(shard),
                     Err(other) => found = other,
                 }
             }
-            if (found ^ tag) >> SHARD_BITS == 0 {
-                return ((found & SHARD_MASK) as u16).saturating_sub(1);
+            if tag(found) == tag(hash) {
+                return Near::Is(shard_of(found));
             }
         }
-        fast_range(hash, self.shards())
+        Near::Full
+    }
+
+    /// Looks where only claims are.
+    fn far(&self, hash: u64) -> Option<u16> {
+        let places = self.places_from_home(hash).take(self.probes.load(Ordering::Acquire)).skip(PROBES_MAX);
+        let words = places.map(|place| place.load(Ordering::Acquire)).take_while(|found| *found != 0);
+        words.into_iter().find(|found| tag(*found) == tag(hash)).map(shard_of)
+    }
+
+    /// All places, from that on where a site of this hash is looked for first.
+    fn places_from_home(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
+        let home = ((u128::from(tag(hash)) * self.places.len() as u128) >> 64) as usize;
+        let (before, after) = self.places.split_at(home);
+        after.iter().chain(before)
+    }
+
+    /// Where a site without a place is.
+    fn by_hash(&self, hash: u64) -> u16 {
+        fast_range(tag(hash), self.shards())
     }
 
     fn least_loaded(&self) -> u16 {
@@ -119,10 +172,34 @@ impl SiteOwners {
     }
 }
 
-const SHARD_BITS: u32 = 16;
-const SHARD_MASK: u64 = (1 << SHARD_BITS) - 1;
+/// What is known of a site by its first places.
+enum Near {
+    /// Its shard.
+    Is(u16),
+    /// Its shard from now on.
+    New(u16),
+    /// All of them are others'.
+    Full,
+}
+
+/// What tells a site from others, of its hash or of a place.
+fn tag(word: u64) -> u64 {
+    word & !SHARD_MASK
+}
+
+fn word(hash: u64, shard: u16) -> u64 {
+    tag(hash) | (u64::from(shard) + 1)
+}
+
+fn shard_of(word: u64) -> u16 {
+    ((word & SHARD_MASK) as u16).saturating_sub(1)
+}
+
+const SHARD_MASK: u64 = (1 << 16) - 1;
 /// URLs that a new site counts until its own are there.
 const SITE_URLS: u64 = 16;
+/// This part of them is forgotten each time that waiting URLs are counted.
+const GIVEN_PART: u64 = 16;
 const PROBES_MAX: usize = 64;
 const PLACES_MIN: u64 = 1 << 10;
 const PLACES_MAX: u64 = 1 << 36;
@@ -172,11 +249,27 @@ mod tests {
         assert_eq!((0..4_000).map(|site| owners.owner(hash(site))).collect::<Vec<_>>(), first);
         let by_hash = (2_000..4_000).filter(|site| first[*site as usize] == fast_range(hash(*site), 5)).count();
         assert!(by_hash > 1_900, "{by_hash}");
-        let (same, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
-        assert!((0..4_000).all(|site| same.claim(hash(site), first[site as usize])));
+        for order in [1, 3, 7, 11, 3_999] {
+            let same = SiteOwners::new(5, 1);
+            let sites = || (0..4_000).map(|site| site * order % 4_000);
+            // Each several times, as a log has several URLs of a site.
+            (0..2).for_each(|_| assert!(sites().all(|site| same.claim(hash(site), first[site as usize]))));
+            assert_eq!((0..4_000).map(|site| same.owner(hash(site))).collect::<Vec<_>>(), first, "in order {order}");
+            let later: u64 = (4_000..9_000).map(|site| u64::from(same.owner(hash(site)))).sum();
+            assert!(later > 0);
+            assert_eq!((0..4_000).map(|site| same.owner(hash(site))).collect::<Vec<_>>(), first, "nor later");
+        }
+    }
+
+    #[test]
+    fn a_smaller_table_has_no_room_for_all_claims() {
+        let (large, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
+        let claims: Vec<bool> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
+        assert!(claims.contains(&false), "that is told, and nothing begins");
         assert!(
-            !(0..4_000).rev().all(|site| small.claim(hash(site), first[site as usize])),
-            "that is told, and nothing begins"
+            (0..4_000)
+                .zip(claims)
+                .all(|(site, is_kept)| !is_kept || small.owner(hash(site)) == large.owner(hash(site)))
         );
     }
 

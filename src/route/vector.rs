@@ -140,11 +140,16 @@ impl VectorBuilder {
     /// # Errors
     /// It is no name of the unit, or was assigned before, or no shard has this number, or there is no room.
     pub fn add(&mut self, shard: u16, name: &str) -> Result<(), String> {
-        let Vector { unit, shards, table, .. } = &mut self.vector;
+        let hash = hash_of(self.vector.unit, name)?;
+        self.add_hash(shard, hash, name)
+    }
+
+    /// The same, by the hash of its name.
+    pub(super) fn add_hash(&mut self, shard: u16, hash: u64, name: &str) -> Result<(), String> {
+        let Vector { shards, table, .. } = &mut self.vector;
         if shard >= *shards {
             return Err(format!("there is no shard {shard}: the assignment is to {shards}, from 0"));
         }
-        let hash = hash_of(*unit, name)?;
         if table.is_full() {
             if (table.hashes.len() * 2 * PLACE_BYTES) as u64 > self.bytes_max {
                 return Err(format!("more names than partition.ram_bytes_max has room for: {} so far", table.len));

@@ -90,27 +90,31 @@ impl Web {
     }
 }
 
-/// The real crawler and the simulated one fetch the same pages the same number of times and find the same links, in every mode.
+/// The real crawler and the simulated one fetch the same pages the same number of times, find the same links and send the same number of
+/// URLs, in every mode, with and without a cache of what was sent.
 #[test]
 fn the_simulated_crawl_is_the_real_one() {
-    for (partition, shards) in [("site-hash", "2"), ("host-hash", "3")] {
+    for (partition, shards, recent) in [("site-hash", "2", "0"), ("host-hash", "3", "65536"), ("url-hash", "4", "0")] {
+        let recent = format!("exchange.recent_urls={recent}");
         let (folder, web) = (TempFolder::new(&format!("lab-{partition}")), Web::new());
         let ((edges, seeds), config) = (web.files(&folder), web.config(&folder));
         let modes = ["exchange", "firewall", "cross-over", "independent"];
         let lab = ["lab", "--edges", &edges, "--seeds-file", &seeds, "--partition", partition, "--shards", shards];
-        let json = run(&[&lab[..], &["--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
+        let json =
+            run(&[&lab[..], &["--set", &recent, "--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
         for (index, mode) in modes.iter().enumerate() {
             let row = &json["rows"][index];
             assert_eq!(row["mode"], **mode);
             let dir = folder.at(mode);
             let order = ["crawl", "--seeds", &seeds, "--dir", &dir, "-c", &config, "--shards", shards, "--json", "-"];
             let (by, of) = (format!("partition.by={partition}"), format!("exchange.mode={mode}"));
-            let real = run(&[&order[..], &["--set", &by, "--set", &of]].concat()).expect(0).json();
+            let real = run(&[&order[..], &["--set", &by, "--set", &of, "--set", &recent]].concat()).expect(0).json();
             let asked = std::mem::take(&mut *web.asked.lock().expect("counts"));
             let (pages, distinct) = (asked.values().sum::<u64>(), asked.len() as u64);
             let what = format!("{partition} {mode}: {row} {real}");
             assert_eq!((&row["pages"], &row["distinct"]), (&pages.into(), &distinct.into()), "{what}");
             assert_eq!((&real["pages"], &real["links_crossing"]), (&row["pages"], &row["links_crossing"]), "{what}");
+            assert_eq!(real["exchanged_out"], row["urls_sent"], "{what}");
             let is_same = |one: &Value, other: f64| one.as_f64().is_some_and(|one| (one - other).abs() < 1e-9);
             assert!(is_same(&real["balance"], row["balance_pages"].as_f64().expect("a number")), "{what}");
             let reachable = row["reachable"].as_u64().expect("a number");

@@ -11,7 +11,11 @@ use crate::rig::web::{self, web};
 fn stored(dir: &str) -> BTreeSet<String> {
     let listed = run(&["urls", dir, "--json"]).expect(0);
     let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
-    listed.out.lines().map(|text| line(text)["url"].as_str().expect("a URL").to_owned()).collect()
+    let urls: Vec<String> =
+        listed.out.lines().map(|text| line(text)["url"].as_str().expect("a URL").to_owned()).collect();
+    let stored: BTreeSet<String> = urls.iter().cloned().collect();
+    assert_eq!(stored.len(), urls.len(), "none is stored twice");
+    stored
 }
 
 /// A crawl, its ranks, and crawls by these and by every other order: all of the same pages. The order may change when one goes on.

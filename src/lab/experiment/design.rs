@@ -40,6 +40,8 @@ pub struct Design {
     pub modes: Vec<String>,
     /// Names of [`ORDERS`].
     pub orders: Vec<String>,
+    /// Numbers of seeds.
+    pub seeds: Vec<u64>,
     /// Numbers of shards.
     pub shards: Vec<u16>,
     /// Seeds of everything random.
@@ -55,6 +57,8 @@ pub struct Treatment {
     pub mode: String,
     /// Name of the order.
     pub order: String,
+    /// Seeds to begin with; of a real crawl not told.
+    pub seeds: Option<u64>,
     /// K.
     pub shards: u16,
     /// The seed of everything random.
@@ -62,10 +66,12 @@ pub struct Treatment {
 }
 
 impl Design {
-    /// All combinations; those of one rng seed stand together.
+    /// All combinations; those of one rng seed and number of seeds stand together.
     pub fn treatments(&self) -> Vec<Treatment> {
         let mut all = Vec::new();
-        for rng_seed in &self.rng_seeds {
+        let begins =
+            || self.rng_seeds.iter().flat_map(|rng_seed| self.seeds.iter().map(move |seeds| (rng_seed, seeds)));
+        for (rng_seed, seeds) in begins() {
             for partition in &self.partitions {
                 for mode in &self.modes {
                     for order in &self.orders {
@@ -73,6 +79,7 @@ impl Design {
                             partition: partition.clone(),
                             mode: mode.clone(),
                             order: order.clone(),
+                            seeds: Some(*seeds),
                             shards: *shards,
                             rng_seed: *rng_seed,
                         }));
@@ -158,6 +165,7 @@ mod tests {
             partitions: words(&["site-hash", "url-hash"]),
             modes: words(&["exchange", "firewall", "independent"]),
             orders: words(&["breadth-first"]),
+            seeds: vec![10],
             shards: vec![1, 4],
             rng_seeds: vec![1, 2],
         };

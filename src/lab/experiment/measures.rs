@@ -90,6 +90,8 @@ pub struct Row {
     pub mode: String,
     /// Name of the order.
     pub order: String,
+    /// Seeds to begin with; `None`: not told.
+    pub seeds: Option<u64>,
     /// K.
     pub shards: u64,
     /// Seed of everything random; of a real crawl 0.
@@ -128,12 +130,14 @@ pub struct Row {
     pub seconds: f64,
     /// The same to 90 % of the pages fetched.
     pub seconds_90: f64,
+    /// Pages a second of a shard, to the last page.
+    pub pages_per_second_shard: f64,
 }
 
 impl Row {
     /// What came of a crawl.
     pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> Row {
-        let Treatment { partition, mode, order, shards, rng_seed } = treatment.clone();
+        let Treatment { partition, mode, order, seeds, shards, rng_seed } = treatment.clone();
         let Observed { fetches, links_crossing, urls_sent, bytes_sent } = observed;
         let pages = fetches.len() as u64;
         let mut distinct: Vec<u32> = fetches.iter().map(|fetch| fetch.page).collect();
@@ -159,6 +163,7 @@ impl Row {
             partition,
             mode,
             order,
+            seeds,
             shards: u64::from(shards),
             rng_seed,
             pages,
@@ -178,6 +183,10 @@ impl Row {
             balance_bytes: ratio(bytes_max.saturating_mul(u64::from(shards)), all_bytes),
             seconds: at(pages),
             seconds_90: at((pages * 9).div_ceil(10)),
+            pages_per_second_shard: match at(pages) {
+                0.0 => 0.0,
+                seconds => pages as f64 / seconds / f64::from(shards.max(1)),
+            },
         }
     }
 
@@ -185,8 +194,9 @@ impl Row {
     pub fn columns() -> String {
         let quality: Vec<String> = SHARES.iter().map(|share| format!("quality_{share}")).collect();
         format!(
-            "partition,mode,order,shards,rng_seed,pages,distinct,reachable,overlap,coverage,{},links_crossing,urls_sent,\
-             urls_sent_per_page,bytes_sent,pages_max,balance_pages,bytes_max,balance_bytes,seconds,seconds_90\n",
+            "partition,mode,order,seeds,shards,rng_seed,pages,distinct,reachable,overlap,coverage,{},links_crossing,urls_sent,\
+             urls_sent_per_page,bytes_sent,pages_max,balance_pages,bytes_max,balance_bytes,seconds,seconds_90,\
+             pages_per_second_shard\n",
             quality.join(",")
         )
     }
@@ -195,14 +205,14 @@ impl Row {
     pub fn line(&self) -> String {
         let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
         let ratio = |number: f64| format!("{number:.6}");
-        let mut fields = vec![self.partition.clone(), self.mode.clone(), self.order.clone()];
+        let mut fields = vec![self.partition.clone(), self.mode.clone(), self.order.clone(), whole(self.seeds)];
         fields.extend([self.shards, self.rng_seed, self.pages, self.distinct, self.reachable].map(|it| it.to_string()));
         fields.extend([self.overlap, self.coverage].into_iter().chain(self.quality).map(ratio));
         fields.extend([whole(Some(self.links_crossing)), whole(self.urls_sent)]);
         fields.extend([self.urls_sent_per_page.map_or(String::new(), ratio), whole(self.bytes_sent)]);
         fields.extend([self.pages_max.to_string(), ratio(self.balance_pages)]);
         fields.extend([self.bytes_max.to_string(), ratio(self.balance_bytes)]);
-        fields.extend([self.seconds, self.seconds_90].map(ratio));
+        fields.extend([self.seconds, self.seconds_90, self.pages_per_second_shard].map(ratio));
         fields.join(",") + "\n"
     }
 }

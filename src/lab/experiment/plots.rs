@@ -31,6 +31,8 @@ pub struct Figure {
     pub axes: [String; 2],
     /// Whether x is a number of shards, drawn as its logarithm.
     pub is_of_shards: bool,
+    /// Whether y is drawn as its logarithm, as the lines lie orders of magnitude apart; points at 0 are left out.
+    pub is_of_orders: bool,
     /// The lines.
     pub series: Vec<Series>,
 }
@@ -50,10 +52,11 @@ type Points = Vec<(f64, f64)>;
 /// Points of one place in a series: by K, and by their place in their row.
 type Places = BTreeMap<(u64, usize), Points>;
 /// Another axis of the experiment, by its word in a row.
-type Word = fn(&Row) -> &str;
-const PARTITION: Word = |row| &row.partition;
-const MODE: Word = |row| &row.mode;
-const ORDER: Word = |row| &row.order;
+type Word = fn(&Row) -> String;
+const PARTITION: Word = |row| row.partition.clone();
+const MODE: Word = |row| row.mode.clone();
+const ORDER: Word = |row| row.order.clone();
+const SEEDS: Word = |row| row.seeds.map_or(String::new(), |seeds| format!("{seeds} seeds"));
 
 /// All figures that these rows have points for.
 pub fn figures(rows: &[Row]) -> Vec<Figure> {
@@ -69,7 +72,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     let shards_max = rows.iter().map(|row| row.shards).max().unwrap_or_default();
     let (coverage, shards) = ("coverage I/U".to_owned(), "shards K".to_owned());
     let mut figures = Vec::new();
-    let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows: Drawn<'_>| {
+    let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows: Drawn<'_>| {
         figures.extend(split(name, title, axes, by, of, &rows));
     };
     let points = |keeps: &dyn Fn(&Row) -> bool, y: &dyn Fn(&Row) -> f64| -> Drawn<'_> {
@@ -80,7 +83,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         "Coverage by mode",
         [&shards, &coverage],
         MODE,
-        [PARTITION, ORDER],
+        [PARTITION, ORDER, SEEDS],
         points(&all, &|row| row.coverage),
     );
     let against: Drawn<'_> =
@@ -90,15 +93,15 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         "Coverage against overlap, a point for each K",
         ["overlap (N-I)/I", &coverage],
         MODE,
-        [PARTITION, ORDER],
+        [PARTITION, ORDER, SEEDS],
         against,
     );
     add(
-        "exchange",
+        EXCHANGE,
         "Communication by partition",
         [&shards, "URLs sent per page fetched"],
         PARTITION,
-        [MODE, ORDER],
+        [MODE, ORDER, SEEDS],
         points(&has_sent, &|row| row.urls_sent_per_page.unwrap_or_default()),
     );
     let quality: Drawn<'_> = rows
@@ -107,35 +110,46 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         .map(|row| (row, SHARES.iter().zip(row.quality).map(|(share, quality)| (*share as f64, quality)).collect()))
         .collect();
     let title = format!("Quality by order, K = {shards_max}");
-    add("quality", &title, ["share of U fetched, %", "quality |A and P|/|P|"], ORDER, [PARTITION, MODE], quality);
+    add(
+        "quality",
+        &title,
+        ["share of U fetched, %", "quality |A and P|/|P|"],
+        ORDER,
+        [PARTITION, MODE, SEEDS],
+        quality,
+    );
     add(
         "balance",
         "Balance by partition",
         [&shards, "pages of the fullest shard / average"],
         PARTITION,
-        [MODE, ORDER],
+        [MODE, ORDER, SEEDS],
         points(&all, &|row| row.balance_pages),
     );
     let time = format!("simulated time to the end, {unit}");
-    add("time", "Time by mode", [&shards, &time], MODE, [PARTITION, ORDER], points(&all, &|row| row.seconds / divisor));
+    let of_time = points(&all, &|row| row.seconds / divisor);
+    add("time", "Time by mode", [&shards, &time], MODE, [PARTITION, ORDER, SEEDS], of_time);
+    let rate = points(&|row| row.seeds.is_some(), &|row| row.pages_per_second_shard);
+    let axes = [&*shards, "simulated pages a second, a shard"];
+    add("rate", "Rate by number of seeds", axes, SEEDS, [PARTITION, MODE, ORDER], rate);
     figures
 }
 
-/// A figure for each pair of words that `of` finds in the rows, with a line for each word of `by`.
-fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows: &[(&Row, Points)]) -> Vec<Figure> {
-    let pair = |row: &Row| of.map(|word| word(row).to_owned());
-    let mut pairs = Vec::new();
+/// A figure for each combination of words that `of` finds in the rows, with a line for each word of `by`.
+fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows: &[(&Row, Points)]) -> Vec<Figure> {
+    let words_of = |row: &Row| of.map(|word| word(row));
+    let mut all = Vec::new();
     for (row, _) in rows {
-        if !pairs.contains(&pair(row)) {
-            pairs.push(pair(row));
+        if !all.contains(&words_of(row)) {
+            all.push(words_of(row));
         }
     }
-    let has_many = |which: usize| pairs.iter().any(|one| one[which] != pairs[0][which]);
-    let told = [has_many(0), has_many(1)];
-    let figure = |pair_of: &[String; 2]| {
+    let has_many = |which: usize| all.iter().any(|one| one[which] != all[0][which]);
+    let told = [0, 1, 2].map(has_many);
+    let figure = |words: &[String; 3]| {
         let mut series: Vec<Series> = Vec::new();
-        let own = rows.iter().filter(|(row, _)| pair(row) == *pair_of);
-        let mut groups: Vec<(&str, Places)> = Vec::new();
+        let own = rows.iter().filter(|(row, _)| words_of(row) == *words);
+        let mut groups: Vec<(String, Places)> = Vec::new();
         for (row, points) in own {
             let word = by(row);
             let place = groups.iter().position(|(name, _)| *name == word).unwrap_or(groups.len());
@@ -154,20 +168,23 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 2], rows
                 let (least, greatest) = (ys().fold(f64::INFINITY, f64::min), ys().fold(f64::NEG_INFINITY, f64::max));
                 (x, [mean(&mut ys(), group.len()), least, greatest])
             });
-            series.push(Series { name: name.to_owned(), points: points.collect() });
+            series.push(Series { name, points: points.collect() });
         }
-        let words: Vec<&str> =
-            pair_of.iter().zip(told).filter(|(_, told)| *told).map(|(word, _)| word.as_str()).collect();
-        let suffix: String = words.iter().map(|word| format!("-{word}")).collect();
+        let named = words.iter().zip(told).filter(|(_, told)| *told);
+        let suffix: String = named.map(|(word, _)| format!("-{}", word.replace(' ', "-"))).collect();
+        let shown: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        let ys = || series.iter().flat_map(|series| &series.points).map(|point| point.1[0]).filter(|y| *y > 0.0);
+        let (least, most) = (ys().fold(f64::INFINITY, f64::min), ys().fold(0.0, f64::max));
         Figure {
             name: format!("{name}{suffix}"),
-            title: format!("{title} ({})", pair_of.join(", ")),
+            title: format!("{title} ({})", shown.join(", ")),
             axes: axes.map(str::to_owned),
             is_of_shards: axes[0].starts_with("shards"),
+            is_of_orders: name == EXCHANGE && least * MAGNITUDES_APART < most,
             series,
         }
     };
-    pairs.iter().map(figure).collect()
+    all.iter().map(figure).collect()
 }
 
 /// Writes a figure into `folder`, as SVG and as PNG.
@@ -194,13 +211,21 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
 ) -> Result<(), String> {
     let words = |error: DrawingAreaErrorKind<DB::ErrorType>| error.to_string();
     let x_of = |x: f64| if figure.is_of_shards { x.max(1.0).log2() } else { x };
-    let points = || figure.series.iter().flat_map(|series| &series.points);
+    let y_of = |y: f64| if figure.is_of_orders { y.log10() } else { y };
+    let is_there = |point: &&(f64, [f64; 3])| !figure.is_of_orders || point.1[1] > 0.0;
+    let points = || figure.series.iter().flat_map(|series| &series.points).filter(is_there);
+    let ys = || points().map(|point| y_of(point.1[2]));
     let xs = points().map(|point| x_of(point.0));
-    let (x_ticks, y_ticks) = match figure.is_of_shards {
-        true => (shards_ticks(points().map(|point| point.0)), ticks(points().map(|point| point.1[2]))),
-        false => (ticks(xs), ticks(points().map(|point| point.1[2]))),
+    let x_ticks = if figure.is_of_shards { shards_ticks(points().map(|point| point.0)) } else { ticks(xs) };
+    let (y_ticks, y_range) = match figure.is_of_orders {
+        true => powers_of_ten(points().map(|point| y_of(point.1[1])).chain(ys())),
+        false => {
+            let ticks = ticks(ys());
+            let last = last(&ticks);
+            (ticks, 0.0..last * 1.04)
+        }
     };
-    let (x_last, y_last) = (last(&x_ticks), last(&y_ticks));
+    let (x_last, y_first, y_height) = (last(&x_ticks), y_range.start, y_range.end - y_range.start);
     let pad = x_last * 0.03;
     root.fill(&WHITE).map_err(words)?;
     let size = |points: u32| ("sans-serif", f64::from(points * scale));
@@ -211,7 +236,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
         .y_label_area_size(64 * scale)
         .build_cartesian_2d(
             Scale { range: -pad..x_last + pad, ticks: x_ticks },
-            Scale { range: 0.0..y_last * 1.04, ticks: y_ticks },
+            Scale { range: y_range, ticks: y_ticks },
         )
         .map_err(words)?;
     chart
@@ -223,7 +248,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
         .light_line_style(TRANSPARENT)
         .bold_line_style(RGBColor(225, 225, 225).stroke_width(scale))
         .x_label_formatter(&|x| if figure.is_of_shards { told(x.exp2().round()) } else { told(*x) })
-        .y_label_formatter(&|y| told(*y))
+        .y_label_formatter(&|y| if figure.is_of_orders { power(*y) } else { told(*y) })
         .draw()
         .map_err(words)?;
     let mark_size = (4 * scale) as i32;
@@ -232,7 +257,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
         let line = colour.stroke_width(2 * scale);
         let (dash, gap) = DASHES[index % DASHES.len()];
         let (dash, gap) = (dash * scale, gap * scale);
-        let at: Points = series.points.iter().map(|(x, [y, ..])| (x_of(*x), *y)).collect();
+        let at: Points = series.points.iter().filter(is_there).map(|(x, [y, ..])| (x_of(*x), y_of(*y))).collect();
         let drawn = match gap {
             0 => chart.draw_series(LineSeries::new(at.clone(), line)),
             _ => chart.draw_series(DashedLineSeries::new(at.clone(), dash, gap, line)),
@@ -247,10 +272,10 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
                     colour.stroke_width(2 * scale),
                 )
         });
-        let bars = series.points.iter().filter(|(_, [_, least, greatest])| least < greatest);
+        let bars = series.points.iter().filter(is_there).filter(|(_, [_, least, greatest])| least < greatest);
         chart
             .draw_series(bars.map(|(x, [_, least, greatest])| {
-                PathElement::new([(x_of(*x), *least), (x_of(*x), *greatest)], colour.stroke_width(scale))
+                PathElement::new([(x_of(*x), y_of(*least)), (x_of(*x), y_of(*greatest))], colour.stroke_width(scale))
             }))
             .map_err(words)?;
         chart
@@ -263,7 +288,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
     }
     chart
         .configure_series_labels()
-        .position(free_corner(&figure.series, |x| x_of(x) / x_last, |y| y / y_last))
+        .position(free_corner(&figure.series, |x| x_of(x) / x_last, |y| (y_of(y) - y_first) / y_height))
         .legend_area_size(38 * scale)
         .margin(8 * scale)
         .label_font(size(13))
@@ -360,6 +385,23 @@ fn ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     (0..=(most / step - 1e-9).ceil() as u32).map(|count| f64::from(count) * step).collect()
 }
 
+/// The powers of ten round these logarithms, as logarithms, and from where to where they go.
+fn powers_of_ten(logarithms: impl Iterator<Item = f64>) -> (Vec<f64>, Range<f64>) {
+    let (least, most) =
+        logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), it| (least.min(it), most.max(it)));
+    let (first, last) = (least.max(-12.0).floor(), most.min(12.0).ceil());
+    let last = if last > first { last } else { first + 1.0 };
+    let ticks = (0..=(last - first) as u32).map(|power| first + f64::from(power)).collect();
+    (ticks, first..last + 0.1)
+}
+
+/// A power of ten by its logarithm.
+fn power(logarithm: f64) -> String {
+    let number = 10f64.powf(logarithm);
+    let digits = if logarithm < 0.0 { (-logarithm).ceil() as usize } else { 0 };
+    format!("{number:.digits$}")
+}
+
 /// The numbers of shards that there are, as logarithms.
 fn shards_ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all: Vec<f64> = values.map(|value| value.max(1.0).log2()).collect();
@@ -378,6 +420,10 @@ fn told(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// The figure whose lines may lie far apart.
+const EXCHANGE: &str = "exchange";
+/// So far that some would lie on the axis.
+const MAGNITUDES_APART: f64 = 50.0;
 const FONT_BYTES: &[u8] = include_bytes!("font/DejaVuSans-ascii.ttf");
 const SIZE: (u32, u32) = (720, 480);
 /// A PNG has so many times as many pixels each way.
@@ -452,5 +498,33 @@ mod tests {
         assert_eq!(ticks([37.0].into_iter()), [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(ticks([0.0].into_iter()).len(), ticks([1e-6].into_iter()).len());
         assert_eq!([0.6000000000000001, 2.5, 8.0].map(told), ["0.6", "2.5", "8"]);
+        assert_eq!(powers_of_ten([-1.5, 0.3].into_iter()), (vec![-2.0, -1.0, 0.0, 1.0], -2.0..1.1));
+        assert_eq!(powers_of_ten([2.0].into_iter()).0, [2.0, 3.0]);
+        assert_eq!([-3.0, -1.0, 0.0, 2.0].map(power), ["0.001", "0.1", "1", "100"]);
+    }
+
+    #[test]
+    fn lines_that_lie_far_apart_are_drawn_as_logarithms() {
+        let row = |partition: &str, shards: u64, sent: f64| {
+            let [mode, order] = ["exchange", "breadth-first"].map(str::to_owned);
+            let (partition, urls_sent_per_page, seeds) = (partition.to_owned(), Some(sent), Some(10));
+            Row { partition, mode, order, seeds, shards, urls_sent_per_page, ..Row::default() }
+        };
+        let mut rows = vec![row("a", 1, 0.0), row("a", 4, 0.02), row("b", 1, 0.0), row("b", 4, 0.03)];
+        let exchange = |rows: &[Row]| figures(rows).into_iter().find(|figure| figure.name == "exchange").expect("one");
+        assert!(!exchange(&rows).is_of_orders);
+        rows[3].urls_sent_per_page = Some(7.0);
+        assert!(exchange(&rows).is_of_orders);
+        let folder = TempFolder::new("logarithms");
+        draw(&exchange(&rows), folder.path()).expect("drawn");
+        let svg = std::fs::read_to_string(folder.path().join("exchange.svg")).expect("a file");
+        assert!(svg.contains("0.01") && svg.contains("10\n"), "{svg}");
+        // Two numbers of seeds: a figure for each, and a line for each in that of rates.
+        rows.push(Row { seeds: Some(20), ..rows[3].clone() });
+        let names: Vec<String> = figures(&rows).into_iter().map(|figure| figure.name).collect();
+        assert!(names.contains(&"exchange-10-seeds".to_owned()) && names.contains(&"exchange-20-seeds".to_owned()));
+        let rate = figures(&rows).into_iter().find(|figure| figure.name == "rate-b").expect("a figure");
+        let lines: Vec<&str> = rate.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(lines, ["10 seeds", "20 seeds"]);
     }
 }

@@ -1,10 +1,11 @@
 //! The measures of a real crawl, from its directory.
 //!
-//! Decides: N are the stored responses of pages, the last of each URL that a shard has, whatever their status, by the time at which their requests began. U are the URLs that are
-//! stored or that a stored page links to: nobody knows what else the web holds. A link crosses where its target is another shard's by
-//! the crawl's partition than the one that stored the page. What was sent is in no file and stays open.
-//! Limits: after another number of shards, or where sites have moved, pages lie where they were stored, and links count by who has their
-//! targets now; links that the crawl's scope left out are among those of U. Pages of a damaged place are missing.
+//! Decides: N are the stored responses of pages, the last of each URL that a shard has, whatever their status, by the time at which
+//! their requests began. U are the URLs that are stored or that a stored page links to: nobody knows what else the web holds. Pages
+//! count for the shard that has them now, by the crawl's partition, also where another one stored them before the number of shards was
+//! changed or sites moved; in modes in which shards fetch each other's pages, for the one that stored them. A link crosses where its
+//! target is another shard's. What was sent is in no file and stays open.
+//! Limits: links that the crawl's scope left out are among those of U. Pages of a damaged place are missing.
 //! Leaves to others: the graph of what is stored (`plan`).
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use super::crawl::{Fetch, Observed};
 use super::measures::{Ground, Row};
 use super::{GraphWeb, Treatment};
 use crate::boot::Manifest;
+use crate::config::ExchangeMode;
 use crate::plan::{self, PageGraph, PlanError};
 use crate::route::Partition;
 use crate::store::fault::ReadError;
@@ -47,13 +49,16 @@ pub fn measure(
             }
         }
     }
+    let keeps_parts = manifest.exchange_mode.parse().is_ok_and(ExchangeMode::keeps_parts);
+    let owner = |page: u32, finder: u16| {
+        let url = Url::from_canonical(graph.name(page));
+        url.map_or(finder, |url| partition.shard_of_found(&url, Site::of(url.host()), finder))
+    };
     let first = captures.first().map_or(0, |capture| capture.0);
     let mut observed = Observed::default();
-    for (micros, shard, page) in captures {
-        let crossing = graph.targets_of(page).iter().filter(|target| {
-            let url = Url::from_canonical(graph.name(**target));
-            url.is_ok_and(|url| partition.shard_of_found(&url, Site::of(url.host()), shard) != shard)
-        });
+    for (micros, stored_by, page) in captures {
+        let shard = if keeps_parts { owner(page, stored_by) } else { stored_by };
+        let crossing = graph.targets_of(page).iter().filter(|target| owner(**target, shard) != shard);
         observed.links_crossing += crossing.count() as u64;
         let at = Duration::from_micros(micros.saturating_sub(first));
         observed.fetches.push(Fetch { page, shard, at, bytes: graph.weights(page)[0] });
@@ -62,6 +67,7 @@ pub fn measure(
         partition: manifest.partition.split(' ').next().unwrap_or_default().to_owned(),
         mode: manifest.exchange_mode.clone(),
         order: order.to_owned(),
+        seeds: None,
         shards: manifest.shards,
         rng_seed: 0,
     };

@@ -34,7 +34,7 @@ fn random_web(rng_seed: u64, sites: u64, pages: u64, links: u64) -> GraphWeb {
 
 fn treatment(partition: &str, mode: &str, shards: u16, rng_seed: u64) -> Treatment {
     let [partition, mode, order] = [partition, mode, "breadth-first"].map(str::to_owned);
-    Treatment { partition, mode, order, shards, rng_seed }
+    Treatment { partition, mode, order, seeds: None, shards, rng_seed }
 }
 
 fn run(web: &GraphWeb, treatment: &Treatment, seeds: &[u32], pages_max: u64) -> (Row, Observed) {

@@ -6,7 +6,7 @@ use super::Simulation;
 use crate::config::ExchangeMode;
 use crate::lab::fake_disk::FakeDisk;
 use crate::log::{Append, EarlierShard, LogFile, RedistributedFiles, redistribute, waiting_sites};
-use crate::route::level;
+use crate::route::Levelled;
 
 impl Simulation {
     /// The crawl goes on with some other number of shards, or with its sites elsewhere.
@@ -26,8 +26,10 @@ impl Simulation {
         let rng_seed = self.plan.rng_seed;
         self.plan.partition = self.plan.partition.with_shards(shards);
         if levels {
-            let moves = waiting_sites(rng_seed, &earlier, &mut files).map(level).and_then(|moves| {
-                self.plan.moved_sites.extend(moves);
+            let moves = waiting_sites(rng_seed, &earlier, &mut files).and_then(|waiting| {
+                let before = std::mem::take(&mut self.plan.moved_sites);
+                // Also where it helps little: whatever moves, nothing is lost.
+                self.plan.moved_sites = Levelled::new(&waiting).moved_sites(before, &waiting, &self.plan.partition);
                 let moved = self.plan.moved_sites.iter().map(|(site, shard)| (&**site, *shard));
                 self.plan.partition.with_moved(moved, 1 << 20)
             });
