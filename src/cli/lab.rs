@@ -407,10 +407,11 @@ fn as_text(rows: &[Row]) -> String {
     let (partition, mode, order) =
         (wide(|row| &row.partition, "partition"), wide(|row| &row.mode, "mode"), wide(|row| &row.order, "order"));
     let heads = format!(
-        "{:<partition$}  {:<mode$}  {:<order$} {:>4} {:>4} {:>11} {:>8} {:>8} {:>10} {:>11} {:>9} {:>8} {:>12}\n",
+        "{:<partition$}  {:<mode$}  {:<order$} {:>8} {:>4} {:>4} {:>11} {:>8} {:>8} {:>10} {:>11} {:>9} {:>8} {:>12}\n",
         "partition",
         "mode",
         "order",
+        "seeds",
         "K",
         "rng",
         "pages",
@@ -425,9 +426,10 @@ fn as_text(rows: &[Row]) -> String {
     let mut text = heads;
     for row in rows {
         let sent = row.urls_sent_per_page.map_or("-".to_owned(), |sent| format!("{sent:.4}"));
+        let seeds = row.seeds.map_or("-".to_owned(), grouped);
         let _ = writeln!(
             text,
-            "{:<partition$}  {:<mode$}  {:<order$} {:>4} {:>4} {:>11} {:>8.4} {:>8.4} {:>10.4} {:>11} {sent:>9} {:>8.3} {:>12.1}",
+            "{:<partition$}  {:<mode$}  {:<order$} {seeds:>8} {:>4} {:>4} {:>11} {:>8.4} {:>8.4} {:>10.4} {:>11} {sent:>9} {:>8.3} {:>12.1}",
             row.partition,
             row.mode,
             row.order,

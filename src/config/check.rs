@@ -123,6 +123,17 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             messages: [message.to_owned(), message.to_owned()],
         });
     }
+    let shares_urls = !config.exchange.mode.keeps_parts();
+    if config.partition.by == PartitionBy::Dynamic && shares_urls {
+        let message = "where several shards fetch the same URLs, their logs do not say whose a site is when the crawl goes on: expected";
+        clashes.push(Clash {
+            keys: ["partition.by", "exchange.mode"],
+            messages: [
+                format!("{message} another partition, or exchange.mode = \"exchange\" or \"firewall\""),
+                format!("{message} \"exchange\" or \"firewall\", or another partition.by"),
+            ],
+        });
+    }
     if config.partition.balance == Balance::Sites {
         let message =
             "sites move where each is one shard's by a rule and all links are sent: expected \"off\"".to_owned();

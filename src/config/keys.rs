@@ -247,7 +247,8 @@ tables! {
     /// How URLs are assigned to shards.
     partition: Partition {
         /// What says which shard a URL belongs to. All but "host-hash", "url-hash" and "vector" keep a site on one shard, and so
-        /// more links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host.
+        /// more links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host. "dynamic" gives a site to the
+        /// shard with the least to do when it is first seen, with exchange.mode = "exchange" or "firewall".
         /// Fixed for a crawl, with what the other keys here say of it.
         by: PartitionBy = "site-hash", Kind::Choice(PartitionBy::CHOICES);
         /// The assignment for "vector": plain, or packed by gzip or zstd. Links that it does not have are followed by the shard that finds

@@ -69,11 +69,10 @@ impl Shard {
         }
     }
 
-    /// A URL in a log is its shard's: so is its site. In modes in which several shards know the same URLs, whoever says so first has it.
+    /// A URL in a log is its shard's: so is its site.
     fn claim(&mut self, host: &str, shard: u16) {
         if let Some(owners) = self.partition.owners()
             && !owners.claim(Site::of(host).hash, shard)
-            && self.mode.keeps_parts()
         {
             self.unclaimed += 1;
         }

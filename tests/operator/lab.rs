@@ -210,6 +210,10 @@ fn mistakes_are_told_before_anything_starts() {
         (vec!["--dir", &folder.at("")], &["no crawl (no crawl.json)"]),
         (vec!["--dir", &folder.at(""), "--mode", "exchange"], &["--mode"]),
         ([&graph[..], &["--partition", "site-hash,none"]].concat(), &["none", "host-hash", "consistent"]),
+        (
+            [&graph[..], &["--partition", "dynamic", "--mode", "exchange,independent"]].concat(),
+            &["partition.by", "their logs do not say whose a site is", "\"firewall\""],
+        ),
         ([&graph[..], &["--mode", "none"]].concat(), &["none", "cross-over", "independent"]),
         ([&graph[..], &["--order", "none"]].concat(), &["none", "breadth-first"]),
         ([&graph[..], &["--shards", "0"]].concat(), &["--shards"]),

@@ -210,9 +210,10 @@ fn draw_parts(rng: &mut Rng, config: &mut Config) {
         4 => PartitionBy::Dynamic,
         _ => config.partition.by,
     };
+    let is_dynamic = config.partition.by == PartitionBy::Dynamic;
     config.exchange.mode = match rng.below(10) {
-        0 => ExchangeMode::Independent,
-        1 => ExchangeMode::CrossOver,
+        0 if !is_dynamic => ExchangeMode::Independent,
+        1 if !is_dynamic => ExchangeMode::CrossOver,
         _ => ExchangeMode::Exchange,
     };
 }
