@@ -296,7 +296,13 @@ fn bodies_least(config: &Config, body_wire_bytes: u64) -> u64 {
 /// What a shard needs whatever it crawls.
 fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let rings = config.ring_bytes(shards as u16) as u64 * (shards - 1);
-    let lanes = (config.exchange.waiting_bytes_max + config.exchange.recent_urls * size_of::<u64>()) as u64;
+    let exchange = &config.exchange;
+    let sent = match exchange.recent_urls {
+        // What is in each open batch, in sets that double.
+        0 => (shards - 1) * 4 * (exchange.batch_urls_max * size_of::<u64>()) as u64,
+        recent => (recent * size_of::<u64>()) as u64,
+    };
+    let lanes = exchange.waiting_bytes_max as u64 + sent;
     let blocks = (config.fetch.in_flight_max as u64).min(BLOCKS_MAX) * BLOCK_BYTES;
     // A response is read while another one, which was read, waits to be taken: of one what two codings come to, of both the
     // records and the links. As they came they are bodies in flight.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::loopback;
 use super::memory::memory_budget;
+use super::order::BootError;
 use super::scope_files::ScopeFiles;
-use super::start::BootError;
 use crate::config::{self, Config, PartitionBy, PrivateAddresses, UrlOrder};
 use crate::exchange::Replicated;
 use crate::fetch;

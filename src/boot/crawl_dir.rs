@@ -25,12 +25,13 @@ use std::path::{Path, PathBuf};
 
 use super::checks;
 use super::external_links::{self, ExternalLinks};
+use super::kept_config::{self, CONFIG};
 use super::manifest::{self, MANIFEST, Manifest};
 use super::moved_sites::{self, MOVED_SITES};
+use super::order::BootError;
 use super::redistribution::{self, Change};
 use super::sealed_file;
 use super::segment_folders;
-use super::start::BootError;
 use crate::config::{Config, ExchangeMode};
 use crate::private;
 use crate::route::Partition;
@@ -129,7 +130,7 @@ pub enum DirError {
 
 /// What [`CrawlDir::keep`] has come to.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeepOutcome {
     /// What people should know of it.
     pub notes: Vec<String>,
     /// Where URLs are.
@@ -256,17 +257,17 @@ impl CrawlDir {
 
     /// Keeps all seeds and the configuration of this run, makes what is missing, throws away what a run left in its
     /// spools, and redistributes what is to be; until then URLs are where `partition` has them.
-    pub fn keep(&mut self, seeds: &[Seed], config: &Config, partition: Partition) -> Result<Kept, DirError> {
+    pub fn keep(&mut self, seeds: &[Seed], config: &Config, partition: Partition) -> Result<KeepOutcome, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
         };
         let config = self.with_fixed(config);
         let (root, crawl_id) = (&self.root, self.manifest.crawl_id.clone());
-        let before = if self.is_new { None } else { Some(read_config(root, &self.manifest)) };
+        let before = if self.is_new { None } else { Some(kept_config::read(root, &self.manifest)) };
         let mut notes = Vec::new();
         match &before {
-            Some(Ok(before)) => notes.extend(changes(&root.join(CONFIG), &config, before)),
+            Some(Ok(before)) => notes.extend(kept_config::changes(root, &config, before)),
             Some(Err(DirError::Config(path, why))) => {
                 notes.push(format!("{}: {why}; it is written anew with the settings of this run", path.display()));
             }
@@ -302,13 +303,12 @@ impl CrawlDir {
         }
         let is_same = matches!(&before, Some(Ok(before)) if *before == config);
         if !is_same {
-            let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
-            sealed_file::write(root, CONFIG, &crawl_id, &text).map_err(io(CONFIG))?;
+            kept_config::write(root, &crawl_id, &config).map_err(io(CONFIG))?;
         }
         for shard in 0..self.manifest.shards {
             let dir = self.shard(shard);
             notes.extend((!self.is_new).then(|| missing(&dir)).flatten());
-            make_shard(&dir).map_err(|error| DirError::Io(dir, error))?;
+            make_shard(&dir).and_then(|()| self.begin_logs(&dir)).map_err(|error| DirError::Io(dir, error))?;
         }
         let dirs = &config.store.dirs;
         let elsewhere = segment_folders::place(root, &crawl_id, self.manifest.shards, dirs).map_err(|error| {
@@ -324,7 +324,17 @@ impl CrawlDir {
             manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
         }
         File::open(root).and_then(|root| root.sync_all()).map_err(io(""))?;
-        Ok(Kept { notes, partition, is_fruitless })
+        Ok(KeepOutcome { notes, partition, is_fruitless })
+    }
+
+    /// A new crawl has logs from the beginning, so that those of a shard that nothing is written to are not taken for lost.
+    fn begin_logs(&self, shard: &Path) -> io::Result<()> {
+        if self.is_new {
+            for log in ["urls", "ends"] {
+                private::open(private::options().create(true).truncate(false), &shard.join(log))?;
+            }
+        }
+        Ok(())
     }
 
     /// `config` with what is fixed for the crawl, whether the run has said it or not.
@@ -425,17 +435,6 @@ pub fn is_held(root: &Path) -> io::Result<bool> {
     }
 }
 
-/// The configuration of the last run in `root`; `None` when there is no crawl.
-pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
-    if root.exists() && !root.is_dir() {
-        return Err(DirError::NoDirectory(root.to_owned()));
-    }
-    match manifest::read(root)? {
-        Some(manifest) => read_config(root, &manifest).map(Some),
-        None => Ok(None),
-    }
-}
-
 /// Which shard has which URL in the crawl in `root`, of this manifest and configuration.
 pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Result<Partition, BootError> {
     let mut config = config.clone();
@@ -463,9 +462,12 @@ fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     name == LOCK || is_sealed || is_shard || open.any(|open| open == *name)
 }
 
-/// Whether there is nothing in it but empty folders, as before a crawl's first run.
+/// Whether there is nothing in it but empty folders and logs, as before a crawl's first run.
 fn is_empty_shard(dir: &Path) -> bool {
-    let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let is_empty = |path: &Path| match fs::metadata(path) {
+        Ok(file) if file.is_file() => file.len() == 0,
+        _ => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
+    };
     fs::read_dir(dir).is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_empty(&entry.path()))))
 }
 
@@ -518,46 +520,6 @@ fn read_seeds(root: &Path, manifest: &Manifest) -> Result<(Option<Vec<Seed>>, u3
     Ok((Some(lines.map(seed).collect::<Result<_, _>>()?), round.unwrap_or(1)))
 }
 
-/// The configuration of the last run.
-fn read_config(root: &Path, manifest: &Manifest) -> Result<Config, DirError> {
-    let path = root.join(CONFIG);
-    let text = match sealed_file::read(&path, &manifest.crawl_id) {
-        Ok(None) => return Err(DirError::Config(path, "it is missing".to_owned())),
-        Ok(Some(Ok(text))) => text,
-        Ok(Some(Err(why))) => return Err(DirError::Config(path, why.to_string())),
-        Err(error) => return Err(DirError::Io(path, error)),
-    };
-    Config::parse(&text, "").map_err(|errors| {
-        let by = text.lines().find_map(|line| line.strip_prefix(WRITTEN_BY)).unwrap_or("another version");
-        let first = errors.first().map(|error| format!("line {}: {error}", error.line));
-        let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
-        let why = format!("{by} wrote it, and it is not right for this one: {}{more}", first.unwrap_or_default());
-        DirError::Config(path, why)
-    })
-}
-
-/// What differs from the last run, a line for each key.
-fn changes(path: &Path, config: &Config, before: &Config) -> Vec<String> {
-    let changes = config.changes_since(before);
-    let shown = |value: &str| {
-        let short: String = value.chars().take(VALUE_CHARS_MAX).collect();
-        if short.len() < value.len() { format!("{short}…") } else { short }
-    };
-    let line = |change: &crate::config::Change| {
-        let (now, before) = (shown(&change.now), shown(&change.before));
-        format!("{}: {} = {now} from now on, was {before}", path.display(), change.key)
-    };
-    let mut lines: Vec<String> = changes.iter().take(CHANGES_MAX).map(line).collect();
-    if changes.len() > CHANGES_MAX {
-        lines.push(format!("{}: {} other settings changed", path.display(), changes.len() - CHANGES_MAX));
-    }
-    lines
-}
-
-fn written_by() -> String {
-    format!("{WRITTEN_BY}ringcrawl {}", env!("CARGO_PKG_VERSION"))
-}
-
 pub(super) const LOCK: &str = "lock";
 /// So often, and so long apart, a lock that is held is tried again.
 const LOCK_TRIES: u32 = 20;
@@ -565,17 +527,5 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const SEEDS: &str = "seeds";
 /// What the first line of that is from the second round on, before its number.
 const ROUND: &str = "# round ";
-const CONFIG: &str = "config.toml";
-/// What stands at the head of the configuration.
-const CONFIG_HEAD: &str = "\
-# The settings of this crawl's last run: without -c, the next one goes on with them. They are changed by -c FILE or
-# --set KEY=VALUE, not in this file. Texts of secrets are left out.
-";
-const WRITTEN_BY: &str = "# Written by ";
-/// Changed settings that are told one by one.
-const CHANGES_MAX: usize = 20;
-/// A longer value is told in short.
-const VALUE_CHARS_MAX: usize = 80;
-
 #[cfg(test)]
 mod tests;

@@ -6,11 +6,13 @@ mod checks;
 mod cpus;
 mod crawl_dir;
 mod external_links;
+mod kept_config;
 mod limits;
 mod loopback;
 mod manifest;
 mod memory;
 mod moved_sites;
+mod order;
 mod outage_watch;
 mod redistribution;
 mod scope_files;
@@ -24,13 +26,15 @@ mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_config, kept_partition, kept_seeds};
+pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_partition, kept_seeds};
 pub use external_links::ExternalLinks;
+pub use kept_config::kept_config;
 pub use limits::{
     cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
 };
 pub use manifest::{Manifest, read as read_manifest};
+pub use order::{BootError, Order, Round, RoundEnd};
 pub use redistribution::is_unsettled;
 pub use scope_files::ScopeFiles;
 pub use seeds::{SeedError, read_seeds};
-pub use start::{BootError, Crawl, Order, Round, RoundEnd};
+pub use start::Crawl;

@@ -4,14 +4,13 @@
 //! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
 //! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checks;
-use super::crawl_dir::{CrawlDir, DirError, Kept, Wanted, is_crawl};
-use super::external_links::ExternalLinks;
+use super::crawl_dir::{CrawlDir, DirError, KeepOutcome, Wanted, is_crawl};
 use super::manifest::{FORMAT, Manifest};
+use super::order::{BootError, Order, Round, RoundEnd};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
 use super::scope_reload::ScopeReload;
@@ -36,75 +35,6 @@ use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::time::Duration;
 use crate::url::SiteKey;
-
-/// What is to be crawled.
-#[derive(Clone, Debug)]
-pub struct Order {
-    /// Every limit.
-    pub config: Config,
-    /// Where to begin; none when a crawl is resumed.
-    pub seeds: Vec<Seed>,
-    /// The crawl's directory.
-    pub dir: PathBuf,
-    /// Refuse to resume.
-    pub new: bool,
-    /// Ask again for URLs that failed in earlier runs.
-    pub retry_failed: bool,
-    /// A round after the first, whose new seeds these are.
-    pub round: Option<Round>,
-}
-
-/// A run that follows another one in the same process: a round after the first, or what goes on when sites were moved.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Round {
-    /// Sites are to be moved first, and so many times in a row that has helped little; `None`: they stay.
-    pub levels: Option<u32>,
-    /// Its number, from 2.
-    pub number: u32,
-    /// Pages of the rounds before, which count for `crawl.pages_max`.
-    pub pages: u64,
-    /// What they took, which counts for `crawl.time_max`.
-    pub elapsed: Duration,
-}
-
-/// How a round ended.
-#[derive(Debug)]
-pub struct RoundEnd {
-    /// It goes on when sites have moved, which has helped little so many times in a row before.
-    pub levels: Option<u32>,
-    /// Its number, from 1.
-    pub number: u32,
-    /// The links that left the scope, where they are listed.
-    pub links: Option<ExternalLinks>,
-    /// Why they are not, where they should be.
-    pub note: Option<String>,
-}
-
-/// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
-#[derive(Debug, thiserror::Error)]
-pub enum BootError {
-    /// Something the operator can mend.
-    #[error("{0}")]
-    Order(String),
-    /// The directory.
-    #[error(transparent)]
-    Dir(#[from] DirError),
-    /// The system.
-    #[error("{0}")]
-    System(String),
-}
-
-impl BootError {
-    /// Whether it is the operator's mistake (exit code 2) and not the system's failure (1).
-    pub fn is_order(&self) -> bool {
-        match self {
-            BootError::Order(_) => true,
-            BootError::Dir(DirError::Io(_, error)) => error.kind() == std::io::ErrorKind::NotADirectory,
-            BootError::Dir(_) => true,
-            BootError::System(_) => false,
-        }
-    }
-}
 
 /// What shards are told besides the configuration.
 struct Setting {
@@ -220,7 +150,7 @@ impl Crawl {
         let replicated = checks::replicated(&config, crawl_dir.manifest().rng_seed)?;
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
-        let Kept { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
+        let KeepOutcome { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
         let fruitless = match round.and_then(|round| round.levels) {
             Some(fruitless) if is_fruitless => fruitless + 1,
             _ => 0,

@@ -48,10 +48,11 @@ pub struct Lab {
     /// A crawl's directory: the measures of that crawl, and nothing is crawled.
     #[arg(long, value_name = "DIR", conflicts_with_all = CRAWLING)]
     dir: Option<PathBuf>,
-    /// Words of partition.by, with commas; site-gp and page-gp: by the graph's own links, as plan assigns them.
+    /// Partitions: site-hash, host-hash, url-hash, hierarchical, consistent, dynamic, as partition.by has them; site-gp and page-gp: by the
+    /// graph's own links, as plan assigns them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "site-hash")]
     partition: Vec<String>,
-    /// Words of exchange.mode.
+    /// Modes: exchange, firewall, cross-over, independent, as exchange.mode has them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "exchange")]
     mode: Vec<String>,
     /// Orders in which URLs are fetched: breadth-first, depth-first, random, backlinks, backlinks-alone (no counts are exchanged), pagerank.
@@ -60,13 +61,13 @@ pub struct Lab {
     /// Numbers of shards.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     shards: Vec<u16>,
-    /// Rng seeds, from --rng-seed on: each draws seeds and latencies anew.
+    /// Crawl with so many rng seeds, from --rng-seed on: each draws other pages to begin with, and other latencies.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: u64,
     /// The first rng seed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     rng_seed: u64,
-    /// Numbers of pages to begin with, drawn from all.
+    /// How many pages to begin with, drawn from all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "10", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Vec<u64>,
     /// URLs to begin with, in place of drawn ones.
@@ -75,10 +76,10 @@ pub struct Lab {
     /// Simulated time between two requests to a host, and to a site.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = config::read_duration)]
     delay: Duration,
-    /// A crawl ends after so many pages; 0: when it has all.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pages_max: u64,
-    /// So many of the most linked URLs are sent once by each shard (exchange.replicated).
+    /// Numbers of pages after which a crawl ends; 0: when it has all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0")]
+    pages_max: Vec<u64>,
+    /// Replicate the N most linked URLs: each shard sends each of them once (exchange.replicated).
     #[arg(long, value_name = "N", default_value_t = 0)]
     replicate: usize,
     /// Set a key of the configuration for all crawls.
@@ -109,9 +110,11 @@ const CRAWLING: [&str; 12] = [
 ];
 
 /// Keys that an argument sets.
-const ARGUMENTS_OF_KEYS: [(&str, &str); 9] = [
+const ARGUMENTS_OF_KEYS: [(&str, &str); 11] = [
+    ("politeness.host_delay", "--delay"),
+    ("politeness.site_delay", "--delay"),
     ("partition.by", "--partition"),
-    ("partition.vector", "--partition site-gp"),
+    ("partition.vector", "--partition site-gp or page-gp"),
     ("exchange.mode", "--mode"),
     ("exchange.replicated", "--replicate"),
     ("exchange.replicated_max", "--replicate"),
@@ -120,6 +123,13 @@ const ARGUMENTS_OF_KEYS: [(&str, &str); 9] = [
     ("crawl.shards", "--shards"),
     ("crawl.pages_max", "--pages-max"),
 ];
+
+/// Those of which a crawl is possible here.
+const PARTITIONS: [&str; 8] =
+    ["site-hash", "host-hash", "url-hash", "hierarchical", "consistent", "dynamic", "site-gp", "page-gp"];
+
+/// The longest that a crawl may have.
+const DELAY_MAX: Duration = Duration::from_secs(86_400);
 
 /// Exit code and reason.
 struct Failed(u8, String);
@@ -176,6 +186,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
         Web::Graph(graph) => {
             let web = GraphWeb::new(*graph);
             let seeds = arguments.seeds_of_file(&web)?;
+            arguments.check_seeds(&web)?;
             crawl_all(arguments, &web, seeds.as_deref(), &treatments, &configs)
         }
     }
@@ -194,6 +205,7 @@ impl Lab {
             modes: once(&self.mode),
             orders: once(&self.order),
             seeds: once(&self.seeds),
+            limits: once(&self.pages_max),
             shards: once(&self.shards),
             rng_seeds: (0..self.repeat).map(|more| self.rng_seed + more).collect(),
         }
@@ -208,19 +220,29 @@ impl Lab {
         // Its file is to other numbers of shards than those here.
         if self.partition.iter().any(|word| word == "vector") {
             return Err(mistake(
-                "--partition: no file is read here; site-gp and page-gp assign the graph's own sites and pages",
+                "--partition: no file of an assignment is read here; site-gp and page-gp assign the graph's own sites and pages",
             ));
+        }
+        if let Some(word) = self.partition.iter().find(|word| !PARTITIONS.contains(&word.as_str())) {
+            return Err(mistake(format!("--partition: {word:?} is none; there is {}", PARTITIONS.join(", "))));
+        }
+        if self.delay > DELAY_MAX {
+            return Err(mistake("--delay: expected at most 24h, as for politeness.host_delay"));
         }
         let mut base = experiment::base(self.delay);
         for set in &self.set {
             let (key, value) =
                 set.split_once('=').ok_or_else(|| mistake(format!("--set {set}: expected KEY=VALUE")))?;
+            if key.trim().starts_with("partition.balance") {
+                return Err(mistake(format!(
+                    "--set {set}: sites do not move here, as that is worth what fetching costs"
+                )));
+            }
             if let Some((_, argument)) = ARGUMENTS_OF_KEYS.iter().find(|(of, _)| *of == key.trim()) {
                 return Err(mistake(format!("--set {set}: {argument} says that here")));
             }
             base.set(key.trim(), value.trim()).map_err(mistake)?;
         }
-        base.crawl.pages_max = self.pages_max;
         let config = |treatment: &Treatment| {
             let config = treatment.config(&base).map_err(mistake)?;
             let wrong = |errors: Vec<config::ConfigError>| {
@@ -246,6 +268,15 @@ impl Lab {
             ModelConfig { rng_seed: self.rng_seed, sites, pages, http_port, https_port, ..ModelConfig::default() };
         let model = Model::new(config).map_err(mistake)?;
         Ok(plan::read_synthetic(&model, self.graph.settings(), &mut memory, watch)?)
+    }
+
+    /// There have to be as many pages as seeds, or crawls that are told apart would be the same.
+    fn check_seeds(&self, web: &GraphWeb) -> Result<(), Failed> {
+        let pages = web.graph().pages() as u64;
+        match self.seeds.iter().max().filter(|most| **most > pages && self.seeds.len() > 1) {
+            Some(most) => Err(mistake(format!("--seeds: the graph has {pages} pages, and {most} are to be seeds"))),
+            None => Ok(()),
+        }
     }
 
     /// The pages that the file of seeds names, if there is one.
@@ -330,7 +361,7 @@ fn crawl_all(
         let replicated = planned.most_linked(arguments.replicate, rng_seed);
         let config = config.clone();
         let setting = Setting { web, config, shards, rng_seed, seeds: &urls, partition, ranks, replicated };
-        let wanted = match arguments.pages_max {
+        let wanted = match treatment.limit {
             0 => ground.reachable(),
             most => most.min(ground.reachable()),
         };
@@ -469,7 +500,7 @@ impl Crawls {
     /// One of the crawls has fetched so many of the pages that it may.
     fn show(&self, treatment: &Treatment, pages: u64, wanted: u64) {
         let Some(bar) = &self.bar else { return };
-        let Treatment { partition, mode, order, seeds: _, shards, rng_seed } = treatment;
+        let Treatment { partition, mode, order, shards, rng_seed, .. } = treatment;
         let text = format!("{partition} {mode} {order} K={shards} rng {rng_seed}: {} pages", grouped(pages));
         bar.set_message(terminal::shown(&text));
         let whole = bar.position() / PARTS * PARTS;

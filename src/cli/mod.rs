@@ -63,7 +63,7 @@ enum Command {
     Identity(identity::IdentityArguments),
     /// Compare assignments of sites and pages to shards by their links, as an earlier crawl or a file has them.
     Plan(plan::Plan),
-    /// Crawl the graph of a web in every combination of partition, mode and number of shards, and measure it as the papers do.
+    /// Crawl the graph of a web in every combination of partition, mode, order, seeds and number of shards, and measure it as the papers do.
     Lab(Box<lab::Lab>),
     /// Measure pages a second and the CPU time of a page on this machine.
     Bench(bench::BenchArguments),

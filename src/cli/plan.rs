@@ -18,7 +18,9 @@ use super::{DONE, FAILED, MISTAKE, terminal};
 use crate::boot;
 use crate::config;
 use crate::grouped::grouped;
-use crate::plan::{self, EdgeFiles, Losses, Memory, Method, PageGraph, PlanError, Row, Settings, SiteKind, Step, Unit};
+use crate::plan::{
+    self, EdgeFiles, GraphSettings, Losses, Memory, Method, PageGraph, PlanError, Row, SiteKind, Step, Unit,
+};
 use crate::route::VectorUnit;
 use crate::store::read::find_segments;
 
@@ -96,12 +98,12 @@ impl GraphArguments {
         }
     }
 
-    pub(super) fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> GraphSettings {
         let key = match self.key {
             Key::Site => SiteKind::Domain,
             Key::Host => SiteKind::Host,
         };
-        Settings { key, url_bytes: self.url_bytes }
+        GraphSettings { key, url_bytes: self.url_bytes }
     }
 
     /// The graph of the list, if one is named.

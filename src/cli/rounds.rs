@@ -50,10 +50,11 @@ pub fn drive(
             unlisted: totals.external_unlisted,
         };
         let Some(order) = next(before) else { break };
+        let goes_on = order.round.is_some_and(|round| round.levels.is_some());
         match drive_round(order) {
             Ok((later, later_end)) => {
                 let Ended { summary, failure } = later;
-                ended = Ended { summary: both(&ended.summary, summary), failure };
+                ended = Ended { summary: both(&ended.summary, summary, goes_on), failure };
                 end = later_end;
             }
             // What is done is told all the same.
@@ -111,11 +112,15 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     })
 }
 
-/// The summary of one run, and of one that went on with its crawl.
-fn both(before: &Summary, later: Summary) -> Summary {
+/// The summary of one run, and of one that went on with its crawl: with the same hosts after a pause, with others in a new round.
+fn both(before: &Summary, later: Summary, has_same_hosts: bool) -> Summary {
     let (outages, lasted) = before.outages;
+    let mut totals = before.totals.followed_by(&later.totals);
+    if has_same_hosts {
+        totals.hosts = before.totals.hosts.max(later.totals.hosts);
+    }
     Summary {
-        totals: before.totals.followed_by(&later.totals),
+        totals,
         pages_by_shard: before.pages_by_shard.iter().zip(&later.pages_by_shard).map(|(one, more)| one + more).collect(),
         elapsed: before.elapsed + later.elapsed,
         outages: (outages + later.outages.0, lasted + later.outages.1),

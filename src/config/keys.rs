@@ -609,8 +609,8 @@ tables! {
         batch_age_max: Duration = "100ms", time("0s", "1m");
         /// Batches that wait for a full ring stay in memory up to this per shard, and then go to disk.
         waiting_bytes_max: usize = "16MiB", size("64KiB", "16GiB");
-        /// URLs that a shard has sent lately, 8 bytes each, which it does not send again; 0: it sends each link.
-        /// Menus link to the same few pages from everywhere.
+        /// URLs that a shard has sent lately, 8 bytes each, which it does not send again: menus link to the same few pages from everywhere.
+        /// 0: none is sent twice in a batch.
         recent_urls: usize = "65_536", Kind::Number(0, 1 << 30);
         /// A list of URLs that an earlier crawl found many links to, as `ringcrawl plan --most-linked` writes it: each shard sends each of them once.
         replicated: String = "", Kind::Text(TextForm::File);

@@ -183,6 +183,11 @@ impl Lanes {
         self.tick = Some(Instant::ZERO);
     }
 
+    /// The number that the open batch for shard `to` will have.
+    pub fn open_batch(&self, to: u16) -> u64 {
+        self.lanes[usize::from(to)].numbers.open_batch()
+    }
+
     /// Adds one URL for shard `to`.
     pub fn push(&mut self, now: Instant, to: u16, depth: u16, url: &str, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];

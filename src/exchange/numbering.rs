@@ -41,6 +41,11 @@ impl Numbering {
         self.closed
     }
 
+    /// The number that the open batch will have.
+    pub fn open_batch(&self) -> u64 {
+        self.closed + 1
+    }
+
     /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.
     pub fn closed_before(&mut self, number: u64) {
         self.closed = self.closed.max(number);

@@ -400,8 +400,9 @@ fn is_too_long(crawl_delay: Duration, politeness: &Politeness) -> bool {
     politeness.crawl_delay_above == CrawlDelayAbove::Skip && crawl_delay > politeness.crawl_delay_max
 }
 
-/// How long rules that were not used yet outlast their time: the longest delay that can be configured.
-const UNUSED_FOR: Duration = Duration::from_secs(86_400);
+/// How long rules that were not used yet outlast their time. The longest delay is a day, but hosts that share a site, an address or an
+/// operator have turns as much rarer as there are of them; as long as `robots.stale_max` may be.
+const UNUSED_FOR: Duration = Duration::from_secs(30 * 86_400);
 /// Bytes of URLs that wait apart for an origin's robots.txt.
 const PARKED_BYTES_MAX: usize = 64 * 1024;
 /// The same while the frontier's memory is over its bound.

@@ -10,7 +10,7 @@ use super::waiting::{Ticket, WaitingUrls};
 
 /// The URLs.
 #[derive(Debug)]
-pub struct Pool {
+pub struct RandomPool {
     batch: WaitingUrls,
     starts: Vec<usize>,
     taken_bytes: usize,
@@ -18,10 +18,10 @@ pub struct Pool {
     state: u64,
 }
 
-impl Pool {
+impl RandomPool {
     /// An empty one, which draws by this seed.
-    pub fn new(seed: u64) -> Pool {
-        Pool { batch: WaitingUrls::default(), starts: Vec::new(), taken_bytes: 0, state: seed }
+    pub fn new(seed: u64) -> RandomPool {
+        RandomPool { batch: WaitingUrls::default(), starts: Vec::new(), taken_bytes: 0, state: seed }
     }
 
     /// Adds a URL.
@@ -56,7 +56,7 @@ impl Pool {
         let found = (ticket, url.to_owned());
         self.taken_bytes += WaitingUrls::entry_bytes(url);
         if self.starts.is_empty() {
-            *self = Pool::new(self.state);
+            *self = RandomPool::new(self.state);
         }
         Some(found)
     }
@@ -106,7 +106,7 @@ impl Pool {
 
     /// Frees the memory of what was taken.
     fn forget_taken(&mut self) {
-        let mut left = Pool::new(self.state);
+        let mut left = RandomPool::new(self.state);
         for (ticket, url) in self.starts.iter().filter_map(|start| self.batch.entry_at(*start)) {
             left.push(ticket, url);
         }
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
     use crate::lab::Rng;
 
-    fn pushed(pool: &mut Pool, number: u64) {
+    fn pushed(pool: &mut RandomPool, number: u64) {
         pool.push(Ticket { number, depth: 3 }, &format!("http://h.test/{number}"));
     }
 
     #[test]
     fn agrees_with_a_set() {
-        let (mut rng, mut pool, mut twin) = (Rng::new(3), Pool::new(5), BTreeSet::new());
+        let (mut rng, mut pool, mut twin) = (Rng::new(3), RandomPool::new(5), BTreeSet::new());
         for number in 0..50_000_u64 {
             let grows = number / 5_000 % 2 == 0;
             match rng.below(100) {
@@ -165,7 +165,7 @@ mod tests {
         for spills in [false, true] {
             let mut firsts = [0_u32; 10];
             for seed in 0..10_000 {
-                let mut pool = Pool::new(Rng::new(seed).next());
+                let mut pool = RandomPool::new(Rng::new(seed).next());
                 (0..10).for_each(|number| pushed(&mut pool, number));
                 // One that is left, or one of those that came back in front of another.
                 let drawn = if spills {

@@ -5,7 +5,7 @@
 //! wants out of memory becomes a block; when the head runs empty the oldest block comes back as the head.
 //! For the newest first ([`Stack`]) there is one part in memory, of which all but the newest become blocks where enough has come since
 //! a block came back; the newest block comes back when memory is empty.
-//! For URLs drawn at random ([`Pool`]), what came becomes blocks in random order. Whether the next is one of those that came or one
+//! For URLs drawn at random ([`RandomPool`]), what came becomes blocks in random order. Whether the next is one of those that came or one
 //! from disk is drawn with the odds of their numbers; for the latter a block that is drawn comes back, when the one before it is used
 //! up.
 //! Invariants: the order of arrival, or its reverse, is kept; of the oldest first, nothing is in `spilled` or `tail` while a URL
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::pool::Pool;
+use super::pool::RandomPool;
 use super::stack::Stack;
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Block;
@@ -59,7 +59,7 @@ impl Discipline {
 enum Memory {
     Oldest { head: Fifo, tail: WaitingUrls },
     Newest(Stack),
-    Drawn(Pool),
+    Drawn(RandomPool),
 }
 
 impl Default for Memory {
@@ -74,7 +74,7 @@ impl HostQueue {
         let memory = match discipline {
             Discipline::Oldest => Memory::default(),
             Discipline::Newest => Memory::Newest(Stack::default()),
-            Discipline::Drawn(seed) => Memory::Drawn(Pool::new(seed)),
+            Discipline::Drawn(seed) => Memory::Drawn(RandomPool::new(seed)),
         };
         HostQueue { memory, ..HostQueue::default() }
     }

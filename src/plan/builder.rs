@@ -11,12 +11,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::SiteKind;
 use super::graph::Texts;
-use super::{Counts, Memory, PAGES_MAX, PageGraph, PlanError, Settings};
+use super::{Counts, GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError};
 use crate::url::{Url, site_of};
 
 /// A graph that is being made.
 pub(super) struct Builder<'m> {
-    settings: Settings,
+    settings: GraphSettings,
     pub(super) memory: &'m mut Memory,
     pages: Texts,
     has_url: Vec<bool>,
@@ -33,7 +33,7 @@ pub(super) struct Builder<'m> {
 }
 
 impl Builder<'_> {
-    pub(super) fn new(settings: Settings, memory: &mut Memory) -> Builder<'_> {
+    pub(super) fn new(settings: GraphSettings, memory: &mut Memory) -> Builder<'_> {
         Builder {
             settings,
             memory,
@@ -225,8 +225,8 @@ const LINKS_MORE: u64 = 1 << 16;
 mod tests {
     use super::*;
 
-    fn settings(key: SiteKind) -> Settings {
-        Settings { key, url_bytes: 50 }
+    fn settings(key: SiteKind) -> GraphSettings {
+        GraphSettings { key, url_bytes: 50 }
     }
 
     fn url(text: &str) -> Url {

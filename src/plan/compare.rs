@@ -125,9 +125,9 @@ fn weighted(graph: &PageGraph, unit: Unit, memory: &mut Memory) -> Result<Weight
 /// Which part each page or site gets by its hash.
 fn hashed(graph: &PageGraph, unit: Unit, parts: u16) -> Vec<u16> {
     match unit {
-        Unit::Page => graph.all().map(|page| shard_of_key(graph.name(page).as_bytes(), parts)).collect(),
+        Unit::Page => graph.all().map(|page| shard_of_key(graph.url(page).as_bytes(), parts)).collect(),
         Unit::Site => {
-            (0..graph.sites() as u32).map(|site| shard_of_key(graph.site_name(site).as_bytes(), parts)).collect()
+            (0..graph.sites() as u32).map(|site| shard_of_key(graph.site_host(site).as_bytes(), parts)).collect()
         }
     }
 }

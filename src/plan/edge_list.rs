@@ -18,7 +18,7 @@ use std::path::Path;
 
 use super::builder::Builder;
 use super::lines::Lines;
-use super::{Memory, PAGES_MAX, PageGraph, PlanError, Settings, Watch};
+use super::{GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError, Watch};
 use crate::url::Url;
 
 /// The files of a graph.
@@ -35,7 +35,7 @@ pub struct EdgeFiles<'a> {
 /// Reads a graph.
 pub fn read(
     files: &EdgeFiles<'_>,
-    settings: Settings,
+    settings: GraphSettings,
     memory: &mut Memory,
     watch: Watch<'_>,
 ) -> Result<PageGraph, PlanError> {
@@ -267,7 +267,7 @@ mod tests {
             let [nodes, sites] =
                 [("nodes", nodes), ("sites", sites)].map(|(name, text)| text.map(|text| path(name, text)));
             let files = EdgeFiles { edges: &edges, nodes: nodes.as_deref(), sites: sites.as_deref() };
-            let settings = Settings { key: SiteKind::Domain, url_bytes: 50 };
+            let settings = GraphSettings { key: SiteKind::Domain, url_bytes: 50 };
             read(&files, settings, &mut Memory::new(64 << 20), &mut |_| ()).map_err(|error| {
                 let text = error.to_string();
                 text.strip_prefix(&format!("{}/", self.0.path().display())).unwrap_or(&text).to_owned()

@@ -12,7 +12,7 @@
 //! number. Ranks are `RANK<TAB>URL`, the highest first.
 //! Invariants: a file appears under its name when it is whole and on the disk; until then what was there stays.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -83,9 +83,28 @@ pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64]) -> Result<(), 
     })
 }
 
-/// Writes a file under another name beside `path`, and gives it its own when it is whole.
-fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), PlanError> {
+/// Writes a file under another name beside `path`, and gives it its own when it is whole. `-` is standard output; what is there and no
+/// plain file (a pipe, a device) is written to as it is, and what a link leads to is what is meant.
+fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PlanError> {
     let failed = |error| PlanError::of_file(path, error);
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout().lock());
+        return write(&mut out).and_then(|()| out.flush()).map_err(failed);
+    }
+    match fs::metadata(path) {
+        Ok(there) if there.is_file() => {
+            // Its name may be free to be given to another file, and itself protected.
+            OpenOptions::new().append(true).open(path).map_err(failed)?;
+        }
+        Ok(_) => {
+            let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(failed)?);
+            return write(&mut out).and_then(|()| out.flush()).map_err(failed);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = target.as_path();
     let name = path.file_name().ok_or_else(|| failed(io::Error::other("no name of a file")))?;
     let mut open_name = name.to_owned();
     open_name.push(format!(".{}.open", std::process::id()));
@@ -185,6 +204,15 @@ mod tests {
         assert_eq!(folder.content("").len(), 2, "the folder and the file");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "before");
         assert!(write_whole(&folder.path().join("none/vector"), |_| Ok(())).is_err());
+        // A device stays one, and a link a link.
+        assert!(write_whole(Path::new("/dev/full"), |out| out.write_all(b"all")).is_err());
+        assert!(!fs::metadata("/dev/full").expect("a device").is_file());
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        fs::write(&target, "old").expect("a file");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        write_whole(&link, |out| out.write_all(b"new")).expect("written");
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "new");
         assert!(write_whole(Path::new("/"), |_| Ok(())).is_err());
     }
 }

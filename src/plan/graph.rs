@@ -84,6 +84,15 @@ impl PageGraph {
         self.sites.get(site)
     }
 
+    /// The name of a site, or the host in the made-up URLs of its pages where it is known by its number alone.
+    pub fn site_host(&self, site: u32) -> Cow<'_, str> {
+        let name = self.site_name(site);
+        match name.is_empty() || name.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => format!("s{site}.test").into(),
+            false => name.into(),
+        }
+    }
+
     /// The site of a page.
     pub fn site_of(&self, page: u32) -> u32 {
         self.site_of.get(page as usize).copied().unwrap_or_default()

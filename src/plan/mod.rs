@@ -62,7 +62,7 @@ pub enum SiteKind {
 
 /// How a graph is made of what is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct GraphSettings {
     /// What a site is.
     pub key: SiteKind,
     /// Bytes that the URL of a page counts whose URL is not known.

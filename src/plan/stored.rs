@@ -16,7 +16,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::builder::Builder;
-use super::{Memory, PageGraph, PlanError, Settings, Step, Watch};
+use super::{GraphSettings, Memory, PageGraph, PlanError, Step, Watch};
 use crate::config::Config;
 use crate::page::PageReader;
 use crate::store::fault::ReadError;
@@ -39,7 +39,7 @@ pub struct Losses {
 pub fn read(
     segments: &[PathBuf],
     config: Config,
-    settings: Settings,
+    settings: GraphSettings,
     memory: &mut Memory,
     watch: Watch<'_>,
 ) -> Result<(PageGraph, Losses), PlanError> {
@@ -50,7 +50,7 @@ pub fn read(
 pub fn read_known(
     segments: &[PathBuf],
     config: Config,
-    settings: Settings,
+    settings: GraphSettings,
     memory: &mut Memory,
     watch: Watch<'_>,
 ) -> Result<(PageGraph, Losses), PlanError> {
@@ -60,7 +60,7 @@ pub fn read_known(
 fn read_pages(
     segments: &[PathBuf],
     config: Config,
-    settings: Settings,
+    settings: GraphSettings,
     memory: &mut Memory,
     watch: Watch<'_>,
     has_known: bool,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn read_all(segments: &[PathBuf]) -> Result<(PageGraph, Losses), PlanError> {
-        let settings = Settings { key: SiteKind::Domain, url_bytes: 50 };
+        let settings = GraphSettings { key: SiteKind::Domain, url_bytes: 50 };
         read(segments, Config::default(), settings, &mut Memory::new(1 << 20), &mut |_| ())
     }
 

@@ -5,11 +5,16 @@
 //! Leaves to others: what links to what (`web`).
 
 use super::builder::Builder;
-use super::{Memory, PageGraph, PlanError, Settings, Step, Watch};
+use super::{GraphSettings, Memory, PageGraph, PlanError, Step, Watch};
 use crate::web::Model;
 
 /// The graph of a web that has an end.
-pub fn read(model: &Model, settings: Settings, memory: &mut Memory, watch: Watch<'_>) -> Result<PageGraph, PlanError> {
+pub fn read(
+    model: &Model,
+    settings: GraphSettings,
+    memory: &mut Memory,
+    watch: Watch<'_>,
+) -> Result<PageGraph, PlanError> {
     let mut builder = Builder::new(settings, memory);
     let sites = model.config().sites;
     for site in 0..sites {
@@ -46,7 +51,7 @@ mod tests {
     #[test]
     fn every_page_is_there() {
         let model = Model::new(ModelConfig { sites: 20, pages: 700, ..ModelConfig::default() }).expect("a web");
-        let settings = Settings { key: SiteKind::Domain, url_bytes: 50 };
+        let settings = GraphSettings { key: SiteKind::Domain, url_bytes: 50 };
         let graph = read(&model, settings, &mut Memory::new(1 << 24), &mut |_| ()).expect("a graph");
         assert_eq!((graph.pages(), graph.sites(), graph.nameless()), (700, 20, 0));
         assert!(graph.links() > 700 && graph.counts().outside > 0);

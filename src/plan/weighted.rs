@@ -170,7 +170,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::lab::Rng;
-    use crate::plan::Settings;
+    use crate::plan::GraphSettings;
     use crate::plan::SiteKind;
     use crate::plan::builder::Builder;
     use crate::url::Url;
@@ -178,7 +178,7 @@ pub(super) mod tests {
     /// A graph of pages with bytes, each named by site and path, and links by their place in the list.
     pub(in crate::plan) fn graph(pages: &[(&str, u64)], links: &[(u32, u32)]) -> PageGraph {
         let mut memory = Memory::new(1 << 30);
-        let mut builder = Builder::new(Settings { key: SiteKind::Domain, url_bytes: 50 }, &mut memory);
+        let mut builder = Builder::new(GraphSettings { key: SiteKind::Domain, url_bytes: 50 }, &mut memory);
         for (name, bytes) in pages {
             let page = builder.page(&Url::parse(&format!("http://{name}")).expect("a URL"), None).expect("memory");
             builder.set_bytes(page, *bytes);

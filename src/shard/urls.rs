@@ -124,7 +124,8 @@ impl Shard {
             ExchangeMode::Independent => return Some((self.keys.key(url), depth)),
         }
         // What a redirect leads to has a place of its own where keys are not URLs.
-        if hops.redirects() == 0 && self.sent.is_again(self.keys.fingerprint(url)) {
+        let batch = (owner, self.lanes.open_batch(owner));
+        if hops.redirects() == 0 && self.sent.is_again(self.keys.fingerprint(url), batch) {
             self.stats.links_sent_before += 1;
             return None;
         }

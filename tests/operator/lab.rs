@@ -91,24 +91,24 @@ impl Web {
 }
 
 /// The real crawler and the simulated one fetch the same pages the same number of times, find the same links and send the same number of
-/// URLs, in every mode, with and without a cache of what was sent.
+/// URLs, in every mode.
 #[test]
 fn the_simulated_crawl_is_the_real_one() {
-    for (partition, shards, recent) in [("site-hash", "2", "0"), ("host-hash", "3", "65536"), ("url-hash", "4", "0")] {
-        let recent = format!("exchange.recent_urls={recent}");
+    for (partition, shards) in
+        ["site-hash 2", "host-hash 3", "url-hash 4"].map(|it| it.split_once(' ').expect("two words"))
+    {
         let (folder, web) = (TempFolder::new(&format!("lab-{partition}")), Web::new());
         let ((edges, seeds), config) = (web.files(&folder), web.config(&folder));
         let modes = ["exchange", "firewall", "cross-over", "independent"];
         let lab = ["lab", "--edges", &edges, "--seeds-file", &seeds, "--partition", partition, "--shards", shards];
-        let json =
-            run(&[&lab[..], &["--set", &recent, "--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
+        let json = run(&[&lab[..], &["--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
         for (index, mode) in modes.iter().enumerate() {
             let row = &json["rows"][index];
             assert_eq!(row["mode"], **mode);
             let dir = folder.at(mode);
             let order = ["crawl", "--seeds", &seeds, "--dir", &dir, "-c", &config, "--shards", shards, "--json", "-"];
             let (by, of) = (format!("partition.by={partition}"), format!("exchange.mode={mode}"));
-            let real = run(&[&order[..], &["--set", &by, "--set", &of, "--set", &recent]].concat()).expect(0).json();
+            let real = run(&[&order[..], &["--set", &by, "--set", &of]].concat()).expect(0).json();
             let asked = std::mem::take(&mut *web.asked.lock().expect("counts"));
             let (pages, distinct) = (asked.values().sum::<u64>(), asked.len() as u64);
             let what = format!("{partition} {mode}: {row} {real}");
@@ -166,7 +166,9 @@ fn a_table_and_figures_that_are_the_same_each_time() {
         std::fs::read_to_string(format!("{out}/lab.csv")).expect("a table")
     });
     assert_eq!(csv[0], csv[1]);
-    assert!(csv[0].starts_with("partition,mode,order,shards,rng_seed,pages,") && csv[0].lines().count() == 17);
+    assert!(
+        csv[0].starts_with("partition,mode,order,seeds,limit,shards,rng_seed,pages,") && csv[0].lines().count() == 17
+    );
     for name in
         ["coverage-site-hash", "overlap-url-hash", "exchange", "quality-url-hash-independent", "balance-exchange"]
     {
@@ -214,6 +216,8 @@ fn mistakes_are_told_before_anything_starts() {
             [&graph[..], &["--partition", "dynamic", "--mode", "exchange,independent"]].concat(),
             &["partition.by", "their logs do not say whose a site is", "\"firewall\""],
         ),
+        ([&graph[..], &["--seeds", "2,9"]].concat(), &["the graph has 3 pages, and 9 are to be seeds"]),
+        ([&graph[..], &["--set", "partition.balance=sites"]].concat(), &["sites do not move here"]),
         ([&graph[..], &["--mode", "none"]].concat(), &["none", "cross-over", "independent"]),
         ([&graph[..], &["--order", "none"]].concat(), &["none", "breadth-first"]),
         ([&graph[..], &["--shards", "0"]].concat(), &["--shards"]),

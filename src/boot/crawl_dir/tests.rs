@@ -115,11 +115,11 @@ fn a_crawl_keeps_its_name() {
 fn the_configuration_is_kept_and_changes_are_told() {
     let folder = TempFolder::new("kept");
     let root = folder.path().join("crawl");
-    assert_eq!(kept_config(&root).unwrap(), None);
+    assert_eq!(kept_config::kept_config(&root).unwrap(), None);
     begin(&root);
     // What is fixed stands in it also when nobody said it.
     let fixed = |config: &Config| (config.crawl.shards, config.crawl.rng_seed, config.agent.name.clone());
-    let kept = kept_config(&root).unwrap().expect("a crawl");
+    let kept = kept_config::kept_config(&root).unwrap().expect("a crawl");
     assert_eq!(fixed(&kept), (2, 7, "bot".to_owned()));
     let mut config = Config::default();
     config.set("politeness.host_delay", "2s").unwrap();
@@ -129,14 +129,14 @@ fn the_configuration_is_kept_and_changes_are_told() {
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].ends_with("config.toml: politeness.host_delay = \"2s\" from now on, was \"1s\""), "{notes:?}");
     assert!(notes[1].contains("visited.tracking_parameters = [\"long_name_*\"") && notes[1].contains('…'), "{notes:?}");
-    let kept = kept_config(&root).unwrap().expect("a crawl");
+    let kept = kept_config::kept_config(&root).unwrap().expect("a crawl");
     assert_eq!(kept.politeness, config.politeness);
     assert_eq!(
         open(&root).unwrap().keep(&seeds, &kept, Partition::by_site(1)).unwrap().notes,
         [""; 0],
         "nothing changed"
     );
-    assert_eq!(kept_config(&root).unwrap(), Some(kept));
+    assert_eq!(kept_config::kept_config(&root).unwrap(), Some(kept));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     let path = root.join(CONFIG);
     let right = fs::read_to_string(&path).unwrap();
     let id = manifest().crawl_id;
-    let told = || kept_config(&root).unwrap_err().to_string();
+    let told = || kept_config::kept_config(&root).unwrap_err().to_string();
     fs::write(&path, right.replace("\"1s\"", "\"2s\"")).unwrap();
     assert!(told().contains("config.toml: it is damaged or was changed: its checksum does not fit"), "{}", told());
     assert!(told().contains("give the settings of the crawl with -c FILE"), "{}", told());
@@ -233,7 +233,7 @@ fn foreign_directories_are_left_alone() {
         ("not json", "damaged manifest"),
     ] {
         fs::write(root.join(MANIFEST), text).unwrap();
-        for error in [open(root).unwrap_err(), kept_config(root).unwrap_err()] {
+        for error in [open(root).unwrap_err(), kept_config::kept_config(root).unwrap_err()] {
             assert!(error.to_string().contains(expected), "{text}: {error}");
         }
         assert_eq!(fs::read_to_string(root.join(MANIFEST)).unwrap(), text);

@@ -19,6 +19,7 @@ use crate::exchange::Replicated;
 use crate::exchange::message::{Header, MessageKind};
 use crate::frontier::Ranks;
 use crate::http::Limits;
+use crate::lab::Rng;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::FetchJob;
 use crate::politeness::Ledger;
@@ -132,6 +133,9 @@ struct Crawl<'a> {
     numbered: u64,
     /// Shards that something happened to since their last turn.
     awake: Vec<bool>,
+    /// The order of their turns.
+    turns: Vec<usize>,
+    rng: Rng,
     ended: Vec<bool>,
     observed: Observed,
 }
@@ -233,21 +237,29 @@ impl<'a> Crawl<'a> {
             events: BinaryHeap::new(),
             numbered: 0,
             awake: vec![true; count],
+            turns: Vec::new(),
+            rng: Rng::new(setting.rng_seed),
             ended: vec![false; count],
             observed: Observed::default(),
         })
     }
 
-    /// Every shard that is awake gets its turn.
+    /// Every shard that is awake gets its turn, in an order that is drawn: who comes first at one instant gets a host that several ask.
     fn turn(&mut self) -> Result<(), CrawlError> {
-        for index in 0..self.shards.len() {
-            if self.ended[index] || !std::mem::take(&mut self.awake[index]) {
-                continue;
-            }
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clear();
+        turns.extend(
+            (0..self.shards.len()).filter(|index| std::mem::take(&mut self.awake[*index]) && !self.ended[*index]),
+        );
+        for last in (1..turns.len()).rev() {
+            turns.swap(last, self.rng.index(last + 1));
+        }
+        for index in turns.iter().copied() {
             while let Some(effect) = self.shards[index].poll(self.now) {
                 self.carry_out(index, effect)?;
             }
         }
+        self.turns = turns;
         Ok(())
     }
 

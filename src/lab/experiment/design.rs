@@ -42,6 +42,8 @@ pub struct Design {
     pub orders: Vec<String>,
     /// Numbers of seeds.
     pub seeds: Vec<u64>,
+    /// Numbers of pages after which a crawl ends; 0: when it has all.
+    pub limits: Vec<u64>,
     /// Numbers of shards.
     pub shards: Vec<u16>,
     /// Seeds of everything random.
@@ -59,6 +61,8 @@ pub struct Treatment {
     pub order: String,
     /// Seeds to begin with; of a real crawl not told.
     pub seeds: Option<u64>,
+    /// Pages after which it ends; 0: when it has all.
+    pub limit: u64,
     /// K.
     pub shards: u16,
     /// The seed of everything random.
@@ -74,12 +78,15 @@ impl Design {
         for (rng_seed, seeds) in begins() {
             for partition in &self.partitions {
                 for mode in &self.modes {
-                    for order in &self.orders {
+                    for (order, limit) in
+                        self.orders.iter().flat_map(|order| self.limits.iter().map(move |limit| (order, limit)))
+                    {
                         all.extend(self.shards.iter().map(|shards| Treatment {
                             partition: partition.clone(),
                             mode: mode.clone(),
                             order: order.clone(),
                             seeds: Some(*seeds),
+                            limit: *limit,
                             shards: *shards,
                             rng_seed: *rng_seed,
                         }));
@@ -105,6 +112,7 @@ impl Treatment {
             None => config.set("partition.by", &self.partition)?,
         }
         config.set("exchange.mode", &self.mode)?;
+        config.crawl.pages_max = self.limit;
         let order = ORDERS.iter().find(|(name, _)| *name == self.order);
         for (key, value) in order.map_or(&[][..], |(_, keys)| keys) {
             config.set(key, value)?;
@@ -166,16 +174,18 @@ mod tests {
             modes: words(&["exchange", "firewall", "independent"]),
             orders: words(&["breadth-first"]),
             seeds: vec![10],
+            limits: vec![0, 500],
             shards: vec![1, 4],
             rng_seeds: vec![1, 2],
         };
         let all = design.treatments();
-        assert_eq!(all.len(), 24);
+        assert_eq!(all.len(), 48);
         assert!(all.iter().enumerate().all(|(index, one)| !all[..index].contains(one)));
         assert!(all.is_sorted_by_key(|one| one.rng_seed));
-        let config = all[11].config(&base(Duration::from_secs(3))).expect("known words");
+        let config = all[23].config(&base(Duration::from_secs(3))).expect("known words");
         assert_eq!(config.check(), Ok(()));
         assert_eq!((config.partition.by.as_str(), config.exchange.mode.as_str()), ("url-hash", "independent"));
+        assert_eq!(config.crawl.pages_max, 500);
         assert_eq!(config.politeness.delay_of("x.test"), Duration::from_secs(3));
         let wrong = Treatment { mode: "none".to_owned(), ..all[0].clone() }.config(&config);
         assert!(wrong.is_err_and(|error| error.to_string().contains("cross-over")));

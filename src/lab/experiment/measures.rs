@@ -92,6 +92,8 @@ pub struct Row {
     pub order: String,
     /// Seeds to begin with; `None`: not told.
     pub seeds: Option<u64>,
+    /// Pages after which it was to end; 0: when it has all.
+    pub limit: u64,
     /// K.
     pub shards: u64,
     /// Seed of everything random; of a real crawl 0.
@@ -137,7 +139,7 @@ pub struct Row {
 impl Row {
     /// What came of a crawl.
     pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> Row {
-        let Treatment { partition, mode, order, seeds, shards, rng_seed } = treatment.clone();
+        let Treatment { partition, mode, order, seeds, limit, shards, rng_seed } = treatment.clone();
         let Observed { fetches, links_crossing, urls_sent, bytes_sent } = observed;
         let pages = fetches.len() as u64;
         let mut distinct: Vec<u32> = fetches.iter().map(|fetch| fetch.page).collect();
@@ -164,6 +166,7 @@ impl Row {
             mode,
             order,
             seeds,
+            limit,
             shards: u64::from(shards),
             rng_seed,
             pages,
@@ -194,7 +197,7 @@ impl Row {
     pub fn columns() -> String {
         let quality: Vec<String> = SHARES.iter().map(|share| format!("quality_{share}")).collect();
         format!(
-            "partition,mode,order,seeds,shards,rng_seed,pages,distinct,reachable,overlap,coverage,{},links_crossing,urls_sent,\
+            "partition,mode,order,seeds,limit,shards,rng_seed,pages,distinct,reachable,overlap,coverage,{},links_crossing,urls_sent,\
              urls_sent_per_page,bytes_sent,pages_max,balance_pages,bytes_max,balance_bytes,seconds,seconds_90,\
              pages_per_second_shard\n",
             quality.join(",")
@@ -206,7 +209,10 @@ impl Row {
         let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
         let ratio = |number: f64| format!("{number:.6}");
         let mut fields = vec![self.partition.clone(), self.mode.clone(), self.order.clone(), whole(self.seeds)];
-        fields.extend([self.shards, self.rng_seed, self.pages, self.distinct, self.reachable].map(|it| it.to_string()));
+        fields.extend(
+            [self.limit, self.shards, self.rng_seed, self.pages, self.distinct, self.reachable]
+                .map(|it| it.to_string()),
+        );
         fields.extend([self.overlap, self.coverage].into_iter().chain(self.quality).map(ratio));
         fields.extend([whole(Some(self.links_crossing)), whole(self.urls_sent)]);
         fields.extend([self.urls_sent_per_page.map_or(String::new(), ratio), whole(self.bytes_sent)]);

@@ -49,13 +49,15 @@ pub struct Series {
 /// Rows, each with its points.
 type Drawn<'a> = Vec<(&'a Row, Points)>;
 type Points = Vec<(f64, f64)>;
-/// Points of one place in a series: by K, and by their place in their row.
-type Places = BTreeMap<(u64, usize), Points>;
+/// Points of one place in a series: by K, by the limit of pages, and by their place in their row.
+type Places = BTreeMap<(u64, u64, usize), Points>;
 /// Another axis of the experiment, by its word in a row.
 type Word = fn(&Row) -> String;
 const PARTITION: Word = |row| row.partition.clone();
 const MODE: Word = |row| row.mode.clone();
 const ORDER: Word = |row| row.order.clone();
+const SHARDS: Word = |row| format!("K = {}", row.shards);
+const LIMIT: Word = |row| if row.limit == 0 { String::new() } else { format!("{} pages", row.limit) };
 const SEEDS: Word = |row| row.seeds.map_or(String::new(), |seeds| format!("{seeds} seeds"));
 
 /// All figures that these rows have points for.
@@ -72,7 +74,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     let shards_max = rows.iter().map(|row| row.shards).max().unwrap_or_default();
     let (coverage, shards) = ("coverage I/U".to_owned(), "shards K".to_owned());
     let mut figures = Vec::new();
-    let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows: Drawn<'_>| {
+    let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows: Drawn<'_>| {
         figures.extend(split(name, title, axes, by, of, &rows));
     };
     let points = |keeps: &dyn Fn(&Row) -> bool, y: &dyn Fn(&Row) -> f64| -> Drawn<'_> {
@@ -83,7 +85,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         "Coverage by mode",
         [&shards, &coverage],
         MODE,
-        [PARTITION, ORDER, SEEDS],
+        [PARTITION, ORDER, SEEDS, LIMIT],
         points(&all, &|row| row.coverage),
     );
     let against: Drawn<'_> =
@@ -93,15 +95,28 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         "Coverage against overlap, a point for each K",
         ["overlap (N-I)/I", &coverage],
         MODE,
-        [PARTITION, ORDER, SEEDS],
+        [PARTITION, ORDER, SEEDS, LIMIT],
         against,
     );
+    let has_many = |of: Word| rows.iter().any(|row| of(row) != of(&rows[0]));
+    if has_many(SEEDS) {
+        let title = "Coverage by number of seeds";
+        let of = [PARTITION, MODE, ORDER, LIMIT];
+        add("coverage-seeds", title, [&shards, &coverage], SEEDS, of, points(&all, &|row| row.coverage));
+    }
+    if has_many(LIMIT) {
+        let against: Drawn<'_> =
+            rows.iter().filter(|row| overlaps(row)).map(|row| (row, vec![(row.overlap, row.coverage)])).collect();
+        let title = "Coverage against overlap, a point for each limit of pages";
+        let axes = ["overlap (N-I)/I", &*coverage];
+        add("overlap-pages", title, axes, SHARDS, [PARTITION, MODE, ORDER, SEEDS], against);
+    }
     add(
         EXCHANGE,
         "Communication by partition",
         [&shards, "URLs sent per page fetched"],
         PARTITION,
-        [MODE, ORDER, SEEDS],
+        [MODE, ORDER, SEEDS, LIMIT],
         points(&has_sent, &|row| row.urls_sent_per_page.unwrap_or_default()),
     );
     let quality: Drawn<'_> = rows
@@ -115,7 +130,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         &title,
         ["share of U fetched, %", "quality |A and P|/|P|"],
         ORDER,
-        [PARTITION, MODE, SEEDS],
+        [PARTITION, MODE, SEEDS, LIMIT],
         quality,
     );
     add(
@@ -123,20 +138,20 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         "Balance by partition",
         [&shards, "pages of the fullest shard / average"],
         PARTITION,
-        [MODE, ORDER, SEEDS],
+        [MODE, ORDER, SEEDS, LIMIT],
         points(&all, &|row| row.balance_pages),
     );
     let time = format!("simulated time to the end, {unit}");
     let of_time = points(&all, &|row| row.seconds / divisor);
-    add("time", "Time by mode", [&shards, &time], MODE, [PARTITION, ORDER, SEEDS], of_time);
+    add("time", "Time by mode", [&shards, &time], MODE, [PARTITION, ORDER, SEEDS, LIMIT], of_time);
     let rate = points(&|row| row.seeds.is_some(), &|row| row.pages_per_second_shard);
     let axes = [&*shards, "simulated pages a second, a shard"];
-    add("rate", "Rate by number of seeds", axes, SEEDS, [PARTITION, MODE, ORDER], rate);
+    add("rate", "Rate by number of seeds", axes, SEEDS, [PARTITION, MODE, ORDER, LIMIT], rate);
     figures
 }
 
 /// A figure for each combination of words that `of` finds in the rows, with a line for each word of `by`.
-fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows: &[(&Row, Points)]) -> Vec<Figure> {
+fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows: &[(&Row, Points)]) -> Vec<Figure> {
     let words_of = |row: &Row| of.map(|word| word(row));
     let mut all = Vec::new();
     for (row, _) in rows {
@@ -145,8 +160,8 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows
         }
     }
     let has_many = |which: usize| all.iter().any(|one| one[which] != all[0][which]);
-    let told = [0, 1, 2].map(has_many);
-    let figure = |words: &[String; 3]| {
+    let told = [0, 1, 2, 3].map(has_many);
+    let figure = |words: &[String; 4]| {
         let mut series: Vec<Series> = Vec::new();
         let own = rows.iter().filter(|(row, _)| words_of(row) == *words);
         let mut groups: Vec<(String, Places)> = Vec::new();
@@ -157,7 +172,7 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 3], rows
                 groups.push((word, BTreeMap::new()));
             }
             for (index, point) in points.iter().enumerate() {
-                groups[place].1.entry((row.shards, index)).or_default().push(*point);
+                groups[place].1.entry((row.shards, row.limit, index)).or_default().push(*point);
             }
         }
         for (name, groups) in groups {
@@ -504,6 +519,23 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_pages_are_points_of_a_line_for_each_number_of_shards() {
+        let row = |shards: u64, limit: u64| Row {
+            limit,
+            overlap: limit as f64 / 1_000.0,
+            coverage: limit as f64 / 2_000.0,
+            ..row("independent", shards, 1, 0.0)
+        };
+        let rows = [row(2, 500), row(2, 1_000), row(4, 500), row(4, 1_000)];
+        let figure = figures(&rows).into_iter().find(|figure| figure.name == "overlap-pages").expect("a figure");
+        let lines: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(lines, ["K = 2", "K = 4"]);
+        assert_eq!(figure.series[1].points, [(0.5, [0.25; 3]), (1.0, [0.5; 3])]);
+        let names: Vec<String> = figures(&rows).into_iter().map(|figure| figure.name).collect();
+        assert!(names.contains(&"coverage-500-pages".to_owned()), "{names:?}");
+    }
+
+    #[test]
     fn lines_that_lie_far_apart_are_drawn_as_logarithms() {
         let row = |partition: &str, shards: u64, sent: f64| {
             let [mode, order] = ["exchange", "breadth-first"].map(str::to_owned);
@@ -523,6 +555,7 @@ mod tests {
         rows.push(Row { seeds: Some(20), ..rows[3].clone() });
         let names: Vec<String> = figures(&rows).into_iter().map(|figure| figure.name).collect();
         assert!(names.contains(&"exchange-10-seeds".to_owned()) && names.contains(&"exchange-20-seeds".to_owned()));
+        assert!(names.contains(&"coverage-seeds-a".to_owned()) && !names.contains(&"overlap-pages".to_owned()));
         let rate = figures(&rows).into_iter().find(|figure| figure.name == "rate-b").expect("a figure");
         let lines: Vec<&str> = rate.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(lines, ["10 seeds", "20 seeds"]);

@@ -68,6 +68,7 @@ pub fn measure(
         mode: manifest.exchange_mode.clone(),
         order: order.to_owned(),
         seeds: None,
+        limit: 0,
         shards: manifest.shards,
         rng_seed: 0,
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lab::{Rng, TempFolder};
-use crate::plan::{EdgeFiles, Memory, PageGraph, Settings, SiteKind, read_edges};
+use crate::plan::{EdgeFiles, GraphSettings, Memory, PageGraph, SiteKind, read_edges};
 use crate::route::Partition;
 use crate::time::Duration;
 use crate::url::Url;
@@ -13,7 +13,7 @@ fn graph(links: &[(String, String)]) -> PageGraph {
     let text: String = links.iter().map(|(from, to)| format!("{from}\t{to}\n")).collect();
     let edges = std::path::PathBuf::from(folder.file("links", &text));
     let files = EdgeFiles { edges: &edges, nodes: None, sites: None };
-    let settings = Settings { key: SiteKind::Domain, url_bytes: 50 };
+    let settings = GraphSettings { key: SiteKind::Domain, url_bytes: 50 };
     read_edges(&files, settings, &mut Memory::new(1 << 24), &mut |_| ()).expect("a graph")
 }
 
@@ -34,7 +34,7 @@ fn random_web(rng_seed: u64, sites: u64, pages: u64, links: u64) -> GraphWeb {
 
 fn treatment(partition: &str, mode: &str, shards: u16, rng_seed: u64) -> Treatment {
     let [partition, mode, order] = [partition, mode, "breadth-first"].map(str::to_owned);
-    Treatment { partition, mode, order, seeds: None, shards, rng_seed }
+    Treatment { partition, mode, order, seeds: None, limit: 0, shards, rng_seed }
 }
 
 fn run(web: &GraphWeb, treatment: &Treatment, seeds: &[u32], pages_max: u64) -> (Row, Observed) {
