@@ -38,14 +38,50 @@ fn treatment(partition: &str, mode: &str, shards: u16, rng_seed: u64) -> Treatme
 }
 
 fn run(web: &GraphWeb, treatment: &Treatment, seeds: &[u32], pages_max: u64) -> (Row, Observed) {
-    let mut config = treatment.config(&base(Duration::from_millis(100))).expect("a configuration");
+    run_slowly(web, treatment, seeds, pages_max, Duration::from_millis(100))
+}
+
+fn run_slowly(
+    web: &GraphWeb,
+    treatment: &Treatment,
+    seeds: &[u32],
+    pages_max: u64,
+    delay: Duration,
+) -> (Row, Observed) {
+    let mut config = treatment.config(&base(delay)).expect("a configuration");
     config.crawl.pages_max = pages_max;
     let urls: Vec<Url> = seeds.iter().map(|page| Url::parse(&web.graph().url(*page)).expect("a URL")).collect();
     let (shards, rng_seed) = (treatment.shards, treatment.rng_seed);
     let (partition, ranks, replicated) = Default::default();
     let setting = Setting { web, config, shards, rng_seed, seeds: &urls, partition, ranks, replicated };
-    let observed = crawl(&setting, &mut |_| true).expect("it ends");
+    let mut looks = 0;
+    let mut has_time = |_| {
+        looks += 1;
+        looks < 2_000
+    };
+    let observed = crawl(&setting, &mut has_time).expect("it ends");
     (Row::of(treatment, &Ground::new(web.graph(), seeds), &observed), observed)
+}
+
+/// The longest delay there is, and two hosts that share it: a robots.txt would be too old before a page has its turn, and be fetched again.
+#[test]
+fn a_day_between_requests_is_no_reason_to_fetch_nothing_but_rules() {
+    let web = random_web(3, 2, 20, 60);
+    let all: Vec<u32> = web.graph().all().collect();
+    let slow = run_slowly(&web, &treatment("site-hash", "exchange", 2, 3), &all, 0, Duration::from_secs(86_400)).0;
+    assert_eq!((slow.pages, slow.coverage), (all.len() as u64, 1.0));
+    assert!(slow.seconds > 10.0 * 86_400.0);
+}
+
+/// Shards that want the same hosts share their turns.
+#[test]
+fn no_shard_is_first_at_every_host() {
+    let web = random_web(9, 40, 2_000, 6_000);
+    let all: Vec<u32> = web.graph().all().collect();
+    for (partition, mode) in [("url-hash", "exchange"), ("site-hash", "independent")] {
+        let row = run(&web, &treatment(partition, mode, 4, 9), &all, all.len() as u64 / 4).0;
+        assert!(row.balance_pages < 1.35, "{partition} {mode}: {}", row.balance_pages);
+    }
 }
 
 /// Figure 2 of "Parallel Crawlers", as `tests/operator/modes.rs` crawls it over real sockets.
