@@ -263,8 +263,8 @@ tables! {
         replicas: u16 = "128", Kind::Number(1, 4_096);
         /// What becomes of sites on a shard that has far more waiting URLs than others.
         /// To move them the crawl drains, writes its logs anew (about a second for a million URLs), and goes on: a pause of as long as the
-        /// slowest fetch in flight. Each host's robots.txt is then fetched once more. Only with exchange.mode = "exchange", and where a rule
-        /// has a site on one shard.
+        /// slowest fetch in flight. Each host's robots.txt is then fetched once more, also where little would be gained and no site moves.
+        /// Only with exchange.mode = "exchange", and where a rule has a site on one shard.
         balance: Balance = "off", Kind::Choice(Balance::CHOICES);
         /// Sites are moved from a shard that has so many percent of the mean of waiting URLs.
         balance_above: u32 = "150", Kind::Number(105, 100_000);
@@ -656,7 +656,7 @@ tables! {
         /// budgets of sites, those that are no trap need not wait for hosts that rest.
         deferred_share: u32 = "1", Kind::Number(0, 100);
         /// Which of the URLs that wait for a host comes next. What an order puts first has to wait for its host's delays all the same,
-        /// and what waits behind all others still does. It may change when a crawl goes on. See docs/LAB.md.
+        /// and what waits behind all others still does. It may change when a crawl goes on. See docs/ORDERS.md.
         order: UrlOrder = "breadth-first", Kind::Choice(UrlOrder::CHOICES);
         /// A file of ranks, as ringcrawl plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
         /// also packed by gzip or zstd. For "rank".

@@ -23,6 +23,9 @@ pub fn read_ranks(path: &Path, urls_max: u64, key: impl Fn(&Url) -> u64) -> Resu
             return Err(lines.bad(format!("more than the {urls_max} URLs that there is memory for")));
         }
     }
+    if count == 0 {
+        return Err(lines.bad("the list is empty"));
+    }
     let mut ranks = Vec::new();
     let room = usize::try_from(count).unwrap_or(usize::MAX);
     if ranks.try_reserve_exact(room).is_err() {
@@ -44,7 +47,7 @@ fn next(lines: &mut Lines) -> Result<Option<(f64, Url)>, PlanError> {
         None => Err("expected a number, a tab and a URL".to_owned()),
         Some((rank, url)) => match (rank.trim().parse::<f64>(), Url::parse(url.trim())) {
             (Err(_), _) => Err(format!("{rank:?} is no number")),
-            (Ok(rank), _) if rank.is_nan() => Err("NaN is no rank".to_owned()),
+            (Ok(rank), _) if !rank.is_finite() => Err(format!("{rank} is no rank")),
             (_, Err(error)) => Err(format!("no URL of the web: {error}")),
             (Ok(rank), Ok(url)) => Ok((rank, url)),
         },
@@ -94,6 +97,8 @@ mod tests {
             ("1\thttp://a.test/\n\nhttp://b.test/\n", "FILE:3: expected a number, a tab and a URL"),
             ("1\thttp://a.test/\nhigh\thttp://b.test/\n", "FILE:2: \"high\" is no number"),
             ("NaN\thttp://a.test/\n", "FILE:1: NaN is no rank"),
+            ("1e999\thttp://a.test/\n", "FILE:1: inf is no rank"),
+            ("# nothing\n\n", "FILE:2: the list is empty"),
             ("1\tmailto:a@b.test\n", "FILE:1: no URL of the web"),
             ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than the 2 URLs"),
         ] {

@@ -107,7 +107,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     if has_many(LIMIT) {
         let against: Drawn<'_> =
             rows.iter().filter(|row| overlaps(row)).map(|row| (row, vec![(row.overlap, row.coverage)])).collect();
-        let title = "Coverage against overlap, a point for each limit of pages";
+        let title = "Coverage against overlap by limit of pages";
         let axes = ["overlap (N-I)/I", &*coverage];
         add("overlap-pages", title, axes, SHARDS, [PARTITION, MODE, ORDER, SEEDS], against);
     }
@@ -187,7 +187,10 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows
         }
         let named = words.iter().zip(told).filter(|(_, told)| *told);
         let suffix: String = named.map(|(word, _)| format!("-{}", word.replace(' ', "-"))).collect();
-        let shown: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        // Numbers that all figures have in common are no news.
+        let is_word = |word: &str| !word.contains(' ') && !word.is_empty();
+        let shown = words.iter().zip(told).filter(|(word, told)| is_word(word) || *told && !word.is_empty());
+        let shown: Vec<&str> = shown.map(|(word, _)| word.as_str()).collect();
         let ys = || series.iter().flat_map(|series| &series.points).map(|point| point.1[0]).filter(|y| *y > 0.0);
         let (least, most) = (ys().fold(f64::INFINITY, f64::min), ys().fold(0.0, f64::max));
         Figure {
