@@ -98,7 +98,7 @@ mod tests {
             ("1\thttp://a.test/\nhigh\thttp://b.test/\n", "FILE:2: \"high\" is no number"),
             ("NaN\thttp://a.test/\n", "FILE:1: NaN is no rank"),
             ("1e999\thttp://a.test/\n", "FILE:1: inf is no rank"),
-            ("# nothing\n\n", "FILE:2: the list is empty"),
+            ("# nothing\n\n", "FILE:3: the list is empty"),
             ("1\tmailto:a@b.test\n", "FILE:1: no URL of the web"),
             ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than the 2 URLs"),
         ] {

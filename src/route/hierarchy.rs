@@ -17,7 +17,7 @@ use super::fast_range;
 #[derive(PartialEq, Eq, Debug)]
 pub struct Hierarchy {
     text: String,
-    /// Hashes of domains with their groups, ascending.
+    /// Keys of domains with their groups, each at the place that its key says or behind it; 0: none. A quarter is in use at most.
     domains: Vec<(u64, u16)>,
     /// The last one has what no group names.
     groups: u16,
@@ -47,7 +47,7 @@ impl Hierarchy {
                 if !is_label || domain.len() > LABEL_BYTES_MAX || domain.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(format!("{word:?} is not a top-level domain"));
                 }
-                domains.push((xxh3_64(domain.as_bytes()), group));
+                domains.push((key_of(domain.as_bytes()), group));
                 if !named.insert(domain) {
                     return Err(format!("{word:?} is named twice"));
                 }
@@ -56,7 +56,7 @@ impl Hierarchy {
         if domains.len() > DOMAINS_MAX {
             return Err(format!("{} domains", domains.len()));
         }
-        domains.sort_unstable();
+        let domains = table(&domains);
         let words = |group: &&str| group.split_whitespace().map(str::to_ascii_lowercase).collect::<Vec<_>>().join(" ");
         let text = groups.iter().map(words).collect::<Vec<_>>().join(" | ");
         let groups = groups.len() as u16 + 1;
@@ -80,14 +80,65 @@ impl Hierarchy {
     /// The group of a canonical host.
     fn group(&self, host: &str) -> u16 {
         let host = host.strip_suffix('.').unwrap_or(host);
-        let domain = host.rsplit_once('.').map_or(host, |(_, domain)| domain);
-        let hash = xxh3_64(domain.as_bytes());
-        match self.domains.binary_search_by_key(&hash, |(hash, _)| *hash) {
-            Ok(found) => self.domains.get(found).map_or(self.groups - 1, |(_, group)| *group),
-            Err(_) => self.groups - 1,
+        let key = last_key(host.as_bytes());
+        let mut place = place_of(key, self.domains.len());
+        while let Some((found, group)) = self.domains.get(place).filter(|(found, _)| *found != 0) {
+            if *found == key {
+                return *group;
+            }
+            place = (place + 1) & (self.domains.len() - 1);
         }
+        self.groups - 1
     }
 }
+
+/// The key of a host's last label.
+fn last_key(host: &[u8]) -> u64 {
+    // Of up to seven bytes, it lies with its dot in the last eight.
+    if let Some(last) = host.last_chunk::<8>() {
+        let last = u64::from_le_bytes(*last);
+        let differs = last ^ u64::from_le_bytes([b'.'; 8]);
+        // The high bit of each byte that is a dot; one behind a dot also if it is a slash, which no host has.
+        let dots = differs.wrapping_sub(LOW_BITS) & !differs & (LOW_BITS << 7);
+        let bytes = dots.leading_zeros() / 8;
+        if dots != 0 && bytes > 0 {
+            return last >> (64 - 8 * bytes);
+        }
+    }
+    key_of(host.rsplit(|byte| *byte == b'.').next().unwrap_or_default())
+}
+
+/// What tells a label from others: itself where it is short, or its hash.
+fn key_of(label: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    match bytes.get_mut(..label.len()).filter(|_| label.len() < 8) {
+        Some(short) => {
+            short.copy_from_slice(label);
+            u64::from_le_bytes(bytes)
+        }
+        None => xxh3_64(label) | 1 << 63,
+    }
+}
+
+/// Domains by the places of their keys.
+fn table(domains: &[(u64, u16)]) -> Vec<(u64, u16)> {
+    let mut table = vec![(0, 0); (domains.len() * 4).next_power_of_two()];
+    for (key, group) in domains {
+        let mut place = place_of(*key, table.len());
+        while table[place].0 != 0 {
+            place = (place + 1) & (table.len() - 1);
+        }
+        table[place] = (*key, *group);
+    }
+    table
+}
+
+/// Where a key is looked for first, among so many places, a power of two.
+fn place_of(key: u64, places: usize) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (places - 1)
+}
+
+const LOW_BITS: u64 = u64::from_le_bytes([1; 8]);
 
 const GROUPS_MAX: usize = 256;
 const DOMAINS_MAX: usize = 2_048;
@@ -155,5 +206,28 @@ mod tests {
         assert!(Hierarchy::parse(&vec!["com"; 300].join("|")).is_err_and(|error| error == "300 groups"));
         let many: Vec<String> = (0..3_000).map(|number| format!("x{number}")).collect();
         assert!(Hierarchy::parse(&many.join(" ")).is_err_and(|error| error == "3000 domains"));
+    }
+
+    #[test]
+    fn the_last_label_is_found_as_by_its_slow_twin() {
+        let slow = |host: &str| key_of(host.rsplit_once('.').map_or(host, |(_, label)| label).as_bytes());
+        let labels = ["a", "de", "com", "info", "museum", "example", "xn--p1ai", "international", "1", "-a-"];
+        for first in labels {
+            assert_eq!(last_key(first.as_bytes()), slow(first), "{first}");
+            for second in labels {
+                let two = format!("{first}.{second}");
+                let three = format!("{second}.{two}");
+                assert_eq!(
+                    [last_key(two.as_bytes()), last_key(three.as_bytes())],
+                    [slow(&two), slow(&three)],
+                    "{three}"
+                );
+            }
+        }
+        for odd in ["", "[::1]", "127.0.0.1", "[2001:db8::7]", "........", "a.......b"] {
+            assert_eq!(last_key(odd.as_bytes()), slow(odd), "{odd}");
+        }
+        let keys: BTreeSet<u64> = labels.iter().map(|label| key_of(label.as_bytes())).collect();
+        assert_eq!(keys.len(), labels.len());
     }
 }
