@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use super::checks;
 use super::external_links::{self, ExternalLinks};
 use super::kept_config::{self, CONFIG};
+use super::kept_seeds::{self, SEEDS};
 use super::manifest::{self, MANIFEST, Manifest};
 use super::moved_sites::{self, MOVED_SITES};
 use super::order::BootError;
@@ -35,8 +36,7 @@ use super::segment_folders;
 use crate::config::{Config, ExchangeMode};
 use crate::private;
 use crate::route::Partition;
-use crate::seed::{Seed, SeedList, SeedOptions};
-use crate::url::Url;
+use crate::seed::{Seed, SeedList};
 
 /// A directory that this process holds.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl CrawlDir {
                 if let Some(missing) = dirs.find(|dir| !dir.is_dir()) {
                     return Err(DirError::Shard(missing));
                 }
-                let seeds = read_seeds(root, &held)?;
+                let seeds = kept_seeds::read(root, &held)?;
                 (held, false, seeds)
             }
             None => (manifest(), true, (None, 1)),
@@ -240,7 +240,7 @@ impl CrawlDir {
 
     /// Lists the links that left the scope in this round, when nobody works here any more.
     pub fn list_external_links(&self) -> Result<ExternalLinks, DirError> {
-        let (seeds, _) = read_seeds(&self.root, &self.manifest)?;
+        let (seeds, _) = kept_seeds::read(&self.root, &self.manifest)?;
         let listed = external_links::list(&self.root, self.manifest.shards, self.round, &seeds.unwrap_or_default());
         listed.map_err(|error| DirError::Io(self.root.clone(), error))
     }
@@ -297,9 +297,7 @@ impl CrawlDir {
                 let path = root.join(SEEDS);
                 notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
             }
-            let head = if self.round > 1 { format!("{ROUND}{}\n", self.round) } else { String::new() };
-            let lines: String = std::iter::once(head).chain(seeds.iter().map(|seed| format!("{seed}\n"))).collect();
-            sealed_file::write(root, SEEDS, &crawl_id, &lines).map_err(io(SEEDS))?;
+            kept_seeds::write(root, &crawl_id, seeds, self.round).map_err(io(SEEDS))?;
         }
         let is_same = matches!(&before, Some(Ok(before)) if *before == config);
         if !is_same {
@@ -444,14 +442,6 @@ pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Resu
     checks::partition(&config, 1)?.with_moved(moved, u64::MAX).map_err(BootError::Order)
 }
 
-/// The seeds of all runs in `root`; none when there is no crawl.
-pub fn kept_seeds(root: &Path) -> Result<Vec<Seed>, DirError> {
-    match manifest::read(root)? {
-        Some(manifest) => read_seeds(root, &manifest).map(|(seeds, _)| seeds.unwrap_or_default()),
-        None => Ok(Vec::new()),
-    }
-}
-
 /// Whether this is in a directory whose crawl was about to begin when its process was killed.
 fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     let Ok(entry) = entry else { return false };
@@ -499,33 +489,10 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
     }
 }
 
-/// The seeds of earlier runs, `None` when there is no file, and the round that they are for.
-fn read_seeds(root: &Path, manifest: &Manifest) -> Result<(Option<Vec<Seed>>, u32), DirError> {
-    let path = root.join(SEEDS);
-    let text = match sealed_file::read(&path, &manifest.crawl_id) {
-        Ok(None) => return Ok((None, 1)),
-        Ok(Some(Ok(text))) => text,
-        Ok(Some(Err(why))) => return Err(DirError::Seeds(path, why.to_string())),
-        Err(error) => return Err(DirError::Io(path, error)),
-    };
-    let seed = |(index, line): (usize, &str)| {
-        let wrong = |why: String| DirError::Seeds(path.clone(), format!("line {}: {why}", index + 1));
-        let (url, options) = line.split_once(' ').map_or((line, None), |(url, options)| (url, Some(options)));
-        let url = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
-        let options = options.map(SeedOptions::parse).transpose().map_err(wrong)?.map(Box::new);
-        Ok(Seed { url, options })
-    };
-    let round = text.lines().next().and_then(|line| line.strip_prefix(ROUND)?.parse().ok());
-    let lines = text.lines().enumerate().skip(usize::from(round.is_some()));
-    Ok((Some(lines.map(seed).collect::<Result<_, _>>()?), round.unwrap_or(1)))
-}
-
 pub(super) const LOCK: &str = "lock";
 /// So often, and so long apart, a lock that is held is tried again.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
-const SEEDS: &str = "seeds";
-/// What the first line of that is from the second round on, before its number.
-const ROUND: &str = "# round ";
+
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ mod cpus;
 mod crawl_dir;
 mod external_links;
 mod kept_config;
+mod kept_seeds;
 mod limits;
 mod loopback;
 mod manifest;
@@ -26,9 +27,10 @@ mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_partition, kept_seeds};
+pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_partition};
 pub use external_links::ExternalLinks;
 pub use kept_config::kept_config;
+pub use kept_seeds::kept_seeds;
 pub use limits::{
     cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
 };

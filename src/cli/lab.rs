@@ -6,26 +6,29 @@
 //! Exit codes: 0 done; 1 a crawl or a disk failed, the directory is damaged, or it was stopped; 2 an operator's mistake.
 //! Leaves to others: crawls, measures and figures (`crate::lab::experiment`), graphs (`crate::plan`).
 
-use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, IsTerminal as _, Write as _};
+mod crawls_bar;
+mod table;
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
+use self::crawls_bar::CrawlsBar;
+use self::table::{Table, as_text};
 use super::crawl::{self, Hangup};
 use super::output::{self, tell};
 use super::plan::{Bar, GraphArguments, tell_losses};
-use super::{FAILED, MISTAKE, terminal};
+use super::{FAILED, MISTAKE};
 use crate::boot;
-use crate::config::{self, Config};
+use crate::config::{self, Config, PartitionBy};
 use crate::grouped::grouped;
 use crate::lab::experiment::{
-    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PAGERANK, Planned, Row, Setting, Treatment,
+    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PAGERANK, PLANNED, Planned, Row, Setting, Treatment,
 };
 use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
 use crate::store::read::find_segments;
@@ -124,9 +127,8 @@ const ARGUMENTS_OF_KEYS: [(&str, &str); 11] = [
     ("crawl.pages_max", "--pages-max"),
 ];
 
-/// Those of which a crawl is possible here.
-const PARTITIONS: [&str; 8] =
-    ["site-hash", "host-hash", "url-hash", "hierarchical", "consistent", "dynamic", "site-gp", "page-gp"];
+/// Refused here.
+const VECTOR: &str = PartitionBy::Vector.as_str();
 
 /// The longest that a crawl may have.
 const DELAY_MAX: Duration = Duration::from_secs(86_400);
@@ -218,13 +220,16 @@ impl Lab {
             return Err(mistake(format!("--order: {order:?} is none; there is {}", names.join(", "))));
         }
         // Its file is to other numbers of shards than those here.
-        if self.partition.iter().any(|word| word == "vector") {
+        if self.partition.iter().any(|word| word == VECTOR) {
             return Err(mistake(
                 "--partition: no file of an assignment is read here; site-gp and page-gp assign the graph's own sites and pages",
             ));
         }
-        if let Some(word) = self.partition.iter().find(|word| !PARTITIONS.contains(&word.as_str())) {
-            return Err(mistake(format!("--partition: {word:?} is none; there is {}", PARTITIONS.join(", "))));
+        let planned = PLANNED.iter().map(|(name, _)| *name);
+        let partitions: Vec<&str> = PartitionBy::CHOICES.iter().map(|(word, _)| *word).chain(planned).collect();
+        if let Some(word) = self.partition.iter().find(|word| !partitions.contains(&word.as_str())) {
+            let partitions: Vec<&str> = partitions.into_iter().filter(|word| *word != VECTOR).collect();
+            return Err(mistake(format!("--partition: {word:?} is none; there is {}", partitions.join(", "))));
         }
         if self.delay > DELAY_MAX {
             return Err(mistake("--delay: expected at most 24h, as for politeness.host_delay"));
@@ -335,7 +340,7 @@ fn crawl_all(
 ) -> Result<u8, Failed> {
     let signals = crawl::signals(Hangup::Drains).map_err(failed)?;
     let mut table = Table::new(arguments.out.as_deref())?;
-    let bar = Crawls::new(treatments.len());
+    let bar = CrawlsBar::new(treatments.len());
     let mut rows: Vec<Row> = Vec::new();
     // Of one rng seed and number of seeds after the other.
     let (mut begun, mut ground): (_, Option<(Vec<u32>, Ground)>) = (None, None);
@@ -400,125 +405,3 @@ fn crawl_all(
     }
     Ok(printed)
 }
-
-/// `lab.csv` and the figures.
-struct Table {
-    out: Option<(PathBuf, File)>,
-}
-
-impl Table {
-    fn new(out: Option<&Path>) -> Result<Table, Failed> {
-        let Some(out) = out else { return Ok(Table { out: None }) };
-        fs::create_dir_all(out).map_err(|error| mistake(format!("{}: {error}", out.display())))?;
-        let path = out.join("lab.csv");
-        let named = |error: io::Error| failed(format!("{}: {error}", path.display()));
-        let mut file = File::options().write(true).create_new(true).open(&path).map_err(named)?;
-        file.write_all(Row::columns().as_bytes()).map_err(named)?;
-        Ok(Table { out: Some((out.to_owned(), file)) })
-    }
-
-    /// A row is written whole, and at once.
-    fn add(&mut self, row: &Row) -> Result<(), Failed> {
-        let Some((out, file)) = &mut self.out else { return Ok(()) };
-        let written = file.write_all(row.line().as_bytes());
-        written.map_err(|error| failed(format!("{}: {error}", out.join("lab.csv").display())))
-    }
-
-    fn draw(&self, rows: &[Row]) -> Result<(), Failed> {
-        let Some((out, _)) = &self.out else { return Ok(()) };
-        experiment::figures(rows).iter().try_for_each(|figure| experiment::draw(figure, out)).map_err(failed)
-    }
-}
-
-/// The rows for people: what most look for. The rest is in the table and in `--json`.
-fn as_text(rows: &[Row]) -> String {
-    let wide = |of: fn(&Row) -> &str, head: &str| {
-        rows.iter().map(|row| of(row).len()).chain([head.len()]).max().unwrap_or_default()
-    };
-    let (partition, mode, order) =
-        (wide(|row| &row.partition, "partition"), wide(|row| &row.mode, "mode"), wide(|row| &row.order, "order"));
-    let heads = format!(
-        "{:<partition$}  {:<mode$}  {:<order$} {:>8} {:>4} {:>4} {:>11} {:>8} {:>8} {:>10} {:>11} {:>9} {:>8} {:>12}\n",
-        "partition",
-        "mode",
-        "order",
-        "seeds",
-        "K",
-        "rng",
-        "pages",
-        "overlap",
-        "coverage",
-        "quality_50",
-        "crossing",
-        "sent/page",
-        "balance",
-        "seconds"
-    );
-    let mut text = heads;
-    for row in rows {
-        let sent = row.urls_sent_per_page.map_or("-".to_owned(), |sent| format!("{sent:.4}"));
-        let seeds = row.seeds.map_or("-".to_owned(), grouped);
-        let _ = writeln!(
-            text,
-            "{:<partition$}  {:<mode$}  {:<order$} {seeds:>8} {:>4} {:>4} {:>11} {:>8.4} {:>8.4} {:>10.4} {:>11} {sent:>9} {:>8.3} {:>12.1}",
-            row.partition,
-            row.mode,
-            row.order,
-            row.shards,
-            row.rng_seed,
-            grouped(row.pages),
-            row.overlap,
-            row.coverage,
-            row.quality[4],
-            grouped(row.links_crossing),
-            row.balance_pages,
-            row.seconds
-        );
-    }
-    text
-}
-
-/// What is shown of all crawls on a terminal.
-struct Crawls {
-    bar: Option<ProgressBar>,
-}
-
-impl Crawls {
-    fn new(count: usize) -> Crawls {
-        let bar = io::stderr().is_terminal().then(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(10);
-            let bar = ProgressBar::with_draw_target(Some(count as u64 * PARTS), target);
-            // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
-            if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/black} {percent:>3} % {eta} left  {msg}") {
-                bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
-            }
-            bar
-        });
-        Crawls { bar }
-    }
-
-    /// One of the crawls has fetched so many of the pages that it may.
-    fn show(&self, treatment: &Treatment, pages: u64, wanted: u64) {
-        let Some(bar) = &self.bar else { return };
-        let Treatment { partition, mode, order, shards, rng_seed, .. } = treatment;
-        let text = format!("{partition} {mode} {order} K={shards} rng {rng_seed}: {} pages", grouped(pages));
-        bar.set_message(terminal::shown(&text));
-        let whole = bar.position() / PARTS * PARTS;
-        bar.set_position(whole + (PARTS - 1).min(PARTS * pages / wanted.max(1)));
-    }
-
-    fn over(&self) {
-        if let Some(bar) = &self.bar {
-            bar.set_position((bar.position() / PARTS + 1) * PARTS);
-        }
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// Steps of the bar for each crawl.
-const PARTS: u64 = 1_000;

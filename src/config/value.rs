@@ -133,7 +133,7 @@ macro_rules! choices {
 
         impl $name {
             /// Word and meaning of each choice, in order.
-            pub(super) const CHOICES: &'static [(&'static str, &'static str)] =
+            pub const CHOICES: &'static [(&'static str, &'static str)] =
                 &[($first_text, concat!($($first_doc),+)), $(($text, concat!($($doc),+)),)+];
 
             /// The word in the file.

@@ -195,6 +195,36 @@ pub struct Setup {
     pub files: FilesFound,
 }
 
+impl Setup {
+    /// A new crawl's first shard, whose clock stands at 0, with one name server and so many entries of a ledger. The other shards share
+    /// what it holds: they are this one, cloned, with an index of their own.
+    pub fn new(config: Arc<Config>, partition: Partition, scope: Scope, rng_seed: u64, ledger: usize) -> Setup {
+        Setup {
+            index: 0,
+            partition,
+            scope,
+            rng_seed,
+            budget: Arc::new(PageBudget::new(config.crawl.pages_max)),
+            config,
+            user_agent: "ringcrawl-lab".to_owned(),
+            ledger: Arc::new(Ledger::new(ledger).keyed([rng_seed, 0])),
+            usual_work: Arc::default(),
+            operators: Arc::default(),
+            ranks: Arc::default(),
+            replicated: Replicated::default(),
+            site_bounds: Arc::default(),
+            earlier: Arc::default(),
+            name_servers: 1,
+            crawl: rng_seed,
+            clock: WallClock::default(),
+            begins: Instant::ZERO,
+            is_new: true,
+            retry_failed: false,
+            files: FilesFound::default(),
+        }
+    }
+}
+
 /// What a shard's directory holds when a run begins.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FilesFound {

@@ -69,29 +69,12 @@ impl Rig {
         let scope = Scope::new(&config.scope, []);
         let setup = Setup {
             is_new: logs.is_empty(),
-            index: 0,
-            partition: Partition::by_site(2),
-            scope,
-            rng_seed: 1,
-            site_bounds: Arc::default(),
-            budget: Arc::new(PageBudget::new(config.crawl.pages_max)),
-            config: Arc::new(config),
-            user_agent: "shard/1".to_owned(),
-            earlier: Arc::default(),
-            ledger: Arc::new(Ledger::new(16)),
-            usual_work: Arc::default(),
-            operators: Arc::default(),
-            ranks: Arc::default(),
-            replicated: Default::default(),
-            name_servers: 1,
-            crawl: 1,
-            clock: WallClock::default(),
-            begins: Instant::ZERO,
             retry_failed,
             files: FilesFound {
                 journal: logs.keys().filter_map(|file| file.journal()).collect(),
                 ..FilesFound::default()
             },
+            ..Setup::new(Arc::new(config), Partition::by_site(2), scope, 1, 16)
         };
         let shard = Shard::new(setup).expect("a shard");
         Rig {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::boot::manifest::FORMAT;
 use crate::lab::TempFolder;
+use crate::seed::SeedOptions;
+use crate::url::Url;
 
 fn manifest() -> Manifest {
     Manifest {

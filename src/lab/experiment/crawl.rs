@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use super::forgetful_disk::ForgetfulDisk;
 use super::graph_web::GraphWeb;
-use crate::budget::PageBudget;
 use crate::config::Config;
 use crate::control::{Observation, Supervisor};
 use crate::exchange::Replicated;
@@ -22,10 +21,9 @@ use crate::http::Limits;
 use crate::lab::Rng;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::FetchJob;
-use crate::politeness::Ledger;
 use crate::route::Partition;
 use crate::scope::Scope;
-use crate::shard::{Command, Effect, FilesFound, Input, Phase, Setup, Shard, ShardReport};
+use crate::shard::{Command, Effect, Input, Phase, Setup, Shard, ShardReport};
 use crate::store::{CaptureWriter, Packing};
 use crate::time::{Duration, Instant, UnixTime, WallClock};
 use crate::url::Url;
@@ -187,34 +185,15 @@ impl<'a> Crawl<'a> {
         let partition = setting.partition.clone().unwrap_or_else(|| Partition::new(&config.partition, count));
         let scope = Scope::new(&config.scope, setting.seeds);
         let clock = WallClock::reading(Instant::ZERO, BEGUN);
-        let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([setting.rng_seed, 0]));
-        let (usual_work, budget) = (Arc::default(), Arc::new(PageBudget::new(config.crawl.pages_max)));
+        let setup = Setup {
+            clock,
+            ranks: Arc::clone(&setting.ranks),
+            replicated: setting.replicated.clone(),
+            ..Setup::new(Arc::clone(&config), partition.clone(), scope, setting.rng_seed, LEDGER_ENTRIES)
+        };
         let mut shards = Vec::new();
         for index in 0..count {
-            let mut shard = Shard::new(Setup {
-                index,
-                partition: partition.clone(),
-                scope: scope.clone(),
-                rng_seed: setting.rng_seed,
-                config: Arc::clone(&config),
-                user_agent: "ringcrawl-lab".to_owned(),
-                ledger: Arc::clone(&ledger),
-                usual_work: Arc::clone(&usual_work),
-                operators: Arc::default(),
-                ranks: Arc::clone(&setting.ranks),
-                replicated: setting.replicated.clone(),
-                site_bounds: Arc::default(),
-                budget: Arc::clone(&budget),
-                earlier: Arc::default(),
-                name_servers: 1,
-                crawl: setting.rng_seed,
-                clock,
-                begins: Instant::ZERO,
-                is_new: true,
-                retry_failed: false,
-                files: FilesFound::default(),
-            })
-            .map_err(failed)?;
+            let mut shard = Shard::new(Setup { index, ..setup.clone() }).map_err(failed)?;
             let own = setting.seeds.iter().filter(|url| partition.giver_of(url) == index).cloned().collect();
             shard.handle(Instant::ZERO, Input::Command(Command::Seeds(own)));
             shards.push(shard);

@@ -13,7 +13,7 @@ use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy,
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::frontier::Ranks;
 use crate::hops;
-use crate::politeness::{Ledger, Operators};
+use crate::politeness::Operators;
 use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
@@ -77,41 +77,27 @@ impl Run {
         clock: WallClock,
         next: Option<&Interruption>,
     ) -> Run {
-        let ledger = Arc::new(Ledger::new(1 << 12).keyed([plan.rng_seed, 0]));
-        let usual_work = Arc::default();
         let pages_max = next.map_or(0, Interruption::pages_max);
-        let budget = Arc::new(PageBudget::new(pages_max));
+        let setup = Setup {
+            ranks: Arc::clone(&plan.ranks),
+            operators: Arc::clone(&plan.operators),
+            budget: Arc::new(PageBudget::new(pages_max)),
+            name_servers,
+            clock,
+            begins: now,
+            is_new: now == Instant::ZERO,
+            retry_failed: now > Instant::ZERO && plan.rng_seed.is_multiple_of(4),
+            ..Setup::new(Arc::clone(&plan.config), plan.partition.clone(), plan.scope.clone(), plan.rng_seed, 1 << 12)
+        };
         let shard = |(index, disk): (usize, &mut FakeDisk)| {
-            let setup = Setup {
-                index: index as u16,
-                partition: plan.partition.clone(),
-                scope: plan.scope.clone(),
-                rng_seed: plan.rng_seed,
-                config: Arc::clone(&plan.config),
-                user_agent: "simulated/1.0".to_owned(),
-                earlier: Arc::default(),
-                ledger: Arc::clone(&ledger),
-                usual_work: Arc::clone(&usual_work),
-                ranks: Arc::clone(&plan.ranks),
-                replicated: Default::default(),
-                operators: Arc::clone(&plan.operators),
-                site_bounds: Arc::default(),
-                budget: Arc::clone(&budget),
-                name_servers,
-                crawl: plan.rng_seed,
-                clock,
-                begins: now,
-                is_new: now == Instant::ZERO,
-                retry_failed: now > Instant::ZERO && plan.rng_seed.is_multiple_of(4),
-                files: disk.begin_run(),
-            };
+            let setup = Setup { index: index as u16, files: disk.begin_run(), ..setup.clone() };
             Shard::new(setup).expect("a shard")
         };
         let shards: Vec<Shard> = disks.iter_mut().enumerate().map(shard).collect();
         let count = shards.len();
         Run {
             shards,
-            ledger,
+            ledger: setup.ledger,
             supervisor: Supervisor::new(pages_max, Duration::ZERO),
             breaker: Breaker::new(&plan.config),
             orders: vec![(Orders::default(), Orders::default()); count],

@@ -73,36 +73,10 @@ impl Web {
                 .map(|site| (format!("s{site}.test"), vec![IpAddr::from([192, 0, 2, site as u8 + 1])]))
                 .collect();
         }));
-        let (ledger, usual_work) = (Arc::new(Ledger::new(64)), Arc::<UsualWork>::default());
-        let partition = Partition::by_site(shards);
-        let mut all: Vec<Shard> = (0..shards)
-            .map(|index| {
-                let setup = Setup {
-                    is_new: true,
-                    index,
-                    partition: partition.clone(),
-                    scope: Scope::new(&config.scope, []),
-                    rng_seed: 1,
-                    site_bounds: Arc::default(),
-                    budget: Arc::new(PageBudget::new(0)),
-                    config: Arc::clone(&config),
-                    user_agent: "shard/1".to_owned(),
-                    earlier: Arc::default(),
-                    ledger: Arc::clone(&ledger),
-                    usual_work: Arc::clone(&usual_work),
-                    operators: Arc::default(),
-                    ranks: Arc::default(),
-                    replicated: Default::default(),
-                    name_servers: 1,
-                    crawl: 1,
-                    clock: WallClock::default(),
-                    begins: Instant::ZERO,
-                    retry_failed: false,
-                    files: FilesFound::default(),
-                };
-                Shard::new(setup).expect("a shard")
-            })
-            .collect();
+        let scope = Scope::new(&config.scope, []);
+        let setup = Setup::new(config, Partition::by_site(shards), scope, 1, 64);
+        let mut all: Vec<Shard> =
+            (0..shards).map(|index| Shard::new(Setup { index, ..setup.clone() }).expect("a shard")).collect();
         let (mut now, mut fetched, mut messages) = (Instant::ZERO, Vec::new(), VecDeque::new());
         let seed = Url::parse(&text(0, 0)).expect("a URL");
         let mut seeds = Some(vec![seed.clone()]);
@@ -138,7 +112,7 @@ impl Web {
                     };
                     all[usize::from(index)].handle(now, input);
                 }
-                if partition.shard_of(&seed) == index
+                if setup.partition.shard_of(&seed) == index
                     && let Some(seeds) = seeds.take()
                 {
                     all[usize::from(index)].handle(now, Input::Command(Command::Seeds(seeds)));
