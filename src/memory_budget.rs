@@ -302,6 +302,9 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
         0 => (shards - 1) * 4 * (exchange.batch_urls_max * size_of::<u64>()) as u64,
         recent => (recent * size_of::<u64>()) as u64,
     };
+    let replicated = if exchange.replicated.is_empty() { 0 } else { exchange.replicated_max as u64 };
+    // One list for all shards, and of each what it has sent.
+    let sent = sent + replicated * size_of::<u64>() as u64 / shards + replicated / 8;
     let lanes = exchange.waiting_bytes_max as u64 + sent;
     let blocks = (config.fetch.in_flight_max as u64).min(BLOCKS_MAX) * BLOCK_BYTES;
     // A response is read while another one, which was read, waits to be taken: of one what two codings come to, of both the

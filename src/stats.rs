@@ -272,6 +272,8 @@ counters! {
         over,
     }
     gauges {
+        /// Shards that read the logs of earlier runs.
+        reading_logs,
         /// URLs that the crawl knew when this run began.
         known_urls,
         /// Those of them that waited.

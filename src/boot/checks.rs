@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use super::loopback;
-use super::memory::memory_budget;
+use super::memory::{check_sites_table, memory_budget};
 use super::order::BootError;
 use super::scope_files::ScopeFiles;
-use crate::config::{self, Config, PartitionBy, PrivateAddresses, UrlOrder};
+use crate::config::{self, Balance, Config, PartitionBy, PrivateAddresses, UrlOrder};
 use crate::exchange::Replicated;
 use crate::fetch;
 use crate::frontier::{RANK_BYTES_MAX, Ranks};
@@ -43,6 +43,9 @@ pub fn check_memory(config: &Config) -> Result<(), String> {
 /// Which shard a URL belongs to, where `cpus` CPUs are for shards; an assignment is read from its file.
 pub(super) fn partition(config: &Config, cpus: usize) -> Result<Partition, BootError> {
     let wanted = config.crawl.shards as u16;
+    if matches!(config.partition.by, PartitionBy::Vector | PartitionBy::Dynamic) {
+        check_sites_table(config).map_err(BootError::Order)?;
+    }
     if config.partition.by != PartitionBy::Vector {
         let shards = if wanted == 0 { cpus.max(1) as u16 } else { wanted };
         return Ok(Partition::new(&config.partition, shards));
@@ -68,6 +71,17 @@ pub(super) fn partition(config: &Config, cpus: usize) -> Result<Partition, BootE
     Ok(Partition::of_vector(vector))
 }
 
+/// A shard can have no more than all URLs.
+pub(super) fn balance(config: &Config, shards: u16) -> Result<(), BootError> {
+    let (above, all) = (config.partition.balance_above, 100 * u32::from(shards));
+    if config.partition.balance == Balance::Off || shards == 1 || above < all {
+        return Ok(());
+    }
+    Err(BootError::Order(format!(
+        "partition.balance_above: no shard of {shards} ever has more than {all} percent of the mean; expected less than {all}"
+    )))
+}
+
 /// Whose machines are where: those that are built in, and the configuration's.
 pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
     let mut operators = Operators::built_in();
@@ -87,11 +101,9 @@ pub(super) fn replicated(config: &Config, rng_seed: u64) -> Result<Replicated, B
     if exchange.replicated.is_empty() {
         return Ok(Replicated::default());
     }
-    let read = plan::read_ranks(Path::new(&exchange.replicated), LISTED_MAX, |url| fingerprint(rng_seed, url.as_str()));
-    let mut listed = read.map_err(|error| BootError::Order(format!("exchange.replicated: {error}")))?;
-    listed.sort_by(|(_, links), (_, more)| more.total_cmp(links));
-    listed.truncate(exchange.replicated_max);
-    Ok(Replicated::new(listed.into_iter().map(|(url, _)| url).collect()))
+    let key = |url: &Url| fingerprint(rng_seed, url.as_str());
+    let listed = plan::read_highest(Path::new(&exchange.replicated), exchange.replicated_max, key);
+    listed.map(Replicated::new).map_err(|error| BootError::Order(format!("exchange.replicated: {error}")))
 }
 
 /// What URLs are worth, where they go by ranks.
@@ -248,7 +260,6 @@ fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
 }
 
 /// Lines of a list of URLs, 16 bytes each while it is read.
-const LISTED_MAX: u64 = 20_000_000;
 const FILES_PER_SHARD: u64 = 64;
 const FILES_BESIDES: u64 = 64;
 /// Seeds that are told: they may be millions.

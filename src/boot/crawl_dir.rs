@@ -35,7 +35,7 @@ use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, ExchangeMode};
 use crate::private;
-use crate::route::Partition;
+use crate::route::{LevelLimits, Partition};
 use crate::seed::{Seed, SeedList};
 
 /// A directory that this process holds.
@@ -46,7 +46,7 @@ pub struct CrawlDir {
     /// What the manifest was, if the crawl is to go on with another number of shards.
     before: Option<Manifest>,
     /// Sites are to be moved.
-    levels: bool,
+    moves_sites: bool,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
     seeds: Option<Vec<Seed>>,
@@ -104,6 +104,9 @@ pub enum DirError {
     /// The list of moved sites is not what was written.
     #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
     MovedSites(PathBuf, String),
+    /// There are more moved sites than now have room.
+    #[error("{path}: {count} sites were moved, more than partition.ram_bytes_max has room for; raise it", path = .0.display(), count = .1)]
+    MovedSitesRoom(PathBuf, usize),
     /// Another process works in it.
     #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
     Locked(PathBuf),
@@ -145,7 +148,7 @@ pub struct Wanted {
     /// Refuse to resume.
     pub new: bool,
     /// Sites are to be moved to level out shards.
-    pub levels: bool,
+    pub moves_sites: bool,
     /// Number of shards, if given.
     pub shards: Option<u16>,
     /// Seed, if given.
@@ -193,7 +196,7 @@ impl CrawlDir {
             root: root.to_owned(),
             manifest,
             before: None,
-            levels: false,
+            moves_sites: false,
             is_new,
             seeds,
             round,
@@ -204,8 +207,8 @@ impl CrawlDir {
         if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
             dir.before = Some(dir.manifest.clone());
             dir.manifest.shards = shards;
-        } else if wanted.levels && !dir.is_new {
-            dir.levels = true;
+        } else if wanted.moves_sites && !dir.is_new {
+            dir.moves_sites = true;
             dir.before = Some(dir.manifest.clone());
         }
         Ok(dir)
@@ -215,12 +218,15 @@ impl CrawlDir {
     pub fn partition(&self, partition: &Partition, bytes_max: u64) -> Result<Partition, DirError> {
         let partition = partition.with_shards(self.manifest.shards);
         // With another number of shards all sites are where the rule has them.
-        if self.before.is_some() && !self.levels {
+        if self.before.is_some() && !self.moves_sites {
             return Ok(partition);
         }
         let moved = moved_sites::read(&self.root, &self.manifest)?;
-        let sites = moved.iter().map(|(site, shard)| (&**site, *shard));
-        partition.with_moved(sites, bytes_max).map_err(|why| DirError::MovedSites(self.root.join(MOVED_SITES), why))
+        let path = self.root.join(MOVED_SITES);
+        if moved.len() > Partition::moved_max(bytes_max) {
+            return Err(DirError::MovedSitesRoom(path, moved.len()));
+        }
+        partition.with_moved(&moved, bytes_max).map_err(|why| DirError::MovedSites(path, why))
     }
 
     /// What is fixed for the crawl.
@@ -238,11 +244,9 @@ impl CrawlDir {
         self.round = round;
     }
 
-    /// Lists the links that left the scope in this round, when nobody works here any more.
+    /// Lists the links that left the scope in this round, when no shard works here any more.
     pub fn list_external_links(&self) -> Result<ExternalLinks, DirError> {
-        let (seeds, _) = kept_seeds::read(&self.root, &self.manifest)?;
-        let listed = external_links::list(&self.root, self.manifest.shards, self.round, &seeds.unwrap_or_default());
-        listed.map_err(|error| DirError::Io(self.root.clone(), error))
+        list_links(&self.root, &self.manifest)
     }
 
     /// The seeds given before, and then those of `seeds` that are new or have options.
@@ -256,8 +260,17 @@ impl CrawlDir {
     }
 
     /// Keeps all seeds and the configuration of this run, makes what is missing, throws away what a run left in its
-    /// spools, and redistributes what is to be; until then URLs are where `partition` has them.
-    pub fn keep(&mut self, seeds: &[Seed], config: &Config, partition: Partition) -> Result<KeepOutcome, DirError> {
+    /// spools, and redistributes what is to be; until then URLs are where `partition` has them. A shard may know so many.
+    ///
+    /// # Errors
+    /// What cannot be read or written, or is not what was written.
+    pub fn keep(
+        &mut self,
+        seeds: &[Seed],
+        config: &Config,
+        partition: Partition,
+        shard_urls_max: u64,
+    ) -> Result<KeepOutcome, DirError> {
         let io = |name: &str| {
             let path = self.root.join(name);
             move |error| DirError::Io(path, error)
@@ -276,7 +289,8 @@ impl CrawlDir {
         // Before its settings are kept: where it fails, the next run is to go on as before.
         let (mut partition, mut is_fruitless) = (partition, false);
         if let Some(before) = &self.before {
-            let levels = self.levels.then_some(config.partition.ram_bytes_max);
+            let limits = LevelLimits { bytes_max: config.partition.ram_bytes_max, shard_urls_max };
+            let levels = self.moves_sites.then_some(limits);
             let bare = partition.with_shards(self.manifest.shards);
             match redistribution::run(root, before, &mut self.manifest, &Change { partition: &bare, levels }) {
                 Ok(changed) => {
@@ -284,7 +298,7 @@ impl CrawlDir {
                     (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
                 }
                 // Sites stay where they are, as long as the new logs do not hold.
-                Err(error) if self.levels && !redistribution::is_unsettled(root) => {
+                Err(error) if self.moves_sites && !redistribution::is_unsettled(root) => {
                     notes.push(format!("balance: no site moves: {error}"));
                     self.manifest = before.clone();
                     is_fruitless = true;
@@ -358,6 +372,21 @@ impl CrawlDir {
     pub fn shard(&self, index: u16) -> PathBuf {
         shard_dir(&self.root, index)
     }
+}
+
+/// Lists the links that left the scope in the last round of the crawl in `root`, in which nobody works.
+pub fn list_external_links(root: &Path) -> Result<ExternalLinks, DirError> {
+    let _lock = lock(root)?;
+    match manifest::read(root)? {
+        Some(manifest) => list_links(root, &manifest),
+        None => Err(DirError::Manifest(root.join(MANIFEST), "it is missing".to_owned())),
+    }
+}
+
+fn list_links(root: &Path, manifest: &Manifest) -> Result<ExternalLinks, DirError> {
+    let (seeds, round) = kept_seeds::read(root, manifest)?;
+    let listed = external_links::list(root, manifest.shards, round, &seeds.unwrap_or_default());
+    listed.map_err(|error| DirError::Io(root.to_owned(), error))
 }
 
 /// Locks a directory for this process, for as long as the file that is given lives.
@@ -438,8 +467,12 @@ pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Resu
     let mut config = config.clone();
     config.crawl.shards = manifest.shards.into();
     let moved = moved_sites::read(root, manifest)?;
-    let moved = moved.iter().map(|(site, shard)| (&**site, *shard));
-    checks::partition(&config, 1)?.with_moved(moved, u64::MAX).map_err(BootError::Order)
+    let partition = checks::partition(&config, 1)?;
+    if partition.rule() != manifest.partition {
+        let (path, what) = (root.to_owned(), "partition.by");
+        return Err(DirError::Differs { path, what, held: manifest.partition.clone(), wanted: partition.rule() }.into());
+    }
+    partition.with_moved(&moved, u64::MAX).map_err(BootError::Order)
 }
 
 /// Whether this is in a directory whose crawl was about to begin when its process was killed.

@@ -8,15 +8,41 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::config::Config;
+use crate::config::{Balance, Config};
 use crate::memory_budget::MemoryBudget;
 use crate::route::Partition;
 
 /// The memory budget of a crawl of `config` on the shards of `partition`, whose table is taken from it, and whose seeds bound what sites cost
 /// or not; an error is the operator's to mend.
 pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool) -> Result<MemoryBudget, String> {
+    let all = bytes(config)?;
+    // More sites may move than have so far.
+    let levels = if config.partition.balance == Balance::Sites { config.partition.ram_bytes_max } else { 0 };
+    let sites = partition.ram_bytes().max(levels);
+    MemoryBudget::new(config, partition.shards(), all.saturating_sub(sites), bounds_sites).map_err(|error| {
+        match sites >> 20 {
+            0 => error.to_string(),
+            sites => format!("{error}; {sites} of {} MiB are for where sites are (partition.ram_bytes_max)", all >> 20),
+        }
+    })
+}
+
+/// Whether a table of as many bytes as a configuration names has room, before it is made.
+pub fn check_sites_table(config: &Config) -> Result<(), String> {
+    let (wanted, all) = (config.partition.ram_bytes_max, bytes(config)?);
+    if wanted < all {
+        return Ok(());
+    }
+    let [wanted, all] = [wanted, all].map(|bytes| bytes >> 20);
+    Err(format!(
+        "partition.ram_bytes_max: {wanted} MiB are not less than the {all} MiB that the crawl may use; expected less"
+    ))
+}
+
+/// Bytes that a crawl may use.
+fn bytes(config: &Config) -> Result<u64, String> {
     let there = bytes_there(Path::new("/"));
-    let bytes = match (config.crawl.ram_bytes_max, there) {
+    Ok(match (config.crawl.ram_bytes_max, there) {
         (0, Some((there, _))) => there / 4 * 3,
         // Nobody can tell: no key is lowered.
         (0, None) => u64::MAX >> 1,
@@ -27,9 +53,7 @@ pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool)
             ));
         }
         (wanted, _) => wanted,
-    };
-    let bytes = bytes.saturating_sub(partition.ram_bytes());
-    MemoryBudget::new(config, partition.shards(), bytes, bounds_sites).map_err(|error| error.to_string())
+    })
 }
 
 /// The least of all that bounds this process's memory, in bytes, and what it is; `root` is "/".
@@ -120,6 +144,15 @@ mod tests {
         let error = memory_budget(&config, &Partition::by_site(1), false).unwrap_err();
         assert!(error.starts_with("crawl.ram_bytes_max: 1073741824 MiB are more than "), "{error}");
         config.crawl.ram_bytes_max = 256 << 20;
+        config.partition.ram_bytes_max = 256 << 20;
+        let error = check_sites_table(&config).unwrap_err();
+        assert!(error.starts_with("partition.ram_bytes_max: 256 MiB are not less than the 256 MiB"), "{error}");
+        config.partition.ram_bytes_max = 200 << 20;
+        assert_eq!(check_sites_table(&config), Ok(()));
+        config.partition.balance = Balance::Sites;
+        let error = memory_budget(&config, &Partition::by_site(2), false).unwrap_err();
+        assert!(error.ends_with("; 200 of 256 MiB are for where sites are (partition.ram_bytes_max)"), "{error}");
+        config.partition.balance = Balance::Off;
         assert_eq!(memory_budget(&config, &Partition::by_site(1), false).unwrap().bytes(), 256 << 20);
     }
 }

@@ -29,7 +29,7 @@ pub struct Order {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
     /// Sites are to be moved first, and so many times in a row that has helped little; `None`: they stay.
-    pub levels: Option<u32>,
+    pub fruitless: Option<u32>,
     /// Its number, from 2.
     pub number: u32,
     /// Pages of the rounds before, which count for `crawl.pages_max`.
@@ -42,7 +42,7 @@ pub struct Round {
 #[derive(Debug)]
 pub struct RoundEnd {
     /// It goes on when sites have moved, which has helped little so many times in a row before.
-    pub levels: Option<u32>,
+    pub fruitless: Option<u32>,
     /// Its number, from 1.
     pub number: u32,
     /// The links that left the scope, where they are listed.
@@ -63,6 +63,9 @@ pub enum BootError {
     /// The system.
     #[error("{0}")]
     System(String),
+    /// Somebody has stopped it before it began.
+    #[error("stopped by signal")]
+    Stopped,
 }
 
 impl BootError {
@@ -72,7 +75,7 @@ impl BootError {
             BootError::Order(_) => true,
             BootError::Dir(DirError::Io(_, error)) => error.kind() == std::io::ErrorKind::NotADirectory,
             BootError::Dir(_) => true,
-            BootError::System(_) => false,
+            BootError::System(_) | BootError::Stopped => false,
         }
     }
 }

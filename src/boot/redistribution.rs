@@ -23,15 +23,15 @@ use super::segment_folders;
 use crate::disk;
 use crate::log::{self, Append, EarlierShard, LogFile, RedistributedFiles};
 use crate::private;
-use crate::route::{Levelled, MovedSites, Partition};
+use crate::route::{LevelLimits, Levelled, MovedSites, Partition};
 
 /// What is wanted of a redistribution.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
     /// By what rule URLs are given to the new shards, of which no site is moved.
     pub(super) partition: &'a Partition,
-    /// Sites are to be moved, for which there are so many bytes of memory.
-    pub(super) levels: Option<u64>,
+    /// Sites are to be moved, within these limits.
+    pub(super) levels: Option<LevelLimits>,
 }
 
 /// What came of one.
@@ -77,17 +77,18 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
     let mut files = Files::new(root, &open, new.shards).map_err(io(&open))?;
     let failed = |why| DirError::Redistribution(root.to_owned(), why);
     let (mut partition, mut moved) = (change.partition.clone(), MovedSites::new());
-    if let Some(bytes_max) = change.levels {
+    if let Some(limits) = change.levels {
         moved = moved_sites::read(root, held)?;
-        let waiting = log::waiting_sites(held.crawl_number(), &earlier, &mut files).map_err(failed)?;
-        let levelled = Levelled::new(&waiting);
+        let waiting =
+            log::waiting_sites(held.crawl_number(), &earlier, &mut files, limits.bytes_max).map_err(failed)?;
+        let levelled = Levelled::new(&waiting, moved.clone(), limits);
+        drop(waiting);
         let is_fruitless = !levelled.helps();
         notes.push(levelled.to_string());
         if !is_fruitless {
-            moved = levelled.moved_sites(moved, &waiting, change.partition);
+            moved = levelled.moved_sites(change.partition);
         }
-        let sites = moved.iter().map(|(site, shard)| (&**site, *shard));
-        partition = change.partition.with_moved(sites, bytes_max).map_err(failed)?;
+        partition = change.partition.with_moved(&moved, limits.bytes_max).map_err(failed)?;
         if is_fruitless {
             return Ok(Changed { partition, notes, is_fruitless });
         }

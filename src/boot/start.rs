@@ -100,7 +100,7 @@ impl Crawl {
         let (shards_now, rule) = (planned.shards(), planned.rule());
         let wanted = Wanted {
             new,
-            levels: round.is_some_and(|round| round.levels.is_some()),
+            moves_sites: round.is_some_and(|round| round.fruitless.is_some()),
             shards: (config.crawl.shards > 0 || Partition::is_planned(&rule)).then_some(shards_now),
             rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
             partition: Some(rule.clone()),
@@ -136,6 +136,7 @@ impl Crawl {
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
         // The same rule: another one was refused.
         let partition = crawl_dir.partition(&planned, config.partition.ram_bytes_max)?;
+        checks::balance(&config, partition.shards())?;
         let memory = checks::size(&config, &seeds, &partition)?;
         let lowered = memory.limit(&mut config);
         let store = &config.store;
@@ -148,10 +149,12 @@ impl Crawl {
         .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
         let ranks = checks::ranks(&config, crawl_dir.manifest().rng_seed)?;
         let replicated = checks::replicated(&config, crawl_dir.manifest().rng_seed)?;
+        let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(crawl_dir.manifest().shards.max(1)));
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
-        let KeepOutcome { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition)?;
-        let fruitless = match round.and_then(|round| round.levels) {
+        let KeepOutcome { notes, partition, is_fruitless } =
+            crawl_dir.keep(&seeds, &kept, partition, shard_urls_max)?;
+        let fruitless = match round.and_then(|round| round.fruitless) {
             Some(fruitless) if is_fruitless => fruitless + 1,
             _ => 0,
         };
@@ -347,7 +350,10 @@ impl Crawl {
             let totals = self.control.totals();
             totals.iter().enumerate().for_each(|(shard, totals)| owners.note_waiting(shard, totals.queued));
         }
-        let waiting = || self.control.totals().iter().map(|totals| totals.queued).collect();
+        let waiting = || {
+            let of = |totals: &Totals| (totals.reading_logs == 0).then_some(totals.queued);
+            self.control.totals().iter().map(of).collect()
+        };
         let is_uneven =
             is_running && self.watch.waits_for(ring::now()).is_none() && self.balance.look(elapsed, waiting);
         let phase = self.supervisor.look(Observation {
@@ -418,13 +424,13 @@ impl Crawl {
         match self.control.failure().or(failure) {
             Some(failure) => Err(failure),
             None => {
-                let levels = self.supervisor.is_to_level().then_some(self.fruitless);
-                let is_listed = self.lists_external && !self.supervisor.is_stopped() && levels.is_none();
+                let fruitless = self.supervisor.is_to_level().then_some(self.fruitless);
+                let is_listed = self.lists_external && !self.supervisor.is_stopped() && fruitless.is_none();
                 let (links, note) = match is_listed.then(|| self.dir.list_external_links()).transpose() {
                     Ok(links) => (links, None),
                     Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
                 };
-                Ok(RoundEnd { levels, number: self.dir.round(), links, note })
+                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note })
             }
         }
     }

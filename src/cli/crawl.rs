@@ -264,6 +264,7 @@ fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
                 }
                 std::thread::sleep(RETRY);
             }
+            Err(BootError::Order(_)) => return Err(BootError::Stopped),
             started => return started,
         }
     }

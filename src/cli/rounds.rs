@@ -39,6 +39,12 @@ pub fn drive(
     let (config, dir) = (first.config.clone(), first.dir.clone());
     let (mut ended, mut end) = drive_round(first)?;
     while let Some(round_end) = end.take() {
+        // It was to go on with sites moved: whatever came meanwhile is the reason where it does not.
+        if round_end.fruitless.is_some() {
+            let Summary { totals, elapsed, .. } = &ended.summary;
+            let limit = limit_reached(&config, totals.pages, *elapsed);
+            limit.unwrap_or(STOPPED).clone_into(&mut ended.summary.ended);
+        }
         let Summary { totals, elapsed, .. } = &ended.summary;
         let before = RoundBefore {
             config: config.clone(),
@@ -50,13 +56,14 @@ pub fn drive(
             unlisted: totals.external_unlisted,
         };
         let Some(order) = next(before) else { break };
-        let goes_on = order.round.is_some_and(|round| round.levels.is_some());
+        let goes_on = order.round.is_some_and(|round| round.fruitless.is_some());
         match drive_round(order) {
             Ok((later, later_end)) => {
                 let Ended { summary, failure } = later;
                 ended = Ended { summary: both(&ended.summary, summary, goes_on), failure };
                 end = later_end;
             }
+            Err(BootError::Stopped) => STOPPED.clone_into(&mut ended.summary.ended),
             // What is done is told all the same.
             Err(error) => {
                 ended.failure = Some(error.to_string());
@@ -70,14 +77,23 @@ pub fn drive(
 /// The next round, if there is one; tells of the one before.
 pub fn next(before: RoundBefore) -> Option<Order> {
     let RoundBefore { mut config, dir, end, is_finished, pages, elapsed, unlisted } = before;
-    let limits = &config.crawl;
-    let is_over = limits.pages_max > 0 && pages >= limits.pages_max;
-    let is_late = !limits.time_max.is_zero() && elapsed >= limits.time_max;
-    if end.levels.is_some() && !is_over && !is_late {
-        let round = Some(Round { levels: end.levels, number: end.number, pages, elapsed });
-        return Some(Order { config, seeds: Vec::new(), dir, new: false, retry_failed: false, round });
-    }
-    let links = end.links?;
+    let is_over = limit_reached(&config, pages, elapsed).is_some();
+    let links = match end.links {
+        Some(links) => links,
+        None if end.fruitless.is_some() && !is_over => {
+            let round = Some(Round { fruitless: end.fruitless, number: end.number, pages, elapsed });
+            return Some(Order { config, seeds: Vec::new(), dir, new: false, retry_failed: false, round });
+        }
+        // It was to go on, and so they are not listed yet.
+        None if end.fruitless.is_some() && config.lists_external_links() => match boot::list_external_links(&dir) {
+            Ok(links) => links,
+            Err(error) => {
+                tell!("ringcrawl: links that left the scope are not listed: {error}");
+                return None;
+            }
+        },
+        None => return None,
+    };
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
     if links.left_out > 0 {
         tell!("ringcrawl: {} more were left out, as too many or too long together", links.left_out);
@@ -89,7 +105,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
         config.agent.name = manifest.agent_name;
     }
-    if !is_finished || is_over || is_late || end.number >= config.crawl.rounds {
+    if !is_finished || is_over || end.number >= config.crawl.rounds {
         return None;
     }
     let found = links.urls.len();
@@ -108,8 +124,17 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         dir,
         new: false,
         retry_failed: false,
-        round: Some(Round { levels: None, number: end.number + 1, pages, elapsed }),
+        round: Some(Round { fruitless: None, number: end.number + 1, pages, elapsed }),
     })
+}
+
+/// The limit for all rounds of a process that is reached, as a summary names it.
+fn limit_reached(config: &Config, pages: u64, elapsed: Duration) -> Option<&'static str> {
+    let limits = &config.crawl;
+    if limits.pages_max > 0 && pages >= limits.pages_max {
+        return Some("pages_max reached");
+    }
+    (!limits.time_max.is_zero() && elapsed >= limits.time_max).then_some("time_max reached")
 }
 
 /// The summary of one run, and of one that went on with its crawl: with the same hosts after a pause, with others in a new round.
@@ -131,6 +156,8 @@ fn both(before: &Summary, later: Summary, has_same_hosts: bool) -> Summary {
 
 /// How a run is called that has nothing left to do.
 const FINISHED: &str = "finished";
+/// And one that somebody stopped.
+const STOPPED: &str = "stopped by signal";
 
 #[cfg(test)]
 mod tests {
@@ -163,7 +190,7 @@ mod tests {
             summary.pages_by_shard = vec![60, 40];
             Ok((
                 Ended { summary, failure: None },
-                Some(RoundEnd { levels: None, number, links: Some(links), note: None }),
+                Some(RoundEnd { fruitless: None, number, links: Some(links), note: None }),
             ))
         });
         (driven, whole.expect("rounds").summary)
@@ -183,5 +210,40 @@ mod tests {
         nameless.config.dns.hosts.insert("s3.test".to_owned(), vec!["127.0.0.1".parse().expect("an address")]);
         assert_eq!(rounds(nameless, &[5, 3], FINISHED).0, [(1, 0), (2, 1)], "one of five is on it");
         assert_eq!(rounds(order(9, 0), &[5; 9], "stopped by signal").0.len(), 1);
+    }
+
+    /// What is said of a crawl whose first run ended for sites to move, and where its second begins.
+    fn levelled(pages_max: u64, second: Option<Result<&str, BootError>>) -> (String, u32) {
+        let (mut runs, mut second) = (0, second);
+        let is_stopped = second.is_none();
+        let next = |before: RoundBefore| if is_stopped { None } else { next(before) };
+        let whole = drive(order(1, pages_max), next, |order| {
+            runs += 1;
+            let ended = match runs {
+                1 => "sites are moved",
+                _ => {
+                    let round = order.round.expect("a round");
+                    assert_eq!((round.fruitless, round.number, round.pages, order.seeds.len()), (Some(3), 1, 100, 0));
+                    second.take().expect("no third run")?
+                }
+            };
+            let mut summary = Summary { ended: ended.to_owned(), ..Summary::default() };
+            summary.totals.pages = 100;
+            let end = RoundEnd { fruitless: (runs == 1).then_some(3), number: 1, links: None, note: None };
+            Ok((Ended { summary, failure: None }, Some(end)))
+        });
+        let Ended { summary, failure } = whole.expect("a crawl");
+        (format!("{} {}", summary.ended, failure.unwrap_or_default()), runs)
+    }
+
+    #[test]
+    fn a_crawl_goes_on_with_sites_moved_and_else_says_why_not() {
+        let told = |pages_max, second| levelled(pages_max, second);
+        assert_eq!(told(0, Some(Ok(FINISHED))), ("finished ".to_owned(), 2));
+        assert_eq!(told(100, Some(Ok(FINISHED))), ("pages_max reached ".to_owned(), 1));
+        assert_eq!(told(0, None), ("stopped by signal ".to_owned(), 1));
+        assert_eq!(told(0, Some(Err(BootError::Stopped))), ("stopped by signal ".to_owned(), 2));
+        let mistake = BootError::Order("a line".to_owned());
+        assert_eq!(told(0, Some(Err(mistake))), ("failed a line".to_owned(), 2));
     }
 }

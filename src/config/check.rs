@@ -134,6 +134,12 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             ],
         });
     }
+    if !config.exchange.replicated.is_empty() && config.exchange.mode != ExchangeMode::Exchange {
+        let message =
+            "no links are sent, and so none is sent once: expected exchange.mode = \"exchange\", or no list".to_owned();
+        let keys = ["exchange.replicated", "exchange.mode"];
+        clashes.push(Clash { keys, messages: [message.clone(), message] });
+    }
     if config.partition.balance == Balance::Sites {
         let message =
             "sites move where each is one shard's by a rule and all links are sent: expected \"off\"".to_owned();

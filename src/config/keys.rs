@@ -254,7 +254,8 @@ tables! {
         /// The assignment for "vector": plain, or packed by gzip or zstd. Links that it does not have are followed by the shard that finds
         /// them, so two shards may fetch the same page. The crawl has the assignment's number of shards.
         vector: String = "", Kind::Text(TextForm::File);
-        /// Bytes of memory for it, once for all shards, some 20 for a line; for "dynamic", 8 to 16 for a site; and for sites that were moved.
+        /// Bytes of memory for it, once for all shards, some 20 for a line; for "dynamic", 8 to 16 for a site, taken when the first one
+        /// comes; and for sites that were moved, some 120 for each that is looked at, the larger ones first.
         ram_bytes_max: u64 = "64MiB", size("1KiB", "512GiB");
         /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
         /// has as many shards as another.
@@ -263,10 +264,11 @@ tables! {
         replicas: u16 = "128", Kind::Number(1, 4_096);
         /// What becomes of sites on a shard that has far more waiting URLs than others.
         /// To move them the crawl drains, writes its logs anew (about a second for a million URLs), and goes on: a pause of as long as the
-        /// slowest fetch in flight. Each host's robots.txt is then fetched once more, also where little would be gained and no site moves.
+        /// slowest fetch in flight. As after any restart, each host's robots.txt is then fetched once more, and what was kept in memory
+        /// alone is learned anew, also where little would be gained and no site moves. A shard without room for URLs gets no site.
         /// Only with exchange.mode = "exchange", and where a rule has a site on one shard.
         balance: Balance = "off", Kind::Choice(Balance::CHOICES);
-        /// Sites are moved from a shard that has so many percent of the mean of waiting URLs.
+        /// Sites are moved from a shard that has so many percent of the mean of waiting URLs; less than 100 a shard.
         balance_above: u32 = "150", Kind::Number(105, 100_000);
         /// And so many more than the mean: a few would be fetched sooner than moved.
         balance_urls_min: u64 = "100_000", Kind::Number(1, i64::MAX);

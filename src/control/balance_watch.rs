@@ -34,13 +34,18 @@ impl BalanceWatch {
         }
     }
 
-    /// Whether sites are to be moved now, `elapsed` after the run began; `waiting` has the URLs of each shard.
-    pub fn look(&mut self, elapsed: Duration, waiting: impl FnOnce() -> Vec<u64>) -> bool {
+    /// Whether sites are to be moved now, `elapsed` after the run began; `waiting` has the URLs of each shard, or nothing while one of them
+    /// still reads its logs.
+    pub fn look(&mut self, elapsed: Duration, waiting: impl FnOnce() -> Option<Vec<u64>>) -> bool {
         if !self.is_on || elapsed < self.next_look {
             return false;
         }
+        let Some(waiting) = waiting() else {
+            self.next_look = elapsed + self.interval;
+            return false;
+        };
         self.next_look = elapsed + self.interval / 10;
-        self.seen = if self.is_uneven(&waiting()) { self.seen + 1 } else { 0 };
+        self.seen = if self.is_uneven(&waiting) { self.seen + 1 } else { 0 };
         self.seen >= LOOKS
     }
 
@@ -75,7 +80,7 @@ mod tests {
 
     /// The second at which a watch says that sites should move, if it does within two minutes.
     fn fires(mut watch: BalanceWatch, waiting: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
-        (0..120).find(|second| watch.look(Duration::from_secs(*second), || waiting(*second)))
+        (0..120).find(|second| watch.look(Duration::from_secs(*second), || Some(waiting(*second))))
     }
 
     #[test]
@@ -86,6 +91,10 @@ mod tests {
         assert_eq!(fires(watch(9), uneven), None);
         assert_eq!(fires(watch(0), |second| if second % 2 == 0 { vec![600, 200, 200] } else { vec![400; 3] }), None);
         assert_eq!(fires(watch(0), |second| if second < 50 { vec![400; 3] } else { vec![600, 200, 200] }), Some(51));
+        let mut reading = watch(0);
+        let reads_for = |second: u64| if second < 35 { None } else { Some(vec![600, 200, 200]) };
+        let fired = (0..120).find(|second| reading.look(Duration::from_secs(*second), || reads_for(*second)));
+        assert_eq!(fired, Some(41), "an interval after the look that saw logs read");
         let off = BalanceWatch::new(&Config::default().partition, 0);
         assert_eq!(fires(off, |_| vec![1 << 40, 0]), None);
     }

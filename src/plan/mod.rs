@@ -43,7 +43,7 @@ pub use graph::{Counts, PageGraph};
 pub use memory::Memory;
 pub use pagerank::{links_to, pagerank};
 pub use partition::IMBALANCE_MAX;
-pub use ranks::read_ranks;
+pub use ranks::{read_highest, read_ranks};
 pub use stored::{Losses, read as read_stored, read_known};
 pub(crate) use stored::{opened, url_of};
 pub use synthetic::read as read_synthetic;

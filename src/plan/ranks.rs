@@ -4,6 +4,8 @@
 //! The file is read twice: first all lines are checked and counted, so that memory is asked for once.
 //! Limits: as many URLs as the caller has room for.
 
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::path::Path;
 
 use super::PlanError;
@@ -41,6 +43,51 @@ pub fn read_ranks(path: &Path, urls_max: u64, key: impl Fn(&Url) -> u64) -> Resu
     Ok(ranks)
 }
 
+/// What `key` makes of the `most` URLs of the file at `path` that have the highest ranks, of equal ones the first; all lines are checked.
+///
+/// # Errors
+/// The file, or its first line that is wrong.
+pub fn read_highest(path: &Path, most: usize, key: impl Fn(&Url) -> u64) -> Result<Vec<u64>, PlanError> {
+    // The lowest on top.
+    let mut highest: BinaryHeap<Reverse<(Rank, Reverse<u64>, u64)>> = BinaryHeap::new();
+    let mut lines = Lines::open(path)?;
+    let mut line = 0;
+    while let Some((rank, url)) = next(&mut lines)? {
+        line += 1;
+        highest.push(Reverse((Rank(rank), Reverse(line), key(&url))));
+        if highest.len() > most {
+            highest.pop();
+        }
+    }
+    if line == 0 {
+        return Err(lines.bad("the list is empty"));
+    }
+    Ok(highest.into_iter().map(|Reverse((.., key))| key).collect())
+}
+
+/// A rank, in the order of numbers.
+struct Rank(f64);
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Rank) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Rank) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Rank {
+    fn eq(&self, other: &Rank) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Rank {}
+
 fn next(lines: &mut Lines) -> Result<Option<(f64, Url)>, PlanError> {
     let Some(line) = lines.next()? else { return Ok(None) };
     let read = match line.split_once('\t') {
@@ -71,6 +118,25 @@ mod tests {
         });
         let read = read.map_err(|error| error.to_string().replace(&path.display().to_string(), "FILE"))?;
         Ok(urls.into_inner().into_iter().zip(read.into_iter().map(|(_, rank)| rank)).collect())
+    }
+
+    #[test]
+    fn the_highest_are_kept_and_every_line_is_checked() {
+        let folder = TempFolder::new("highest");
+        let path = folder.path().join("list");
+        let text = |url: &Url| url.as_str().len() as u64;
+        std::fs::write(&path, "2\thttp://a.test/\n9\thttp://a.test/b\n2\thttp://a.test/cc\n1e3\thttp://a.test/ddd\n")
+            .expect("written");
+        let kept = |most: usize| {
+            let mut kept = read_highest(&path, most, text).expect("a list");
+            kept.sort_unstable();
+            kept.iter().map(|bytes| bytes - 14).collect::<Vec<_>>()
+        };
+        assert_eq!([kept(0), kept(2), kept(3), kept(9)], [vec![], vec![1, 3], vec![0, 1, 3], vec![0, 1, 2, 3]]);
+        std::fs::write(&path, "2\thttp://a.test/\nx\thttp://a.test/b\n").expect("written");
+        assert!(read_highest(&path, 1, text).unwrap_err().to_string().contains(":2: \"x\" is no number"));
+        std::fs::write(&path, "").expect("written");
+        assert!(read_highest(&path, 1, text).is_err());
     }
 
     #[test]

@@ -47,6 +47,11 @@ impl Circle {
         }
     }
 
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> u64 {
+        (size_of_val(&*self.points) + size_of_val(&*self.owners) + size_of_val(&*self.begins)) as u64
+    }
+
     /// Points of a shard.
     pub fn replicas(&self) -> u16 {
         self.replicas

@@ -2,26 +2,93 @@
 //!
 //! Decides: work is URLs that wait. The largest site of the most loaded shard that makes the larger of the two loads smaller goes to the least
 //! loaded one, until there is none, or loads are within [`LEVEL_PERCENT`] of the mean. Sites of equal size by name: the same loads
-//! give the same moves.
-//! Invariants: no move makes a shard the most loaded one; a site moves at most once.
+//! give the same moves. A shard whose visited set has no room for a site, and for what it knows of it, gets none.
+//! Invariants: no move makes a shard the most loaded one; a site moves at most once; there are never more moved sites than the limits allow.
 //! Limits: a site larger than a shard's share stays where it is, as no site is divided. Loads by URLs say nothing of how fast a site may be
-//! asked; whoever moves sites looks at the outcome.
+//! asked; whoever moves sites looks at the outcome. Of a shard with more sites than memory allows the smaller ones are forgotten: they
+//! stay where they are by the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::Partition;
 
-/// URLs that wait, by site, of each shard.
-pub type WaitingSites = Vec<BTreeMap<Box<str>, u64>>;
+/// Work of each shard.
+pub type WaitingSites = Vec<ShardWork>;
 
 /// Where sites were moved to.
 pub type MovedSites = BTreeMap<Box<str>, u16>;
+
+/// What a shard has to do.
+#[derive(Debug, Default)]
+pub struct ShardWork {
+    /// URLs that wait, and all that it knows.
+    waiting: u64,
+    known: u64,
+    /// URLs that wait by site; the larger sites.
+    sites: BTreeMap<Box<str>, u64>,
+    /// What these take of memory, and may.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl ShardWork {
+    /// Nothing yet; sites may have so many bytes of memory.
+    pub fn new(bytes_max: u64) -> ShardWork {
+        ShardWork { bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX), ..ShardWork::default() }
+    }
+
+    /// It knows a URL of a site, which waits or is over.
+    pub fn note(&mut self, site: &str, is_over: bool) {
+        self.known += 1;
+        if is_over {
+            return;
+        }
+        self.waiting += 1;
+        if let Some(urls) = self.sites.get_mut(site) {
+            *urls += 1;
+            return;
+        }
+        self.bytes += site.len() + SITE_BYTES;
+        self.sites.insert(site.into(), 1);
+        while self.bytes > self.bytes_max && !self.sites.is_empty() {
+            self.forget_smaller_half();
+        }
+    }
+
+    /// Of equal ones the last by name go.
+    fn forget_smaller_half(&mut self) {
+        let mut sizes: Vec<u64> = self.sites.values().copied().collect();
+        let half = sizes.len() / 2;
+        let median = *sizes.select_nth_unstable(half).1;
+        let mut kept = sizes.len() - half - 1;
+        let mut of_median = kept.saturating_sub(self.sites.values().filter(|urls| **urls > median).count());
+        kept = 0;
+        self.sites.retain(|site, urls| {
+            let is_kept = *urls > median || *urls == median && of_median > 0;
+            of_median -= usize::from(is_kept && *urls == median);
+            kept += if is_kept { site.len() + SITE_BYTES } else { 0 };
+            is_kept
+        });
+        self.bytes = kept;
+    }
+}
+
+/// How many sites may move, and to where.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelLimits {
+    /// Bytes of memory for the table of moved sites, and for what is known of all shards' sites while they are levelled out.
+    pub bytes_max: u64,
+    /// URLs that a shard may know.
+    pub shard_urls_max: u64,
+}
 
 /// Sites that move, and what that comes to.
 #[derive(Debug)]
 pub struct Levelled {
     moves: MovedSites,
+    /// Those of earlier moves that stay.
+    kept: MovedSites,
     urls: u64,
     /// URLs that wait in all shards, and in the one with most of them, before and after.
     all: u64,
@@ -29,14 +96,20 @@ pub struct Levelled {
 }
 
 impl Levelled {
-    /// By the URLs that wait.
-    pub fn new(waiting: &WaitingSites) -> Levelled {
-        let moves = level(waiting);
-        let mut loads: Vec<u64> = waiting.iter().map(|sites| sites.values().sum()).collect();
+    /// By the URLs that wait, where sites were moved `earlier`.
+    pub fn new(waiting: &WaitingSites, earlier: MovedSites, limits: LevelLimits) -> Levelled {
+        let waits =
+            |site: &str, shard: u16| waiting.get(usize::from(shard)).is_some_and(|work| work.sites.contains_key(site));
+        let mut kept = earlier;
+        // Where nothing waits any more the rule has it again, so that the list does not grow for ever.
+        kept.retain(|site, shard| waits(site, *shard));
+        let moves_max = Partition::moved_max(limits.bytes_max).saturating_sub(kept.len());
+        let moves = level(waiting, moves_max, limits.shard_urls_max);
+        let mut loads: Vec<u64> = waiting.iter().map(|work| work.waiting).collect();
         let before = loads.iter().max().copied().unwrap_or_default();
         let mut moved = 0;
-        for (from, sites) in waiting.iter().enumerate() {
-            for (site, urls) in sites {
+        for (from, work) in waiting.iter().enumerate() {
+            for (site, urls) in &work.sites {
                 if let Some(to) = moves.get(site) {
                     moved += urls;
                     loads[from] -= urls;
@@ -45,7 +118,7 @@ impl Levelled {
             }
         }
         let most = [before, loads.iter().max().copied().unwrap_or_default()];
-        Levelled { moves, urls: moved, all: loads.iter().sum(), most }
+        Levelled { moves, kept, urls: moved, all: loads.iter().sum(), most }
     }
 
     /// Whether it is worth writing all logs anew.
@@ -53,13 +126,9 @@ impl Levelled {
         !self.moves.is_empty() && self.most[1] <= self.most[0] / 10 * 9
     }
 
-    /// Where sites are from now on that are not where `rule` has them; those of `before` were moved earlier. Where nothing waits any
-    /// more the rule has it again, so that the list does not grow for ever.
-    pub fn moved_sites(self, before: MovedSites, waiting: &WaitingSites, rule: &Partition) -> MovedSites {
-        let waits =
-            |site: &str, shard: u16| waiting.get(usize::from(shard)).is_some_and(|sites| sites.contains_key(site));
-        let mut moved = before;
-        moved.retain(|site, shard| waits(site, *shard));
+    /// Where sites are from now on that are not where `rule` has them.
+    pub fn moved_sites(self, rule: &Partition) -> MovedSites {
+        let mut moved = self.kept;
         moved.extend(self.moves);
         moved.retain(|site, shard| rule.home_of(site) != *shard);
         moved
@@ -84,46 +153,71 @@ impl fmt::Display for Levelled {
     }
 }
 
-/// The sites that move, and where to.
-fn level(waiting: &WaitingSites) -> MovedSites {
+/// The sites that move, and where to: so many at most, to shards that may know so many URLs.
+fn level(waiting: &WaitingSites, moves_max: usize, shard_urls_max: u64) -> MovedSites {
     let mut moves = MovedSites::new();
-    let mut loads: Vec<u64> = waiting.iter().map(|sites| sites.values().sum()).collect();
+    let mut loads: Vec<u64> = waiting.iter().map(|work| work.waiting).collect();
+    // What a shard has room for; one that has too little is asked no more.
+    let room = |work: &ShardWork| Some(shard_urls_max.saturating_sub(work.known)).filter(|room| *room > 0);
+    let mut rooms: Vec<Option<u64>> = waiting.iter().map(room).collect();
     let mean = loads.iter().sum::<u64>() / (loads.len() as u64).max(1);
     let enough = mean + mean * LEVEL_PERCENT / 100;
     // The largest first; sites that came from elsewhere are not among them.
-    let sized = |sites: &BTreeMap<Box<str>, u64>| sites.iter().map(|(site, urls)| (*urls, site.clone())).collect();
-    let mut by_size: Vec<BTreeSet<(u64, Box<str>)>> = waiting.iter().map(sized).collect();
-    loop {
+    let sites = waiting.iter().map(|work| work.sites.iter().map(|(site, urls)| (*urls, &**site)).collect());
+    let mut by_size: Vec<BTreeSet<(u64, &str)>> = sites.collect();
+    while moves.len() < moves_max {
         let most = (0..loads.len()).max_by_key(|shard| (loads[*shard], std::cmp::Reverse(*shard)));
-        let least = (0..loads.len()).min_by_key(|shard| (loads[*shard], *shard));
-        let (Some(most), Some(least)) = (most, least) else { return moves };
+        let with_room = (0..loads.len()).filter(|shard| rooms[*shard].is_some());
+        let least = with_room.min_by_key(|shard| (loads[*shard], *shard));
+        let (Some(most), Some(least)) = (most, least) else { break };
         let gap = loads[most] - loads[least];
         if loads[most] <= enough || gap == 0 {
-            return moves;
+            break;
         }
         // It is to be smaller than the gap, and best half of it.
-        let fits = by_size[most].range(..(gap / 2 + 1, Box::default())).next_back();
-        let found = fits.or_else(|| by_size[most].range((gap / 2 + 1, Box::default())..(gap, Box::default())).next());
-        let Some((urls, site)) = found.cloned() else { return moves };
-        by_size[most].remove(&(urls, site.clone()));
+        let fits = by_size[most].range(..(gap / 2 + 1, "")).next_back();
+        let found = fits.or_else(|| by_size[most].range((gap / 2 + 1, "")..(gap, "")).next());
+        let Some((urls, site)) = found.copied() else { break };
+        // What waits is counted by site, what is over is taken to be as much of each.
+        let ShardWork { waiting: all, known, .. } = waiting[most];
+        let takes = (u128::from(urls) * u128::from(known) / u128::from(all.max(1))) as u64;
+        rooms[least] = rooms[least].and_then(|room| room.checked_sub(takes));
+        if rooms[least].is_none() {
+            continue;
+        }
+        by_size[most].remove(&(urls, site));
         loads[most] -= urls;
         loads[least] += urls;
-        moves.insert(site, least as u16);
+        moves.insert(site.into(), least as u16);
     }
+    moves
 }
 
 /// So far from the mean a load is as good as it.
 const LEVEL_PERCENT: u64 = 2;
+/// Bytes that a site takes besides its name: of the two lists, and of the allocator.
+pub(super) const SITE_BYTES: usize = 96;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::Rng;
 
+    fn work(sites: BTreeMap<Box<str>, u64>) -> ShardWork {
+        let waiting = sites.values().sum();
+        ShardWork { waiting, known: waiting, sites, ..ShardWork::default() }
+    }
+
+    const UNLIMITED: LevelLimits = LevelLimits { bytes_max: 1 << 30, shard_urls_max: u64::MAX };
+
+    fn all_moves(waiting: &WaitingSites) -> MovedSites {
+        level(waiting, usize::MAX, u64::MAX)
+    }
+
     fn loads(waiting: &WaitingSites, moves: &BTreeMap<Box<str>, u16>) -> Vec<u64> {
         let mut loads = vec![0; waiting.len()];
         for (shard, sites) in waiting.iter().enumerate() {
-            for (site, urls) in sites {
+            for (site, urls) in &sites.sites {
                 loads[moves.get(site).map_or(shard, |to| usize::from(*to))] += urls;
             }
         }
@@ -135,22 +229,23 @@ mod tests {
         for seed in 0..300 {
             let mut rng = Rng::new(seed);
             let shards = 1 + rng.below(8) as usize;
-            let mut waiting: WaitingSites = vec![BTreeMap::new(); shards];
+            let mut sites = vec![BTreeMap::new(); shards];
             for site in 0..rng.below(400) {
                 let shard = if rng.percent(60) { 0 } else { rng.below(shards as u64) as usize };
                 let urls_max = 1 << rng.below(10);
-                waiting[shard].insert(format!("s{site}.test").into(), 1 + rng.below(urls_max));
+                sites[shard].insert(format!("s{site}.test").into(), 1 + rng.below(urls_max));
             }
-            let moves = level(&waiting);
+            let waiting: WaitingSites = sites.into_iter().map(work).collect();
+            let moves = all_moves(&waiting);
             let (before, after) = (loads(&waiting, &BTreeMap::new()), loads(&waiting, &moves));
             assert_eq!(before.iter().sum::<u64>(), after.iter().sum::<u64>());
             let (most, total) = (after.iter().max().copied().unwrap_or_default(), after.iter().sum::<u64>());
             assert!(most <= before.iter().max().copied().unwrap_or_default(), "seed {seed}");
-            let largest = waiting.iter().flat_map(BTreeMap::values).max().copied().unwrap_or_default();
+            let largest = waiting.iter().flat_map(|work| work.sites.values()).max().copied().unwrap_or_default();
             assert!(most <= total / shards as u64 * 102 / 100 + largest, "seed {seed}: {before:?} {after:?}");
-            assert_eq!(level(&waiting), moves);
+            assert_eq!(all_moves(&waiting), moves);
             for (site, to) in &moves {
-                assert!(!waiting[usize::from(*to)].contains_key(site), "{site} stays where it is");
+                assert!(!waiting[usize::from(*to)].sites.contains_key(site), "{site} stays where it is");
             }
         }
     }
@@ -161,18 +256,18 @@ mod tests {
         let names: Vec<Box<str>> = (0..40).map(|site| format!("s{site}.test").into()).collect();
         let of = |shard: u16| names.iter().filter(move |site| rule.home_of(site) == shard);
         let all: BTreeMap<Box<str>, u64> = of(0).map(|site| (site.clone(), 10)).collect();
-        let waiting = vec![all.clone(), BTreeMap::new()];
-        let moved = Levelled::new(&waiting).moved_sites(MovedSites::new(), &waiting, rule);
+        let waiting = vec![work(all.clone()), work(BTreeMap::new())];
+        let moved = Levelled::new(&waiting, MovedSites::new(), UNLIMITED).moved_sites(rule);
         assert_eq!(moved.len(), all.len() / 2);
         assert!(moved.values().all(|shard| *shard == 1));
         // One of them waits still, and others of their new shard make it the fuller one.
         let still = moved.keys().next().expect("a site").clone();
         let second: BTreeMap<Box<str>, u64> = of(1).map(|site| (site.clone(), 5)).chain([(still.clone(), 1)]).collect();
-        let waiting = vec![BTreeMap::new(), second];
-        let levelled = Levelled::new(&waiting);
+        let waiting = vec![work(BTreeMap::new()), work(second)];
+        let levelled = Levelled::new(&waiting, moved.clone(), UNLIMITED);
         assert!(levelled.helps());
         let to_first = levelled.moves.clone();
-        let after = levelled.moved_sites(moved.clone(), &waiting, rule);
+        let after = levelled.moved_sites(rule);
         for site in &names {
             let expected = match to_first.contains_key(site) {
                 true => 0,
@@ -189,10 +284,53 @@ mod tests {
 
     #[test]
     fn what_is_level_stays() {
-        let one = |urls: u64| BTreeMap::from([(Box::from(format!("s{urls}.test")), urls)]);
-        assert_eq!(level(&vec![]), BTreeMap::new());
-        assert_eq!(level(&vec![one(7)]), BTreeMap::new());
-        assert_eq!(level(&vec![one(100), one(101)]), BTreeMap::new());
-        assert_eq!(level(&vec![one(1_000), BTreeMap::new()]), BTreeMap::new(), "it would only be elsewhere");
+        let one = |urls: u64| work(BTreeMap::from([(Box::from(format!("s{urls}.test")), urls)]));
+        assert_eq!(all_moves(&vec![]), BTreeMap::new());
+        assert_eq!(all_moves(&vec![one(7)]), BTreeMap::new());
+        assert_eq!(all_moves(&vec![one(100), one(101)]), BTreeMap::new());
+        assert_eq!(all_moves(&vec![one(1_000), work(BTreeMap::new())]), BTreeMap::new(), "it would only be elsewhere");
+    }
+
+    #[test]
+    fn shards_that_are_full_get_nothing_and_others_what_they_have_room_for() {
+        let hundred = || work((0..100).map(|site| (format!("s{site}.test").into(), 10)).collect());
+        let full = ShardWork { known: 5_000, ..ShardWork::default() };
+        // The last one has room for 100 URLs, of which half are over.
+        let waiting =
+            vec![ShardWork { known: 2_000, ..hundred() }, full, ShardWork { known: 4_900, ..ShardWork::default() }];
+        let moves = level(&waiting, usize::MAX, 5_000);
+        assert_eq!(moves.values().collect::<Vec<_>>(), [&2; 5]);
+        assert_eq!(level(&waiting, 3, 5_000).len(), 3, "as many as may move");
+        assert_eq!(level(&waiting, usize::MAX, 4_000).len(), 0);
+    }
+
+    #[test]
+    fn moved_sites_never_need_more_than_their_table_has() {
+        let of = |from: u64, count: u64| (from..from + count).map(|site| (format!("s{site}.test").into(), 7)).collect();
+        let waiting: WaitingSites = vec![work(of(0, 900)), work(of(900, 50))];
+        let earlier: MovedSites = (900..950).map(|site| (format!("s{site}.test").into(), 1)).collect();
+        for bytes_max in [0, 700, 6_000, 20_000, 1 << 20] {
+            let limits = LevelLimits { bytes_max, ..UNLIMITED };
+            let levelled = Levelled::new(&waiting, earlier.clone(), limits);
+            let moved = levelled.kept.iter().chain(&levelled.moves).map(|(site, shard)| (site.clone(), *shard));
+            let fits = Partition::by_site(2).with_moved(&moved.collect(), bytes_max);
+            assert!(fits.is_ok() || levelled.moves.is_empty(), "{bytes_max}: {fits:?}");
+        }
+    }
+
+    #[test]
+    fn small_sites_are_forgotten_where_memory_is_short() {
+        let mut shard = ShardWork::new(40 * (SITE_BYTES as u64 + 10));
+        for number in 0..10_000 {
+            // Ten large ones, and others that come once.
+            shard.note(&format!("large{}.test", number % 10), false);
+            shard.note(&format!("a{number}.test"), false);
+            shard.note("large0.test", true);
+            assert!(shard.bytes <= shard.bytes_max && shard.sites.len() <= 40);
+        }
+        assert_eq!((shard.waiting, shard.known), (20_000, 30_000));
+        for site in 0..10 {
+            assert_eq!(shard.sites.get(&*format!("large{site}.test")), Some(&1_000));
+        }
     }
 }

@@ -28,8 +28,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use hierarchy::Hierarchy;
-pub use level::{Levelled, MovedSites, WaitingSites};
-pub use owners::SiteOwners;
+pub use level::{LevelLimits, Levelled, MovedSites, ShardWork, WaitingSites};
+pub use owners::{Claim, SiteOwners};
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use crate::config::{self, PartitionBy};
@@ -184,6 +184,7 @@ impl Partition {
         let planned = match &self.rule {
             Rule::Vector(vector) => vector.ram_bytes(),
             Rule::Dynamic(owners) => owners.ram_bytes(),
+            Rule::Consistent(circle) => circle.ram_bytes(),
             _ => 0,
         };
         planned + self.moved.as_ref().map_or(0, |moved| moved.ram_bytes())
@@ -194,18 +195,20 @@ impl Partition {
         self.shards
     }
 
+    /// As many sites as may move where there are so many bytes for their table, and for the list that it is made of.
+    pub fn moved_max(bytes_max: u64) -> usize {
+        let listed = usize::try_from(bytes_max).unwrap_or(usize::MAX) / level::SITE_BYTES;
+        Vector::names_max(bytes_max).min(listed)
+    }
+
     /// The same, where sites were moved: each to a shard, whatever the rule says.
     ///
     /// # Errors
     /// There is no such shard, a site stands twice, or there are more than have room in so many bytes.
-    pub fn with_moved<'site>(
-        &self,
-        moved: impl IntoIterator<Item = (&'site str, u16)>,
-        bytes_max: u64,
-    ) -> Result<Partition, String> {
+    pub fn with_moved(&self, moved: &MovedSites, bytes_max: u64) -> Result<Partition, String> {
         let mut builder = VectorBuilder::new(VectorUnit::Site, self.shards, bytes_max);
         // Sites when they were moved: another Public Suffix List may divide names elsewhere since.
-        moved.into_iter().try_for_each(|(site, shard)| builder.add_hash(shard, xxh3_64(site.as_bytes()), site))?;
+        moved.iter().try_for_each(|(site, shard)| builder.add_hash(*shard, xxh3_64(site.as_bytes()), site))?;
         let moved = Some(builder.build()).filter(|moved| !moved.is_empty()).map(Arc::new);
         Ok(Partition { moved, ..self.clone() })
     }
@@ -218,7 +221,9 @@ impl Partition {
             Rule::Dynamic(owners) if shards != self.shards => {
                 Rule::Dynamic(Arc::new(SiteOwners::new(shards, owners.ram_bytes())))
             }
-            Rule::Consistent(circle) => Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas()))),
+            Rule::Consistent(circle) if shards != self.shards => {
+                Rule::Consistent(Arc::new(Circle::new(shards, circle.replicas())))
+            }
             rule => rule.clone(),
         };
         Partition { shards, rule, moved: None }
@@ -353,16 +358,18 @@ mod tests {
         let by_hash = Partition::by_site(7);
         let sites: Vec<String> = (0..50).map(|number| format!("s{number}.test")).collect();
         let to = |site: &str| (by_hash.home_of(site) + 1) % 7;
-        let moved = by_hash.with_moved(sites[..20].iter().map(|site| (&**site, to(site))), 1 << 20).expect("sites");
+        let moved = sites[..20].iter().map(|site| (site.as_str().into(), to(site))).collect();
+        let moved = by_hash.with_moved(&moved, 1 << 20).expect("sites");
         for (number, site) in sites.iter().enumerate() {
             let url = Url::parse(&format!("http://www.{site}/x")).expect("a URL");
             let expected = if number < 20 { to(site) } else { by_hash.home_of(site) };
             assert_eq!((moved.shard_of(&url), moved.home_of(url.host())), (expected, expected), "{site}");
         }
         assert_eq!(moved.with_shards(7), by_hash);
-        assert_eq!((moved.rule(), by_hash.with_moved([], 0).as_ref()), (by_hash.rule(), Ok(&by_hash)));
-        assert!(by_hash.with_moved([("a.test", 7)], 1 << 20).is_err());
-        let kept = by_hash.with_moved([("www.a.test", 1)], 1 << 20).expect("a site of another Public Suffix List");
+        assert_eq!((moved.rule(), by_hash.with_moved(&MovedSites::new(), 0).as_ref()), (by_hash.rule(), Ok(&by_hash)));
+        assert!(by_hash.with_moved(&MovedSites::from([("a.test".into(), 7)]), 1 << 20).is_err());
+        let kept = by_hash.with_moved(&MovedSites::from([("www.a.test".into(), 1)]), 1 << 20);
+        let kept = kept.expect("a site of another Public Suffix List");
         assert_eq!(kept.shard_of(&Url::parse("http://www.a.test/").unwrap()), by_hash.home_of("a.test"));
     }
 

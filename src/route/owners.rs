@@ -1,16 +1,22 @@
 //! Sites that are given to shards as they are first seen: the dynamic assignment of Cho and Garcia-Molina ("Parallel Crawlers", 2002).
 //!
 //! Decides: the shard that first asks for a site gives it to the one with the least to do: URLs that wait, as the housekeeping
-//! thread publishes them some times a second, and [`SITE_URLS`] for each site that was given lately. The table is shared by all
-//! shards and needs no lock: a place is taken once, by compare and swap, and never freed, so all see the same owner from then on.
+//! thread publishes them some times a second, and [`SITE_URLS`] for each site that was given lately. One whose visited set is full
+//! gets a site only where all are. The table is shared by all shards and needs no lock: a place is taken once, by compare and swap, and
+//! not freed after that, so all see the same owner from then on.
 //! What a site's logs say holds over a restart: each shard claims the sites of its log, and those that its journal sends elsewhere,
 //! and none asks for an owner before all have ([`SiteOwners::is_settled`]). One log cannot contradict another: what says that a site
-//! is a shard's was written because it was. Claims come in any order, so those that no hash tells have precedence: they find room in
-//! any table as large as the one before. In a smaller one a claim without room ends the crawl before it begins.
-//! Invariants: a site's owner never changes. With [`PROBES_MAX`] places of others in its way a site is where its hash says, for ever.
-//! Limits: 8 bytes a place; two sites with equal 48 bits of their hashes have one owner, which harms neither.
+//! is a shard's was written because it was; but another Public Suffix List may make one site of several.
+//! Claims come in any order, so those that no hash tells take the places of those that one does, and a few that find none even so are
+//! [`Claims::displaced`]. In a table that is smaller than the one before a claim without room ends the crawl before it begins.
+//! Invariants: a site's owner never changes. With [`PROBES_MAX`] places of others in its way a site is where its hash says, for ever,
+//! unless its claim was displaced.
+//! Limits: 8 bytes a place, made when the first site comes, and a third more at most for what is displaced; two sites with equal 48 bits
+//! of their hashes have one owner, which harms neither.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::fast_range;
 
@@ -18,12 +24,32 @@ use super::fast_range;
 #[derive(Debug)]
 pub struct SiteOwners {
     /// The first 48 bits of a site's hash, then its shard + 1; 0: free.
-    places: Box<[AtomicU64]>,
-    /// So far from where it is looked for first a site may be.
-    probes: AtomicUsize,
+    places: OnceLock<Box<[AtomicU64]>>,
+    places_count: usize,
     loads: Box<[Load]>,
-    /// Shards that have claimed what is theirs.
-    claimed: AtomicU32,
+    claims: Mutex<Claims>,
+    /// What was displaced, from the time on when all claims are there.
+    displaced: OnceLock<BTreeMap<u64, u16>>,
+}
+
+/// What earlier runs say.
+#[derive(Debug, Default)]
+struct Claims {
+    /// Shards that have claimed all that is theirs.
+    shards: u16,
+    /// Shards of sites whose first places are others' that no hash tells.
+    displaced: BTreeMap<u64, u16>,
+}
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// The site is that shard's.
+    Kept,
+    /// It is another's, which has claimed it before.
+    Contradicted,
+    /// The table has no room for it.
+    NoRoom,
 }
 
 /// What a shard has to do.
@@ -33,23 +59,26 @@ struct Load {
     waiting: AtomicU64,
     /// Sites given lately.
     given: AtomicU64,
+    /// Whether its visited set is full.
+    is_full: AtomicBool,
 }
 
 impl SiteOwners {
     /// No site has an owner among `shards` shards; the table may have so many bytes.
     pub fn new(shards: u16, bytes_max: u64) -> SiteOwners {
-        let places = (bytes_max / size_of::<AtomicU64>() as u64).clamp(PLACES_MIN, PLACES_MAX) as usize;
+        let places = bytes_max / size_of::<AtomicU64>() as u64;
         SiteOwners {
-            places: (0..places).map(|_| AtomicU64::new(0)).collect(),
-            probes: AtomicUsize::new(PROBES_MAX),
+            places: OnceLock::new(),
+            places_count: places.clamp(PLACES_MIN, PLACES_MAX) as usize,
             loads: (0..shards.max(1)).map(|_| Load::default()).collect(),
-            claimed: AtomicU32::new(0),
+            claims: Mutex::default(),
+            displaced: OnceLock::new(),
         }
     }
 
-    /// Bytes of memory, once all is in use.
+    /// Bytes of memory once a site was given to a shard.
     pub fn ram_bytes(&self) -> u64 {
-        (self.places.len() * size_of::<AtomicU64>()) as u64
+        (self.places_count * size_of::<AtomicU64>()) as u64
     }
 
     /// The same table, without owners.
@@ -69,36 +98,42 @@ impl SiteOwners {
                 self.loads[usize::from(shard)].given.fetch_add(1, Ordering::Relaxed);
                 shard
             }
-            Near::Full => self.far(hash).unwrap_or_else(|| self.by_hash(hash)),
-        }
-    }
-
-    /// The site of this hash is `shard`'s, as its log says; `false` where the table has no room for that, or another one has said so
-    /// before.
-    #[must_use]
-    pub fn claim(&self, hash: u64, shard: u16) -> bool {
-        let shard = shard.min(self.shards() - 1);
-        let is_by_hash = self.by_hash(hash) == shard;
-        match self.near(hash, || shard) {
-            Near::Is(found) => found == shard,
-            Near::New(_) => true,
             Near::Full => {
-                self.far(hash).map_or_else(|| is_by_hash || self.put_far(hash, shard), |found| found == shard)
+                let displaced = self.displaced.get().and_then(|displaced| displaced.get(&tag(hash)));
+                displaced.copied().unwrap_or_else(|| self.by_hash(hash))
             }
         }
     }
 
-    /// Puts a site whose first places are others' into one farther off, or into that of one that is where its hash says; `false`: there
-    /// is none.
-    fn put_far(&self, hash: u64, shard: u16) -> bool {
-        for (probes, place) in (1..).zip(self.places_from_home(hash)) {
+    /// The site of this hash is `shard`'s, as its log says.
+    pub fn claim(&self, hash: u64, shard: u16) -> Claim {
+        let shard = shard.min(self.shards() - 1);
+        let of = |found: u16| if found == shard { Claim::Kept } else { Claim::Contradicted };
+        match self.near(hash, || shard) {
+            Near::Is(found) => of(found),
+            Near::New(_) => Claim::Kept,
+            Near::Full => {
+                // The lock is not held while another claim is made.
+                let found = self.claims().displaced.get(&tag(hash)).copied();
+                match found {
+                    Some(found) => of(found),
+                    None if self.by_hash(hash) == shard || self.displace(hash, shard) => Claim::Kept,
+                    None => self.add_displaced(hash, shard),
+                }
+            }
+        }
+    }
+
+    /// Puts a site into the first place of one that is where its hash says; `false`: there is none near.
+    fn displace(&self, hash: u64, shard: u16) -> bool {
+        for place in self.places_from_home(hash).take(PROBES_MAX) {
             let mut found = place.load(Ordering::Acquire);
-            while found == 0 || self.by_hash(tag(found)) == shard_of(found) {
+            while self.by_hash(found) == shard_of(found) {
                 match place.compare_exchange(found, word(hash, shard), Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
-                        self.probes.fetch_max(probes, Ordering::AcqRel);
-                        // It gets another place, or has none free before it and needs none.
-                        return found == 0 || self.claim(tag(found), shard_of(found));
+                        // It gets another place, or has none free near and needs none.
+                        self.claim(tag(found), shard_of(found));
+                        return true;
                     }
                     Err(other) => found = other,
                 }
@@ -107,14 +142,38 @@ impl SiteOwners {
         false
     }
 
+    fn add_displaced(&self, hash: u64, shard: u16) -> Claim {
+        let mut claims = self.claims();
+        if claims.displaced.len() >= self.places_count / DISPLACED_PART {
+            return Claim::NoRoom;
+        }
+        claims.displaced.insert(tag(hash), shard);
+        Claim::Kept
+    }
+
+    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A shard has claimed all that is its own.
     pub fn has_claimed(&self) {
-        self.claimed.fetch_add(1, Ordering::AcqRel);
+        let mut claims = self.claims();
+        claims.shards += 1;
+        if claims.shards >= self.shards() {
+            self.displaced.get_or_init(|| std::mem::take(&mut claims.displaced));
+        }
     }
 
     /// Whether all have.
     pub fn is_settled(&self) -> bool {
-        self.claimed.load(Ordering::Acquire) >= u32::from(self.shards())
+        self.displaced.get().is_some()
+    }
+
+    /// The visited set of `shard` has no room: it is given no site while another one has.
+    pub fn note_full(&self, shard: u16) {
+        if let Some(load) = self.loads.get(usize::from(shard)) {
+            load.is_full.store(true, Ordering::Relaxed);
+        }
     }
 
     /// So many URLs wait in `shard`.
@@ -144,17 +203,11 @@ impl SiteOwners {
         Near::Full
     }
 
-    /// Looks where only claims are.
-    fn far(&self, hash: u64) -> Option<u16> {
-        let places = self.places_from_home(hash).take(self.probes.load(Ordering::Acquire)).skip(PROBES_MAX);
-        let words = places.map(|place| place.load(Ordering::Acquire)).take_while(|found| *found != 0);
-        words.into_iter().find(|found| tag(*found) == tag(hash)).map(shard_of)
-    }
-
     /// All places, from that on where a site of this hash is looked for first.
     fn places_from_home(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
-        let home = ((u128::from(tag(hash)) * self.places.len() as u128) >> 64) as usize;
-        let (before, after) = self.places.split_at(home);
+        let places = self.places.get_or_init(|| (0..self.places_count).map(|_| AtomicU64::new(0)).collect());
+        let home = ((u128::from(tag(hash)) * places.len() as u128) >> 64) as usize;
+        let (before, after) = places.split_at(home);
         after.iter().chain(before)
     }
 
@@ -166,7 +219,7 @@ impl SiteOwners {
     fn least_loaded(&self) -> u16 {
         let load = |load: &Load| {
             let given = load.given.load(Ordering::Relaxed).saturating_mul(SITE_URLS);
-            load.waiting.load(Ordering::Relaxed).saturating_add(given)
+            (load.is_full.load(Ordering::Relaxed), load.waiting.load(Ordering::Relaxed).saturating_add(given))
         };
         (0..).zip(&self.loads).min_by_key(|(_, of)| load(of)).map_or(0, |(shard, _)| shard)
     }
@@ -201,6 +254,8 @@ const SITE_URLS: u64 = 16;
 /// This part of them is forgotten each time that waiting URLs are counted.
 const GIVEN_PART: u64 = 16;
 const PROBES_MAX: usize = 64;
+/// As many claims as this part of all places may be displaced.
+const DISPLACED_PART: usize = 8;
 const PLACES_MIN: u64 = 1 << 10;
 const PLACES_MAX: u64 = 1 << 36;
 
@@ -229,14 +284,22 @@ mod tests {
         owners.note_waiting(1, 1 << 40);
         assert_eq!((0..600).map(|site| owners.owner(hash(site))).collect::<Vec<_>>(), before, "an owner stays");
         assert_ne!(owners.owner(hash(600)), 1);
+        owners.note_waiting(2, 0);
+        owners.note_full(2);
+        assert!(
+            (601..700).all(|site| owners.owner(hash(site)) == 0),
+            "what is full has the least to do and gets nothing"
+        );
+        (0..2).for_each(|shard| owners.note_full(shard));
+        assert_eq!(owners.owner(hash(700)), 2, "as good as another, where all are full");
     }
 
     #[test]
     fn claims_come_before_gifts() {
         let owners = SiteOwners::new(4, 1 << 16);
         assert!(!owners.is_settled());
-        assert!((0..100).all(|site| owners.claim(hash(site), 3)));
-        assert!(!owners.claim(hash(7), 1));
+        assert!((0..100).all(|site| owners.claim(hash(site), 3) == Claim::Kept));
+        assert_eq!(owners.claim(hash(7), 1), Claim::Contradicted);
         (0..4).for_each(|_| owners.has_claimed());
         assert!(owners.is_settled() && !owners.afresh().is_settled());
         assert!((0..100).all(|site| owners.owner(hash(site)) == 3));
@@ -253,7 +316,9 @@ mod tests {
             let same = SiteOwners::new(5, 1);
             let sites = || (0..4_000).map(|site| site * order % 4_000);
             // Each several times, as a log has several URLs of a site.
-            (0..2).for_each(|_| assert!(sites().all(|site| same.claim(hash(site), first[site as usize]))));
+            (0..2)
+                .for_each(|_| assert!(sites().all(|site| same.claim(hash(site), first[site as usize]) == Claim::Kept)));
+            (0..5).for_each(|_| same.has_claimed());
             assert_eq!((0..4_000).map(|site| same.owner(hash(site))).collect::<Vec<_>>(), first, "in order {order}");
             let later: u64 = (4_000..9_000).map(|site| u64::from(same.owner(hash(site)))).sum();
             assert!(later > 0);
@@ -264,13 +329,30 @@ mod tests {
     #[test]
     fn a_smaller_table_has_no_room_for_all_claims() {
         let (large, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
-        let claims: Vec<bool> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
-        assert!(claims.contains(&false), "that is told, and nothing begins");
-        assert!(
-            (0..4_000)
-                .zip(claims)
-                .all(|(site, is_kept)| !is_kept || small.owner(hash(site)) == large.owner(hash(site)))
-        );
+        let claims: Vec<Claim> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
+        (0..5).for_each(|_| small.has_claimed());
+        assert!(claims.contains(&Claim::NoRoom), "that is told, and nothing begins");
+        let is_kept = |(site, claim): (u64, Claim)| {
+            claim == Claim::NoRoom || claim == Claim::Kept && small.owner(hash(site)) == large.owner(hash(site))
+        };
+        assert!((0..4_000).zip(claims).all(is_kept));
+    }
+
+    /// With many shards hardly a site is where its hash says.
+    #[test]
+    fn claims_find_room_in_a_table_full_of_others() {
+        const SHARDS: u16 = 64;
+        let bytes = if cfg!(miri) { 1 << 13 } else { 1 << 19 };
+        let (before, sites) = (SiteOwners::new(SHARDS, bytes), bytes / 4);
+        let first: Vec<u16> = (0..sites).map(|site| before.owner(hash(site))).collect();
+        let same = SiteOwners::new(SHARDS, bytes);
+        for site in (0..sites).rev() {
+            assert_eq!(same.claim(hash(site), first[site as usize]), Claim::Kept, "{site}");
+        }
+        let displaced = same.claims().displaced.len() as u64;
+        assert!(0 < displaced && displaced < bytes / 8 / 16, "{displaced} of {} places", bytes / 8);
+        (0..SHARDS).for_each(|_| same.has_claimed());
+        assert!((0..sites).all(|site| same.owner(hash(site)) == first[site as usize]));
     }
 
     #[test]

@@ -7,9 +7,7 @@
 //! Limits: 13 to 27 bytes a name ([`Vector::ram_bytes`]); whoever reads one says how many bytes it may have.
 //! Leaves to others: the file (`plan::read_vector`), what becomes of a URL without an assignment ([`super::Partition`]).
 
-use std::fmt;
-
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::host_hash;
 use crate::url::{Site, Url};
@@ -79,6 +77,15 @@ impl Vector {
         self.len() == 0
     }
 
+    /// Names that find room in so many bytes.
+    pub(super) fn names_max(bytes_max: u64) -> usize {
+        let places = usize::try_from(bytes_max).unwrap_or(usize::MAX) / PLACE_BYTES;
+        let least = PLACES_MIN.ilog2();
+        // It doubles.
+        let places = if places == 0 { PLACES_MIN } else { 1 << places.ilog2().max(least) };
+        places / 4 * 3
+    }
+
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> u64 {
         (self.table.hashes.len() * PLACE_BYTES) as u64
@@ -116,23 +123,17 @@ impl Vector {
 }
 
 /// An assignment that is being read.
+#[derive(Debug)]
 pub struct VectorBuilder {
     vector: Vector,
     bytes_max: u64,
-    digest: Xxh3,
-}
-
-impl fmt::Debug for VectorBuilder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("VectorBuilder").field("vector", &self.vector).finish_non_exhaustive()
-    }
 }
 
 impl VectorBuilder {
     /// Nothing is assigned yet, to `shards` shards, in at most `bytes_max` bytes of memory.
     pub fn new(unit: VectorUnit, shards: u16, bytes_max: u64) -> VectorBuilder {
         let table = Table::with_places(PLACES_MIN);
-        VectorBuilder { vector: Vector { unit, shards, table, digest: 0 }, bytes_max, digest: Xxh3::new() }
+        VectorBuilder { vector: Vector { unit, shards, table, digest: 0 }, bytes_max }
     }
 
     /// Assigns what is called `name`.
@@ -159,14 +160,15 @@ impl VectorBuilder {
         if !table.insert(hash, shard) {
             return Err(format!("{name} stands here a second time"));
         }
-        self.digest.update(&hash.to_le_bytes());
-        self.digest.update(&shard.to_le_bytes());
+        // In any order.
+        let entry = (u128::from(hash) << 16 | u128::from(shard)).to_le_bytes();
+        self.vector.digest = self.vector.digest.wrapping_add(xxh3_128(&entry));
         Ok(())
     }
 
     /// The assignment.
     pub fn build(self) -> Vector {
-        Vector { digest: self.digest.digest128(), ..self.vector }
+        self.vector
     }
 }
 
@@ -308,7 +310,9 @@ mod tests {
         let mut small = VectorBuilder::new(VectorUnit::Host, 1, 600);
         let refused = (0..100).find_map(|number| small.add(0, &format!("h{number}.test")).err()).expect("refused");
         assert!(refused.contains("partition.ram_bytes_max"), "{refused}");
-        assert!(small.build().ram_bytes() <= 600);
+        let small = small.build();
+        assert!(small.ram_bytes() <= 600);
+        assert_eq!(small.len(), Vector::names_max(600));
     }
 
     #[test]
@@ -319,7 +323,8 @@ mod tests {
             builder.build()
         };
         let one = of(&[(1, "a.test"), (2, "b.test")]);
-        assert_eq!(one, of(&[(1, "a.test"), (2, "b.test")]));
+        assert_eq!(one, of(&[(2, "b.test"), (1, "a.test")]));
+        assert_ne!(one, of(&[(2, "a.test"), (1, "b.test")]));
         assert_ne!(one, of(&[(1, "a.test"), (3, "b.test")]));
         assert_ne!(one, of(&[(1, "a.test")]));
     }

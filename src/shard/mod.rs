@@ -83,8 +83,9 @@ pub struct Shard {
     replay: Option<Replay>,
     /// It is read, and other shards have not said yet which sites are theirs: when to look again.
     settles_at: Option<Instant>,
-    /// Sites in the logs that have no place in the table of owners.
+    /// URLs in the logs whose sites have no place in the table of owners, or are another shard's there.
     unclaimed: u64,
+    contradicted: u64,
     /// Seeds that wait for that.
     seeds: Vec<Url>,
     keys: Keys,
@@ -242,7 +243,9 @@ impl Shard {
         let Setup { index, partition, scope, rng_seed, config, ledger, operators, budget, files, earlier, .. } = setup;
         let originals = Originals::new(&config.store, rng_seed, earlier);
         let shards = partition.shards();
-        let sent = SentUrls::new(config.exchange.recent_urls, setup.replicated);
+        let is_sending = shards > 1 && config.exchange.mode == ExchangeMode::Exchange;
+        let recent_urls = if is_sending { config.exchange.recent_urls } else { 0 };
+        let sent = SentUrls::new(recent_urls, setup.replicated);
         let segment_seed = rng_seed ^ u64::from(index) << 48;
         let settings = Settings::new(&config, &setup.user_agent, segment_seed);
         let owner = Owner { crawl: setup.crawl, shard: index };
@@ -272,6 +275,7 @@ impl Shard {
             replay: Some(replay),
             settles_at: None,
             unclaimed: 0,
+            contradicted: 0,
             seeds: Vec::new(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
@@ -473,6 +477,7 @@ impl Shard {
         stats.hosts_left = self.frontier.hosts_left();
         (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         (stats.urls_lost, stats.records_elsewhere) = (self.urls_lost, self.records_elsewhere);
+        stats.reading_logs = self.replay.is_some().into();
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
         stats.queued_deferred = self.frontier.deferred();

@@ -9,6 +9,7 @@ use crate::exchange::Batch;
 use crate::frontier::{Cost, Rest, Ticket};
 use crate::hops::Hops;
 use crate::log::{End, EndKind, Replay, ReplayStep};
+use crate::route::Claim;
 use crate::spool::ReadFor;
 use crate::time::{Duration, Instant};
 use crate::url::{Site, Url, UrlBatch};
@@ -42,11 +43,8 @@ impl Shard {
             self.replay = Some(replay);
             self.write_spool();
             if is_read && !self.read_log() {
-                if self.unclaimed > 0 {
-                    return self.fail(format!(
-                        "partition.ram_bytes_max: no room for the owners of {} sites that earlier runs had given to shards; raise it",
-                        self.unclaimed
-                    ));
+                if let Some(why) = self.why_owners_differ() {
+                    return self.end_for(why);
                 }
                 if let Some(owners) = self.partition.owners() {
                     owners.has_claimed();
@@ -71,10 +69,26 @@ impl Shard {
 
     /// A URL in a log is its shard's: so is its site.
     fn claim(&mut self, host: &str, shard: u16) {
-        if let Some(owners) = self.partition.owners()
-            && !owners.claim(Site::of(host).hash, shard)
-        {
-            self.unclaimed += 1;
+        let Some(owners) = self.partition.owners() else { return };
+        match owners.claim(Site::of(host).hash, shard) {
+            Claim::Kept => {}
+            Claim::Contradicted => self.contradicted += 1,
+            Claim::NoRoom => self.unclaimed += 1,
+        }
+    }
+
+    /// Why sites cannot be where earlier runs had them, where that is so.
+    fn why_owners_differ(&self) -> Option<String> {
+        match (self.unclaimed, self.contradicted) {
+            (0, 0) => None,
+            (0, urls) => Some(format!(
+                "partition.by: {urls} URLs are of sites that are another shard's, too: this version divides names into sites otherwise. \
+                 Start once with another number of crawl.shards, which gives all sites to shards anew"
+            )),
+            (urls, _) => Some(format!(
+                "partition.ram_bytes_max: no room for the owners of sites that earlier runs had given to shards ({urls} URLs are theirs); \
+                 raise it"
+            )),
         }
     }
 
@@ -154,6 +168,11 @@ impl Shard {
                 let batch = without_external(batch);
                 if batch.is_empty() {
                     return;
+                }
+                // A site may have nothing but these, and its links from now on are to come here as before.
+                if self.partition.owners().is_some() {
+                    let urls = batch.iter().filter_map(|(_, text)| Url::from_canonical(text).ok());
+                    urls.for_each(|url| self.claim(url.host(), self.index));
                 }
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }

@@ -11,7 +11,7 @@ mod turns;
 
 use super::*;
 use crate::backlinks::SiteLink;
-use crate::config::Difference;
+use crate::config::{Difference, PartitionBy};
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::lab::plain_transaction;
@@ -66,7 +66,7 @@ impl Rig {
     }
 
     fn starting(config: Config, logs: Logs, retry_failed: bool) -> Rig {
-        let scope = Scope::new(&config.scope, []);
+        let (scope, partition) = (Scope::new(&config.scope, []), Partition::new(&config.partition, 2));
         let setup = Setup {
             is_new: logs.is_empty(),
             retry_failed,
@@ -74,7 +74,7 @@ impl Rig {
                 journal: logs.keys().filter_map(|file| file.journal()).collect(),
                 ..FilesFound::default()
             },
-            ..Setup::new(Arc::new(config), Partition::by_site(2), scope, 1, 16)
+            ..Setup::new(Arc::new(config), partition, scope, 1, 16)
         };
         let shard = Shard::new(setup).expect("a shard");
         Rig {
@@ -377,6 +377,35 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     assert_eq!(larger.counts(), (100, 100));
     larger.enter(Phase::Close);
     assert_eq!(noted(&larger), (100, own.len() - 10));
+}
+
+/// Sites that are given to shards as they come: one that is full gets no more of them, and what it has set aside is its own when the crawl
+/// goes on, also where no link crosses.
+#[test]
+fn a_full_shard_is_given_no_site_and_keeps_its_own() {
+    let settled = |mode, urls_max, logs, waiting: [u64; 2]| {
+        let dynamic = config(|config| {
+            (config.partition.by, config.exchange.mode) = (PartitionBy::Dynamic, mode);
+            config.visited.urls_max = urls_max;
+        });
+        let mut rig = Rig::reading(dynamic, logs);
+        let owners = rig.shard.partition.owners().expect("owners");
+        owners.has_claimed();
+        (0..2).for_each(|shard| owners.note_waiting(shard, waiting[shard]));
+        rig.run(Instant::ZERO);
+        rig
+    };
+    let mut full = settled(ExchangeMode::Exchange, 20, Logs::new(), [0, 1_000]);
+    let all: Vec<String> = (0..11).map(|site| format!("http://s{site}.test/")).collect();
+    full.receive(1, &all.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((full.counts(), full.shard.stats().set_aside), ((10, 10), 1));
+    let other = Url::parse("http://other.test/").expect("a URL");
+    assert_eq!(full.shard.partition.shard_of(&other), 1, "however much that has to do");
+    full.enter(Phase::Close);
+    // The other shard would get what nobody has claimed.
+    let mut next = settled(ExchangeMode::Firewall, 200, full.logs, [1_000, 0]);
+    next.run(Instant::ZERO + Duration::from_secs(1));
+    assert_eq!(next.counts(), (11, 11));
 }
 
 /// A site has fifteen sixteenths of the room, also over a restart; what is beyond waits in the log, and others come in.

@@ -243,6 +243,9 @@ impl Shard {
             Seen::Full => {
                 self.stats.set_aside += 1;
                 self.stats.over_share += u64::from(is_over);
+                if let Some(owners) = self.partition.owners().filter(|_| !is_over) {
+                    owners.note_full(self.index);
+                }
             }
         }
         seen

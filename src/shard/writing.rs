@@ -83,9 +83,14 @@ impl Shard {
 
     /// The shard cannot go on: what is on disk is all there will be.
     pub(super) fn fail(&mut self, why: String) {
+        self.end_for(format!("the store stopped: {why}"));
+    }
+
+    /// The crawl ends for this reason.
+    pub(super) fn end_for(&mut self, why: String) {
         self.is_over = true;
         self.effects.clear();
-        self.effects.push_back(Effect::End(Err(format!("the store stopped: {why}"))));
+        self.effects.push_back(Effect::End(Err(why)));
     }
 
     /// An operation on files ended.

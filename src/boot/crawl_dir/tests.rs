@@ -29,7 +29,7 @@ fn url(text: &str) -> Seed {
 /// Begins a crawl in `root`.
 fn begin(root: &Path) {
     let mut dir = CrawlDir::open(root, &Wanted::default(), manifest).unwrap();
-    dir.keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1)).unwrap();
+    dir.keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20).unwrap();
 }
 
 fn open(root: &Path) -> Result<CrawlDir, DirError> {
@@ -44,7 +44,7 @@ fn begun_once_then_resumed_and_locked() {
     let mut first = open(&root).unwrap();
     assert!(first.is_new() && !root.join(MANIFEST).exists(), "it has not begun");
     let seeds = first.with_earlier_seeds(std::slice::from_ref(&a)).unwrap();
-    assert_eq!(first.keep(&seeds, &Config::default(), Partition::by_site(1)).unwrap().notes, [""; 0]);
+    assert_eq!(first.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes, [""; 0]);
     assert!(root.join("shard-01/segments").is_dir());
     let locked = open(&root).unwrap_err();
     assert!(matches!(locked, DirError::Locked(_)), "{locked}");
@@ -53,7 +53,7 @@ fn begun_once_then_resumed_and_locked() {
     let mut again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
     let seeds = again.with_earlier_seeds(&[b.clone(), a.clone()]).unwrap();
     assert_eq!(seeds, [a.clone(), b.clone()]);
-    assert_eq!(again.keep(&seeds, &Config::default(), Partition::by_site(1)).unwrap().notes, [""; 0]);
+    assert_eq!(again.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes, [""; 0]);
     assert!(!again.is_new() && !root.join("shard-00/spool/0").exists());
     assert_eq!(again.manifest(), &manifest());
     drop(again);
@@ -61,13 +61,13 @@ fn begun_once_then_resumed_and_locked() {
     let mut later = open(&root).unwrap();
     let seeds = later.with_earlier_seeds(std::slice::from_ref(&paid)).unwrap();
     assert_eq!(seeds, [b.clone(), paid.clone()], "what is said later comes later");
-    later.keep(&seeds, &Config::default(), Partition::by_site(1)).unwrap();
+    later.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap();
     drop(later);
     assert_eq!(open(&root).unwrap().with_earlier_seeds(&[]).unwrap(), [b, paid]);
     let mut second = open(&root).unwrap();
     second.begin_round(2);
     let seeds = second.with_earlier_seeds(&[]).unwrap();
-    second.keep(&seeds, &Config::default(), Partition::by_site(1)).unwrap();
+    second.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap();
     drop(second);
     let again = open(&root).unwrap();
     assert_eq!((again.round(), again.with_earlier_seeds(&[]).unwrap()), (2, seeds));
@@ -127,14 +127,14 @@ fn the_configuration_is_kept_and_changes_are_told() {
     config.set("politeness.host_delay", "2s").unwrap();
     config.set("visited.tracking_parameters", &"long_name_*,".repeat(20)).unwrap();
     let seeds = [url("http://a.test/")];
-    let notes = open(&root).unwrap().keep(&seeds, &config, Partition::by_site(1)).unwrap().notes;
+    let notes = open(&root).unwrap().keep(&seeds, &config, Partition::by_site(1), 1 << 20).unwrap().notes;
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].ends_with("config.toml: politeness.host_delay = \"2s\" from now on, was \"1s\""), "{notes:?}");
     assert!(notes[1].contains("visited.tracking_parameters = [\"long_name_*\"") && notes[1].contains('…'), "{notes:?}");
     let kept = kept_config::kept_config(&root).unwrap().expect("a crawl");
     assert_eq!(kept.politeness, config.politeness);
     assert_eq!(
-        open(&root).unwrap().keep(&seeds, &kept, Partition::by_site(1)).unwrap().notes,
+        open(&root).unwrap().keep(&seeds, &kept, Partition::by_site(1), 1 << 20).unwrap().notes,
         [""; 0],
         "nothing changed"
     );
@@ -163,8 +163,11 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     fs::remove_file(&path).unwrap();
     assert!(told().contains("config.toml: it is missing"), "{}", told());
     // Who gives the settings again goes on.
-    let notes =
-        open(&root).unwrap().keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1)).unwrap().notes;
+    let notes = open(&root)
+        .unwrap()
+        .keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20)
+        .unwrap()
+        .notes;
     assert!(notes.len() == 1 && notes[0].contains("is written anew with the settings of this run"), "{notes:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
@@ -190,7 +193,7 @@ fn damaged_seeds_are_told_and_left_alone() {
     assert!(missing.contains("seeds: it is missing") && missing.contains("give all seeds"), "{missing}");
     let mut dir = open(&root).unwrap();
     let seeds = dir.with_earlier_seeds(&[url("http://a.test/")]).unwrap();
-    let notes = dir.keep(&seeds, &Config::default(), Partition::by_site(1)).unwrap().notes;
+    let notes = dir.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes;
     assert!(notes.len() == 1 && notes[0].contains("seeds was missing, and is written anew: 1 seeds"), "{notes:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
@@ -208,7 +211,7 @@ fn what_a_killed_start_left_is_no_obstacle() {
     [MANIFEST, SEEDS, CONFIG].iter().for_each(|name| fresh(name));
     let mut dir = open(root).unwrap();
     assert!(dir.is_new());
-    let notes = dir.keep(&[url("http://b.test/")], &Config::default(), Partition::by_site(1)).unwrap().notes;
+    let notes = dir.keep(&[url("http://b.test/")], &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes;
     assert_eq!(notes, [""; 0]);
     drop(dir);
     assert_eq!(open(root).unwrap().with_earlier_seeds(&[]).unwrap(), [url("http://b.test/")]);
@@ -265,14 +268,17 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
     if let Some(old) = old {
         CrawlDir::open(&root, &Wanted::default(), manifest)
             .unwrap()
-            .keep(old, &Config::default(), Partition::by_site(1))
+            .keep(old, &Config::default(), Partition::by_site(1), 1 << 20)
             .unwrap();
     }
     let files = [SEEDS, CONFIG, MANIFEST];
     let before = files.map(|name| read(&root, name));
     let mut config = Config::default();
     config.fetch.in_flight_max += 1;
-    CrawlDir::open(&root, &Wanted::default(), manifest).unwrap().keep(new, &config, Partition::by_site(1)).unwrap();
+    CrawlDir::open(&root, &Wanted::default(), manifest)
+        .unwrap()
+        .keep(new, &config, Partition::by_site(1), 1 << 20)
+        .unwrap();
     let after = files.map(|name| read(&root, name).unwrap());
     let mut count = 0;
     // They are replaced one after another; those before are new, those behind are old.
@@ -310,7 +316,7 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
                     assert!(all.contains(&known.as_slice()), "{what}: {known:?}");
                 }
                 let seeds = dir.with_earlier_seeds(new).unwrap();
-                let notes = dir.keep(&seeds, &config, Partition::by_site(1)).unwrap().notes;
+                let notes = dir.keep(&seeds, &config, Partition::by_site(1), 1 << 20).unwrap().notes;
                 assert!(!notes.iter().any(|note| note.contains("damaged") || note.contains("missing")), "{notes:?}");
                 drop(dir);
                 let again = open_image(&image, &what);

@@ -211,7 +211,8 @@ fn sites_move_with_their_urls_and_stay_moved() {
             fs::write(dir.join("urls"), bytes).unwrap();
         }
     };
-    let change = Change { partition: &by_site, levels: Some(1 << 20) };
+    let change =
+        Change { partition: &by_site, levels: Some(LevelLimits { bytes_max: 1 << 20, shard_urls_max: 1 << 20 }) };
     let root = folder.path().join("crawl");
     begin(&root);
     let before = urls(&root, 2);

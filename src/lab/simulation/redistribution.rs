@@ -6,7 +6,7 @@ use super::Simulation;
 use crate::config::ExchangeMode;
 use crate::lab::fake_disk::FakeDisk;
 use crate::log::{Append, EarlierShard, LogFile, RedistributedFiles, redistribute, waiting_sites};
-use crate::route::Levelled;
+use crate::route::{LevelLimits, Levelled};
 
 impl Simulation {
     /// The crawl goes on with some other number of shards, or with its sites elsewhere.
@@ -26,12 +26,15 @@ impl Simulation {
         let rng_seed = self.plan.rng_seed;
         self.plan.partition = self.plan.partition.with_shards(shards);
         if levels {
-            let moves = waiting_sites(rng_seed, &earlier, &mut files).and_then(|waiting| {
+            // Also where it is too little for all.
+            let bytes_max = 1 << (9 + self.rng.below(12));
+            let moves = waiting_sites(rng_seed, &earlier, &mut files, bytes_max).and_then(|waiting| {
                 let before = std::mem::take(&mut self.plan.moved_sites);
+                let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(shards));
+                let limits = LevelLimits { bytes_max, shard_urls_max };
                 // Also where it helps little: whatever moves, nothing is lost.
-                self.plan.moved_sites = Levelled::new(&waiting).moved_sites(before, &waiting, &self.plan.partition);
-                let moved = self.plan.moved_sites.iter().map(|(site, shard)| (&**site, *shard));
-                self.plan.partition.with_moved(moved, 1 << 20)
+                self.plan.moved_sites = Levelled::new(&waiting, before, limits).moved_sites(&self.plan.partition);
+                self.plan.partition.with_moved(&self.plan.moved_sites, 1 << 20)
             });
             match moves {
                 Ok(partition) => self.plan.partition = partition,
