@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::config::UrlOrder;
+use crate::frontier::link_counts::ENTRY_BYTES as COUNT_BYTES;
 use crate::lab::Rng;
 use crate::url::fingerprint;
 
@@ -78,6 +79,29 @@ fn every_order_covers_everything_once_within_its_memory() {
             assert!(bed.jobs.iter().all(|(_, job)| job.kind != JobKind::Page || job.url.as_str() == url(job.number)));
             assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes(), bed.disk.len()), (0, 0, 0), "{order:?}");
         }
+    }
+}
+
+/// A URL may wait under two tickets: by its key, and by itself, as a redirect led to it (`visited.*`). Each has its turn, also where
+/// there was no room to count the first one.
+#[test]
+fn two_tickets_of_one_url_have_a_turn_each() {
+    let url = "http://h.test/twice";
+    for (order, entries) in ALL.into_iter().flat_map(|order| [2, 100].map(|entries| (order, entries))) {
+        let mut bed = bed(order, |config| config.frontier.order_ram_bytes_max = entries * COUNT_BYTES);
+        bed.offer_numbered("http://h.test/first", 9);
+        bed.offer_numbered(url, 1);
+        bed.linked(url, 2);
+        // An address, a robots.txt, and a page, which leaves room.
+        bed.run(HOUR, 3, &mut well);
+        bed.offer_numbered(url, 3);
+        bed.linked(url, 4);
+        bed.run(HOUR, 100, &mut well);
+        let pages = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page);
+        let mut numbers: Vec<u64> = pages.map(|(_, job)| job.number).collect();
+        numbers.sort_unstable();
+        assert_eq!((numbers, bed.frontier.queued()), (vec![1, 3, 9], 0), "{order:?}, {entries} entries");
+        assert!(bed.frontier.is_idle());
     }
 }
 
