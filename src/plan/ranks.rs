@@ -61,6 +61,7 @@ mod tests {
 
     use super::*;
     use crate::lab::TempFolder;
+    use crate::plan::Memory;
     use crate::plan::weighted::tests::graph;
 
     fn texts(path: &Path, urls_max: u64) -> Result<Vec<(String, f64)>, String> {
@@ -78,7 +79,7 @@ mod tests {
         let folder = TempFolder::new("ranks");
         let path = folder.path().join("ranks");
         let graph = graph(&[("b.test/2", 1), ("a.test/1", 1)], &[(0, 1)]);
-        super::super::write_ranks(&path, &graph, &[0.25, 0.5]).expect("written");
+        super::super::write_ranks(&path, &graph, &[0.25, 0.5], &mut Memory::new(32)).expect("written");
         let expected = vec![("http://a.test/1".to_owned(), 0.5), ("http://b.test/2".to_owned(), 0.25)];
         assert_eq!(texts(&path, 2), Ok(expected.clone()));
         let packed = zstd::encode_all(&std::fs::read(&path).expect("a file")[..], 1).expect("memory");
