@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -123,6 +123,26 @@ impl Plan {
         parts.dedup();
         parts
     }
+
+    /// Each list has a file of its own, or the last would be all that is left; on standard output they would be mixed.
+    fn check_files(&self) -> Result<(), Failed> {
+        let files = [("--vector", &self.vector), ("--pagerank", &self.pagerank), ("--most-linked", &self.most_linked)];
+        let named: Vec<_> = files.iter().filter_map(|(name, file)| Some((name, file.as_deref()?))).collect();
+        for (index, (name, file)) in named.iter().enumerate() {
+            if let Some((other, _)) = named[..index].iter().find(|(_, other)| whole(other) == whole(file)) {
+                return Err(Failed(
+                    MISTAKE,
+                    format!("{other} and {name} are both {}: expected a file each", file.display()),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a path leads.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Runs it.
@@ -159,6 +179,7 @@ impl From<PlanError> for Failed {
 }
 
 fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
+    arguments.check_files()?;
     let mut memory = Memory::new(arguments.graph.ram_max);
     let (graph, losses) = read(arguments, &mut memory, bar)?;
     let mut text = String::new();
