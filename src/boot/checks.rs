@@ -87,7 +87,8 @@ pub(super) fn replicated(config: &Config, rng_seed: u64) -> Result<Replicated, B
     if exchange.replicated.is_empty() {
         return Ok(Replicated::default());
     }
-    let read = plan::read_ranks(Path::new(&exchange.replicated), LISTED_MAX, |url| fingerprint(rng_seed, url.as_str()));
+    let room = (LISTED_MAX, "no longer list is read");
+    let read = plan::read_ranks(Path::new(&exchange.replicated), room, |url| fingerprint(rng_seed, url.as_str()));
     let mut listed = read.map_err(|error| BootError::Order(format!("exchange.replicated: {error}")))?;
     listed.sort_by(|(_, links), (_, more)| more.total_cmp(links));
     listed.truncate(exchange.replicated_max);
@@ -100,8 +101,10 @@ pub(super) fn ranks(config: &Config, rng_seed: u64) -> Result<Ranks, BootError> 
     if frontier.order != UrlOrder::Rank {
         return Ok(Ranks::default());
     }
-    let urls_max = frontier.order_ram_bytes_max / RANK_BYTES_MAX;
-    let read = plan::read_ranks(Path::new(&frontier.ranks), urls_max, |url| fingerprint(rng_seed, url.as_str()));
+    let why =
+        format!("each takes {RANK_BYTES_MAX} bytes of frontier.order_ram_bytes_max; raise that, or shorten the list");
+    let room = (frontier.order_ram_bytes_max / RANK_BYTES_MAX, why.as_str());
+    let read = plan::read_ranks(Path::new(&frontier.ranks), room, |url| fingerprint(rng_seed, url.as_str()));
     read.map(Ranks::new).map_err(|error| BootError::Order(format!("frontier.ranks: {error}")))
 }
 
