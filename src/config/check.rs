@@ -208,7 +208,7 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         }
     }
     let ranks = &config.frontier.ranks;
-    if !ranks.is_empty() && !Path::new(ranks).is_file() {
+    if config.frontier.order == UrlOrder::Rank && !ranks.is_empty() && !Path::new(ranks).is_file() {
         let message = format!("{ranks:?} is no file that can be found; expected the path of a list of ranks");
         clashes.push(Clash { keys: ["frontier.ranks"; 2], messages: [message.clone(), message] });
     }
