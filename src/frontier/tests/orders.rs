@@ -111,20 +111,26 @@ fn long_queues_are_on_disk_in_every_order() {
     for order in ALL {
         let mut bed = bed(order, |config| config.frontier.ram_bytes_max = 40_000)
             .ranked((0..4_000).map(|number| (url(number), number as f64)));
-        for number in 0..20_000 {
+        // Of each host a block has come back: half a kilobyte, where twenty hosts share so little memory. Those drawn keep 4 KiB
+        // of what was taken besides, in up to twice the room.
+        let most = if order == UrlOrder::Random { 100_000 + 20 * 8_192 } else { 100_000 };
+        for number in 0..30_000 {
             bed.offer_numbered(&url(number), number);
             if number % 3 == 0 {
                 bed.linked(&url(number / 2), 1 + (number % 9) as u16);
             }
-            assert!(bed.frontier.ram_bytes() < 150_000, "{order:?}: {} bytes", bed.frontier.ram_bytes());
+            // Queues that are read and grow all the same.
+            if number >= 10_000 && number % 2 == 0 {
+                bed.run(HOUR, 1, &mut well);
+            }
+            assert!(bed.frontier.ram_bytes() < most, "{order:?}, {number}: {} bytes", bed.frontier.ram_bytes());
         }
         assert!(bed.spool.bytes() > 400_000, "{order:?}: {} bytes on disk", bed.spool.bytes());
         while !bed.frontier.is_idle() {
-            bed.run(HOUR, 500, &mut well);
-            // A block of each host has come back.
-            assert!(bed.frontier.ram_bytes() < 900_000, "{order:?}: {} bytes", bed.frontier.ram_bytes());
+            bed.run(HOUR, 10, &mut well);
+            assert!(bed.frontier.ram_bytes() < most, "{order:?}: {} bytes", bed.frontier.ram_bytes());
         }
-        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (20_000, 0), "{order:?}");
+        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (30_000, 0), "{order:?}");
     }
 }
 
