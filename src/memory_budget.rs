@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::config::{self, CompressUncoded, Config, Cookies, RepeatedBodies, Sitemaps};
+use crate::config::{self, CompressUncoded, Config, Cookies, RepeatedBodies, Sitemaps, UrlOrder};
 use crate::grouped::grouped;
 
 /// The division of one shard's memory.
@@ -305,7 +305,8 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let replicated = if exchange.replicated.is_empty() { 0 } else { exchange.replicated_max as u64 };
     // One list for all shards, and of each what it has sent.
     let sent = sent + replicated * size_of::<u64>() as u64 / shards + replicated / 8;
-    let lanes = exchange.waiting_bytes_max as u64 + sent;
+    let gathered = if config.frontier.order == UrlOrder::Backlinks { GATHERED_LINKS_BYTES } else { 0 };
+    let lanes = exchange.waiting_bytes_max as u64 + sent + gathered;
     let blocks = (config.fetch.in_flight_max as u64).min(BLOCKS_MAX) * BLOCK_BYTES;
     // A response is read while another one, which was read, waits to be taken: of one what two codings come to, of both the
     // records and the links. As they came they are bodies in flight.
@@ -405,6 +406,8 @@ const HELD_BYTES: u64 = crate::shard::HELD_FREE_BYTES_MAX as u64;
 const COMPRESSORS: u64 = 2;
 /// Records that a dictionary is trained from, tables of the training, and those of two dictionaries.
 const DICTIONARY_BYTES: u64 = 16 << 20;
+/// Links to other shards' URLs, until they are told, as `shard::link_counts` has it.
+const GATHERED_LINKS_BYTES: u64 = 1 << 20;
 /// As `fetch` has it.
 const BLOCKS_MAX: u64 = 256;
 const BLOCK_BYTES: u64 = 32 << 10;
@@ -445,6 +448,14 @@ mod tests {
             + config.tls.sessions_max as u64 * SESSION_BYTES
             + config.tls.chains_max as u64 * CHAIN_BYTES
             + config.store.duplicates_bytes_max as u64
+    }
+
+    #[test]
+    fn links_that_gather_are_among_what_a_shard_needs() {
+        let mut config = Config::default();
+        let before = fixed_bytes(&config, 2, 0);
+        config.frontier.order = UrlOrder::Backlinks;
+        assert_eq!(fixed_bytes(&config, 2, 0), before + (1 << 20));
     }
 
     #[test]

@@ -112,8 +112,10 @@ pub(super) fn ranks(config: &Config, rng_seed: u64) -> Result<Ranks, BootError> 
     if frontier.order != UrlOrder::Rank {
         return Ok(Ranks::default());
     }
-    let urls_max = frontier.order_ram_bytes_max / RANK_BYTES_MAX;
-    let read = plan::read_ranks(Path::new(&frontier.ranks), urls_max, |url| fingerprint(rng_seed, url.as_str()));
+    let why =
+        format!("each takes {RANK_BYTES_MAX} bytes of frontier.order_ram_bytes_max; raise that, or shorten the list");
+    let room = (frontier.order_ram_bytes_max / RANK_BYTES_MAX, why.as_str());
+    let read = plan::read_ranks(Path::new(&frontier.ranks), room, |url| fingerprint(rng_seed, url.as_str()));
     read.map(Ranks::new).map_err(|error| BootError::Order(format!("frontier.ranks: {error}")))
 }
 

@@ -7,13 +7,13 @@
 //! Leaves to others: crawls, measures and figures (`crate::lab::experiment`), graphs (`crate::plan`).
 
 mod crawls_bar;
+mod set_keys;
 mod table;
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
@@ -28,7 +28,7 @@ use crate::boot;
 use crate::config::{self, Config, PartitionBy};
 use crate::grouped::grouped;
 use crate::lab::experiment::{
-    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PAGERANK, PLANNED, Planned, Row, Setting, Treatment,
+    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PLANNED, Planned, Row, Setting, Treatment,
 };
 use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
 use crate::store::read::find_segments;
@@ -110,21 +110,6 @@ const CRAWLING: [&str; 12] = [
     "pages_max",
     "replicate",
     "set",
-];
-
-/// Keys that an argument sets.
-const ARGUMENTS_OF_KEYS: [(&str, &str); 11] = [
-    ("politeness.host_delay", "--delay"),
-    ("politeness.site_delay", "--delay"),
-    ("partition.by", "--partition"),
-    ("partition.vector", "--partition site-gp or page-gp"),
-    ("exchange.mode", "--mode"),
-    ("exchange.replicated", "--replicate"),
-    ("exchange.replicated_max", "--replicate"),
-    ("frontier.order", "--order"),
-    ("frontier.ranks", "--order pagerank"),
-    ("crawl.shards", "--shards"),
-    ("crawl.pages_max", "--pages-max"),
 ];
 
 /// Refused here.
@@ -238,13 +223,8 @@ impl Lab {
         for set in &self.set {
             let (key, value) =
                 set.split_once('=').ok_or_else(|| mistake(format!("--set {set}: expected KEY=VALUE")))?;
-            if key.trim().starts_with("partition.balance") {
-                return Err(mistake(format!(
-                    "--set {set}: sites do not move here, as that is worth what fetching costs"
-                )));
-            }
-            if let Some((_, argument)) = ARGUMENTS_OF_KEYS.iter().find(|(of, _)| *of == key.trim()) {
-                return Err(mistake(format!("--set {set}: {argument} says that here")));
+            if let Some(why) = set_keys::refused(key.trim()) {
+                return Err(mistake(format!("--set {set}: {why}")));
             }
             base.set(key.trim(), value.trim()).map_err(mistake)?;
         }
@@ -339,13 +319,19 @@ fn crawl_all(
     configs: &[Config],
 ) -> Result<u8, Failed> {
     let signals = crawl::signals(Hangup::Drains).map_err(failed)?;
+    let is_stopped = || signals.interrupts.load(Ordering::Relaxed) > 0;
+    let mut planned = Planned::new(web.graph(), arguments.graph.ram_max);
+    planned.prepare_most_linked(arguments.replicate)?;
+    for treatment in treatments.iter().take_while(|_| !is_stopped()) {
+        planned.prepare(treatment)?;
+    }
     let mut table = Table::new(arguments.out.as_deref())?;
     let bar = CrawlsBar::new(treatments.len());
     let mut rows: Vec<Row> = Vec::new();
     // Of one rng seed and number of seeds after the other.
     let (mut begun, mut ground): (_, Option<(Vec<u32>, Ground)>) = (None, None);
-    let mut planned = Planned::new(web.graph(), arguments.graph.ram_max);
-    for (treatment, config) in treatments.iter().zip(configs) {
+    let mut ended_by = None;
+    for (treatment, config) in treatments.iter().zip(configs).take_while(|_| !is_stopped()) {
         let begins = Some((treatment.rng_seed, treatment.seeds));
         if begun != begins {
             begun = begins;
@@ -361,9 +347,8 @@ fn crawl_all(
         let url = |page: &u32| Url::parse(&web.graph().url(*page)).map_err(failed);
         let urls: Vec<Url> = seeds.iter().map(url).collect::<Result<_, _>>()?;
         let (shards, rng_seed) = (treatment.shards, treatment.rng_seed);
-        let partition = planned.partition(treatment)?;
-        let ranks = if treatment.order == PAGERANK { planned.ranks(rng_seed)? } else { Arc::default() };
-        let replicated = planned.most_linked(arguments.replicate, rng_seed);
+        let (partition, ranks) = (planned.partition(treatment), planned.ranks(treatment));
+        let replicated = planned.most_linked(rng_seed);
         let config = config.clone();
         let setting = Setting { web, config, shards, rng_seed, seeds: &urls, partition, ranks, replicated };
         let wanted = match treatment.limit {
@@ -372,7 +357,7 @@ fn crawl_all(
         };
         let observed = experiment::crawl(&setting, &mut |pages| {
             bar.show(treatment, pages, wanted);
-            signals.interrupts.load(Ordering::Relaxed) == 0
+            !is_stopped()
         });
         match observed {
             Ok(observed) => {
@@ -382,7 +367,10 @@ fn crawl_all(
                 bar.over();
             }
             Err(CrawlError::Stopped) => break,
-            Err(error) => return Err(failed(error)),
+            Err(error) => {
+                ended_by = Some(error);
+                break;
+            }
         }
     }
     bar.clear();
@@ -401,7 +389,8 @@ fn crawl_all(
     };
     let printed = output::print(&text);
     if rows.len() < treatments.len() {
-        return Err(failed(format!("stopped: {} of {} crawls are done", rows.len(), treatments.len())));
+        let why = ended_by.map_or_else(|| "stopped".to_owned(), |error| error.to_string());
+        return Err(failed(format!("{why}: {} of {} crawls are done", rows.len(), treatments.len())));
     }
     Ok(printed)
 }

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -123,6 +123,26 @@ impl Plan {
         parts.dedup();
         parts
     }
+
+    /// Each list has a file of its own, or the last would be all that is left; on standard output they would be mixed.
+    fn check_files(&self) -> Result<(), Failed> {
+        let files = [("--vector", &self.vector), ("--pagerank", &self.pagerank), ("--most-linked", &self.most_linked)];
+        let named: Vec<_> = files.iter().filter_map(|(name, file)| Some((name, file.as_deref()?))).collect();
+        for (index, (name, file)) in named.iter().enumerate() {
+            if let Some((other, _)) = named[..index].iter().find(|(_, other)| whole(other) == whole(file)) {
+                return Err(Failed(
+                    MISTAKE,
+                    format!("{other} and {name} are both {}: expected a file each", file.display()),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a path leads.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Runs it.
@@ -159,6 +179,7 @@ impl From<PlanError> for Failed {
 }
 
 fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
+    arguments.check_files()?;
     let mut memory = Memory::new(arguments.graph.ram_max);
     let (graph, losses) = read(arguments, &mut memory, bar)?;
     let mut text = String::new();
@@ -167,7 +188,11 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
         let rows = plan::compare(&graph, &parts, arguments.seed, &mut memory, &mut |step| bar.show(step))?;
         text = if arguments.json { as_json(&graph, arguments.seed, &rows) } else { as_text(&graph, &rows) };
     }
-    let unwritten = |error: PlanError| Failed(FAILED, error.to_string());
+    // What it would take is the operator's to mend, what a disk says is not.
+    let unwritten = |error: PlanError| match error {
+        PlanError::Memory { .. } => Failed::from(error),
+        error => Failed(FAILED, error.to_string()),
+    };
     if let (Some(path), Some(shards)) = (&arguments.vector, arguments.shards) {
         bar.show(Step { what: "partitioning", done: 0, total: 1 });
         let found = plan::assign(&graph, arguments.by, shards, arguments.seed, &mut memory)?;
@@ -175,12 +200,19 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
             .map_err(unwritten)?;
     }
     if let Some(path) = &arguments.most_linked {
-        let links: Vec<f64> = plan::links_to(&graph).into_iter().map(f64::from).collect();
-        plan::write_ranks(path, &graph, &links).map_err(unwritten)?;
+        let links = plan::links_to(&graph, &mut memory)?;
+        plan::write_ranks(path, &graph, &links, &mut memory).map_err(unwritten)?;
+        memory.release(links);
     }
     if let Some(path) = &arguments.pagerank {
         let ranks = plan::pagerank(&graph, &mut memory, &mut |step| bar.show(step))?;
-        plan::write_ranks(path, &graph, &ranks).map_err(unwritten)?;
+        plan::write_ranks(path, &graph, &ranks, &mut memory).map_err(unwritten)?;
+    }
+    if graph.nameless() > 0 && (arguments.pagerank.is_some() || arguments.most_linked.is_some()) {
+        let pages = grouped(graph.nameless() as u64);
+        tell!(
+            "{pages} pages have no URL and are listed by number, which no crawl takes (frontier.ranks, exchange.replicated)"
+        );
     }
     Ok(Made { text, losses })
 }

@@ -205,18 +205,19 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
-    for (key, path, of) in
-        [("scope.rules", &config.scope.rules, "rules"), ("partition.vector", &config.partition.vector, "an assignment")]
-    {
+    let none = String::new();
+    // Ranks are read where URLs go by them.
+    let ranks = if config.frontier.order == UrlOrder::Rank { &config.frontier.ranks } else { &none };
+    for (key, path, of) in [
+        ("scope.rules", &config.scope.rules, "rules"),
+        ("partition.vector", &config.partition.vector, "an assignment"),
+        ("exchange.replicated", &config.exchange.replicated, "URLs and their links"),
+        ("frontier.ranks", ranks, "ranks"),
+    ] {
         if !path.is_empty() && !Path::new(path).is_file() {
             let message = format!("{path:?} is no file that can be found; expected the path of a file of {of}");
             clashes.push(Clash { keys: [key; 2], messages: [message.clone(), message] });
         }
-    }
-    let ranks = &config.frontier.ranks;
-    if !ranks.is_empty() && !Path::new(ranks).is_file() {
-        let message = format!("{ranks:?} is no file that can be found; expected the path of a list of ranks");
-        clashes.push(Clash { keys: ["frontier.ranks"; 2], messages: [message.clone(), message] });
     }
     for path in config.scope.block.iter().filter(|path| !path.is_file()) {
         let message = format!("{path:?} is no file that can be found; expected paths of block lists");

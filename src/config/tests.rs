@@ -306,6 +306,11 @@ fn files_must_be_there_and_be_text() {
     );
     assert!(load(b"[fetch]\n\xff").is_err_and(|error| error.contains("line 2 is not UTF-8")));
     assert!(load(b"tls.ca_files = ['/nowhere/ca.pem']").is_err_and(|error| error.contains(":1: tls.ca_files: ")));
+    // Of other orders the list is not read.
+    let ranks = b"[frontier]\nranks = '/nowhere/ranks'\n";
+    assert!(load(ranks).is_ok());
+    let ordered = load(&[ranks, &b"order = 'rank'\n"[..]].concat());
+    assert!(ordered.is_err_and(|error| error.contains(":2: frontier.ranks: ")));
     assert!(Config::load(folder.path().join("none")).is_err());
     assert!(Config::load(folder.path()).is_err());
 }

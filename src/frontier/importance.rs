@@ -7,7 +7,7 @@
 //! higher; what is left of it below is passed over when its turn comes.
 //! By ranks, levels are parts of the list: the first 64th, 32nd, and so on.
 //! URLs that are deferred ([`super::deferred`]) have no levels.
-//! Invariants: each URL is taken once, however often it is queued ([`LinkCounts`]).
+//! Invariants: each ticket has one turn, however often its URL is queued ([`LinkCounts`]).
 //! Limits: what [`LinkCounts`] has no room for stays where it was queued. A URL whose host has no room in memory waits in its order,
 //! and gets its level when it comes in. What waits for an address, a name or a block waits in its order.
 
@@ -63,7 +63,7 @@ impl Importance {
         }
     }
 
-    /// A URL came that is to be queued and is not deferred.
+    /// A URL came that is to be queued and is not deferred. Two tickets of one text may wait at once (`visited.*`).
     pub(super) fn came(&mut self, url: &Url, ticket: Ticket) {
         if let By::Links(counts) = &mut self.by {
             counts.came(key(self.rng_seed, url), ticket);

@@ -3,10 +3,11 @@
 //! Decides: an open-addressing table with linear probing, made at the beginning. An entry has the URL's fingerprint, its ticket,
 //! the links found to it, how many times it stands in queues, and whether it was taken from one. When a URL was taken and stands in
 //! no queue any more, its entry goes, so the table holds what waits, and not what was ever found.
-//! Invariants: of a URL with an entry one copy is taken and no other: the one with its present ticket, and the first of these. A URL
-//! without an entry stands in one queue alone, once.
-//! Limits: [`ENTRY_BYTES`] an entry, seven eighths of them used. URLs that come when it is full are not counted. 255 links count as
-//! any number. An entry whose URL was lost with a block stays. A URL is taken for another one with probability n / 2⁶⁴ among n.
+//! Invariants: an entry is one ticket's as long as it is there. Of the copies with that ticket the first is taken and no other. A ticket
+//! without an entry stands in one queue alone, once, and has its turn.
+//! Limits: [`ENTRY_BYTES`] an entry, seven eighths of them used. URLs that come when it is full are not counted, nor is a second ticket of a
+//! URL that has an entry (`visited.*` rules give two). 255 links count as any number. An entry whose URL was lost with a block stays. A
+//! URL is taken for another one with probability n / 2⁶⁴ among n: it has its turn all the same.
 
 use super::waiting::Ticket;
 
@@ -35,27 +36,21 @@ impl LinkCounts {
         }
     }
 
-    /// A URL is queued that was not found before. It may be one that was fetched: then this is another ticket.
+    /// A URL is queued under a ticket that was not queued before.
     pub fn came(&mut self, key: u64, ticket: Ticket) {
-        match self.find(key) {
-            Ok(slot) => {
-                self.tickets[slot] = packed(ticket);
-                self.states[slot] = queued_once_more(self.states[slot] & !TAKEN);
-            }
-            Err(Some(slot)) if (self.len + 1) * 8 <= self.keys.len() * 7 => {
-                self.keys[slot] = key.max(1);
-                self.tickets[slot] = packed(ticket);
-                (self.links[slot], self.states[slot]) = (0, 1);
-                self.len += 1;
-            }
-            Err(_) => {}
+        if let Err(Some(slot)) = self.find(key)
+            && (self.len + 1) * 8 <= self.keys.len() * 7
+        {
+            self.keys[slot] = key.max(1);
+            self.tickets[slot] = packed(ticket);
+            (self.links[slot], self.states[slot]) = (0, 1);
+            self.len += 1;
         }
     }
 
-    /// A URL that was taken goes back into a queue.
+    /// A ticket that was taken goes back into a queue.
     pub fn is_back(&mut self, key: u64, ticket: Ticket) {
-        if let Ok(slot) = self.find(key) {
-            self.tickets[slot] = packed(ticket);
+        if let Some(slot) = self.find_ticket(key, ticket) {
             self.states[slot] = queued_once_more(self.states[slot] & !TAKEN);
         }
     }
@@ -69,12 +64,10 @@ impl LinkCounts {
 
     /// A URL comes out of a queue; whether that is the first time with this ticket.
     pub fn takes(&mut self, key: u64, ticket: Ticket) -> bool {
-        let Ok(slot) = self.find(key) else { return true };
-        let is_first = self.states[slot] & TAKEN == 0 && self.tickets[slot] == packed(ticket);
-        if is_first {
-            self.states[slot] |= TAKEN;
-        }
-        if self.states[slot] & QUEUED < QUEUED {
+        let Some(slot) = self.find_ticket(key, ticket) else { return true };
+        let is_first = self.states[slot] & TAKEN == 0;
+        self.states[slot] |= TAKEN;
+        if (1..QUEUED).contains(&(self.states[slot] & QUEUED)) {
             self.states[slot] -= 1;
         }
         if self.states[slot] == TAKEN {
@@ -110,6 +103,11 @@ impl LinkCounts {
                 _ => slot = self.after(slot),
             }
         }
+    }
+
+    /// Where the entry of this ticket is.
+    fn find_ticket(&self, key: u64, ticket: Ticket) -> Option<usize> {
+        self.find(key).ok().filter(|slot| self.tickets[*slot] == packed(ticket))
     }
 
     /// Empties a slot, and moves up what stands behind it for want of a better place.
@@ -169,65 +167,71 @@ mod tests {
         Ticket { number, depth: (number % 100) as u16 }
     }
 
-    /// Against a map, with keys that crowd each other: the table is as full as may be.
+    /// Against a map, with keys that crowd each other, of URLs that have several tickets: the table is as full as may be.
     #[test]
     fn agrees_with_a_map() {
         for seed in 0..60 {
             let mut rng = Rng::new(seed);
             let mut counts = LinkCounts::new(ENTRY_BYTES * (1 + rng.below(40)));
-            // Links, tickets queued, and the one that is wanted.
-            let mut twin: BTreeMap<u64, (u8, Vec<u64>, Option<u64>)> = BTreeMap::new();
+            // Links, the ticket, its copies in queues, and whether one was taken.
+            let mut twin: BTreeMap<u64, (u8, u64, usize, bool)> = BTreeMap::new();
+            let (mut queues, mut had_turn, mut came) = (Vec::new(), BTreeSet::new(), 0);
             let room = counts.keys.len() * 7 / 8;
-            for number in 1..4_000_u64 {
+            for number in 1..6_000_u64 {
                 let key = rng.below(50) << 58 | 1;
-                let known = twin.get_mut(&key);
-                match (rng.below(4), known) {
-                    (0, None) => {
+                match rng.below(4) {
+                    0 if number < 4_000 => {
                         counts.came(key, ticket(number));
-                        if twin.len() < room {
-                            twin.insert(key, (0, vec![number], Some(number)));
+                        queues.push((key, number));
+                        came += 1;
+                        if !twin.contains_key(&key) && twin.len() < room {
+                            twin.insert(key, (0, number, 1, false));
                         }
                     }
-                    // It redirects to itself in the end, and is queued under another number.
-                    (0, Some((_, queued, wanted))) if wanted.is_none() => {
-                        counts.came(key, ticket(number));
-                        queued.push(number);
-                        *wanted = Some(number);
-                    }
-                    (1, known) => {
+                    1 => {
                         let links = rng.below(5) as u16;
-                        let expected = known.filter(|(.., wanted)| wanted.is_some()).map(|(sum, queued, wanted)| {
+                        let waiting = twin.get_mut(&key).filter(|(.., is_taken)| !is_taken);
+                        let expected = waiting.map(|(sum, number, copies, _)| {
                             let before = *sum;
                             *sum = before.saturating_add(links as u8);
-                            queued.push(wanted.unwrap_or_default());
-                            (before, *sum, ticket(wanted.unwrap_or_default()))
+                            *copies += 1;
+                            queues.push((key, *number));
+                            (before, *sum, ticket(*number))
                         });
                         assert_eq!(counts.add(key, links), expected);
                         if expected.is_some() {
                             counts.is_queued_again(key);
                         }
                     }
-                    (_, Some((_, queued, wanted))) => {
-                        let taken = queued.swap_remove(rng.index(queued.len()));
-                        let is_first = *wanted == Some(taken);
-                        assert_eq!(counts.takes(key, ticket(taken)), is_first, "seed {seed} number {number}");
-                        if is_first && rng.percent(20) && !queued.is_empty() {
-                            counts.is_back(key, ticket(taken));
-                            queued.push(taken);
-                        } else if is_first {
-                            *wanted = None;
+                    _ if queues.is_empty() => {}
+                    _ => {
+                        let (key, number) = queues.swap_remove(rng.index(queues.len()));
+                        let is_first = had_turn.insert(number);
+                        assert_eq!(counts.takes(key, ticket(number)), is_first, "seed {seed} number {number}");
+                        if let Some((.., copies, is_taken)) = twin.get_mut(&key).filter(|(_, of, ..)| *of == number) {
+                            (*copies, *is_taken) = (*copies - 1, true);
                         }
-                        if queued.is_empty() {
-                            twin.remove(&key);
+                        twin.retain(|_, (.., copies, _)| *copies > 0);
+                        if is_first && rng.percent(20) {
+                            counts.is_back(key, ticket(number));
+                            had_turn.remove(&number);
+                            queues.push((key, number));
+                            if let Some((.., copies, is_taken)) = twin.get_mut(&key).filter(|(_, of, ..)| *of == number)
+                            {
+                                (*copies, *is_taken) = (*copies + 1, false);
+                            }
                         }
                     }
-                    (_, None) => assert!(counts.takes(key, ticket(number)), "what has no entry stands once"),
                 }
                 assert_eq!(counts.len, twin.len());
                 let keys: BTreeSet<u64> = counts.keys.iter().copied().filter(|key| *key > 0).collect();
                 assert!(keys.iter().eq(twin.keys()));
                 assert!(twin.iter().all(|(key, (links, ..))| counts.links(*key) == *links));
             }
+            queues.into_iter().for_each(|(key, number)| {
+                assert_eq!(counts.takes(key, ticket(number)), had_turn.insert(number), "seed {seed} number {number}");
+            });
+            assert_eq!((had_turn.len(), counts.len), (came, 0), "seed {seed}");
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Origin {
 enum Robots {
     /// Not fetched.
     Unknown,
-    /// Fetched; `used` once a page was judged by it.
+    /// Fetched; `used` once a page was judged by it, or none waits that could be.
     Known { rules: Rc<CachedRules>, until: Instant, used: bool },
     /// Not to be had; asked again at the instant given, everything forbidden until then.
     Unreachable { again: Instant, why: Failure },
@@ -316,7 +316,7 @@ impl Origin {
         }
     }
 
-    /// A URL was judged by the rules.
+    /// A URL was judged by the rules, or none waits for them any more.
     pub fn note_use(&mut self) {
         if let Robots::Known { used, .. } = &mut self.robots {
             *used = true;
@@ -374,7 +374,7 @@ impl Origin {
         true
     }
 
-    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer: where a
+    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer while one waits: where a
     /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
     fn expire(&mut self, now: Instant, stale_max: Duration) {
         let is_old = match self.robots {
@@ -400,7 +400,7 @@ fn is_too_long(crawl_delay: Duration, politeness: &Politeness) -> bool {
     politeness.crawl_delay_above == CrawlDelayAbove::Skip && crawl_delay > politeness.crawl_delay_max
 }
 
-/// How long rules that were not used yet outlast their time. The longest delay is a day, but hosts that share a site, an address or an
+/// How long rules that were not used yet outlast their time while URLs wait. The longest delay is a day, but hosts that share a site, an address or an
 /// operator have turns as much rarer as there are of them; as long as `robots.stale_max` may be.
 const UNUSED_FOR: Duration = Duration::from_secs(30 * 86_400);
 /// Bytes of URLs that wait apart for an origin's robots.txt.

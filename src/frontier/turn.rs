@@ -10,7 +10,7 @@ use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::deferred::is_deferred;
 use super::host::State;
-use super::origin::Verdict;
+use super::origin::{Origin, Verdict};
 use super::waiting::WaitingUrls;
 use super::yields::is_embed;
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
@@ -346,6 +346,8 @@ impl Frontier {
             }
             _ => {
                 self.hosts.set_state(id, State::Idle);
+                // Rules outlast their time only for URLs that wait.
+                self.hosts[id].origins.iter_mut().for_each(Origin::note_use);
                 self.outside.look_again();
             }
         }

@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::lines::Lines;
-use super::{PageGraph, PlanError};
+use super::{Memory, PageGraph, PlanError};
 use crate::route::{Vector, VectorBuilder, VectorUnit};
 
 /// Writes an assignment to `shards` shards: `found` has one for each page or site.
@@ -73,14 +73,17 @@ fn read_head(head: &str) -> Option<(VectorUnit, u16)> {
 const VECTOR: &str = "ringcrawl-vector 1";
 
 /// Writes the pages by `ranks`; pages of one rank by name.
-pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64]) -> Result<(), PlanError> {
-    let mut order: Vec<(u32, f64)> = (0..).zip(ranks.iter().copied()).collect();
+pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64], memory: &mut Memory) -> Result<(), PlanError> {
+    let mut order: Vec<(u32, f64)> = memory.list(ranks.len() as u64, "ranks")?;
+    order.extend((0..).zip(ranks.iter().copied()));
     order.sort_unstable_by(|(one, rank), (other, more)| {
         more.total_cmp(rank).then_with(|| graph.name(*one).cmp(graph.name(*other)))
     });
     write_whole(path, |out| {
         order.iter().try_for_each(|(page, rank)| writeln!(out, "{rank:.9e}\t{}", graph.name(*page)))
-    })
+    })?;
+    memory.release(order);
+    Ok(())
 }
 
 /// Writes a file under another name beside `path`, and gives it its own when it is whole. `-` is standard output; what is there and no
@@ -143,13 +146,17 @@ mod tests {
         write_vector(&path, &graph, VectorUnit::Page, 2, &[1, 0, 0]).expect("written");
         let expected = "ringcrawl-vector 1 page 2\n0\thttp://a.test/1\n0\thttp://b.test/1\n1\thttp://b.test/2\n";
         assert_eq!(text(), expected);
-        write_ranks(&path, &graph, &[0.25, 0.5, 0.25]).expect("written");
+        let mut memory = Memory::new(48);
+        write_ranks(&path, &graph, &[0.25, 0.5, 0.25], &mut memory).expect("16 bytes a page");
+        assert_eq!(memory, Memory::new(48));
         let lines =
             "5.000000000e-1\thttp://a.test/1\n2.500000000e-1\thttp://b.test/1\n2.500000000e-1\thttp://b.test/2\n";
         assert_eq!(text(), lines);
         let names: Vec<_> =
             fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("a file").file_name()).collect();
         assert_eq!(names, ["vector"]);
+        let refused = write_ranks(&path, &graph, &[0.25, 0.5, 0.25], &mut Memory::new(47));
+        assert!(refused.is_err_and(|error| error.to_string().starts_with("ranks: 48 bytes of memory are needed")));
     }
 
     #[test]

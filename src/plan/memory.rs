@@ -34,6 +34,11 @@ impl Memory {
         self.taken = self.taken.saturating_sub(bytes);
     }
 
+    /// What a list took is free again.
+    pub fn release<T>(&mut self, list: Vec<T>) {
+        self.give_back((list.capacity() * size_of::<T>()) as u64);
+    }
+
     /// An empty list with room for `count` items.
     pub fn list<T>(&mut self, count: u64, what: &'static str) -> Result<Vec<T>, PlanError> {
         let mut list = Vec::new();
@@ -68,7 +73,7 @@ mod tests {
         assert!(list.capacity() >= 10);
         let refused = memory.list::<u64>(3, "pages").expect_err("20 bytes are left").to_string();
         assert_eq!(refused, "pages: 24 bytes of memory are needed, and 20 of 100 are left (--ram-max)");
-        memory.give_back(80);
+        memory.release(list);
         assert_eq!(memory.filled(12, 7u64, "pages").expect("96 bytes"), [7; 12]);
         let mut all = Memory::new(u64::MAX);
         assert!(all.list::<u64>(u64::MAX, "links").is_err());

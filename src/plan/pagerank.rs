@@ -7,17 +7,17 @@
 
 use super::{Memory, PageGraph, PlanError, Step, Watch};
 
-/// How many pages link to each.
-pub fn links_to(graph: &PageGraph) -> Vec<u32> {
-    let mut links = vec![0_u32; graph.pages()];
+/// How many pages link to each: whole numbers.
+pub fn links_to(graph: &PageGraph, memory: &mut Memory) -> Result<Vec<f64>, PlanError> {
+    let mut links = memory.filled(graph.pages(), 0.0, "ranks")?;
     for page in graph.all() {
         for target in graph.targets_of(page) {
             if let Some(links) = links.get_mut(*target as usize) {
-                *links = links.saturating_add(1);
+                *links += 1.0;
             }
         }
     }
-    links
+    Ok(links)
 }
 
 /// The rank of each page.
@@ -52,6 +52,7 @@ pub fn pagerank(graph: &PageGraph, memory: &mut Memory, watch: Watch<'_>) -> Res
             break;
         }
     }
+    memory.release(next);
     Ok(ranks)
 }
 

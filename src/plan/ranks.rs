@@ -12,17 +12,21 @@ use super::PlanError;
 use super::lines::Lines;
 use crate::url::Url;
 
-/// What `key` makes of each URL of the file at `path`, with its rank; of `urls_max` URLs at most.
+/// What `key` makes of each URL of the file at `path`, with its rank; of as many URLs at most as `room` says, and why.
 ///
 /// # Errors
 /// The file, or its first line that is wrong.
-pub fn read_ranks(path: &Path, urls_max: u64, key: impl Fn(&Url) -> u64) -> Result<Vec<(u64, f64)>, PlanError> {
+pub fn read_ranks(
+    path: &Path,
+    (urls_max, why): (u64, &str),
+    key: impl Fn(&Url) -> u64,
+) -> Result<Vec<(u64, f64)>, PlanError> {
     let mut count = 0;
     let mut lines = Lines::open(path)?;
     while next(&mut lines)?.is_some() {
         count += 1;
         if count > urls_max {
-            return Err(lines.bad(format!("more than the {urls_max} URLs that there is memory for")));
+            return Err(lines.bad(format!("more than {urls_max} URLs: {why}")));
         }
     }
     if count == 0 {
@@ -108,11 +112,12 @@ mod tests {
 
     use super::*;
     use crate::lab::TempFolder;
+    use crate::plan::Memory;
     use crate::plan::weighted::tests::graph;
 
     fn texts(path: &Path, urls_max: u64) -> Result<Vec<(String, f64)>, String> {
         let urls = RefCell::new(Vec::new());
-        let read = read_ranks(path, urls_max, |url| {
+        let read = read_ranks(path, (urls_max, "raise it"), |url| {
             urls.borrow_mut().push(url.as_str().to_owned());
             0
         });
@@ -144,7 +149,7 @@ mod tests {
         let folder = TempFolder::new("ranks");
         let path = folder.path().join("ranks");
         let graph = graph(&[("b.test/2", 1), ("a.test/1", 1)], &[(0, 1)]);
-        super::super::write_ranks(&path, &graph, &[0.25, 0.5]).expect("written");
+        super::super::write_ranks(&path, &graph, &[0.25, 0.5], &mut Memory::new(32)).expect("written");
         let expected = vec![("http://a.test/1".to_owned(), 0.5), ("http://b.test/2".to_owned(), 0.25)];
         assert_eq!(texts(&path, 2), Ok(expected.clone()));
         let packed = zstd::encode_all(&std::fs::read(&path).expect("a file")[..], 1).expect("memory");
@@ -166,7 +171,7 @@ mod tests {
             ("1e999\thttp://a.test/\n", "FILE:1: inf is no rank"),
             ("# nothing\n\n", "FILE:3: the list is empty"),
             ("1\tmailto:a@b.test\n", "FILE:1: no URL of the web"),
-            ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than the 2 URLs"),
+            ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than 2 URLs: raise it"),
         ] {
             let path = folder.path().join("bad");
             std::fs::write(&path, text).expect("a file");

@@ -1,6 +1,7 @@
 //! Links to URLs, which are counted where the URL waits: `frontier.order = "backlinks"`.
 //!
-//! Decides: a link of a page to another one counts, whether the URL is new or not, but for what the page embeds or advises against.
+//! Decides: a link of a page to another one counts, whether the URL is new or not, but for what the page embeds or advises against. A
+//! redirect and a sitemap that a page names are no links.
 //! Links to URLs of other shards gather here, and are told after `frontier.backlinks_exchange_pages` pages, as messages of their own
 //! (Cho, Garcia-Molina, "Parallel Crawlers", 2002); what is sent as a URL counts nothing there.
 //! Invariants: memory has a bound. Counts are told in the order of their URLs, so that a crawl is the same each time.
@@ -75,10 +76,7 @@ impl GatheredLinks {
 impl Shard {
     /// A page links to a URL of shard `owner`, which was taken in by now if it waits here.
     pub(super) fn linked_by_page(&mut self, now: Instant, job: &FetchJob, url: &Url, hops: Hops, owner: u16) {
-        let Some(gathered) = &mut self.gathered_links else { return };
-        if job.kind != JobKind::Page || hops.is_embed() || hops.is_deferred() {
-            return;
-        }
+        let Some(gathered) = self.gathered_links.as_mut().filter(|_| counts(job.kind, hops)) else { return };
         if owner == self.index || !self.mode.keeps_parts() {
             let _stage = stage::enter(Stage::Frontier);
             self.frontier.linked_by_pages(now, url, 1, &mut self.spool);
@@ -110,6 +108,11 @@ impl Shard {
     }
 }
 
+/// Whether what a job of this kind found is a link that counts, of a URL with these hops.
+fn counts(found_by: JobKind, hops: Hops) -> bool {
+    found_by == JobKind::Page && !hops.is_embed() && !hops.is_deferred() && hops.redirects() == 0
+}
+
 /// Bytes of URLs that gather in a shard.
 const BYTES_MAX: usize = 1 << 20;
 /// What an entry takes besides its text.
@@ -124,6 +127,14 @@ mod tests {
         (config.frontier.order, config.exchange.mode) = (order, mode);
         config.frontier.backlinks_exchange_pages = pages;
         GatheredLinks::of(&config, 3)
+    }
+
+    #[test]
+    fn what_counts_is_a_link_of_a_page() {
+        let page = Hops::from_bits(3).redirect();
+        assert!(counts(JobKind::Page, page.link()) && !counts(JobKind::Robots, page.link()));
+        let others = [page.redirect(), page.embed(), page.link().deferred(), Hops::default().redirect()];
+        assert!(others.into_iter().all(|hops| !counts(JobKind::Page, hops)));
     }
 
     #[test]

@@ -199,6 +199,21 @@ fn what_is_finished_stays_after_an_interrupt() {
     assert!(std::fs::exists(format!("{out}/coverage.svg")).expect("a folder"));
 }
 
+/// An experiment takes hours: what its last crawl needs is computed before the first one.
+#[test]
+fn what_cannot_be_computed_is_told_before_the_first_crawl() {
+    let folder = TempFolder::new("lab-tight");
+    let pairs = (0..60).flat_map(|from| (0..60).filter(move |to| *to != from).map(move |to| (from, to)));
+    let links: String = pairs.map(|(from, to)| format!("{from}\t{to}\n")).collect();
+    let (edges, out) = (folder.file("edges", &links), folder.at("out"));
+    // Enough for the graph, and not for METIS.
+    let lab = ["lab", "--edges", &edges, "--shards", "2", "--out", &out, "--ram-max", "100KiB"];
+    let words = ["partitioning: ", "bytes of memory are needed", "--ram-max"];
+    let ended = run(&[&lab[..], &["--partition", "site-hash,site-gp"]].concat()).expect(2).says(&words);
+    assert!(ended.out.is_empty() && !std::fs::exists(&out).expect("a folder"), "{ended:#?}");
+    run(&lab).expect(0);
+}
+
 #[test]
 fn mistakes_are_told_before_anything_starts() {
     let folder = TempFolder::new("lab-mistakes");
@@ -218,6 +233,17 @@ fn mistakes_are_told_before_anything_starts() {
         ),
         ([&graph[..], &["--seeds", "2,9"]].concat(), &["the graph has 3 pages, and 9 are to be seeds"]),
         ([&graph[..], &["--set", "partition.balance=sites"]].concat(), &["sites do not move here"]),
+        (
+            [&graph[..], &["--set", "scope.rules=rules.txt"]].concat(),
+            &["scope.rules=rules.txt: no such file is read here"],
+        ),
+        ([&graph[..], &["--set", "scope.block=[]"]].concat(), &["no such file is read here"]),
+        ([&graph[..], &["--set", "politeness.operators=[]"]].concat(), &["no such file is read here"]),
+        ([&graph[..], &["--set", "crawl.time_max=1h"]].concat(), &["--pages-max"]),
+        ([&graph[..], &["--set", "crawl.ram_bytes_max=1GiB"]].concat(), &["there is no machine here"]),
+        ([&graph[..], &["--set", "fetch.rate_min=1KiB"]].concat(), &["there is no machine here"]),
+        ([&graph[..], &["--set", "http.cookies=on"]].concat(), &["there is no network here"]),
+        ([&graph[..], &["--set", "crawl.rng_seed=7"]].concat(), &["--rng-seed says that here"]),
         ([&graph[..], &["--mode", "none"]].concat(), &["none", "cross-over", "independent"]),
         ([&graph[..], &["--order", "none"]].concat(), &["none", "breadth-first"]),
         ([&graph[..], &["--shards", "0"]].concat(), &["--shards"]),

@@ -48,10 +48,19 @@ fn ranks_that_are_none_stop_a_crawl_before_it_begins() {
     let folder = TempFolder::new("bad-orders");
     let (dir, bad) = (folder.at("crawl"), folder.file("bad", "0.5\thttp://a.test/\n\nbest\thttp://b.test/\n"));
     let named = ["agent.name=a", "agent.url=https://a.example/", "agent.email=a@a.example", "frontier.order=rank"];
-    let named = named.map(|set| ["--set", set]).concat();
+    let named = [&named[..], &["frontier.order_ram_bytes_max=1MiB"]].concat();
+    let named: Vec<&str> = named.iter().flat_map(|set| ["--set", *set]).collect();
+    let long = folder.file("long", &"1\thttp://a.test/\n".repeat(43_691));
     let crawl = [&["crawl", "http://s.test/", "--dir", &dir][..], &named[..]].concat();
     for (ranks, words) in [
         (bad.as_str(), &["frontier.ranks: ", "bad:3: \"best\" is no number"][..]),
+        (
+            &long,
+            &[
+                "frontier.ranks: ",
+                "long:43691: more than 43690 URLs: each takes 24 bytes of frontier.order_ram_bytes_max; raise",
+            ],
+        ),
         (&folder.at("none"), &["frontier.ranks: ", "none: No such file"]),
         ("", &["no URL has a rank: expected frontier.ranks as well"]),
     ] {

@@ -80,6 +80,11 @@ fn two_clusters_from_a_list_of_links() {
         of_cluster.map(|(shard, _)| *shard).collect::<BTreeSet<_>>()
     });
     assert!(shards.iter().all(|shards| shards.len() == 1) && shards[0] != shards[1], "{parts:?}");
+    let linked = folder.at("linked");
+    let listed = plan(&["--most-linked", &linked]).expect(0);
+    assert!(listed.err.is_empty() && std::fs::read_to_string(&linked).is_ok_and(|text| text.lines().count() == 60));
+    let by_number = ["plan", "--edges", &folder.file("numbers", "0\t1\n1\t2\n"), "--most-linked", &linked];
+    run(&by_number).expect(0).says(&["3 pages have no URL", "no crawl takes", "frontier.ranks"]);
     let ranked = std::fs::read_to_string(&ranks).expect("a file");
     let first = ranked.lines().next().expect("a line");
     assert!(ranked.lines().count() == 60 && first.ends_with("/0"), "{first}");
@@ -90,6 +95,8 @@ fn mistakes_change_nothing() {
     let folder = TempFolder::new("plan-mistakes");
     let (good, bad) = (folder.file("good", "0\t1\n"), folder.file("bad", "0\t1\nx\n"));
     let vector = folder.file("vector", "before");
+    // Another name of the same file.
+    let there = format!("{}/../{}/./vector", folder.at(""), folder.path().file_name().expect("a name").display());
     let before = folder.content("");
     let write = ["--vector", &vector, "--shards", "2"];
     for (arguments, code, words) in [
@@ -99,6 +106,12 @@ fn mistakes_change_nothing() {
         (vec!["--edges", &good, "--parts", "0"], 2, &["--parts"]),
         (vec!["--edges", &folder.at("none")], 2, &["none: No such file"]),
         (vec!["--dir", &folder.at("")], 2, &["no crawl (no crawl.json)"]),
+        (vec!["--edges", &good, "--most-linked", &there], 2, &["--vector and --most-linked are both "]),
+        (
+            vec!["--edges", &good, "--pagerank", "-", "--most-linked", "-"],
+            2,
+            &["--pagerank and --most-linked are both -"],
+        ),
         (vec![], 2, &["--edges", "--dir"]),
     ] {
         let arguments: Vec<&str> = arguments.into_iter().map(|argument| argument as &str).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::config::UrlOrder;
+use crate::frontier::link_counts::ENTRY_BYTES as COUNT_BYTES;
 use crate::lab::Rng;
 use crate::url::fingerprint;
 
@@ -81,26 +82,55 @@ fn every_order_covers_everything_once_within_its_memory() {
     }
 }
 
+/// A URL may wait under two tickets: by its key, and by itself, as a redirect led to it (`visited.*`). Each has its turn, also where
+/// there was no room to count the first one.
+#[test]
+fn two_tickets_of_one_url_have_a_turn_each() {
+    let url = "http://h.test/twice";
+    for (order, entries) in ALL.into_iter().flat_map(|order| [2, 100].map(|entries| (order, entries))) {
+        let mut bed = bed(order, |config| config.frontier.order_ram_bytes_max = entries * COUNT_BYTES);
+        bed.offer_numbered("http://h.test/first", 9);
+        bed.offer_numbered(url, 1);
+        bed.linked(url, 2);
+        // An address, a robots.txt, and a page, which leaves room.
+        bed.run(HOUR, 3, &mut well);
+        bed.offer_numbered(url, 3);
+        bed.linked(url, 4);
+        bed.run(HOUR, 100, &mut well);
+        let pages = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page);
+        let mut numbers: Vec<u64> = pages.map(|(_, job)| job.number).collect();
+        numbers.sort_unstable();
+        assert_eq!((numbers, bed.frontier.queued()), (vec![1, 3, 9], 0), "{order:?}, {entries} entries");
+        assert!(bed.frontier.is_idle());
+    }
+}
+
 /// A long queue goes to disk in every order, and memory is within its bound while it is fetched, too.
 #[test]
 fn long_queues_are_on_disk_in_every_order() {
     for order in ALL {
         let mut bed = bed(order, |config| config.frontier.ram_bytes_max = 40_000)
             .ranked((0..4_000).map(|number| (url(number), number as f64)));
-        for number in 0..20_000 {
+        // Of each host a block has come back: half a kilobyte, where twenty hosts share so little memory. Those drawn keep 4 KiB
+        // of what was taken besides, in up to twice the room.
+        let most = if order == UrlOrder::Random { 100_000 + 20 * 8_192 } else { 100_000 };
+        for number in 0..30_000 {
             bed.offer_numbered(&url(number), number);
             if number % 3 == 0 {
                 bed.linked(&url(number / 2), 1 + (number % 9) as u16);
             }
-            assert!(bed.frontier.ram_bytes() < 150_000, "{order:?}: {} bytes", bed.frontier.ram_bytes());
+            // Queues that are read and grow all the same.
+            if number >= 10_000 && number % 2 == 0 {
+                bed.run(HOUR, 1, &mut well);
+            }
+            assert!(bed.frontier.ram_bytes() < most, "{order:?}, {number}: {} bytes", bed.frontier.ram_bytes());
         }
         assert!(bed.spool.bytes() > 400_000, "{order:?}: {} bytes on disk", bed.spool.bytes());
         while !bed.frontier.is_idle() {
-            bed.run(HOUR, 500, &mut well);
-            // A block of each host has come back.
-            assert!(bed.frontier.ram_bytes() < 900_000, "{order:?}: {} bytes", bed.frontier.ram_bytes());
+            bed.run(HOUR, 10, &mut well);
+            assert!(bed.frontier.ram_bytes() < most, "{order:?}: {} bytes", bed.frontier.ram_bytes());
         }
-        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (20_000, 0), "{order:?}");
+        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (30_000, 0), "{order:?}");
     }
 }
 

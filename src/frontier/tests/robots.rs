@@ -182,6 +182,24 @@ fn a_robots_txt_holds_as_long_as_it_says() {
     }
 }
 
+/// Rules that nobody used hold past their time for those who wait; not for a link that comes weeks after the last URL has ended.
+#[test]
+fn unused_rules_hold_no_longer_than_somebody_waits() {
+    let mut bed = Bed::new(|config| config.politeness.host_delay = Duration::from_secs(60));
+    bed.offer("http://a.test/private");
+    bed.run(HOUR, 2, &mut |job| if job.kind == JobKind::Robots { robots("") } else { well(job) });
+    assert_eq!((bed.count(JobKind::Robots), bed.count(JobKind::Page)), (1, 0));
+    let rules = crate::scope::Rules::parse("rules", b"deny path=/private").expect("rules");
+    bed.frontier.set_scope(Scope::default().with(Arc::new(rules), Arc::default()));
+    bed.run(HOUR, 10, &mut well);
+    assert!(bed.frontier.is_idle() && bed.settled.len() == 1);
+    bed.frontier.set_scope(Scope::default());
+    bed.now = bed.now + Duration::from_secs(20 * 24 * HOUR);
+    bed.offer("http://a.test/private");
+    bed.run(HOUR, 10, &mut |job| if job.kind == JobKind::Robots { robots(PRIVATE) } else { well(job) });
+    assert_eq!((bed.count(JobKind::Robots), bed.count(JobKind::Page)), (2, 0));
+}
+
 #[test]
 fn a_crawl_delay_that_is_too_long_is_capped_or_skipped() {
     for (above, asked, pages, ends) in [

@@ -128,7 +128,7 @@ pub struct Row {
     pub bytes_max: u64,
     /// The same over the average.
     pub balance_bytes: f64,
-    /// Time from the first request to the last page, in seconds.
+    /// Seconds from the crawl's begin to the last byte of the last page; of a stored crawl from the first page's request to the last one's.
     pub seconds: f64,
     /// The same to 90 % of the pages fetched.
     pub seconds_90: f64,
