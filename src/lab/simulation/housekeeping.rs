@@ -86,7 +86,7 @@ impl Simulation {
     pub(super) fn are_sites_left(&self) -> bool {
         let config = &self.plan.config;
         // With room for a few hosts the first of them may be given up before others are asked.
-        if config.frontier.hosts_max < 1 << 20 {
+        if config.frontier.hosts_max < 1 << 20 || !self.plan.follows_all() {
             return false;
         }
         let site = |url: &str| Url::parse(url).map(|url| self.web.first_host(url.host())).ok();

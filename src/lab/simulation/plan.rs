@@ -61,6 +61,11 @@ impl Plan {
         }
     }
 
+    /// Whether every page is found, wherever links to it are.
+    pub(super) fn follows_all(&self) -> bool {
+        self.config.exchange.mode != ExchangeMode::Firewall
+    }
+
     /// Whether a page is one shard's alone.
     pub(super) fn keeps_parts(&self) -> bool {
         self.config.exchange.mode.keeps_parts() && self.partition.is_of_urls_alone()
@@ -200,6 +205,7 @@ fn draw_parts(rng: &mut Rng, config: &mut Config) {
     config.exchange.mode = match rng.below(10) {
         0 if !is_dynamic => ExchangeMode::Independent,
         1 if !is_dynamic => ExchangeMode::CrossOver,
+        2 => ExchangeMode::Firewall,
         _ => ExchangeMode::Exchange,
     };
 }
