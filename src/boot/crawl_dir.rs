@@ -165,14 +165,7 @@ impl CrawlDir {
     /// Locks `root` and checks what lies there. For a new crawl, `manifest` supplies what the caller left open.
     pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
-        if root.exists() && !root.is_dir() {
-            return Err(DirError::NoDirectory(root.to_owned()));
-        }
-        let held = manifest::read(root)?;
-        if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
-            return Err(DirError::Foreign(root.to_owned()));
-        }
-        if let Some(held) = &held {
+        if let Some(held) = &look(root)? {
             check(root, held, wanted)?;
         }
         private::create_dirs(root).map_err(io)?;
@@ -372,6 +365,19 @@ impl CrawlDir {
     pub fn shard(&self, index: u16) -> PathBuf {
         shard_dir(&self.root, index)
     }
+}
+
+/// The manifest of the crawl in `root`; none where one may begin.
+pub(super) fn look(root: &Path) -> Result<Option<Manifest>, DirError> {
+    if root.exists() && !root.is_dir() {
+        return Err(DirError::NoDirectory(root.to_owned()));
+    }
+    let held = manifest::read(root)?;
+    let io = |error| DirError::Io(root.to_owned(), error);
+    if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
+        return Err(DirError::Foreign(root.to_owned()));
+    }
+    Ok(held)
 }
 
 /// Lists the links that left the scope in the last round of the crawl in `root`, in which nobody works.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checks;
-use super::crawl_dir::{CrawlDir, DirError, KeepOutcome, Wanted, is_crawl};
+use super::crawl_dir::{CrawlDir, DirError, KeepOutcome, Wanted, is_crawl, look};
 use super::manifest::{FORMAT, Manifest};
 use super::order::{BootError, Order, Round, RoundEnd};
 use super::outage_watch::OutageWatch;
@@ -112,16 +112,22 @@ impl Crawl {
         if seeds.is_empty() && is_new {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
         }
+        // 63 bits, because a configuration cannot write more.
+        let rng_seed = wanted.rng_seed.unwrap_or_else(|| (draw() >> 1).max(1));
+        let mut lists = None;
         if is_new {
-            checks::size(&config, &seeds, &planned)?;
+            let mut lowered = config.clone();
+            checks::size(&config, &seeds, &planned)?.limit(&mut lowered);
+            // Long lists take their time, and none is read for a directory that is refused; nor is one made for lists that are.
+            look(&dir)?;
+            lists = Some((rng_seed, Lists::read(&lowered, rng_seed)?));
         }
         let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
             format: FORMAT,
             created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
             created: ring::unix_now().to_iso(),
             crawl_id: format!("{:016x}", draw()),
-            // 63 bits, because a configuration cannot write more.
-            rng_seed: wanted.rng_seed.unwrap_or_else(|| (draw() >> 1).max(1)),
+            rng_seed,
             shards: shards_now,
             partition: rule,
             exchange_mode: config.exchange.mode.as_str().to_owned(),
@@ -139,16 +145,11 @@ impl Crawl {
         checks::balance(&config, partition.shards())?;
         let memory = checks::size(&config, &seeds, &partition)?;
         let lowered = memory.limit(&mut config);
-        let store = &config.store;
-        let earlier = EarlierCrawls::read(
-            &store.dedupe_against,
-            store.dedupe_bytes_max,
-            crawl_dir.manifest().rng_seed,
-            store.digest,
-        )
-        .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
-        let ranks = checks::ranks(&config, crawl_dir.manifest().rng_seed)?;
-        let replicated = checks::replicated(&config, crawl_dir.manifest().rng_seed)?;
+        let rng_seed = crawl_dir.manifest().rng_seed;
+        let Lists { earlier, ranks, replicated } = match lists {
+            Some((of, lists)) if of == rng_seed => lists,
+            _ => Lists::read(&config, rng_seed)?,
+        };
         let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(crawl_dir.manifest().shards.max(1)));
         // Whoever is refused finds the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
@@ -433,6 +434,23 @@ impl Crawl {
                 Ok(RoundEnd { fruitless, number: self.dir.round(), links, note })
             }
         }
+    }
+}
+
+/// What other crawls have left, in files that the configuration names.
+struct Lists {
+    earlier: EarlierCrawls,
+    ranks: Ranks,
+    replicated: Replicated,
+}
+
+impl Lists {
+    fn read(config: &Config, rng_seed: u64) -> Result<Lists, BootError> {
+        let store = &config.store;
+        let earlier = EarlierCrawls::read(&store.dedupe_against, store.dedupe_bytes_max, rng_seed, store.digest)
+            .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        let (ranks, replicated) = (checks::ranks(config, rng_seed)?, checks::replicated(config, rng_seed)?);
+        Ok(Lists { earlier, ranks, replicated })
     }
 }
 

@@ -67,4 +67,9 @@ fn ranks_that_are_none_stop_a_crawl_before_it_begins() {
         run(&[&crawl[..], &["--set", &format!("frontier.ranks={ranks}")]].concat()).expect(2).says(words);
     }
     run(&["crawl", "http://s.test/", "--dir", &dir, "--set", "frontier.order=best"]).expect(2).says(&["backlinks"]);
+    for (key, words) in [("exchange.replicated", "bad:3"), ("store.dedupe_against", "store.dedupe_against")] {
+        let set = if key.starts_with("store") { format!("{key}=[{bad:?}]") } else { format!("{key}={bad}") };
+        run(&[&crawl[..10], &["--set", &set]].concat()).expect(2).says(&[words]);
+    }
+    assert!(!std::path::Path::new(&dir).exists(), "whoever is refused finds nothing made");
 }
