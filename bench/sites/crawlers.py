@@ -1,0 +1,107 @@
+"""The crawlers: how each is started on one site, and what its crawl came to.
+
+Decides: ringcrawl runs as it ships but for delays, the limit of depth and its scope, which is the seed's host; one
+request at a time. A crawl ends by itself, after so many page fetches, or when its time is over. The log of the server
+says what was fetched.
+
+Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached for lack of time has no share.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from serving import Front, Site
+
+HERE = Path(__file__).resolve().parent
+CONFIG = """
+[agent]
+name = "ringcrawl"
+url = "http://hub.test/about"
+email = "bench@hub.test"
+[crawl]
+rng_seed = 1
+[scope]
+follow = "seed-hosts"
+depth_max = 255
+[links]
+page_links_max = 100000
+page_link_ratio_max = 1000
+[politeness]
+host_delay = "0s"
+site_delay = "0s"
+ip_delay = "0s"
+group_delay = "0s"
+slow_start = 1
+response_factor = 0
+[dns]
+hosts = { "%s" = "127.0.0.1" }
+[fetch]
+private_addresses = "loopback-only"
+"""
+
+
+@dataclass
+class Crawl:
+    """What a crawler fetched of a site: `new` has the number of fetches before each new item of content."""
+
+    fetches: int
+    ended: str
+    new: list = field(default_factory=list)
+
+    def items(self, mark: int) -> int | None:
+        """Items of content among the first `mark` fetches; None if time was over before."""
+        return None if self.ended == "time" and self.fetches < mark else sum(at < mark for at in self.new)
+
+
+def ringcrawl(binary: Path, *settings: str):
+    """The command of a ringcrawl."""
+
+    def command(site: Site, folder: Path) -> list:
+        (folder / "sites.toml").write_text(CONFIG % f"{site.name}.test")
+        options = [part for setting in settings for part in ("--set", setting)]
+        return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", "--shards", "1", *options, f"{site.origin}/"]
+
+    return command
+
+
+def scrapy(site: Site, _folder: Path) -> list:
+    """The command of the independent crawler; its Python is this one."""
+    return [sys.executable, HERE / "breadth.py", f"{site.origin}/"]
+
+
+def crawl(front: Front, site: Site, command, folder: Path, fetches_max: int, seconds: float) -> Crawl:
+    """Runs a crawler in a folder of its own; leaves its `output`, and its fetches as `log`."""
+    folder.mkdir(parents=True)
+    log = front.begin(site)
+    deadline, ended = time.monotonic() + seconds - site.slow_seconds, ""
+    with open(folder / "output", "wb") as output:
+        process = subprocess.Popen([str(part) for part in command(site, folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        while not ended:
+            time.sleep(0.05)
+            done = process.poll()
+            ended = "limit" if len(log) >= fetches_max else "time" if time.monotonic() > deadline + site.slow_seconds else ended
+            if done is not None:
+                ended = ended or ("alone" if done == 0 else f"failed with {done}")
+    finally:
+        process.kill()
+        process.wait()
+    fetched = log[:fetches_max]
+    (folder / "log").write_text("".join(f"{status} {'-' if item is None else item} {target}\n" for item, status, target in fetched))
+    seen, new = set(), []
+    for at, (item, _, _) in enumerate(fetched):
+        if item is not None and item not in seen:
+            seen.add(item)
+            new.append(at)
+    if ended.startswith("failed"):
+        print((folder / "output").read_text(errors="replace")[-2000:], file=sys.stderr)
+    return Crawl(len(fetched), ended, new)
+
+
+def is_there(binary: Path) -> bool:
+    """Whether a program can be run."""
+    return os.access(binary, os.X_OK)
