@@ -7,7 +7,6 @@ says what was fetched.
 Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached for lack of time has no share.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ name = "ringcrawl"
 url = "http://hub.test/about"
 email = "bench@hub.test"
 [crawl]
+shards = 1
 rng_seed = 1
 [scope]
 follow = "seed-hosts"
@@ -38,7 +38,7 @@ group_delay = "0s"
 slow_start = 1
 response_factor = 0
 [dns]
-hosts = { "%s" = "127.0.0.1" }
+hosts = { %s }
 [fetch]
 private_addresses = "loopback-only"
 """
@@ -57,13 +57,14 @@ class Crawl:
         return None if self.ended == "time" and self.fetches < mark else sum(at < mark for at in self.new)
 
 
-def ringcrawl(binary: Path, *settings: str):
-    """The command of a ringcrawl."""
+def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), hosts: tuple = ()):
+    """The command of a ringcrawl; `hosts` are (name, address) besides the site's own."""
 
     def command(site: Site, folder: Path) -> list:
-        (folder / "sites.toml").write_text(CONFIG % f"{site.name}.test")
+        fixed = [f'"{name}" = "{address}"' for name, address in ((f"{site.name}.test", "127.0.0.1"), *hosts)]
+        (folder / "sites.toml").write_text(CONFIG % ", ".join(fixed))
         options = [part for setting in settings for part in ("--set", setting)]
-        return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", "--shards", "1", *options, f"{site.origin}/"]
+        return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/", *seeds]
 
     return command
 
@@ -91,17 +92,12 @@ def crawl(front: Front, site: Site, command, folder: Path, fetches_max: int, sec
         process.kill()
         process.wait()
     fetched = log[:fetches_max]
-    (folder / "log").write_text("".join(f"{status} {'-' if item is None else item} {target}\n" for item, status, target in fetched))
+    (folder / "log").write_text("".join(f"{status} {'-' if item is None else item} {target}\n" for item, status, target, _ in fetched))
     seen, new = set(), []
-    for at, (item, _, _) in enumerate(fetched):
+    for at, (item, *_) in enumerate(fetched):
         if item is not None and item not in seen:
             seen.add(item)
             new.append(at)
     if ended.startswith("failed"):
         print((folder / "output").read_text(errors="replace")[-2000:], file=sys.stderr)
     return Crawl(len(fetched), ended, new)
-
-
-def is_there(binary: Path) -> bool:
-    """Whether a program can be run."""
-    return os.access(binary, os.X_OK)

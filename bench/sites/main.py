@@ -25,11 +25,14 @@ import blog
 import crawlers
 import events
 import files
+import programs
+import serving
 import sessions
 import shop
 import sources
 import tracker
 import wikis
+import words
 from crawlers import Crawl
 from serving import Front, Site
 
@@ -90,7 +93,7 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
         else:
             folder = options.run / site.name / crawler
             shutil.rmtree(folder, ignore_errors=True)
-            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), options.seconds * (2 if crawler == "Scrapy" else 1))
+            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), options.seconds * (6 if crawler == "Scrapy" else 1))
             shutil.rmtree(folder / "crawl", ignore_errors=True)
             if crawler in KEPT and done[crawler].ended in ("alone", "limit"):
                 kept.parent.mkdir(exist_ok=True)
@@ -108,9 +111,10 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
 
 def fingerprint(site: Site, crawler: str, options) -> str:
     """Names a result by all that it depends on."""
-    binary = options.other.read_bytes() if crawler == "other" else (HERE / "breadth.py").read_bytes()
-    sources = [path.read_bytes() for path in sorted(HERE.glob("*.py")) if path.name not in ("main.py", "beside.py")]
-    return hashlib.sha256(b"".join([*sources, binary, f"{site.name} {options.reorder}".encode()])).hexdigest()[:16]
+    files = [serving.__file__, words.__file__, programs.__file__, sys.modules[type(site).__module__].__file__]
+    files.append(options.other if crawler == "other" else HERE / "breadth.py")
+    about = f"{crawlers.CONFIG} {site.name} {options.reorder}".encode()
+    return hashlib.sha256(about + b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
 
 
 def quotient(part: int | None, whole: int | None) -> float | None:

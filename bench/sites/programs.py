@@ -105,7 +105,7 @@ class Program(Site):
                 self.slow_seconds += time.monotonic() - began
                 self.record.execute("insert into answers values (?, ?, ?, ?, ?)", row)
                 self.record.commit()
-        return Answer(row[4], row[2], row[1], row[3])
+        return Answer(row[4], row[2], row[1], {"Location": row[3]} if row[3] else {})
 
     def ask(self, target: str) -> tuple:
         """Status, type, location and body, from the program itself."""

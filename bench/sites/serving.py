@@ -14,7 +14,8 @@ import random
 import re
 import sys
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -23,7 +24,6 @@ from words import Words
 
 ANCHOR = re.compile(rb"<a\b[^>]*>.*?</a\s*>", re.DOTALL | re.IGNORECASE)
 OTHER_TYPES = ("image/", "font/", "text/css", "text/javascript", "application/javascript")
-MARK = "\x00"
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Answer:
     body: bytes = b""
     type: str = "text/html; charset=utf-8"
     status: int = 200
-    location: str = ""
+    fields: dict = field(default_factory=dict)
 
 
 class Site:
@@ -106,7 +106,7 @@ class Synthetic(Site):
 
 def redirect(path: str) -> Answer:
     """To another page of the site."""
-    return Answer(status=302, location=path)
+    return Answer(status=302, fields={"Location": path})
 
 
 def link(path: str, text: str, rel: str = "") -> str:
@@ -133,7 +133,7 @@ class Front:
     def __init__(self, order: int | None) -> None:
         self.order, self.site, self.log, self.lock = order, None, [], threading.Lock()
         Handler.front = self
-        self.server = Server(("127.0.0.1", 80), Handler)
+        self.server = Server(("", 80), Handler)
 
     def __enter__(self):
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -143,28 +143,32 @@ class Front:
         self.server.shutdown()
 
     def begin(self, site: Site) -> list:
-        """Serves `site` from now on; returns its log, a list of (item or None, status, target) that grows."""
+        """Serves `site` from now on; returns its log, a list of (item or None, status, target, seconds) that grows."""
         site.begin()
         with self.lock:
             self.site, self.log = site, []
         return self.log
 
+    def other(self, _host: str, _target: str) -> Answer:
+        """The response of hosts that are not judged."""
+        return Answer(status=421)
+
     def respond(self, host: str, target: str) -> Answer:
         """Answers and writes the log."""
         with self.lock:
             site, log = self.site, self.log
-        if site is None or host != f"{site.name}.test":
-            return Answer(status=421)
-        if target == "/robots.txt":
+        if site is None or target == "/robots.txt":
             return Answer(status=404)
+        if host != f"{site.name}.test":
+            return self.other(host, target)
         kind = mimetypes.guess_type(urlsplit(target).path)[0] or ""
         answer = Answer(status=404) if kind.startswith(OTHER_TYPES) and "?" not in target else site.answer(target)
         if not answer.type.startswith(OTHER_TYPES) and not kind.startswith(OTHER_TYPES):
             item = site.item(target) if answer.status == 200 else None
             with self.lock:
-                log.append((item if item in site.content else None, answer.status, target))
+                log.append((item if item in site.content else None, answer.status, target, time.monotonic()))
         if self.order is not None and "html" in answer.type:
-            answer = Answer(reordered(answer.body, f"{self.order} {target}"), answer.type, answer.status, answer.location)
+            answer = Answer(reordered(answer.body, f"{self.order} {target}"), answer.type, answer.status, answer.fields)
         return answer
 
 
@@ -197,8 +201,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response_only(answer.status)
         self.send_header("Content-Type", answer.type)
         self.send_header("Content-Length", str(len(answer.body)))
-        if answer.location:
-            self.send_header("Location", answer.location)
+        for name, value in answer.fields.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
         self.wfile.flush()

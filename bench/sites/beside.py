@@ -1,0 +1,113 @@
+"""An ill host beside a healthy one: how many pages the healthy one gives in 25 seconds, and how long it pauses.
+
+    beside.py BUILT_DIR RUN_DIR [SCENE…] --binary PATH [--other PATH]        from `run --beside`
+
+Decides: the healthy site has few pages of its own, then endless lists that say nothing new, and links advised against:
+URLs that are deferred. The ill host has 50 seeds. It is a port where nothing listens (`dead`), a host that wants to be
+asked in a day (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` nothing is ill: two shards, of
+which one has eight sites of a few pages and is soon out of work.
+
+Invariants: with an ill host the healthy one gives at least 0.95 of its pages alone; in `shards` it pauses for no more
+than 2 seconds. Each crawl lasts 25 seconds from its first page; delays are 100 ms a host.
+"""
+
+import argparse
+import shutil
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import crawlers
+from serving import Answer, Front, Synthetic, link, links, pages
+
+SECONDS, SHARE, PAUSE = 25.0, 0.95, 2.0
+ARTICLES, SMALL = 30, 8
+ILL = {"dead": "http://dead.test:81", "later": "http://later.test", "nameless": "http://nameless.test"}
+
+
+class Healthy(Synthetic):
+    """See above."""
+
+    def item(self, target: str):
+        return None
+
+    def page(self, path: list, query: dict):
+        match path:
+            case [""]:
+                return self.html("Home", links([(f"/article/{number}", self.words.title(number)) for number in range(ARTICLES)], "<br>")
+                                 + link("/list?page=1", "All"))  # fmt: skip
+            case ["article", number] if number.isdigit():
+                return self.html(self.words.title(number), self.words.paragraphs(("article", number), 90)
+                                 + link(f"/answer?to={number}", "Answer", "nofollow") + link(f"/list?sort=date&page={number}", "List"))  # fmt: skip
+            case ["list" | "answer"]:
+                at = int(query.get("page", "1"))
+                orders = links([(f"/list?sort={order}&page={at}", order) for order in ("date", "title", "size")])
+                return self.html("List", orders + self.words.paragraphs("list", 40) + pages(10_000, at, lambda page: f"/list?page={page}")
+                                 + link(f"/answer?to={at}", "Answer", "nofollow"))  # fmt: skip
+        return None
+
+
+class Hosts(Front):
+    """The healthy site, and the hosts beside it."""
+
+    def other(self, host: str, target: str) -> Answer:
+        if host == "later.test":
+            return Answer(status=429, fields={"Retry-After": "86400"})
+        return Answer(self.site.html(host, links([(f"/{number}", f"{number}") for number in range(6)]) + self.site.words.text((host, target), 60)).encode())
+
+
+def main() -> int:
+    """Runs the scenes; 1 if one shows harm."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("built", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("scenes", nargs="*", default=["dead", "later", "nameless", "shards"])
+    parser.add_argument("--binary", type=Path, required=True)
+    parser.add_argument("--other", type=Path)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    threading.Thread(target=fail_names, daemon=True).start()
+    harmed, lines = False, ["| binary | scene | pages in 25 s | of those alone | longest pause, s | harm |", "| --- | --- | ---: | ---: | ---: | --- |"]
+    with Hosts(None) as front:
+        for binary in [options.binary] + [options.other] * bool(options.other):
+            alone, pause = scene("alone", binary, front, options.run)
+            lines.append(f"| {binary.name} | alone | {alone} | | {pause:.1f} | |")
+            for name in options.scenes:
+                count, pause = scene(name, binary, front, options.run)
+                is_harm = pause > PAUSE if name == "shards" else count < SHARE * alone
+                harmed |= is_harm and binary == options.binary
+                lines.append(f"| {binary.name} | {name} | {count} | {count / alone:.2f} | {pause:.1f} | {'harm' if is_harm else ''} |")
+    print("\n".join(lines))
+    return int(harmed)
+
+
+def fail_names() -> None:
+    """A name server that answers each question with SERVFAIL."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind(("127.0.0.9", 53))
+    while True:
+        question, client = server.recvfrom(4096)
+        server.sendto(question[:2] + b"\x81\x82" + question[4:], client)
+
+
+def scene(name: str, binary: Path, front: Hosts, run: Path) -> tuple:
+    """Pages of the healthy site in 25 seconds, and its longest pause."""
+    site = Healthy("well", run)
+    small = [f"small{number}.test" for number in range(SMALL)] if name == "shards" else []
+    seeds = [f"{ILL[name]}/{number}" for number in range(50)] if name in ILL else [f"http://{host}/" for host in small]
+    hosts = [("dead.test", "127.0.0.2"), ("later.test", "127.0.0.3")] + [(host, f"127.0.1.{at + 1}") for at, host in enumerate(small)]
+    settings = ['politeness.host_delay="100ms"', 'dns.servers=["127.0.0.9"]'] + ["crawl.shards=2"] * bool(small)
+    command = crawlers.ringcrawl(binary, *settings, seeds=tuple(seeds), hosts=tuple(hosts))
+    folder = run / name
+    shutil.rmtree(folder, ignore_errors=True)
+    done = crawlers.crawl(front, site, command, folder, 1_000_000, SECONDS + 3)
+    times = [at for *_, at in front.log if at <= front.log[0][3] + SECONDS]
+    ends = times + [times[0] + SECONDS]
+    pause = max(later - at for at, later in zip(times, ends[1:]))
+    print(f"{binary} {name}: {len(times)} pages, ended: {done.ended}", file=sys.stderr, flush=True)
+    return len(times), pause
+
+
+if __name__ == "__main__":
+    sys.exit(main())
