@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--other", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    threading.Thread(target=fail_names, daemon=True).start()
+    threading.Thread(target=serve_names, daemon=True).start()
     harmed, lines = False, ["| binary | scene | pages in 25 s | of those alone | longest pause, s | harm |", "| --- | --- | ---: | ---: | ---: | --- |"]
     with Hosts(None) as front:
         for binary in [options.binary] + [options.other] * bool(options.other):
@@ -82,13 +82,19 @@ def main() -> int:
     return int(harmed)
 
 
-def fail_names() -> None:
-    """A name server that answers each question with SERVFAIL."""
+def serve_names() -> None:
+    """A name server: A records that hold for a second, and SERVFAIL for one name."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.9", 53))
     while True:
         question, client = server.recvfrom(4096)
-        server.sendto(question[:2] + b"\x81\x82" + question[4:], client)
+        end = question.index(0, 12) + 5
+        name, kind = question[13 : 13 + question[12]].decode(), question[end - 4 : end - 2]
+        is_known, digits = name != "nameless", "".join(filter(str.isdigit, name))
+        address = bytes([127, 0, int(digits) + 1 if digits else 0, {"dead": 2, "later": 3}.get(name, 1)])
+        answer = b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4" + address if is_known and kind == b"\0\1" else b""
+        flags = b"\x81\x80" if is_known else b"\x81\x82"
+        server.sendto(question[:2] + flags + b"\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0" + question[12:end] + answer, client)
 
 
 def scene(name: str, binary: Path, front: Hosts, run: Path) -> tuple:
@@ -96,9 +102,8 @@ def scene(name: str, binary: Path, front: Hosts, run: Path) -> tuple:
     site = Healthy("well", run)
     small = [f"small{number}.test" for number in range(SMALL)] if name == "shards" else []
     seeds = [f"{ILL[name]}/{number}" for number in range(50)] if name in ILL else [f"http://{host}/" for host in small]
-    hosts = [("dead.test", "127.0.0.2"), ("later.test", "127.0.0.3")] + [(host, f"127.0.1.{at + 1}") for at, host in enumerate(small)]
-    settings = ['politeness.host_delay="100ms"', 'dns.servers=["127.0.0.9"]'] + ["crawl.shards=2"] * bool(small)
-    command = crawlers.ringcrawl(binary, *settings, seeds=tuple(seeds), hosts=tuple(hosts))
+    settings = ['politeness.host_delay="100ms"'] + ["crawl.shards=2"] * bool(small)
+    command = crawlers.ringcrawl(binary, *settings, seeds=tuple(seeds), dns='servers = ["127.0.0.9"]\nttl_min = "1s"')
     folder = run / name
     shutil.rmtree(folder, ignore_errors=True)
     done = crawlers.crawl(front, site, command, folder, 1_000_000, SECONDS + 3)

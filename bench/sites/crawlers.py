@@ -37,8 +37,6 @@ ip_delay = "0s"
 group_delay = "0s"
 slow_start = 1
 response_factor = 0
-[dns]
-hosts = { %s }
 [fetch]
 private_addresses = "loopback-only"
 """
@@ -57,12 +55,11 @@ class Crawl:
         return None if self.ended == "time" and self.fetches < mark else sum(at < mark for at in self.new)
 
 
-def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), hosts: tuple = ()):
-    """The command of a ringcrawl; `hosts` are (name, address) besides the site's own."""
+def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts = { "%s" = "127.0.0.1" }'):
+    """The command of a ringcrawl."""
 
     def command(site: Site, folder: Path) -> list:
-        fixed = [f'"{name}" = "{address}"' for name, address in ((f"{site.name}.test", "127.0.0.1"), *hosts)]
-        (folder / "sites.toml").write_text(CONFIG % ", ".join(fixed))
+        (folder / "sites.toml").write_text(CONFIG + "[dns]\n" + dns.replace("%s", f"{site.name}.test") + "\n")
         options = [part for setting in settings for part in ("--set", setting)]
         return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/", *seeds]
 
