@@ -34,7 +34,7 @@ import tracker
 import wikis
 import words
 from crawlers import Crawl
-from serving import Front, Site
+from serving import Front, Site, recipe
 
 HERE = Path(__file__).resolve().parent
 SITES = {
@@ -112,9 +112,9 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
 def fingerprint(site: Site, crawler: str, options) -> str:
     """Names a result by all that it depends on."""
     files = [serving.__file__, words.__file__, programs.__file__, sys.modules[type(site).__module__].__file__]
-    files.append(options.other if crawler == "other" else HERE / "breadth.py")
-    about = f"{crawlers.CONFIG} {site.name} {options.reorder}".encode()
-    return hashlib.sha256(about + b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
+    binary = options.other.read_bytes() if crawler == "other" else (HERE / "breadth.py").read_bytes()
+    about = f"{recipe(*files)} {crawlers.CONFIG} {site.name} {options.reorder}".encode()
+    return hashlib.sha256(about + binary).hexdigest()[:16]
 
 
 def quotient(part: int | None, whole: int | None) -> float | None:

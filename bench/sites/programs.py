@@ -8,18 +8,18 @@ Invariants: Apache listens on loopback port 8080 inside the namespace. Cookies a
 Limits: one request at a time; what changes with time or cookies stays as it was.
 """
 
-import hashlib
 import http.client
 import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import words
-from serving import Answer, Site
+from serving import Answer, Site, recipe
 
 MODULES = Path("/usr/lib/apache2/modules")
 USER = "www-data"
@@ -73,18 +73,17 @@ class Program(Site):
         return []
 
     def prepare(self) -> None:
-        sources = [__file__, words.__file__, __import__(type(self).__module__).__file__]
-        recipe = hashlib.sha256(b"".join(Path(path).read_bytes() for path in sources)).hexdigest()
+        made_by = recipe(__file__, words.__file__, sys.modules[type(self).__module__].__file__)
         stamp = self.folder / "stamp"
         self.processes: list = []
-        if not stamp.exists() or stamp.read_text() != recipe:
+        if not stamp.exists() or stamp.read_text() != made_by:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             self.install()
             self.end()
             if os.geteuid() == 0:
                 self.command("chown", "-R", f"{USER}:", self.folder)
-            stamp.write_text(recipe)
+            stamp.write_text(made_by)
         self.content, self.lock = self.items(), threading.Lock()
         self.record = sqlite3.connect(self.folder / "record.db", check_same_thread=False)
         self.record.execute("create table if not exists answers (target primary key, status, type, location, body)")

@@ -9,6 +9,8 @@ another order, the links of each page change places at random, and the same seed
 Limits: GET over HTTP/1.1; no compression, no conditional requests.
 """
 
+import ast
+import hashlib
 import mimetypes
 import random
 import re
@@ -102,6 +104,12 @@ class Synthetic(Site):
         )
         xml = f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"><title>{title}</title>\n'
         return Answer(f"{xml}{items}</feed>\n".encode(), "application/atom+xml; charset=utf-8")
+
+
+def recipe(*files) -> str:
+    """Names what programs do: comments and layout change nothing."""
+    trees = [ast.dump(ast.parse(Path(file).read_text())) for file in files]
+    return hashlib.sha256("".join(trees).encode()).hexdigest()[:16]
 
 
 def redirect(path: str) -> Answer:
