@@ -25,7 +25,7 @@ class Archive(Synthetic):
             path = f"/{2016 + month // 12}/{month % 12 + 1:02}/{slug(title)}-{number}/"
             self.by_path[path] = number
             self.posts.append({"path": path, "title": title, "words": chance.choice((40, 90, 180, 320)),
-                               "tags": chance.sample(range(TAGS), 3), "comments": chance.choice((0, 0, 1, 3))})  # fmt: skip
+                               "tags": chance.sample(range(TAGS), 3), "comments": chance.choice((0, 0, 1, 3))})
         self.content = frozenset(range(POSTS))
 
     def item(self, target: str):
@@ -52,7 +52,8 @@ class Archive(Synthetic):
                 return self.html("About", self.words.paragraphs("about", 150))
             case ["feed", ""]:
                 newest = range(POSTS - 1, POSTS - 11, -1)
-                return self.atom("Feed", [(self.posts[number]["path"], self.posts[number]["title"], self.text(number)) for number in newest])
+                return self.atom("Feed", [(self.posts[number]["path"], self.posts[number]["title"], self.text(number))
+                    for number in newest])
             case [*_, slug_of_post, "feed", ""] if "/" + "/".join(path[:-2]) + "/" in self.by_path:
                 return self.atom(slug_of_post, [])
         return None
@@ -84,10 +85,14 @@ class Archive(Synthetic):
         """A post."""
         post = self.posts[number]
         path = post["path"]
-        comments = "".join(f"<li>{self.words.text((number, 'comment', at), 25)} {link(f'{path}?replytocom={number * 8 + at}', 'Antworten', 'nofollow')}</li>"
-                           for at in range(post["comments"]))  # fmt: skip
-        near = [(self.posts[other]["path"], self.posts[other]["title"]) for other in (number - 1, number + 1) if 0 <= other < POSTS]
+        comments = "".join(
+            f"<li>{self.words.text((number, 'comment', at), 25)}"
+            f" {link(f'{path}?replytocom={number * 8 + at}', 'Antworten', 'nofollow')}</li>"
+            for at in range(post["comments"])
+        )
+        near = [(self.posts[other]["path"], self.posts[other]["title"]) for other in (number - 1, number + 1)
+            if 0 <= other < POSTS]
         tools = [(f"{path}?share=mail", "Mail"), (f"{path}?share=mastodon", "Mastodon"), (f"{path}?print=1", "Print")]
-        main = (f"{self.text(number)}<p>{links([(f'/tag/{tag}/', self.words.title(f'tag {tag}', 1)) for tag in post['tags']])}</p>"
-                f"<p>{links(tools)}</p><ol>{comments}</ol><p>{links(near)}</p>")  # fmt: skip
+        tags = links([(f"/tag/{tag}/", self.words.title(f"tag {tag}", 1)) for tag in post["tags"]])
+        main = (f"{self.text(number)}<p>{tags}</p><p>{links(tools)}</p><ol>{comments}</ol><p>{links(near)}</p>")
         return self.html(post["title"], main, f'<link rel="alternate" type="application/atom+xml" href="{path}feed/">')

@@ -4,8 +4,8 @@
 
 Decides: the healthy site has few pages of its own, then endless lists that say nothing new, and links advised against:
 URLs that are deferred. The ill host has 50 seeds. It is a port where nothing listens (`dead`), a host that wants to be
-asked in a day (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` nothing is ill: two shards, of
-which one has eight sites of a few pages and is soon out of work.
+asked in a day (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` nothing is ill: there are
+two shards, and the one without the healthy site has a few small sites and is soon out of work.
 
 Invariants: with an ill host the healthy one gives at least 0.95 of its pages alone; in `shards` it pauses for no more
 than 2 seconds. Each crawl lasts 25 seconds from its first page; delays are 100 ms a host.
@@ -35,16 +35,19 @@ class Healthy(Synthetic):
     def page(self, path: list, query: dict):
         match path:
             case [""]:
-                return self.html("Home", links([(f"/article/{number}", self.words.title(number)) for number in range(ARTICLES)], "<br>")
-                                 + link("/list?page=1", "All"))  # fmt: skip
+                return self.html("Home", links([(f"/article/{number}", self.words.title(number))
+                    for number in range(ARTICLES)], "<br>")
+                                 + link("/list?page=1", "All"))
             case ["article", number] if number.isdigit():
                 return self.html(self.words.title(number), self.words.paragraphs(("article", number), 90)
-                                 + link(f"/answer?to={number}", "Answer", "nofollow") + link(f"/list?sort=date&page={number}", "List"))  # fmt: skip
+                                 + link(f"/answer?to={number}", "Answer", "nofollow")
+                                 + link(f"/list?sort=date&page={number}", "List"))
             case ["list" | "answer"]:
                 at = int(query.get("page", "1"))
                 orders = links([(f"/list?sort={order}&page={at}", order) for order in ("date", "title", "size")])
-                return self.html("List", orders + self.words.paragraphs("list", 40) + pages(10_000, at, lambda page: f"/list?page={page}")
-                                 + link(f"/answer?to={at}", "Answer", "nofollow"))  # fmt: skip
+                return self.html("List", orders + self.words.paragraphs("list", 40) + pages(10_000, at,
+                    lambda page: f"/list?page={page}")
+                                 + link(f"/answer?to={at}", "Answer", "nofollow"))
         return None
 
 
@@ -54,7 +57,8 @@ class Hosts(Front):
     def other(self, host: str, target: str) -> Answer:
         if host == "later.test":
             return Answer(status=429, fields={"Retry-After": "86400"})
-        return Answer(self.site.html(host, links([(f"/{number}", f"{number}") for number in range(6)]) + self.site.words.text((host, target), 60)).encode())
+        return Answer(self.site.html(host, links([(f"/{number}", f"{number}") for number in range(6)])
+            + self.site.words.text((host, target), 60)).encode())
 
 
 def main() -> int:
@@ -68,7 +72,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     threading.Thread(target=serve_names, daemon=True).start()
-    harmed, lines = False, ["| binary | scene | pages in 25 s | of those alone | longest pause, s | harm |", "| --- | --- | ---: | ---: | ---: | --- |"]
+    harmed, lines = False, ["| binary | scene | pages in 25 s | of those alone | longest pause, s | harm |",
+        "| --- | --- | ---: | ---: | ---: | --- |"]
     with Hosts(None) as front:
         for binary in [options.binary] + [options.other] * bool(options.other):
             alone, pause = scene("alone", binary, front, options.run)
@@ -77,7 +82,8 @@ def main() -> int:
                 count, pause = scene(name, binary, front, options.run)
                 is_harm = pause > PAUSE if name == "shards" else count < SHARE * alone
                 harmed |= is_harm and binary == options.binary
-                lines.append(f"| {binary.name} | {name} | {count} | {count / alone:.2f} | {pause:.1f} | {'harm' if is_harm else ''} |")
+                harm = "harm" if is_harm else ""
+                lines.append(f"| {binary.name} | {name} | {count} | {count / alone:.2f} | {pause:.1f} | {harm} |")
     print("\n".join(lines))
     return int(harmed)
 
@@ -94,7 +100,8 @@ def serve_names() -> None:
         address = bytes([127, 0, int(digits) + 1 if digits else 0, {"dead": 2, "later": 3}.get(name, 1)])
         answer = b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4" + address if is_known and kind == b"\0\1" else b""
         flags = b"\x81\x80" if is_known else b"\x81\x82"
-        server.sendto(question[:2] + flags + b"\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0" + question[12:end] + answer, client)
+        server.sendto(question[:2] + flags + b"\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0"
+            + question[12:end] + answer, client)
 
 
 def scene(name: str, binary: Path, front: Hosts, run: Path) -> tuple:

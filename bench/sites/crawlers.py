@@ -4,7 +4,7 @@ Decides: ringcrawl runs as it ships but for delays, the limit of depth and its s
 request at a time. A crawl ends by itself, after so many page fetches, or when its time is over. The log of the server
 says what was fetched.
 
-Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached for lack of time has no share.
+Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached in time has no share.
 """
 
 import subprocess
@@ -61,7 +61,8 @@ def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts
     def command(site: Site, folder: Path) -> list:
         (folder / "sites.toml").write_text(CONFIG + "[dns]\n" + dns.replace("%s", f"{site.name}.test") + "\n")
         options = [part for setting in settings for part in ("--set", setting)]
-        return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/", *seeds]
+        return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/",
+            *seeds]
 
     return command
 
@@ -77,19 +78,22 @@ def crawl(front: Front, site: Site, command, folder: Path, fetches_max: int, sec
     log = front.begin(site)
     deadline, ended = time.monotonic() + seconds - site.slow_seconds, ""
     with open(folder / "output", "wb") as output:
-        process = subprocess.Popen([str(part) for part in command(site, folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen([str(part) for part in command(site, folder)], stdin=subprocess.DEVNULL,
+            stdout=output, stderr=output)
     try:
         while not ended:
             time.sleep(0.05)
             done = process.poll()
-            ended = "limit" if len(log) >= fetches_max else "time" if time.monotonic() > deadline + site.slow_seconds else ended
+            is_over = time.monotonic() > deadline + site.slow_seconds
+            ended = "limit" if len(log) >= fetches_max else "time" if is_over else ended
             if done is not None:
                 ended = ended or ("alone" if done == 0 else f"failed with {done}")
     finally:
         process.kill()
         process.wait()
     fetched = log[:fetches_max]
-    (folder / "log").write_text("".join(f"{status} {'-' if item is None else item} {target}\n" for item, status, target, _ in fetched))
+    (folder / "log").write_text("".join(f"{status} {'-' if item is None else item} {target}\n" for item, status,
+        target, _ in fetched))
     seen, new = set(), []
     for at, (item, *_) in enumerate(fetched):
         if item is not None and item not in seen:

@@ -23,16 +23,20 @@ class Index(Program):
         for number in range(FOLDERS):
             chance = random.Random(number)
             text = chance.choice(languages)
-            folder = chance.choice([own for own in folders if len(own.relative_to(self.folder).parts) < 4]) / slug(text.title(number, 2))
+            folder = chance.choice([own for own in folders
+                if len(own.relative_to(self.folder).parts) < 4]) / slug(text.title(number, 2))
             folders.append(folder)
             folder.mkdir(parents=True, exist_ok=True)
             for at in range(chance.randint(2, 2 * FILES - 2)):
                 key, kind = (number, at), chance.choice((".txt", ".txt", ".html", ".log", ".csv"))
                 body = text.paragraphs(key, chance.choice((20, 60, 200, 500)))
-                (folder / f"{slug(text.title(key, 3))}{kind}").write_text(body if kind == ".html" else body.replace("<p>", "").replace("</p>", ""))
+                (folder / f"{slug(text.title(key, 3))}{kind}").write_text(body if kind == ".html"
+                    else body.replace("<p>", "").replace("</p>", ""))
 
     def apache(self) -> str:
-        return f"DocumentRoot {self.folder}/tree\n<Directory {self.folder}/tree>\nOptions Indexes\nIndexOptions FancyIndexing HTMLTable Charset=UTF-8\n</Directory>\nAddDefaultCharset UTF-8"
+        tree = self.folder / "tree"
+        options = "Options Indexes\nIndexOptions FancyIndexing HTMLTable Charset=UTF-8"
+        return f"DocumentRoot {tree}\nAddDefaultCharset UTF-8\n<Directory {tree}>\n{options}\n</Directory>"
 
     def items(self) -> frozenset:
         paths = [path for path in (self.folder / "tree").rglob("*")] + [self.folder / "tree"]

@@ -3,12 +3,12 @@
     main.py BUILT_DIR RUN_DIR OPTIONS        from `run`, inside its namespaces
 
 Decides: what harm is. At |C|, 2|C| and 3,000 page fetches, the content items reached with detection are compared with
-those of the same binary with `traps.detect = "off"` and with an independent breadth-first crawler. A quotient below 0.95
-is harm. Where another binary is given, it is shown beside them and judged by nobody.
+those of the same binary with `traps.detect = "off"` and of an independent breadth-first crawler. A quotient below 0.95
+is harm. Another binary (`--other`) is shown for comparison and is not judged.
 
-Invariants: a crawler gets no more than its fetches and its time. Results of crawlers that are not judged may be kept from
-an earlier run with the same sites (`kept`); the judged ones always run. Markdown goes to standard output.
-Limits: one run each; ringcrawl's order is the same each time, so far as the site is.
+Invariants: a crawler gets no more than its fetches and its time. Results of crawlers that are not judged are kept for
+later runs with the same sites (`kept`); the judged ones always run. Markdown goes to standard output.
+Limits: one run each; ringcrawl's order is the same each time.
 """
 
 import argparse
@@ -42,7 +42,7 @@ SITES = {
     "archive": archive.Archive, "events": events.Events, "mediawiki": wikis.MediaWiki, "dokuwiki": wikis.DokuWiki,
     "wordpress": blog.WordPress, "gitweb": sources.Gitweb, "cgit": sources.Cgit, "autoindex": files.Index,
     "sessions": sessions.Sessions, "plain": files.Plain,
-}  # fmt: skip
+}
 FETCHES, HARM = 3000, 0.95
 KEPT = ("Scrapy", "other")  # not judged
 
@@ -63,15 +63,17 @@ def main() -> int:
     unknown = [name for name in options.sites if name not in SITES]
     if unknown:
         parser.error(f"no site {', '.join(unknown)}; there are {', '.join(SITES)}")
-    commands = {"detect": crawlers.ringcrawl(options.binary), "off": crawlers.ringcrawl(options.binary, 'traps.detect="off"'),
-                "Scrapy": crawlers.scrapy}  # fmt: skip
+    commands = {"detect": crawlers.ringcrawl(options.binary), "off": crawlers.ringcrawl(options.binary,
+        'traps.detect="off"'),
+                "Scrapy": crawlers.scrapy}
     if options.other:
         commands["other"] = crawlers.ringcrawl(options.other)
     rows = []
     with Front(options.reorder) as front:
         for name in options.sites or SITES:
             rows.append(row(SITES[name](name, options.built / "sites" / name), front, commands, options))
-            facts = {"reorder": options.reorder, "binary": str(options.binary), "other": str(options.other or ""), "rows": rows}
+            facts = {"reorder": options.reorder, "binary": str(options.binary), "other": str(options.other or ""),
+                "rows": rows}
             options.json.write_text(json.dumps(facts, indent=1) + "\n")
     print(markdown(rows))
     return int(any(row["harm"] or row["failed"] for row in rows))
@@ -93,20 +95,25 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
         else:
             folder = options.run / site.name / crawler
             shutil.rmtree(folder, ignore_errors=True)
-            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), options.seconds * (6 if crawler == "Scrapy" else 1))
+            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), options.seconds * (6
+                if crawler == "Scrapy" else 1))
             shutil.rmtree(folder / "crawl", ignore_errors=True)
             if crawler in KEPT and done[crawler].ended in ("alone", "limit"):
                 kept.parent.mkdir(exist_ok=True)
                 kept.write_text(json.dumps(asdict(done[crawler])))
         own = done[crawler]
-        say(f"  {crawler}: {own.fetches} fetches, {len(own.new)} items, ended: {own.ended}, {time.monotonic() - began:.0f} s")
+        took = time.monotonic() - began
+        say(f"  {crawler}: {own.fetches} fetches, {len(own.new)} items, ended: {own.ended}, {took:.0f} s")
     site.end()
     items = {crawler: [own.items(mark) for mark in marks] for crawler, own in done.items()}
-    ratios = {crawler: [quotient(*pair) for pair in zip(items["detect"], items[crawler])] for crawler in done if crawler != "detect"}
+    ratios = {crawler: [quotient(*pair) for pair in zip(items["detect"], items[crawler])] for crawler in done
+        if crawler != "detect"}
     judged = [value for crawler in ("off", "Scrapy") for value in ratios[crawler] if value is not None]
     return {"site": site.name, "content": size, "marks": marks, "items": items, "ratios": ratios,
-            "fetches": {crawler: own.fetches for crawler, own in done.items()}, "ended": {crawler: own.ended for crawler, own in done.items()},
-            "harm": any(value < HARM for value in judged), "failed": [crawler for crawler, own in done.items() if own.ended.startswith("failed")]}  # fmt: skip
+            "fetches": {crawler: own.fetches for crawler, own in done.items()}, "ended": {crawler: own.ended
+                for crawler, own in done.items()},
+            "harm": any(value < HARM for value in judged), "failed": [crawler for crawler, own in done.items()
+                if own.ended.startswith("failed")]}
 
 
 def fingerprint(site: Site, crawler: str, options) -> str:
@@ -129,11 +136,13 @@ def markdown(rows: list) -> str:
     lines = [columns, ["---"] + ["---:"] * (len(columns) - 2) + ["---"]]
     for row in rows:
         shares = [" · ".join(share(count, row["content"]) for count in row["items"][name]) for name in crawled]
-        least = [min((value for value in row["ratios"][name] if value is not None), default=None) for name in crawled if name != "detect"]
-        lines.append([row["site"], f"{row['content']:,}", *shares, *["–" if value is None else f"{value:.2f}" for value in least],
-                      "failed: " + ", ".join(row["failed"]) if row["failed"] else "harm" if row["harm"] else ""])  # fmt: skip
-    head = "Per cent of the items among the first |C|, 2|C| and 3,000 page fetches; quotients are the least of the three. –: no time.\n\n"
-    return head + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        least = [min((value for value in row["ratios"][name] if value is not None), default=None) for name in crawled
+            if name != "detect"]
+        lines.append([row["site"], f"{row['content']:,}", *shares, *["–" if value is None else f"{value:.2f}"
+            for value in least],
+                      "failed: " + ", ".join(row["failed"]) if row["failed"] else "harm" if row["harm"] else ""])
+    head = "Per cent of the items among the first |C|, 2|C| and 3,000 page fetches; quotients: the least of the three."
+    return head + " –: no time.\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def share(count: int | None, whole: int) -> str:

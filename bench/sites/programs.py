@@ -1,8 +1,8 @@
 """Sites that are programs of the distribution behind Apache, and their answers on record.
 
-Decides: a program is installed once, into a folder below target/sites that is stamped with its source here. Each URL is
-asked of it once; then, and for all crawlers, the recorded bytes are served. So every crawler sees one and the same site,
-a slow program costs its time once, and Apache starts only for a URL that is not on record.
+Decides: a program is installed once, into a folder below target/sites that is stamped with the recipe. It is asked once
+for each URL; all crawlers get the recorded bytes. So every crawler sees the same site, a slow program costs its time
+once, and Apache starts only for a URL that is not on record.
 
 Invariants: Apache listens on loopback port 8080 inside the namespace. Cookies are neither sent nor kept.
 Limits: one request at a time; what changes with time or cookies stays as it was.
@@ -90,7 +90,8 @@ class Program(Site):
 
     def command(self, *command, **options) -> str:
         """Runs a command that must not fail; returns what it prints."""
-        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            **options)
         if done.returncode:
             raise SystemExit(f"{self.name}: {command[0]} failed: {done.stdout.decode(errors='replace')[-2000:]}")
         return done.stdout.decode(errors="replace")
@@ -111,7 +112,8 @@ class Program(Site):
         if not self.processes:
             self.start()
         connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
-        connection.request("GET", target, headers={"Host": f"{self.name}.test", "User-Agent": "bench", "Connection": "close"})
+        connection.request("GET", target, headers={"Host": f"{self.name}.test", "User-Agent": "bench",
+            "Connection": "close"})
         response = connection.getresponse()
         body = response.read()
         return response.status, response.getheader("Content-Type", ""), response.getheader("Location", ""), body
@@ -121,9 +123,10 @@ class Program(Site):
         modules = ["mpm_prefork", "dir", "mime", "alias", "autoindex", "cgi", "env", "authz_core", "rewrite", "php"]
         files = {name: MODULES / f"mod_{name}.so" for name in modules} | {"php": next(MODULES.glob("libphp*.so"))}
         facts = {"name": self.name, "folder": self.folder, "user": USER, "own": self.apache(),
-                 "modules": "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items())}  # fmt: skip
+                 "modules": "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items())}
         (self.folder / "apache.conf").write_text(APACHE % facts)
-        self.processes = self.services() + [subprocess.Popen(["apache2", "-f", str(self.folder / "apache.conf"), "-D", "FOREGROUND"],
+        self.processes = self.services() + [subprocess.Popen(["apache2", "-f", str(self.folder / "apache.conf"), "-D",
+            "FOREGROUND"],
                                                               start_new_session=True)]  # it ends its process group
         for _ in range(100):
             try:

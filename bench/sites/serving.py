@@ -1,11 +1,11 @@
 """The server that all sites stand behind, and its log, by which crawlers are judged.
 
-Decides: what counts. A page fetch is any GET but robots.txt, images, styles and scripts; redirects and errors are
-fetches, too. A fetch has a content item if it was answered 200 and the site says which item that URL shows. Several URLs
-of one item count once. What a crawler reports of itself is not used.
+Decides: what counts. A page fetch is any GET except robots.txt, images, styles and scripts; redirects and errors are
+page fetches. A fetch has a content item if its status is 200 and the site names the item that the URL shows. Several
+URLs of one item count once. What a crawler reports about itself is not used.
 
-Invariants: every crawler gets the same bytes for the same URL, apart from sites whose sessions are counted. With
-another order, the links of each page change places at random, and the same seed gives the same order.
+Invariants: every crawler gets the same bytes for the same URL, except where a site counts sessions. With another order,
+the links of each page change places at random, and the same seed gives the same order.
 Limits: GET over HTTP/1.1; no compression, no conditional requests.
 """
 
@@ -53,7 +53,7 @@ class Site:
         """Makes what is needed; sets `content`."""
 
     def begin(self) -> None:
-        """A new crawler comes: what was kept of the last one is forgotten."""
+        """Forgets what was kept of the last crawler."""
 
     def end(self) -> None:
         """Ends what `answer` started."""
@@ -90,9 +90,9 @@ class Synthetic(Site):
         footer = self.words.text("footer", 70)
         return (
             f'<!DOCTYPE html>\n<html lang="{self.language}">\n<head><meta charset="utf-8"><title>{title}</title>\n'
-            f'<link rel="stylesheet" href="/style.css">{head}</head>\n<body>\n<header><h2>{self.words.title("site")}</h2>'
-            f"<nav>{self.menu()}</nav></header>\n<main><h1>{title}</h1>\n{main}\n</main>\n<footer><p>{footer}</p></footer>"
-            "\n</body>\n</html>\n"
+            f'<link rel="stylesheet" href="/style.css">{head}</head>\n<body>\n'
+            f"<header><h2>{self.words.title('site')}</h2><nav>{self.menu()}</nav></header>\n"
+            f"<main><h1>{title}</h1>\n{main}\n</main>\n<footer><p>{footer}</p></footer>\n</body>\n</html>\n"
         )
 
     def atom(self, title: str, entries: list) -> Answer:
@@ -102,14 +102,17 @@ class Synthetic(Site):
             f'<content type="html">{text.replace("<", "&lt;")}</content></entry>\n'
             for path, name, text in entries
         )
-        xml = f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"><title>{title}</title>\n'
-        return Answer(f"{xml}{items}</feed>\n".encode(), "application/atom+xml; charset=utf-8")
+        xml = f'<feed xmlns="http://www.w3.org/2005/Atom"><title>{title}</title>\n{items}</feed>\n'
+        return Answer(b'<?xml version="1.0" encoding="utf-8"?>\n' + xml.encode(), "application/atom+xml; charset=utf-8")
 
 
 def recipe(*files) -> str:
     """Names what programs do: comments and layout change nothing."""
-    trees = [ast.dump(ast.parse(Path(file).read_text())) for file in files]
-    return hashlib.sha256("".join(trees).encode()).hexdigest()[:16]
+    trees = [ast.parse(Path(file).read_text()) for file in files]
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            node.body.pop(0)
+    return hashlib.sha256("".join(map(ast.dump, trees)).encode()).hexdigest()[:16]
 
 
 def redirect(path: str) -> Answer:

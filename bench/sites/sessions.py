@@ -1,8 +1,8 @@
 """A magazine that puts a session id into each path: /s/ID/…
 
-Decides: content is the articles, under whichever session. Links of the menu start at the root and have lost the session:
-a request without one is redirected to a new one. A session is over after so many requests; a page asked for under an old
-one is answered under a new one, and its links have the new id. So each article has endless URLs.
+Decides: content is the articles, under any session. Links of the menu start at the root and have no session: a request
+without one is redirected to a new one. A session ends after some requests; a page that is requested under an old one is
+answered under a new one, and its links have the new id. So each article has endless URLs.
 """
 
 import random
@@ -19,7 +19,8 @@ class Sessions(Synthetic):
     language = "zh"
 
     def prepare(self) -> None:
-        self.articles = [(f"article-{number}.html", self.words.title(number, random.Random(number).randint(3, 8))) for number in range(ARTICLES)]
+        self.articles = [(f"article-{number}.html", self.words.title(number, random.Random(number).randint(3, 8)))
+            for number in range(ARTICLES)]
         self.content = frozenset(range(ARTICLES))
 
     def begin(self) -> None:
@@ -60,17 +61,21 @@ class Sessions(Synthetic):
             case ["about"]:
                 return self.html("About", self.words.paragraphs("about", 100))
             case ["section", number] if number.isdigit() and int(number) < SECTIONS:
-                own, at = [*range(int(number), ARTICLES, SECTIONS)], int(query["page"]) if query.get("page", "").isdigit() else 1
+                own, at = [*range(int(number), ARTICLES, SECTIONS)], int(query["page"]) if query.get("page",
+                    "").isdigit() else 1
                 shown = self.listed(base, own[(at - 1) * LISTED : at * LISTED])
                 return self.html(self.words.title(f"section {number}", 2),
-                                 shown + pages(-(-len(own) // LISTED), at, lambda page: f"{base}section/{number}?page={page}"))  # fmt: skip
+                                 shown + pages(-(-len(own) // LISTED), at,
+                                     lambda page: f"{base}section/{number}?page={page}"))
             case [name] if self.item(f"/{name}") is not None and self.item(f"/{name}") < ARTICLES:
                 number = self.item(f"/{name}")
                 near = self.listed(base, random.Random(number).sample(range(ARTICLES), 4))
                 text = self.words.paragraphs(("article", number), random.Random(number).choice((30, 80, 200)))
-                return self.html(self.articles[number][1], text + link(f"{base}section/{number % SECTIONS}", "Section") + near)
+                return self.html(self.articles[number][1], text + link(f"{base}section/{number % SECTIONS}",
+                    "Section") + near)
         return None
 
     def listed(self, base: str, numbers) -> str:
         """Articles in a list."""
-        return "<ul>" + "".join(f"<li>{link(base + self.articles[number][0], self.articles[number][1])}</li>" for number in numbers) + "</ul>"
+        return "<ul>" + "".join(f"<li>{link(base + self.articles[number][0], self.articles[number][1])}</li>"
+            for number in numbers) + "</ul>"

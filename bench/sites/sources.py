@@ -24,13 +24,16 @@ class Sources(Program):
         for number in range(1, COMMITS + 1):
             chance = random.Random(number)
             author = self.words.title(("author", chance.randrange(9)), 2).replace("<", "")
-            message = f"{self.words.title(number, 7)}\n\n{self.words.text((number, 'message'), chance.choice((5, 15, 40)))}\n"
-            at = 1_600_000_000 + number * 86_400
-            stream.append(f"commit refs/heads/main\nmark :{number}\ncommitter {author} <dev@sources.test> {at} +0000\n{data(message)}")
+            body = self.words.text((number, "message"), chance.choice((5, 15, 40)))
+            committer = f"committer {author} <dev@sources.test> {1_600_000_000 + number * 86_400} +0000"
+            message = data(f"{self.words.title(number, 7)}\n\n{body}\n")
+            stream.append(f"commit refs/heads/main\nmark :{number}\n{committer}\n{message}")
             for change in range(chance.choice((1, 1, 2, 4))):
                 if len(files) < 10 or chance.random() < 0.35:
-                    name = f"{chance.choice(FOLDERS)}/{slug(self.words.title((number, change), 2))}{chance.choice(('.c', '.h', '.py', '.txt', '.md'))}"
-                    files[name] = [self.words.text((number, change, line), 9) for line in range(chance.choice((8, 30, 90)))]
+                    kind = chance.choice((".c", ".h", ".py", ".txt", ".md"))
+                    name = f"{chance.choice(FOLDERS)}/{slug(self.words.title((number, change), 2))}{kind}"
+                    files[name] = [self.words.text((number, change, line), 9) for line in range(chance.choice((8, 30,
+                        90)))]
                 else:
                     name = chance.choice([*files])
                     line = chance.randrange(len(files[name]))
@@ -61,8 +64,9 @@ class Sources(Program):
     def is_head(self, revision: str, path: str) -> bool:
         """Whether a file had at a revision the text that it has at the head."""
         if path in self.head and revision not in self.texts:
-            done = subprocess.run(["git", "-c", "safe.directory=*", "-C", self.folder / "project.git", "ls-tree", "-r", revision],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+            done = subprocess.run(["git", "-c", "safe.directory=*", "-C", self.folder / "project.git", "ls-tree",
+                "-r", revision],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             self.texts[revision] = {line.split(None, 3)[3]: line.split()[2] for line in done.stdout.splitlines()}
         return path in self.head and self.texts[revision].get(path) == self.head[path]
 
@@ -72,8 +76,9 @@ class Gitweb(Sources):
 
     def apache(self) -> str:
         (self.folder / "gitweb.conf").write_text(f"$projectroot = '{self.folder}';\n$git_temp = '/tmp';\n"
-                                                 "$feature{'blame'}{'default'} = [1];\n")  # fmt: skip
-        return f"SetEnv GITWEB_CONFIG {self.folder}/gitweb.conf\nDocumentRoot /usr/share/gitweb\n<Directory /usr/share/gitweb>\nOptions +ExecCGI +FollowSymLinks\nAddHandler cgi-script .cgi\n</Directory>"
+                                                 "$feature{'blame'}{'default'} = [1];\n")
+        own = "<Directory /usr/share/gitweb>\nOptions +ExecCGI\nAddHandler cgi-script .cgi\n</Directory>"
+        return f"SetEnv GITWEB_CONFIG {self.folder}/gitweb.conf\nDocumentRoot /usr/share/gitweb\n{own}"
 
     def item(self, target: str):
         query = dict(part.partition("=")[::2] for part in re.split("[;&]", urlsplit(target).query))
@@ -84,7 +89,7 @@ class Gitweb(Sources):
             case "blob" | "blob_plain":
                 path = query.get("f", "")
                 return path if query.get("h", self.head.get(path)) == self.head.get(path) and (
-                    "h" in query or self.is_head(query.get("hb", "HEAD"), path)) else None  # fmt: skip
+                    "h" in query or self.is_head(query.get("hb", "HEAD"), path)) else None
         return None
 
 
@@ -93,8 +98,9 @@ class Cgit(Sources):
 
     def apache(self) -> str:
         (self.folder / "cgitrc").write_text(
-            f"virtual-root=/\ncache-size=0\ncss=/cgit.css\nenable-index-links=1\nenable-commit-graph=1\nenable-blame=1\nenable-log-filecount=1\nsnapshots=tar.gz zip\n"
-            f"max-stats=year\nrepo.url=project\nrepo.path={self.folder}/project.git\nrepo.desc={self.words.title('project')}\n"
+            "virtual-root=/\ncache-size=0\ncss=/cgit.css\nenable-index-links=1\nenable-commit-graph=1\n"
+            "enable-blame=1\nenable-log-filecount=1\nsnapshots=tar.gz zip\nmax-stats=year\nrepo.url=project\n"
+            f"repo.path={self.folder}/project.git\nrepo.desc={self.words.title('project')}\n"
         )
         return f"SetEnv CGIT_CONFIG {self.folder}/cgitrc\nScriptAlias / /usr/lib/cgit/cgit.cgi/"
 

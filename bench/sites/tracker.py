@@ -12,7 +12,7 @@ from serving import Answer, Synthetic, link, links, pages, redirect
 ISSUES, PROJECTS, USERS = 600, ("core", "web", "docs"), 24
 COLUMNS = ("id", "tracker", "status", "priority", "subject", "assigned_to", "updated_on")
 FILTERS = {"tracker": ("Bug", "Feature", "Support"), "status": ("New", "Open", "Feedback", "Closed"),
-           "priority": ("Low", "Normal", "High", "Urgent")}  # fmt: skip
+           "priority": ("Low", "Normal", "High", "Urgent")}
 
 
 class Tracker(Synthetic):
@@ -27,10 +27,11 @@ class Tracker(Synthetic):
         chance = random.Random(number)
         fields = {name: chance.choice(values) for name, values in FILTERS.items()}
         related = sorted({chance.randint(1, ISSUES) for _ in range(chance.randint(0, 2))})
-        return fields | {"id": number, "path": f"/issues/{number}", "project": chance.choice(PROJECTS), "assigned_to": chance.randint(1, USERS),
+        return fields | {"id": number, "path": f"/issues/{number}", "project": chance.choice(PROJECTS),
+            "assigned_to": chance.randint(1, USERS),
                          "author": chance.randint(1, USERS), "updated_on": chance.random(), "related": related,
                          "subject": self.words.title(number, chance.randint(4, 9)), "words": chance.randint(25, 120),
-                         "notes": [chance.randint(8, 40) for _ in range(chance.randint(0, 4))]}  # fmt: skip
+                         "notes": [chance.randint(8, 40) for _ in range(chance.randint(0, 4))]}
 
     def item(self, target: str):
         name = target.partition("?")[0].removeprefix("/issues/")
@@ -44,20 +45,21 @@ class Tracker(Synthetic):
         match path:
             case [""]:
                 return self.html("Welcome", self.words.paragraphs("welcome", 80) + links(
-                    [(f"/projects/{name}", name) for name in PROJECTS]))  # fmt: skip
+                    [(f"/projects/{name}", name) for name in PROJECTS]))
             case ["projects"]:
                 return self.html("Projects", links([(f"/projects/{name}", name) for name in PROJECTS], "<br>"))
             case ["projects", name, *rest] if name in PROJECTS:
                 return self.project(name, rest, query)
             case ["issues" | "issues.atom" | "issues.csv"]:
                 return self.list("/", path[0], [*self.issues], query)
-            case ["issues", name] if name.removesuffix(".atom").isdigit() and 0 < int(name.removesuffix(".atom")) <= ISSUES:
+            case ["issues",
+                name] if name.removesuffix(".atom").isdigit() and 0 < int(name.removesuffix(".atom")) <= ISSUES:
                 issue = self.issues[int(name.removesuffix(".atom")) - 1]
                 return self.notes(issue) if name.endswith(".atom") else self.shown(issue)
             case ["users", number] if number.isdigit() and 0 < int(number) <= USERS:
                 own = [issue for issue in self.issues if issue["author"] == int(number)][-10:]
                 filtered = links([(f"/issues?assigned_to={number}&set_filter=1", "Assigned"),
-                                  (f"/issues?author={number}&set_filter=1", "Reported")])  # fmt: skip
+                                  (f"/issues?author={number}&set_filter=1", "Reported")])
                 return self.html(self.words.title(f"user {number}", 2), filtered + self.rows(own))
             case ["activity" | "activity.atom"]:
                 return self.activity("", path[0], query)
@@ -74,13 +76,15 @@ class Tracker(Synthetic):
         match rest:
             case [] | [""]:
                 tabs = ("issues", "activity", "calendar", "gantt", "issues/report", "roadmap", "issues/new")
-                return self.html(f"{name}: overview", links([(base + tab, tab) for tab in tabs]) + self.words.paragraphs(name, 60))
+                return self.html(f"{name}: overview", links([(base + tab, tab) for tab in tabs])
+                    + self.words.paragraphs(name, 60))
             case ["issues" | "issues.atom" | "issues.csv"]:
                 return self.list(base, rest[0], own, query)
             case ["issues", "report"]:
                 return self.html("Summary", links(
-                    [(f"{base}issues?set_filter=1&{key}={value}", value) for key, values in FILTERS.items() for value in values],
-                    "<br>"))  # fmt: skip
+                    [(f"{base}issues?set_filter=1&{key}={value}", value) for key, values in FILTERS.items()
+                        for value in values],
+                    "<br>"))
             case ["issues", "new"]:
                 return redirect(f"/login?back_url={base}issues/new")
             case ["roadmap"]:
@@ -90,9 +94,10 @@ class Tracker(Synthetic):
             case ["calendar" | "gantt"]:
                 year, month = number(query, "year", 2026), number(query, "month", 11)
                 shown = own[(year * 12 + month) % len(own)]
-                near = [(f"{base}{rest[0]}?month={(month + step - 1) % 12 + 1}&year={year + (month + step - 1) // 12}", text)
-                        for step, text in ((-1, "« Previous"), (1, "Next »"))]  # fmt: skip
-                return self.html(f"{rest[0]} {month}/{year}", links(near) + (self.rows([shown]) if year == 2026 else ""))
+                months = [(year * 12 + month - 1 + step, text) for step, text in ((-1, "« Previous"), (1, "Next »"))]
+                near = [(f"{base}{rest[0]}?month={at % 12 + 1}&year={at // 12}", text) for at, text in months]
+                return self.html(f"{rest[0]} {month}/{year}", links(near) + (self.rows([shown]) if year == 2026
+                    else ""))
         return None
 
     def list(self, base: str, name: str, issues: list, query: dict):
@@ -108,30 +113,35 @@ class Tracker(Synthetic):
             newest = sorted(issues, key=lambda issue: -issue["id"])[:25]
             return self.atom("Issues", [(issue["path"], issue["subject"], self.text(issue)) for issue in newest])
         if name == "issues.csv":
-            return Answer("".join(f"{issue['id']},{issue['subject']}\n" for issue in issues).encode(), "text/csv; charset=utf-8")
+            return Answer("".join(f"{issue['id']},{issue['subject']}\n" for issue in issues).encode(),
+                "text/csv; charset=utf-8")
         size, current = min(100, number(query, "per_page", 25)), number(query, "page", 1)
         count = max(1, -(-len(issues) // size))
 
         def to(name: str = "issues", **changed) -> str:
-            kept = {key: value for key, value in query.items() if key != "page"} | {key: str(value) for key, value in changed.items()}
-            return base + name + ("?" + "&".join(f"{key}={value}" for key, value in sorted(kept.items())) if kept else "")
+            kept = {key: value for key, value in query.items() if key != "page"} | {key: str(value)
+                for key, value in changed.items()}
+            return base + name + ("?" + "&".join(f"{key}={value}" for key, value in sorted(kept.items())) if kept
+                else "")
 
         heads = [(to(sort=added(order, column), set_filter=1), column) for column in COLUMNS]
         formats = [(to("issues.atom"), "Atom"), (to("issues.csv"), "CSV")]
-        queries = [(f"{base}issues?query_id={query_id}", self.words.title(f"query {query_id}", 2)) for query_id in range(1, 5)]
+        queries = [(f"{base}issues?query_id={query_id}", self.words.title(f"query {query_id}", 2))
+            for query_id in range(1, 5)]
         main = (f"<p>{links(queries)}</p><table><tr><th>{links(heads, '</th><th>')}</th></tr></table>"
                 f"{self.rows(issues[(current - 1) * size : current * size])}"
                 f"{pages(count, current, lambda page: to(page=page))}"
                 f"<p>Per page: {links([(to(per_page=size), str(size)) for size in (25, 50, 100)])}</p>"
-                f"<p>Also available in: {links(formats)}</p>")  # fmt: skip
-        return self.html("Issues", main, f'<link rel="alternate" type="application/atom+xml" href="{to("issues.atom").replace("&", "&amp;")}">')
+                f"<p>Also available in: {links(formats)}</p>")
+        return self.html("Issues", main,
+            f'<link rel="alternate" type="application/atom+xml" href="{to("issues.atom").replace("&", "&amp;")}">')
 
     def rows(self, issues: list) -> str:
         """Issues in a table."""
         return "<table>" + "".join(
             f"<tr><td>{link(issue['path'], str(issue['id']))}</td><td>{issue['tracker']}</td><td>{issue['status']}</td>"
             f"<td>{issue['priority']}</td><td>{link(issue['path'], issue['subject'])}</td>"
-            f"<td>{self.person(issue['assigned_to'])}</td></tr>\n" for issue in issues) + "</table>"  # fmt: skip
+            f"<td>{self.person(issue['assigned_to'])}</td></tr>\n" for issue in issues) + "</table>"
 
     def person(self, user: int) -> str:
         """A link to a user."""
@@ -148,38 +158,44 @@ class Tracker(Synthetic):
     def notes(self, issue: dict) -> Answer:
         """An issue's feed."""
         path = issue["path"]
-        return self.atom(issue["subject"], [(f"{path}#note-{at}", "Note", text) for at, text in enumerate(self.note_texts(issue))])
+        return self.atom(issue["subject"], [(f"{path}#note-{at}", "Note", text)
+            for at, text in enumerate(self.note_texts(issue))])
 
     def shown(self, issue: dict) -> str:
         """An issue."""
         path = issue["path"]
         fields = "".join(f"<dt>{key}</dt><dd>{issue[key]}</dd>" for key in FILTERS)
         notes = "".join(f'<div id="note-{at}"><h4>Updated by {self.person(issue["author"])}</h4><p>{text}</p></div>'
-                        for at, text in enumerate(self.note_texts(issue)))  # fmt: skip
+                        for at, text in enumerate(self.note_texts(issue)))
         project = link(f"/projects/{issue['project']}/issues", issue["project"])
         tools = [(f"{path}/edit", "Edit"), (f"{path}/copy", "Copy"), (f"/watchers/{issue['id']}", "Watch"),
-                 (f"{path}?tab=history", "History"), (f"{path}?tab=notes", "Notes"), (f"{path}.atom", "Atom")]  # fmt: skip
-        main = (f"<p>{links(tools)}</p><p>Added by {self.person(issue['author'])}</p><dl>{fields}</dl>{self.text(issue)}"
+                 (f"{path}?tab=history", "History"), (f"{path}?tab=notes", "Notes"), (f"{path}.atom", "Atom")]
+        main = (f"<p>{links(tools)}</p><p>Added by {self.person(issue['author'])}</p>"
+                f"<dl>{fields}</dl>{self.text(issue)}"
                 f"<p>Related: {links([(f'/issues/{other}', f'#{other}') for other in issue['related']])}</p>{notes}"
-                f"<p>{project}</p>")  # fmt: skip
-        return self.html(f"#{issue['id']}: {issue['subject']}", main, f'<link rel="alternate" type="application/atom+xml" href="{path}.atom">')
+                f"<p>{project}</p>")
+        return self.html(f"#{issue['id']}: {issue['subject']}", main,
+            f'<link rel="alternate" type="application/atom+xml" href="{path}.atom">')
 
     def activity(self, base: str, name: str, query: dict):
         """What happened in ten days: without end, and empty before the first issue."""
         base = base or "/"
         at = number(query, "from", ISSUES)
-        shown = [issue for issue in self.issues[max(0, at - 10) : max(0, at)] if base == "/" or issue["project"] in base]
+        shown = [issue for issue in self.issues[max(0, at - 10) : max(0, at)] if base == "/"
+            or issue["project"] in base]
         if name == "activity.atom":
             return self.atom("Activity", [(issue["path"], issue["subject"], self.text(issue)) for issue in shown])
-        near = [(f"{base}activity?from={at - 10}", "« Previous"), (f"{base}activity?from={at + 10}", "Next »"), (f"{base}activity.atom", "Atom")]
+        near = [(f"{base}activity?from={at - 10}", "« Previous"), (f"{base}activity?from={at + 10}", "Next »"),
+            (f"{base}activity.atom", "Atom")]
         listed = "".join(f"<dt>{link(issue['path'], issue['subject'])}</dt>"
-                         f"<dd>{self.text(issue)[:200]} {self.person(issue['author'])}</dd>" for issue in shown)  # fmt: skip
+                         f"<dd>{self.text(issue)[:200]} {self.person(issue['author'])}</dd>" for issue in shown)
         return self.html("Activity", f"<dl>{listed}</dl>{links(near)}")
 
 
 def added(order: list, column: str) -> str:
     """The order after a click on a column."""
-    turned = column + ("" if order and order[0] == f"{column}:desc" else ":desc" if order and order[0] == column else "")
+    turned = column + ("" if order and order[0] == f"{column}:desc" else ":desc" if order and order[0] == column
+        else "")
     return ",".join([turned] + [part for part in order if part.partition(":")[0] != column][:2])
 
 
