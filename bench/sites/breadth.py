@@ -39,13 +39,16 @@ class Breadth(Spider):
     def __init__(self, seed: str) -> None:
         super().__init__()
         self.start_urls = [seed]
+        self.seen: set = set()  # Scrapy drops duplicates too, at a hundred times the cost
         self.links = LinkExtractor(allow=rf"^http://{urlsplit(seed).hostname}/", deny_extensions=[], process_value=bare)
 
     def parse(self, response):
         """Follows the links."""
         if isinstance(response, HtmlResponse):
             for link in self.links.extract_links(response):
-                yield response.follow(link, self.parse)
+                if link.url not in self.seen:
+                    self.seen.add(link.url)
+                    yield response.follow(link, self.parse)
 
 
 def bare(value: str) -> str:

@@ -1,8 +1,9 @@
 """The crawlers: how each is started on one site, and what its crawl came to.
 
-Decides: ringcrawl runs as it ships but for delays, the limit of depth and its scope, which is the seed's host; one
-request at a time. A crawl ends by itself, after so many page fetches, or when its time is over. The log of the server
-says what was fetched.
+Decides: ringcrawl runs as it ships except for delays, the limit of depth and its scope, which is the seed's host; one
+request at a time, with a budget of pages a little above the last mark. Under a budget the order of URLs matters;
+without one, links that are advised against fill the time in which the host is busy. A crawl ends by itself, at the last
+mark, or when its time is over. The server's log has what was fetched.
 
 Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached in time has no share.
 """
@@ -40,6 +41,12 @@ response_factor = 0
 [fetch]
 private_addresses = "loopback-only"
 """
+FETCHES, SPARE = 3000, 100
+
+
+def marks(site: Site) -> tuple:
+    """Numbers of page fetches after which crawlers are compared."""
+    return len(site.content), 2 * len(site.content), FETCHES
 
 
 @dataclass
@@ -60,7 +67,8 @@ def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts
 
     def command(site: Site, folder: Path) -> list:
         (folder / "sites.toml").write_text(CONFIG + "[dns]\n" + dns.replace("%s", f"{site.name}.test") + "\n")
-        options = [part for setting in settings for part in ("--set", setting)]
+        budget = f"crawl.pages_max={max(marks(site)) + SPARE}"
+        options = [part for setting in (budget, *settings) for part in ("--set", setting)]
         return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/",
             *seeds]
 

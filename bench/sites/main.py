@@ -43,7 +43,7 @@ SITES = {
     "wordpress": blog.WordPress, "gitweb": sources.Gitweb, "cgit": sources.Cgit, "autoindex": files.Index,
     "sessions": sessions.Sessions, "plain": files.Plain,
 }
-FETCHES, HARM = 3000, 0.95
+HARM = 0.95
 KEPT = ("Scrapy", "other")  # not judged
 
 
@@ -84,7 +84,7 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
     began = time.monotonic()
     site.prepare()
     size = len(site.content)
-    marks = (size, 2 * size, FETCHES)
+    marks = crawlers.marks(site)
     say(f"{site.name}: {size} items, prepared in {time.monotonic() - began:.0f} s")
     done = {}
     for crawler, command in commands.items():
@@ -119,9 +119,10 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
 def fingerprint(site: Site, crawler: str, options) -> str:
     """Names a result by all that it depends on."""
     files = [serving.__file__, words.__file__, programs.__file__, sys.modules[type(site).__module__].__file__]
-    binary = options.other.read_bytes() if crawler == "other" else (HERE / "breadth.py").read_bytes()
-    about = f"{recipe(*files)} {crawlers.CONFIG} {site.name} {options.reorder}".encode()
-    return hashlib.sha256(about + binary).hexdigest()[:16]
+    own = crawlers.CONFIG.encode() + options.other.read_bytes() if crawler == "other" else b""
+    files += [HERE / "breadth.py"] * (crawler == "Scrapy")
+    about = f"{recipe(*files)} {site.name} {options.reorder}".encode()
+    return hashlib.sha256(about + own).hexdigest()[:16]
 
 
 def quotient(part: int | None, whole: int | None) -> float | None:

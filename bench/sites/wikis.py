@@ -169,5 +169,5 @@ class DokuWiki(Wiki):
     def item(self, target: str):
         parts, query = urlsplit(target), dict(parse_qsl(urlsplit(target).query))
         is_current = parts.path in ("/", "/doku.php", "/index.php") and query.get("do",
-            "show") == "show" and not {"rev", "media", "image"} & {*query}
+            "show") == "show" and not {"rev", "idx", "media", "image"} & {*query}
         return query.get("id", "start").strip(":") if is_current else None
