@@ -5,7 +5,8 @@
 Decides: the healthy site has few pages of its own, then endless lists that say nothing new, and links advised against:
 URLs that are deferred. The ill host has 50 seeds. It is a port where nothing listens (`dead`), a host that wants to be
 asked in a day (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` nothing is ill: there are
-two shards, and the one without the healthy site has a few small sites and is soon out of work.
+two shards, and the one without the healthy site has a few small sites and is soon out of work. Names that end in
+`-budget` have a budget of pages.
 
 Invariants: with an ill host the healthy one gives at least 0.95 of its pages alone; in `shards` it pauses for no more
 than 2 seconds. Each crawl lasts 25 seconds from its first page; delays are 100 ms a host.
@@ -66,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("built", type=Path)
     parser.add_argument("run", type=Path)
-    parser.add_argument("scenes", nargs="*", default=["dead", "later", "nameless", "shards"])
+    parser.add_argument("scenes", nargs="*", default=["dead", "later", "nameless", "dead-budget", "shards"])
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--other", type=Path)
     parser.add_argument("--json", type=Path)
@@ -100,16 +101,18 @@ def serve_names() -> None:
         address = bytes([127, 0, int(digits) + 1 if digits else 0, {"dead": 2, "later": 3}.get(name, 1)])
         answer = b"\xc0\x0c\0\1\0\1\0\0\0\1\0\4" + address if is_known and kind == b"\0\1" else b""
         flags = b"\x81\x80" if is_known else b"\x81\x82"
-        server.sendto(question[:2] + flags + b"\0\1" + (b"\0\1" if answer else b"\0\0") + b"\0\0\0\0"
-            + question[12:end] + answer, client)
+        counts = b"\0\1\0\1\0\0\0\0" if answer else b"\0\1\0\0\0\0\0\0"
+        server.sendto(question[:2] + flags + counts + question[12:end] + answer, client)
 
 
 def scene(name: str, binary: Path, front: Hosts, run: Path) -> tuple:
     """Pages of the healthy site in 25 seconds, and its longest pause."""
     site = Healthy("well", run)
     small = [f"small{number}.test" for number in range(SMALL)] if name == "shards" else []
-    seeds = [f"{ILL[name]}/{number}" for number in range(50)] if name in ILL else [f"http://{host}/" for host in small]
+    ill = ILL.get(name.removesuffix("-budget"))
+    seeds = [f"{ill}/{number}" for number in range(50)] if ill else [f"http://{host}/" for host in small]
     settings = ['politeness.host_delay="100ms"'] + ["crawl.shards=2"] * bool(small)
+    settings += ["crawl.pages_max=3000"] * name.endswith("-budget")
     command = crawlers.ringcrawl(binary, *settings, seeds=tuple(seeds), dns='servers = ["127.0.0.9"]\nttl_min = "1s"')
     folder = run / name
     shutil.rmtree(folder, ignore_errors=True)

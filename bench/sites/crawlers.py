@@ -66,9 +66,9 @@ def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts
     """The command of a ringcrawl."""
 
     def command(site: Site, folder: Path) -> list:
+        own = [*settings, f"crawl.pages_max={max(marks(site)) + SPARE}"] if site.content else settings
         (folder / "sites.toml").write_text(CONFIG + "[dns]\n" + dns.replace("%s", f"{site.name}.test") + "\n")
-        budget = f"crawl.pages_max={max(marks(site)) + SPARE}"
-        options = [part for setting in (budget, *settings) for part in ("--set", setting)]
+        options = [part for setting in own for part in ("--set", setting)]
         return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/",
             *seeds]
 

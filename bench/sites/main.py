@@ -63,18 +63,19 @@ def main() -> int:
     unknown = [name for name in options.sites if name not in SITES]
     if unknown:
         parser.error(f"no site {', '.join(unknown)}; there are {', '.join(SITES)}")
-    commands = {"detect": crawlers.ringcrawl(options.binary), "off": crawlers.ringcrawl(options.binary,
-        'traps.detect="off"'),
-                "Scrapy": crawlers.scrapy}
+    commands = {
+        "detect": crawlers.ringcrawl(options.binary),
+        "off": crawlers.ringcrawl(options.binary, 'traps.detect="off"'),
+        "Scrapy": crawlers.scrapy,
+    }
     if options.other:
         commands["other"] = crawlers.ringcrawl(options.other)
     rows = []
     with Front(options.reorder) as front:
         for name in options.sites or SITES:
             rows.append(row(SITES[name](name, options.built / "sites" / name), front, commands, options))
-            facts = {"reorder": options.reorder, "binary": str(options.binary), "other": str(options.other or ""),
-                "rows": rows}
-            options.json.write_text(json.dumps(facts, indent=1) + "\n")
+            facts = {"binary": f"{options.binary}", "other": f"{options.other}", "reorder": options.reorder}
+            options.json.write_text(json.dumps(facts | {"rows": rows}, indent=1) + "\n")
     print(markdown(rows))
     return int(any(row["harm"] or row["failed"] for row in rows))
 
@@ -95,8 +96,8 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
         else:
             folder = options.run / site.name / crawler
             shutil.rmtree(folder, ignore_errors=True)
-            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), options.seconds * (6
-                if crawler == "Scrapy" else 1))
+            seconds = options.seconds * (6 if crawler == "Scrapy" else 1)
+            done[crawler] = crawlers.crawl(front, site, command, folder, max(marks), seconds)
             shutil.rmtree(folder / "crawl", ignore_errors=True)
             if crawler in KEPT and done[crawler].ended in ("alone", "limit"):
                 kept.parent.mkdir(exist_ok=True)
@@ -106,14 +107,20 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
         say(f"  {crawler}: {own.fetches} fetches, {len(own.new)} items, ended: {own.ended}, {took:.0f} s")
     site.end()
     items = {crawler: [own.items(mark) for mark in marks] for crawler, own in done.items()}
-    ratios = {crawler: [quotient(*pair) for pair in zip(items["detect"], items[crawler])] for crawler in done
-        if crawler != "detect"}
+    others = [crawler for crawler in done if crawler != "detect"]
+    ratios = {crawler: [quotient(*pair) for pair in zip(items["detect"], items[crawler])] for crawler in others}
     judged = [value for crawler in ("off", "Scrapy") for value in ratios[crawler] if value is not None]
-    return {"site": site.name, "content": size, "marks": marks, "items": items, "ratios": ratios,
-            "fetches": {crawler: own.fetches for crawler, own in done.items()}, "ended": {crawler: own.ended
-                for crawler, own in done.items()},
-            "harm": any(value < HARM for value in judged), "failed": [crawler for crawler, own in done.items()
-                if own.ended.startswith("failed")]}
+    return {
+        "site": site.name,
+        "content": size,
+        "marks": marks,
+        "items": items,
+        "ratios": ratios,
+        "fetches": {crawler: own.fetches for crawler, own in done.items()},
+        "ended": {crawler: own.ended for crawler, own in done.items()},
+        "harm": any(value < HARM for value in judged),
+        "failed": [crawler for crawler, own in done.items() if own.ended.startswith("failed")],
+    }
 
 
 def fingerprint(site: Site, crawler: str, options) -> str:
@@ -133,15 +140,15 @@ def quotient(part: int | None, whole: int | None) -> float | None:
 def markdown(rows: list) -> str:
     """The table for people."""
     crawled = [*rows[0]["items"]] if rows else []
-    columns = ["site", "items"] + crawled + [f"detect ÷ {name}" for name in crawled if name != "detect"] + ["harm"]
+    others = [name for name in crawled if name != "detect"]
+    columns = ["site", "items"] + crawled + [f"detect ÷ {name}" for name in others] + ["harm"]
     lines = [columns, ["---"] + ["---:"] * (len(columns) - 2) + ["---"]]
     for row in rows:
         shares = [" · ".join(share(count, row["content"]) for count in row["items"][name]) for name in crawled]
-        least = [min((value for value in row["ratios"][name] if value is not None), default=None) for name in crawled
-            if name != "detect"]
-        lines.append([row["site"], f"{row['content']:,}", *shares, *["–" if value is None else f"{value:.2f}"
-            for value in least],
-                      "failed: " + ", ".join(row["failed"]) if row["failed"] else "harm" if row["harm"] else ""])
+        known = [[value for value in row["ratios"][name] if value is not None] for name in others]
+        least = [f"{min(values):.2f}" if values else "–" for values in known]
+        verdict = "failed: " + ", ".join(row["failed"]) if row["failed"] else "harm" if row["harm"] else ""
+        lines.append([row["site"], f"{row['content']:,}", *shares, *least, verdict])
     head = "Per cent of the items among the first |C|, 2|C| and 3,000 page fetches; quotients: the least of the three."
     return head + " –: no time.\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

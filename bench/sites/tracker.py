@@ -27,11 +27,12 @@ class Tracker(Synthetic):
         chance = random.Random(number)
         fields = {name: chance.choice(values) for name, values in FILTERS.items()}
         related = sorted({chance.randint(1, ISSUES) for _ in range(chance.randint(0, 2))})
-        return fields | {"id": number, "path": f"/issues/{number}", "project": chance.choice(PROJECTS),
-            "assigned_to": chance.randint(1, USERS),
-                         "author": chance.randint(1, USERS), "updated_on": chance.random(), "related": related,
-                         "subject": self.words.title(number, chance.randint(4, 9)), "words": chance.randint(25, 120),
-                         "notes": [chance.randint(8, 40) for _ in range(chance.randint(0, 4))]}
+        return fields | {
+            "id": number, "path": f"/issues/{number}", "project": chance.choice(PROJECTS),
+            "assigned_to": chance.randint(1, USERS), "author": chance.randint(1, USERS), "updated_on": chance.random(),
+            "related": related, "subject": self.words.title(number, chance.randint(4, 9)),
+            "words": chance.randint(25, 120), "notes": [chance.randint(8, 40) for _ in range(chance.randint(0, 4))],
+        }
 
     def item(self, target: str):
         name = target.partition("?")[0].removeprefix("/issues/")
@@ -52,8 +53,7 @@ class Tracker(Synthetic):
                 return self.project(name, rest, query)
             case ["issues" | "issues.atom" | "issues.csv"]:
                 return self.list("/", path[0], [*self.issues], query)
-            case ["issues",
-                name] if name.removesuffix(".atom").isdigit() and 0 < int(name.removesuffix(".atom")) <= ISSUES:
+            case ["issues", name] if self.item(f"/issues/{name.removesuffix('.atom')}") in self.content:
                 issue = self.issues[int(name.removesuffix(".atom")) - 1]
                 return self.notes(issue) if name.endswith(".atom") else self.shown(issue)
             case ["users", number] if number.isdigit() and 0 < int(number) <= USERS:
@@ -81,10 +81,9 @@ class Tracker(Synthetic):
             case ["issues" | "issues.atom" | "issues.csv"]:
                 return self.list(base, rest[0], own, query)
             case ["issues", "report"]:
-                return self.html("Summary", links(
-                    [(f"{base}issues?set_filter=1&{key}={value}", value) for key, values in FILTERS.items()
-                        for value in values],
-                    "<br>"))
+                filters = [(key, value) for key, values in FILTERS.items() for value in values]
+                shown = [(f"{base}issues?set_filter=1&{key}={value}", value) for key, value in filters]
+                return self.html("Summary", links(shown, "<br>"))
             case ["issues", "new"]:
                 return redirect(f"/login?back_url={base}issues/new")
             case ["roadmap"]:
@@ -96,8 +95,8 @@ class Tracker(Synthetic):
                 shown = own[(year * 12 + month) % len(own)]
                 months = [(year * 12 + month - 1 + step, text) for step, text in ((-1, "« Previous"), (1, "Next »"))]
                 near = [(f"{base}{rest[0]}?month={at % 12 + 1}&year={at // 12}", text) for at, text in months]
-                return self.html(f"{rest[0]} {month}/{year}", links(near) + (self.rows([shown]) if year == 2026
-                    else ""))
+                listed = self.rows([shown]) if year == 2026 else ""
+                return self.html(f"{rest[0]} {month}/{year}", links(near) + listed)
         return None
 
     def list(self, base: str, name: str, issues: list, query: dict):
@@ -119,10 +118,9 @@ class Tracker(Synthetic):
         count = max(1, -(-len(issues) // size))
 
         def to(name: str = "issues", **changed) -> str:
-            kept = {key: value for key, value in query.items() if key != "page"} | {key: str(value)
-                for key, value in changed.items()}
-            return base + name + ("?" + "&".join(f"{key}={value}" for key, value in sorted(kept.items())) if kept
-                else "")
+            kept = {key: value for key, value in query.items() if key != "page"} | changed
+            parts = "&".join(f"{key}={value}" for key, value in sorted(kept.items()))
+            return base + name + ("?" + parts if parts else "")
 
         heads = [(to(sort=added(order, column), set_filter=1), column) for column in COLUMNS]
         formats = [(to("issues.atom"), "Atom"), (to("issues.csv"), "CSV")]

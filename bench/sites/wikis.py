@@ -48,11 +48,11 @@ class MediaWiki(Wiki):
 
     def install(self) -> None:
         maintenance = "/usr/share/mediawiki/maintenance/"
-        self.command("php", maintenance + "install.php", "--confpath", self.folder, "--dbtype", "sqlite", "--dbpath",
-            self.folder / "data",
-                     "--dbname", "wiki", "--server", self.origin, "--scriptpath", "", "--pass", "benchmark-of-sites",
-                     "--skins", "MonoBook,Vector,Timeless",
-                     self.words.title("wiki", 2), "Keeper")
+        self.command(
+            "php", maintenance + "install.php", "--confpath", self.folder, "--dbtype", "sqlite",
+            "--dbpath", self.folder / "data", "--dbname", "wiki", "--server", self.origin, "--scriptpath", "",
+            "--pass", "benchmark-of-sites", "--skins", "MonoBook,Vector,Timeless", self.words.title("wiki", 2), "Keeper",
+        )
         with open(self.folder / "LocalSettings.php", "a") as settings:
             settings.write("\n$wgMainCacheType = CACHE_NONE; $wgParserCacheType = CACHE_DB; $wgJobRunRate = 0;\n")
         pages = []
@@ -60,19 +60,26 @@ class MediaWiki(Wiki):
             chance = random.Random(f"pages {number}")
             for page in [number] + [number + ARTICLES] * (chance.random() < 0.15):
                 revisions = "".join(
-                    REVISION % (20 + at // 4, at % 12 + 1, number % 28 + 1, self.words.title(("user",
-                        chance.randrange(12)), 1),
-                                self.words.text((number, at, "why"), 5), text)
-                    for at, text in enumerate(self.versions(page, lambda paragraphs, others: self.text(page,
-                        paragraphs, others))))
-                pages.append(PAGE % (("Talk:" if page > ARTICLES else "") + self.title(number), page > ARTICLES,
-                    revisions))
+                    REVISION % (
+                        20 + at // 4, at % 12 + 1, number % 28 + 1,
+                        self.words.title(("user", chance.randrange(12)), 1), self.words.text((number, at, "why"), 5),
+                        text,
+                    )
+                    for at, text in enumerate(
+                        self.versions(page, lambda paragraphs, others: self.text(page, paragraphs, others))
+                    )
+                )
+                pages.append(
+                    PAGE % (("Talk:" if page > ARTICLES else "") + self.title(number), page > ARTICLES, revisions)
+                )
         main = "\n".join(f"* [[:Category:{self.words.title(f'topic {topic}', 1)} {topic}]]" for topic in range(12))
-        for title, space, text in (("Portal", 0, main + f"\n* [[{self.title(1)}]]"), ("MediaWiki:Mainpage", 8,
-            "Portal")):
+        for title, space, text in (
+            ("Portal", 0, main + f"\n* [[{self.title(1)}]]"), ("MediaWiki:Mainpage", 8, "Portal")
+        ):
             pages.append(PAGE % (title, space, REVISION % (26, 1, 1, "Keeper", "start", text)))
-        (self.folder
-            / "dump.xml").write_text(f'<mediawiki xml:lang="en" version="0.11">\n{"".join(pages)}</mediawiki>\n')
+        (self.folder / "dump.xml").write_text(
+            f'<mediawiki xml:lang="en" version="0.11">\n{"".join(pages)}</mediawiki>\n'
+        )
         environment = {"MW_CONFIG_FILE": str(self.folder / "LocalSettings.php"), "PATH": "/usr/bin:/bin"}
         for script in ("importDump.php", "rebuildrecentchanges.php", "initSiteStats.php", "runJobs.php"):
             arguments = [self.folder
