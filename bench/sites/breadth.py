@@ -51,5 +51,9 @@ class Breadth(Spider):
 
 if __name__ == "__main__":
     process = CrawlerProcess(SETTINGS)
-    process.crawl(Breadth, seed=sys.argv[1])
+    crawler = process.create_crawler(Breadth)
+    process.crawl(crawler, seed=sys.argv[1])
     process.start()
+    reason = crawler.stats.get_value("finish_reason")
+    print(f"ended: {reason}")
+    sys.exit(reason != "finished")

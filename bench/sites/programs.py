@@ -109,7 +109,8 @@ class Program(Site):
 
     def ask(self, target: str) -> tuple:
         """Status, type, location and body, from the program itself."""
-        if not self.processes:
+        if not self.processes or any(process.poll() is not None for process in self.processes):
+            self.end()
             self.start()
         connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
         connection.request("GET", target, headers={"Host": f"{self.name}.test", "User-Agent": "bench",
