@@ -27,6 +27,10 @@ impl Hasher for Spread {
         self.0 = spread ^ spread >> 32;
     }
 
+    fn write_u128(&mut self, number: u128) {
+        self.write_u64(number as u64 ^ (number >> 64) as u64);
+    }
+
     fn finish(&self) -> u64 {
         self.0
     }

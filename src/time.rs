@@ -155,7 +155,19 @@ impl UnixTime {
     /// `2026-11-21T08:40:32.123456Z`: the form of WARC-Date (WARC 1.1 section 5.4, W3C-DTF).
     pub fn to_iso(self) -> String {
         let (year, month, day, hour, minute, second, micros) = self.civil();
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let parts = [month, day, hour, minute, second].map(u64::from);
+        let parts = [year, parts[0], parts[1], parts[2], parts[3], parts[4], micros.into()];
+        for ((from, to), value) in
+            [(0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19), (20, 26)].into_iter().zip(parts)
+        {
+            let mut rest = value;
+            for digit in text[from..to].iter_mut().rev() {
+                *digit = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// The time that [`UnixTime::to_digits`] writes; `None`: there is no such date.
@@ -169,8 +181,7 @@ impl UnixTime {
 
     /// `20261121084032`: the 14 digits of a CDXJ line.
     pub fn to_digits(self) -> String {
-        let (year, month, day, hour, minute, second, _) = self.civil();
-        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+        self.to_iso().chars().filter(char::is_ascii_digit).take(14).collect()
     }
 }
 

@@ -26,7 +26,7 @@ use zstd::zstd_safe::{CCtx, CParameter};
 const LEVEL: i32 = 1;
 const REQUEST: &[u8] =
     b"GET / HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: bench/1.0 (+http://example.com/)\r\n\r\n";
-const METADATA: &[(&str, &str)] = &[("hopsFromSeed", "3"), ("fetchTimeMs", "211"), ("outlinks", "164")];
+const METADATA: &[u8] = b"hopsFromSeed: 3\r\nfetchTimeMs: 211\r\noutlinks: 164\r\n";
 /// Records of up to so many bytes are not compressed.
 const SHORT_BYTES_MAX: usize = 2_048;
 
@@ -103,9 +103,7 @@ impl Way {
 
     /// What cannot be left out, into `out`.
     fn floor(self, packer: &mut Packer, out: &mut Vec<u8>) {
-        let metadata: Vec<u8> =
-            METADATA.iter().flat_map(|(name, value)| format!("{name}: {value}\r\n").into_bytes()).collect();
-        let blocks: [&[u8]; 2] = [REQUEST, &metadata];
+        let blocks = [REQUEST, METADATA];
         for body in self.bodies() {
             black_box(digest::digest(&digest::SHA256, body));
             packer.pack(self, &[&[b'h'; WARC_HEAD_BYTES], self.head(), body], self.is_coded, out);

@@ -44,6 +44,9 @@ impl Head {
     }
 }
 
+/// As many as nearly every head has.
+const HEAD_BYTES: usize = 512;
+
 /// Gathers a head's bytes until its empty line.
 #[derive(Default)]
 pub(super) struct HeadBuffer {
@@ -65,6 +68,8 @@ impl HeadBuffer {
             let Some((byte, rest)) = input.split_first() else { return Ok(false) };
             *input = rest;
             if self.opening.take(*byte)? {
+                // A head comes line by line, and its memory at once.
+                self.bytes.reserve(input.len().min(HEAD_BYTES) + MAGIC.len());
                 self.bytes.extend_from_slice(MAGIC);
             }
         }

@@ -35,7 +35,7 @@ mod validators;
 use crate::config;
 
 pub(crate) use coding::TRANSFER_BYTES_MAX;
-pub use coding::{CodingProblem, Decoded, claimed_bytes, decode_content, gunzip, is_coded_twice};
+pub use coding::{CodingProblem, Decoded, Decoder, claimed_bytes, decode_content, gunzip, is_coded_twice};
 pub use cookie::{CookieLimits, Jar};
 pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};

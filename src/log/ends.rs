@@ -49,6 +49,11 @@ pub struct End {
     pub bytes: u64,
 }
 
+impl End {
+    /// About what it takes before it is compressed.
+    pub const BYTES: usize = 12;
+}
+
 /// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct RecordPlace {
@@ -71,6 +76,13 @@ pub struct HostNote {
     pub until_seconds: u64,
 }
 
+impl HostNote {
+    /// About what it takes before it is compressed.
+    pub fn bytes(&self) -> usize {
+        End::BYTES + self.host.len()
+    }
+}
+
 /// The content of one block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EndEntries {
@@ -85,8 +97,8 @@ pub struct EndEntries {
 impl EndEntries {
     /// About the bytes of what is in it.
     pub fn bytes(&self) -> usize {
-        END_BYTES * self.ends.len()
-            + self.hosts.iter().map(|note| END_BYTES + note.host.len()).sum::<usize>()
+        End::BYTES * self.ends.len()
+            + self.hosts.iter().map(HostNote::bytes).sum::<usize>()
             + SiteLink::BYTES * self.links.len()
     }
 
@@ -222,8 +234,6 @@ const HAS_RECORD: u64 = 1;
 const IS_DUPLICATE: u64 = 2;
 const HAS_BYTES: u64 = 1 << (FLAG_BITS + 8);
 const IS_CHALLENGE: u64 = 1 << (FLAG_BITS + 9);
-/// An end takes about as much before it is compressed.
-const END_BYTES: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -291,6 +301,6 @@ mod tests {
             bytes: 0,
         });
         let payload = EndEntries { ends: ends.collect(), ..EndEntries::default() }.to_payload();
-        assert!(payload.len() <= 1_000 * END_BYTES, "{}", payload.len());
+        assert!(payload.len() <= 1_000 * End::BYTES, "{}", payload.len());
     }
 }

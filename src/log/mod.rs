@@ -98,6 +98,8 @@ pub struct Log {
     next_block_url: u64,
     urls_bytes: u64,
     ends: EndEntries,
+    /// Their bytes, counted as they come: a sum over all of them at each end would grow with the hosts.
+    open_ends_bytes: usize,
     /// Ends that make a block; the first so many are frozen.
     full_ends: VecDeque<EndEntries>,
     frozen: usize,
@@ -126,6 +128,7 @@ impl Log {
             next_block_url: 0,
             urls_bytes: 0,
             ends: EndEntries::default(),
+            open_ends_bytes: 0,
             full_ends: VecDeque::new(),
             frozen: 0,
             next_end: 0,
@@ -182,19 +185,20 @@ impl Log {
     /// A URL is over.
     pub fn end(&mut self, end: End) {
         self.ends.ends.push(end);
-        self.close_ends(BLOCK_BYTES);
+        self.grow_ends(End::BYTES);
     }
 
     /// A host has asked for something.
     pub fn note_host(&mut self, note: HostNote) {
+        let bytes = note.bytes();
         self.ends.hosts.push(note);
-        self.close_ends(BLOCK_BYTES);
+        self.grow_ends(bytes);
     }
 
     /// A site was found to link to another one.
     pub fn note_link(&mut self, link: SiteLink) {
         self.ends.links.push(link);
-        self.close_ends(BLOCK_BYTES);
+        self.grow_ends(SiteLink::BYTES);
     }
 
     /// Whether there is anything that is not handed out.
@@ -281,9 +285,16 @@ impl Log {
         }
     }
 
+    fn grow_ends(&mut self, bytes: usize) {
+        self.open_ends_bytes += bytes;
+        self.close_ends(BLOCK_BYTES);
+    }
+
     fn close_ends(&mut self, bytes: usize) {
-        if self.ends.bytes() >= bytes {
+        if self.open_ends_bytes >= bytes {
+            debug_assert_eq!(self.open_ends_bytes, self.ends.bytes());
             self.full_ends.push_back(std::mem::take(&mut self.ends));
+            self.open_ends_bytes = 0;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Limits: those of the configuration; the head may have a few fields more, as some are added when it is stored.
 
 use super::PageReader;
-use crate::http::{Limits, Method, ResponseReader};
+use crate::http::{Decoder, Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, JobKind};
 use crate::stats::Totals;
 use crate::time::{Duration, Instant, UnixTime};
@@ -56,7 +56,8 @@ impl PageReader {
             is_of_slow_site: false,
             rest: Duration::ZERO,
         };
-        let page = self.read(&job, &transaction, &mut Totals::default());
+        let mut decoder = Decoder::default();
+        let page = self.read(&job, &transaction, &mut decoder, &mut Totals::default());
         Some(page.into_fetched().links)
     }
 }

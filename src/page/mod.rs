@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, StoredBody};
 use crate::hops::Hops;
-use crate::http::{self, CodingProblem, Decoded};
+use crate::http::{self, CodingProblem, Decoded, Decoder};
 use crate::links::{Document, Kind, Summary};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
@@ -91,8 +91,14 @@ impl PageReader {
     }
 
     /// Reads the response to `job`, and counts what it is.
-    pub fn read<'a>(&self, job: &'a FetchJob, transaction: &'a Transaction, stats: &mut Totals) -> Page<'a> {
-        let decoded = self.decode(&transaction.response, &self.limits(job.kind));
+    pub fn read<'a>(
+        &self,
+        job: &'a FetchJob,
+        transaction: &'a Transaction,
+        decoder: &'a mut Decoder,
+        stats: &mut Totals,
+    ) -> Page<'a> {
+        let decoded = decode(decoder, &transaction.response, &self.limits(job.kind));
         self.find(job, transaction, decoded, stats)
     }
 
@@ -101,11 +107,6 @@ impl PageReader {
             JobKind::Robots => http::Limits::of_robots(&self.config.fetch, &self.config.robots),
             _ => http::Limits::from(&self.config.fetch),
         }
-    }
-
-    fn decode<'a>(&self, response: &'a http::Response, limits: &http::Limits) -> Decoded<'a> {
-        let _stage = stage::enter(Stage::Decode);
-        http::decode_content(&response.headers, &response.body, limits)
     }
 
     /// What is in a response, whose content is `decoded`.
@@ -355,6 +356,11 @@ impl Page<'_> {
         stats.pages += u64::from(self.is_page());
         stats.not_stored += u64::from(!self.is_stored);
     }
+}
+
+fn decode<'a>(decoder: &'a mut Decoder, response: &'a http::Response, limits: &http::Limits) -> Decoded<'a> {
+    let _stage = stage::enter(Stage::Decode);
+    decoder.decode(&response.headers, &response.body, limits)
 }
 
 /// Bytes of links that any page may have, however short it is: some 600 of usual length.

@@ -7,8 +7,8 @@
 //! Invariants: pure; a [`LongResponse`] comes to what the shard would have made of the response itself.
 //! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
 
-use super::{Page, PageReader};
-use crate::http;
+use super::{Page, PageReader, decode};
+use crate::http::{self, Decoder};
 use crate::outcome::{FetchJob, Fetched};
 use crate::stage::{self, Stage};
 use crate::stats::Totals;
@@ -46,6 +46,7 @@ impl PageReader {
         &self,
         job: &'a FetchJob,
         transaction: &'a Transaction,
+        decoder: &'a mut Decoder,
         stats: &mut Totals,
     ) -> Option<Page<'a>> {
         let response = &transaction.response;
@@ -61,7 +62,7 @@ impl PageReader {
         {
             return None;
         }
-        let decoded = self.decode(response, &http::Limits { body_bytes_max: content_bytes_max, ..limits });
+        let decoded = decode(decoder, response, &http::Limits { body_bytes_max: content_bytes_max, ..limits });
         let may_be_longer = decoded.bytes.len() >= content_bytes_max && content_bytes_max < limits.body_bytes_max;
         if may_be_longer || decoded.bytes.starts_with(GZIP) {
             return None;
@@ -79,7 +80,8 @@ impl LongResponse {
     /// Reads it.
     pub fn read(self: Box<Self>, writer: &mut CaptureWriter) -> PageRead {
         let mut stats = Totals::default();
-        let page = self.reader.read(&self.job, &self.transaction, &mut stats);
+        let mut decoder = Decoder::default();
+        let page = self.reader.read(&self.job, &self.transaction, &mut decoder, &mut stats);
         let records = {
             let _stage = stage::enter(Stage::Store);
             page.store(|capture| writer.records(capture, self.names.clone()))

@@ -8,7 +8,7 @@ use super::Page;
 use super::payload_type::identify;
 use crate::hops::Hops;
 use crate::http::Framing;
-use crate::store::{Capture, head::Undone};
+use crate::store::{Capture, head::Undone, write_field, write_number};
 
 impl Page<'_> {
     /// Gives the capture to `take`, when there is one to be stored.
@@ -18,8 +18,7 @@ impl Page<'_> {
         }
         let Page { job, transaction, decoded, fetched, kinds, said, .. } = self;
         let response = &transaction.response;
-        let fields = if kinds.metadata { self.fields() } else { Vec::new() };
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let metadata = if kinds.metadata { self.metadata() } else { Vec::new() };
         let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
         let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
         let is_coded = decoded.coding.is_some();
@@ -36,7 +35,7 @@ impl Page<'_> {
             is_coded: is_coded && !is_undone,
             // Content that is cut is no part of what is stored as it came.
             truncated: if is_coded && !is_undone { response.truncated } else { fetched.truncated },
-            metadata: &fields,
+            metadata: &metadata,
             status: response.status,
             mime: &mime,
             content_encoding: &coding,
@@ -49,53 +48,59 @@ impl Page<'_> {
         }))
     }
 
-    /// The fields of the metadata record.
-    fn fields(&self) -> Vec<(&'static str, String)> {
+    /// The block of the metadata record.
+    fn metadata(&self) -> Vec<u8> {
         let Page { job, transaction, decoded, summary, simhash, said, .. } = self;
-        let mut fields = vec![
-            ("hopsFromSeed", Hops::from_bits(job.depth).links().to_string()),
-            ("fetchTimeMs", transaction.timings.total.as_millis().to_string()),
-            ("firstByteMs", transaction.timings.first_byte.as_millis().to_string()),
-        ];
-        if Hops::from_bits(job.depth).is_embed() {
-            fields.push(("foundAs", "embed".to_owned()));
+        let mut block = Vec::with_capacity(METADATA_BYTES);
+        let out = &mut block;
+        let hops = Hops::from_bits(job.depth);
+        write_number(out, "hopsFromSeed", hops.links().into());
+        write_number(out, "fetchTimeMs", transaction.timings.total.as_millis() as u64);
+        write_number(out, "firstByteMs", transaction.timings.first_byte.as_millis() as u64);
+        if hops.is_embed() {
+            write_field(out, "foundAs", b"embed");
         }
         if job.attempt > 0 {
-            fields.push(("attempt", job.attempt.to_string()));
+            write_number(out, "attempt", job.attempt.into());
         }
         if let Some(found) = summary {
-            fields.push(("charsetForLinkExtraction", found.encoding.name().to_owned()));
-            fields.push(("outlinks", found.links.to_string()));
+            write_field(out, "charsetForLinkExtraction", found.encoding.name().as_bytes());
+            write_number(out, "outlinks", found.links as u64);
             if found.dropped > 0 {
-                fields.push(("outlinksDropped", found.dropped.to_string()));
+                write_number(out, "outlinksDropped", found.dropped as u64);
             }
             if let Some(sitemap) = found.sitemap {
-                fields.push(("sitemap", sitemap.as_str().to_owned()));
+                write_field(out, "sitemap", sitemap.as_str().as_bytes());
             }
             if !found.robots.is_empty() {
-                fields.push(("robotsDirectives", found.robots.to_label()));
+                write_field(out, "robotsDirectives", found.robots.to_label().as_bytes());
             }
         }
         if !said.preferences.is_empty() {
-            fields.push(("usagePreferences", said.preferences.to_label()));
+            write_field(out, "usagePreferences", said.preferences.to_label().as_bytes());
         }
         for (name, address) in [("license", &said.license), ("tdmPolicy", &said.tdm_policy)] {
-            fields.extend(address.as_ref().map(|address| (name, address.to_string())));
+            if let Some(address) = address {
+                write_field(out, name, address.to_string().as_bytes());
+            }
         }
         if let Some(bits) = simhash.filter(|_| self.has_simhash) {
-            fields.push(("simhash", format!("{bits:016x}")));
+            write_field(out, "simhash", format!("{bits:016x}").as_bytes());
         }
         if let Some(wall) = self.fetched.wall {
-            fields.push(("wall", wall.as_str().to_owned()));
+            write_field(out, "wall", wall.as_str().as_bytes());
         }
         match (&decoded.problem, decoded.truncated) {
-            (Some(problem), _) => fields.push(("contentCodingProblem", format!("{problem:?}"))),
-            (None, Some(_)) => fields.push(("contentCodingProblem", "EndsEarly".to_owned())),
+            (Some(problem), _) => write_field(out, "contentCodingProblem", format!("{problem:?}").as_bytes()),
+            (None, Some(_)) => write_field(out, "contentCodingProblem", b"EndsEarly"),
             (None, None) => {}
         }
         if let Some(error) = transaction.tls.as_ref().and_then(|tls| tls.certificate_error.as_ref()) {
-            fields.push(("certificateError", error.clone()));
+            write_field(out, "certificateError", error.as_bytes());
         }
-        fields
+        block
     }
 }
+
+/// As many as nearly every metadata record has.
+const METADATA_BYTES: usize = 256;

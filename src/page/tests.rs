@@ -34,6 +34,12 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
     }
 }
 
+/// The value of a field of its metadata record.
+fn said<'a>(capture: &crate::store::Capture<'a>, name: &str) -> Option<&'a str> {
+    let lines = std::str::from_utf8(capture.metadata).expect("UTF-8").split("\r\n");
+    lines.filter_map(|line| line.split_once(": ")).find(|(other, _)| *other == name).map(|(_, value)| value)
+}
+
 /// The transaction in which `bytes` came, over a connection that then closed.
 fn transaction(bytes: &[u8]) -> Transaction {
     plain_transaction(bytes, Limits::from(&Config::default().fetch))
@@ -43,7 +49,8 @@ fn read(job: &FetchJob, bytes: &[u8], change: impl FnOnce(&mut Config)) -> (Fetc
     let mut config = Config::default();
     change(&mut config);
     let (transaction, mut stats) = (transaction(bytes), Totals::default());
-    let page = PageReader::new(Arc::new(config)).read(job, &transaction, &mut stats);
+    let mut decoder = Decoder::default();
+    let page = PageReader::new(Arc::new(config)).read(job, &transaction, &mut decoder, &mut stats);
     let is_stored = page.store(|_| ()).is_some();
     (page.into_fetched(), stats, is_stored)
 }
@@ -191,7 +198,9 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
     assert_eq!(transaction.response.body.len(), (512 + 64) << 10);
     let mut stats = Totals::default();
     let robots = job(JobKind::Robots, "http://a.test/robots.txt");
-    let fetched = PageReader::new(Arc::new(config)).read(&robots, &transaction, &mut stats).into_fetched();
+    let fetched = PageReader::new(Arc::new(config))
+        .read(&robots, &transaction, &mut Decoder::default(), &mut stats)
+        .into_fetched();
     assert_eq!(fetched.body_bytes, (512 << 10) + 1);
     assert!(fetched.rules.is_some_and(|rules| rules.len() == 1 && !rules.allows("/x")));
     assert_eq!((stats.blemishes[Blemish::RobotsOverLimit as usize], stats.blemishes.iter().sum::<u64>()), (1, 1));
@@ -208,11 +217,11 @@ fn what_is_said_of_a_page_is_recorded() {
         let started = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
         let transaction = Transaction { started, ..transaction(bytes.as_bytes()) };
         let mut stats = Totals::default();
-        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut stats);
+        let mut decoder = Decoder::default();
+        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut decoder, &mut stats);
         let taken = page.store(|capture| {
-            let of = ["robotsDirectives", "usagePreferences", "license", "tdmPolicy"].map(|name| {
-                capture.metadata.iter().find(|(other, _)| *other == name).map_or("", |(_, value)| *value).to_owned()
-            });
+            let of = ["robotsDirectives", "usagePreferences", "license", "tdmPolicy"]
+                .map(|name| said(capture, name).unwrap_or_default().to_owned());
             assert_eq!((capture.robots.to_label(), capture.preferences.to_label()), (of[0].clone(), of[1].clone()));
             of.join("|")
         });
@@ -303,10 +312,9 @@ fn pages_with_text_have_a_fingerprint() {
         change(&mut config);
         let (job, mut stats) = (job(kind, "http://a.test/"), Totals::default());
         let transaction = transaction(&[format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat());
-        let page = PageReader::new(Arc::new(config)).read(&job, &transaction, &mut stats);
-        let found = |capture: &crate::store::Capture<'_>| {
-            capture.metadata.iter().find(|(name, _)| *name == "simhash").map(|(_, bits)| (*bits).to_owned())
-        };
+        let mut decoder = Decoder::default();
+        let page = PageReader::new(Arc::new(config)).read(&job, &transaction, &mut decoder, &mut stats);
+        let found = |capture: &crate::store::Capture<'_>| said(capture, "simhash").map(str::to_owned);
         page.store(found).flatten()
     };
     let of = |head: &str, body: &[u8]| field(JobKind::Page, head, body, |_| {});
@@ -371,7 +379,9 @@ fn long_responses_are_not_read_at_once() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n");
         let transaction = transaction(&[head.as_bytes(), body].concat());
         let mut stats = Totals::default();
-        let is_short = PageReader::new(Arc::new(config)).read_short(&page, &transaction, &mut stats).is_some();
+        let mut decoder = Decoder::default();
+        let is_short =
+            PageReader::new(Arc::new(config)).read_short(&page, &transaction, &mut decoder, &mut stats).is_some();
         assert_eq!(stats.pages, u64::from(is_short), "what is read elsewhere is counted there");
         is_short
     };
@@ -398,7 +408,8 @@ fn who_reads_a_response_makes_no_difference() {
         let (mut segment, mut writer) = (segment(), CaptureWriter::new(Packing::default()).expect("a writer"));
         let reader = PageReader::new(Arc::default());
         let mut stats = Totals::default();
-        let page = reader.read_short(&job, &transaction, &mut stats).expect("short");
+        let mut decoder = Decoder::default();
+        let page = reader.read_short(&job, &transaction, &mut decoder, &mut stats).expect("short");
         let append_here = |segment: &mut SegmentWriter| {
             page.store(|capture| segment.append(capture)).expect("stored").expect("appended")
         };

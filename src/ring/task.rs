@@ -25,7 +25,7 @@ use super::{heart, reactor, runtime};
 /// Starts a task on the shard's runtime. Only inside `Runtime::block_on`. If it panics, `panicked` says so, and
 /// awaiting the handle gives an error.
 pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Output> {
-    tokio_uring::spawn(Task(Some(future)))
+    tokio_uring::spawn(Task(Some(Box::pin(future))))
 }
 
 /// The first panic of a task of this thread's runtime, if any: message and place. It wakes the root future, which
@@ -70,23 +70,23 @@ impl fmt::Debug for Panic {
     }
 }
 
-/// A task whose polls are counted and whose panic is reported; `None` once it has panicked.
-struct Task<F>(Option<F>);
+/// A task whose polls are counted and whose panic is reported; `None` once it has panicked. It is boxed, as the runtime moves
+/// what it spawns several times, at the start and at the end: a fetch's task has kilobytes.
+struct Task<F>(Option<Pin<Box<F>>>);
 
 impl<F: Future> Future for Task<F> {
     type Output = F::Output;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         reactor::count_poll();
         let _working = heart::begin();
-        // SAFETY: the field is never moved out of, and nothing else gives a way to it.
-        let mut future = unsafe { self.map_unchecked_mut(|task| &mut task.0) };
-        let polled = caught(|| match future.as_mut().as_pin_mut() {
-            Some(future) => future.poll(context),
+        let future = &mut self.0;
+        let polled = caught(|| match future {
+            Some(future) => future.as_mut().poll(context),
             None => Poll::Pending,
         });
         polled.unwrap_or_else(|panic| {
-            drop(caught(|| future.set(None)));
+            drop(caught(|| *future = None));
             if let Some(shared) = runtime::current() {
                 shared.task_panicked(panic.text.clone());
             }

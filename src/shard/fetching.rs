@@ -202,13 +202,19 @@ impl Shard {
         // The frontier counts lookups, so these end in any phase.
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
-                Ok(transaction) => match self.reader.read_short(job, &transaction, &mut self.stats) {
-                    Some(page) => {
+                Ok(transaction) => {
+                    let mut decoder = std::mem::take(&mut self.decoder);
+                    let page = self.reader.read_short(job, &transaction, &mut decoder, &mut self.stats);
+                    let is_short = page.is_some();
+                    if let Some(page) = page {
                         is_page = page.is_page();
                         self.took(now, job, transaction.started, page);
                     }
-                    None => return self.read_beside(now, job, transaction),
-                },
+                    self.decoder = decoder;
+                    if !is_short {
+                        return self.read_beside(now, job, transaction);
+                    }
+                }
                 Err(failure) => self.ended(now, job, &Outcome::Failed(failure), Stored::default()),
             }
         }

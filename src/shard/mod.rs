@@ -42,6 +42,7 @@ use crate::config::{Config, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, UsualWork};
+use crate::http::Decoder;
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
@@ -106,6 +107,8 @@ pub struct Shard {
     /// What may be used of the line and the day.
     allowance: Allowance,
     reader: PageReader,
+    /// Undoes the codings of short responses.
+    decoder: Decoder,
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
@@ -306,6 +309,7 @@ impl Shard {
             recent_external: config.lists_external_links().then(Recent::default),
             external: 0,
             reader: PageReader::new(config).within(scope),
+            decoder: Decoder::default(),
             recent_bodies: Recent::default(),
             sent,
             recent_aside: Recent::default(),

@@ -20,11 +20,11 @@ use std::sync::Arc;
 use super::StoreError;
 use super::container::{Container, Packing};
 use super::dictionary::{Dictionary, Samples};
-use super::digest::Digest;
+use super::digest::write_label_of;
 use super::head::{Undone, write_request_head, write_stored_head};
-use super::index::{IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
+use super::index::{IndexLine, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::originals::{Original, Originals, PAYLOAD_BYTES_MIN};
-use super::record::{RecordId, RecordIds, write_field};
+use super::record::{RecordId, RecordIds, write_field, write_number};
 use crate::config::DigestAlgorithm;
 use crate::links::Directives;
 use crate::outcome::Truncated;
@@ -53,8 +53,8 @@ pub struct Capture<'a> {
     pub is_coded: bool,
     /// The body is not all that the server had to say.
     pub truncated: Option<Truncated>,
-    /// Fields of the metadata record, in order; none: no metadata record.
-    pub metadata: &'a [(&'a str, &'a str)],
+    /// The block of the metadata record: its fields ([`super::record::write_field`]); empty: no metadata record.
+    pub metadata: &'a [u8],
     /// HTTP status, for the index.
     pub status: u16,
     /// The Content-Type field's value, for the index; empty when there is none.
@@ -93,23 +93,30 @@ pub struct Records {
     pub(super) warcinfo: RecordId,
     /// Whole frames.
     pub(super) bytes: Vec<u8>,
+    /// The line of the index, up to the place.
+    pub(super) line: Vec<u8>,
     pub(super) response: Written,
     /// What takes the place of the response's frame where its payload is stored already; `None` for short ones.
     pub(super) revisit: Option<RevisitParts>,
 }
 
-/// The head of a revisit record without what it refers to, and its block.
+/// The head of a revisit record without what it refers to, its block, and its line of the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RevisitParts {
     head: Vec<u8>,
     block: Vec<u8>,
+    line: Vec<u8>,
 }
 
 /// What is known of a response's record besides its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Written {
-    /// What the index says of it; its offset and file are not known yet.
-    pub(super) entry: IndexEntry,
+    /// Of its payload.
+    pub(super) digest: String,
+    /// Length of its frame.
+    pub(super) frame_bytes: u64,
+    /// It refers to another one that has its payload.
+    pub(super) is_revisit: bool,
     /// What tells the stored body from others: a hash of its digest.
     pub(super) payload: u64,
     /// Its length.
@@ -127,6 +134,11 @@ pub struct CaptureWriter {
     pub(super) head: Vec<u8>,
     /// The HTTP head, or the whole block of records without a body.
     pub(super) block: Vec<u8>,
+    /// The line of the index of the capture that was written, up to the place.
+    pub(super) line: Vec<u8>,
+    /// The fields that the heads of a capture share, and that of the address.
+    common: Vec<u8>,
+    ip: Vec<u8>,
     /// Digest labels being made.
     label: Vec<u8>,
     digest: DigestAlgorithm,
@@ -140,8 +152,9 @@ impl CaptureWriter {
     /// A writer with its compressor.
     pub fn new(packing: Packing) -> Result<CaptureWriter, StoreError> {
         let container = Container::new(packing)?;
-        let [head, block, label] = [const { Vec::new() }; 3];
-        Ok(CaptureWriter { container, head, block, label, digest: packing.digest, dictionary: None, samples: None })
+        let [head, block, line, common, ip, label] = [const { Vec::new() }; 6];
+        let digest = packing.digest;
+        Ok(CaptureWriter { container, head, block, line, common, ip, label, digest, dictionary: None, samples: None })
     }
 
     /// Collects samples for a dictionary from now on.
@@ -169,14 +182,17 @@ impl CaptureWriter {
         let mut bytes = Vec::new();
         let mut own = names.ids.clone();
         let response = self.write(capture, &names.warcinfo, &mut names.ids, None, &mut bytes)?;
+        let line = self.line.clone();
         // Whether it is needed is known to who knows what else was stored.
         let revisit = (capture.body.len() >= PAYLOAD_BYTES_MIN).then(|| {
+            let id = own.next_id();
             self.set_response_block(capture);
-            self.start_response("revisit", &own.next_id(), &names.warcinfo, capture);
-            write_field(&mut self.head, "WARC-Payload-Digest", response.entry.digest.as_bytes());
-            RevisitParts { head: self.head.clone(), block: self.block.clone() }
+            self.start_response("revisit", &id, capture);
+            write_field(&mut self.head, "WARC-Payload-Digest", response.digest.as_bytes());
+            self.begin_line(capture, &id, &response.digest, REVISIT);
+            RevisitParts { head: self.head.clone(), block: self.block.clone(), line: self.line.clone() }
         });
-        Ok(Records { warcinfo: names.warcinfo, bytes, response, revisit })
+        Ok(Records { warcinfo: names.warcinfo, bytes, line, response, revisit })
     }
 
     /// Puts a revisit record of `original` in the place of the response in `records`; adds them to `out`.
@@ -186,12 +202,13 @@ impl CaptureWriter {
         original: &Original,
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
-        let Records { bytes, mut response, revisit, .. } = records;
-        if let Some(RevisitParts { head, block }) = revisit {
-            (self.head, self.block) = (head, block);
-            let request = usize::try_from(response.entry.frame_bytes).unwrap_or(usize::MAX);
-            response.entry.frame_bytes = self.put_revisit(original, out)?;
-            response.entry.mime = REVISIT.to_owned();
+        let Records { bytes, line, mut response, revisit, .. } = records;
+        self.line = line;
+        if let Some(RevisitParts { head, block, line }) = revisit {
+            (self.head, self.block, self.line) = (head, block, line);
+            let request = usize::try_from(response.frame_bytes).unwrap_or(usize::MAX);
+            response.frame_bytes = self.put_revisit(original, out)?;
+            response.is_revisit = true;
             out.extend_from_slice(bytes.get(request..).unwrap_or_default());
         } else {
             out.extend_from_slice(&bytes);
@@ -204,10 +221,13 @@ impl CaptureWriter {
         &mut self,
         (id, time): (&RecordId, UnixTime),
         filename: &str,
-        fields: &[(&str, &str)],
+        fields: &[(&'static str, &str)],
         out: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
-        self.set_block(fields);
+        self.block.clear();
+        for (name, value) in fields {
+            write_field(&mut self.block, name, value.as_bytes());
+        }
         self.start_head("warcinfo", id, time);
         write_field(&mut self.head, "WARC-Filename", filename.as_bytes());
         write_field(&mut self.head, "Content-Type", b"application/warc-fields");
@@ -239,21 +259,15 @@ impl CaptureWriter {
         originals: Option<&Originals>,
         out: &mut Vec<u8>,
     ) -> Result<Written, StoreError> {
-        let mut payload_digest = Digest::new(self.digest);
-        payload_digest.update(capture.body);
         self.label.clear();
-        payload_digest.write_label(&mut self.label);
+        write_label_of(self.digest, capture.body, &mut self.label);
         let digest = String::from_utf8_lossy(&self.label).into_owned();
         let payload = xxhash_rust::xxh3::xxh3_64(&self.label);
         let original = originals.and_then(|originals| originals.of(capture.url, &self.label, capture.body.len()));
         let response_id = ids.next_id();
+        self.set_common(warcinfo_id, capture);
         self.set_response_block(capture);
-        self.start_response(
-            if original.is_some() { "revisit" } else { "response" },
-            &response_id,
-            warcinfo_id,
-            capture,
-        );
+        self.start_response(if original.is_some() { "revisit" } else { "response" }, &response_id, capture);
         write_field(&mut self.head, "WARC-Payload-Digest", digest.as_bytes());
         let frame_bytes = match &original {
             Some(original) => self.put_revisit(original, out)?,
@@ -266,42 +280,55 @@ impl CaptureWriter {
         if !capture.request.is_empty() {
             self.block.clear();
             write_request_head(&mut self.block, capture.request);
-            let id = ids.next_id();
-            self.start_capture_head("request", &id, warcinfo_id, capture);
+            self.start_capture_head("request", &ids.next_id());
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
-            self.put_ip(capture);
+            self.head.extend_from_slice(&self.ip);
             write_field(&mut self.head, "Content-Type", b"application/http;msgtype=request");
             self.put_record(&[], pays, out)?;
         }
         if !capture.metadata.is_empty() {
-            self.set_block(capture.metadata);
-            let id = ids.next_id();
-            self.start_capture_head("metadata", &id, warcinfo_id, capture);
+            self.block.clear();
+            self.block.extend_from_slice(capture.metadata);
+            self.start_capture_head("metadata", &ids.next_id());
             write_field(&mut self.head, "WARC-Concurrent-To", response_id.as_bytes());
             write_field(&mut self.head, "Content-Type", b"application/warc-fields");
             self.put_record(&[], pays, out)?;
         }
-
-        let entry = IndexEntry {
-            timestamp: capture.time.to_digits(),
-            url: capture.url.as_str().to_owned(),
-            mime: if original.is_some() { REVISIT.to_owned() } else { media_type(capture.mime) },
-            mime_detected: capture.identified_type.unwrap_or_default().to_owned(),
-            status: capture.status,
-            robotflags: capture.robots.flags().to_owned(),
-            unavailable_after: capture.robots.unavailable_after.map(UnixTime::to_digits).unwrap_or_default(),
-            usage: capture.preferences.to_label(),
-            charset: capture.charset.unwrap_or_default().to_owned(),
-            redirect: capture.redirect.map(redirect_label).unwrap_or_default(),
-            truncated: capture.truncated.map(Truncated::as_str).unwrap_or_default().to_owned(),
-            record_id: record_label(&String::from_utf8_lossy(response_id.as_bytes())),
-            coding: if capture.undone.content { String::new() } else { coding_label(capture.content_encoding) },
+        let mime = if original.is_some() { REVISIT.into() } else { media_type(capture.mime) };
+        self.begin_line(capture, &response_id, &digest, &mime);
+        Ok(Written {
             digest,
             frame_bytes,
-            ..IndexEntry::default()
+            is_revisit: original.is_some(),
+            payload,
+            payload_bytes: capture.body.len(),
+            time: capture.time,
+            records: 1 + u8::from(!capture.request.is_empty()) + u8::from(!capture.metadata.is_empty()),
+        })
+    }
+
+    /// Begins the line of the index.
+    fn begin_line(&mut self, capture: &Capture<'_>, id: &RecordId, digest: &str, mime: &str) {
+        let id = String::from_utf8_lossy(id.as_bytes());
+        let unavailable_after = capture.robots.unavailable_after.map(UnixTime::to_digits).unwrap_or_default();
+        let line = IndexLine {
+            timestamp: &capture.time.to_digits(),
+            url: capture.url.as_str(),
+            mime,
+            mime_detected: capture.identified_type.unwrap_or_default(),
+            charset: capture.charset.unwrap_or_default(),
+            coding: if capture.undone.content { "" } else { &coding_label(capture.content_encoding) },
+            robotflags: capture.robots.flags(),
+            unavailable_after: &unavailable_after,
+            usage: &capture.preferences.to_label(),
+            redirect: capture.redirect.map(redirect_label).unwrap_or_default(),
+            truncated: capture.truncated.map(Truncated::as_str).unwrap_or_default(),
+            record_id: record_label(&id),
+            status: capture.status,
+            digest,
         };
-        let records = 1 + u8::from(!capture.request.is_empty()) + u8::from(!capture.metadata.is_empty());
-        Ok(Written { entry, payload, payload_bytes: capture.body.len(), time: capture.time, records })
+        self.line.clear();
+        line.begin(capture.url, &mut self.line);
     }
 
     fn set_response_block(&mut self, capture: &Capture<'_>) {
@@ -310,9 +337,9 @@ impl CaptureWriter {
     }
 
     /// All fields but those of digests, lengths and references.
-    fn start_response(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {
-        self.start_capture_head(kind, id, warcinfo_id, capture);
-        self.put_ip(capture);
+    fn start_response(&mut self, kind: &str, id: &RecordId, capture: &Capture<'_>) {
+        self.start_capture_head(kind, id);
+        self.head.extend_from_slice(&self.ip);
         if let Some(truncated) = capture.truncated {
             write_field(&mut self.head, "WARC-Truncated", truncated.as_str().as_bytes());
         }
@@ -337,12 +364,6 @@ impl CaptureWriter {
         write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
     }
 
-    fn put_ip(&mut self, capture: &Capture<'_>) {
-        if let Some(ip) = capture.ip {
-            write_field(&mut self.head, "WARC-IP-Address", ip.to_canonical().to_string().as_bytes());
-        }
-    }
-
     /// Adds the revisit record whose head and block are there.
     fn put_revisit(&mut self, original: &Original, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         write_field(&mut self.head, "WARC-Profile", IDENTICAL_PAYLOAD);
@@ -351,38 +372,43 @@ impl CaptureWriter {
         self.put_record(&[], Pays::Always, out)
     }
 
-    pub(super) fn set_block(&mut self, fields: &[(&str, &str)]) {
-        self.block.clear();
-        for (name, value) in fields {
-            write_field(&mut self.block, name, value.as_bytes());
+    fn set_common(&mut self, warcinfo_id: &RecordId, capture: &Capture<'_>) {
+        self.common.clear();
+        write_field(&mut self.common, "WARC-Date", capture.time.to_iso().as_bytes());
+        write_field(&mut self.common, "WARC-Warcinfo-ID", warcinfo_id.as_bytes());
+        write_field(&mut self.common, "WARC-Target-URI", capture.url.as_str().as_bytes());
+        self.ip.clear();
+        if let Some(ip) = capture.ip {
+            write_field(&mut self.ip, "WARC-IP-Address", ip.to_canonical().to_string().as_bytes());
         }
     }
 
-    fn start_capture_head(&mut self, kind: &str, id: &RecordId, warcinfo_id: &RecordId, capture: &Capture<'_>) {
-        self.start_head(kind, id, capture.time);
-        write_field(&mut self.head, "WARC-Warcinfo-ID", warcinfo_id.as_bytes());
-        write_field(&mut self.head, "WARC-Target-URI", capture.url.as_str().as_bytes());
+    fn start_capture_head(&mut self, kind: &str, id: &RecordId) {
+        self.start(kind, id);
+        self.head.extend_from_slice(&self.common);
     }
 
     pub(super) fn start_head(&mut self, kind: &str, id: &RecordId, time: UnixTime) {
+        self.start(kind, id);
+        write_field(&mut self.head, "WARC-Date", time.to_iso().as_bytes());
+    }
+
+    fn start(&mut self, kind: &str, id: &RecordId) {
         self.head.clear();
         self.head.extend_from_slice(b"WARC/1.1\r\n");
         write_field(&mut self.head, "WARC-Type", kind.as_bytes());
         write_field(&mut self.head, "WARC-Record-ID", id.as_bytes());
-        write_field(&mut self.head, "WARC-Date", time.to_iso().as_bytes());
     }
 
     /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`; gives the
     /// frame's length.
     pub(super) fn put_record(&mut self, body: &[u8], pays: Pays, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         if body.is_empty() {
-            let mut digest = Digest::new(self.digest);
-            digest.update(&self.block);
             self.label.clear();
-            digest.write_label(&mut self.label);
+            write_label_of(self.digest, &self.block, &mut self.label);
             write_field(&mut self.head, "WARC-Block-Digest", &self.label);
         }
-        write_field(&mut self.head, "Content-Length", (self.block.len() + body.len()).to_string().as_bytes());
+        write_number(&mut self.head, "Content-Length", (self.block.len() + body.len()) as u64);
         self.head.extend_from_slice(b"\r\n");
         let parts = [&self.head, &self.block, body, b"\r\n\r\n"];
         if let Some(samples) = self.samples.as_mut().filter(|_| pays != Pays::Never) {

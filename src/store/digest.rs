@@ -9,7 +9,7 @@
 //! keeps nobody from making two payloads of one digest.
 
 use aws_lc_rs::digest::{self, Context};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::config::DigestAlgorithm;
 
@@ -32,9 +32,27 @@ impl Digest {
 
     /// Adds its label to `out`, such as `sha256:BASE32`.
     pub fn write_label(self, out: &mut Vec<u8>) {
-        let is_hex = matches!(self.algorithm, DigestAlgorithm::Xxh3 | DigestAlgorithm::Blake3);
-        out.extend_from_slice(label_start(self.algorithm).as_bytes());
-        self.hasher.finish(|bytes| if is_hex { write_hex(bytes, out) } else { write_base32(bytes, out) });
+        self.hasher.finish(|digest| write_label(self.algorithm, digest, out));
+    }
+}
+
+/// Adds the label of the digest of `bytes` to `out`. What is at hand at once needs no state that is set up and taken down.
+pub fn write_label_of(algorithm: DigestAlgorithm, bytes: &[u8], out: &mut Vec<u8>) {
+    match algorithm {
+        DigestAlgorithm::Sha256 => write_label(algorithm, digest::digest(&digest::SHA256, bytes).as_ref(), out),
+        DigestAlgorithm::Sha1 => {
+            write_label(algorithm, digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref(), out)
+        }
+        DigestAlgorithm::Xxh3 => write_label(algorithm, &xxh3_128(bytes).to_be_bytes(), out),
+        DigestAlgorithm::Blake3 => write_label(algorithm, blake3::hash(bytes).as_bytes(), out),
+    }
+}
+
+fn write_label(algorithm: DigestAlgorithm, digest: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(label_start(algorithm).as_bytes());
+    match algorithm {
+        DigestAlgorithm::Xxh3 | DigestAlgorithm::Blake3 => write_hex(digest, out),
+        DigestAlgorithm::Sha256 | DigestAlgorithm::Sha1 => write_base32(digest, out),
     }
 }
 
@@ -190,6 +208,9 @@ mod tests {
         let (mut digest, mut label) = (Digest::new(algorithm), Vec::new());
         digest.update(bytes);
         digest.write_label(&mut label);
+        let mut at_once = Vec::new();
+        write_label_of(algorithm, bytes, &mut at_once);
+        assert_eq!(label, at_once);
         String::from_utf8(label).expect("ASCII")
     }
 

@@ -164,6 +164,8 @@ const LINE_BYTES_MAX: u64 = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::index::Index;
+    use crate::url::Url;
 
     fn line(url: &str, time: &str, digest: &str, mime: &str) -> String {
         let entry = IndexEntry {
@@ -173,9 +175,9 @@ mod tests {
             mime: mime.to_owned(),
             ..IndexEntry::default()
         };
-        let mut out = Vec::new();
-        entry.write("k)/", &mut out);
-        String::from_utf8(out).expect("UTF-8")
+        let mut index = Index::default();
+        index.add(&Url::parse("http://k/").expect("a URL"), &entry);
+        String::from_utf8(index.sorted()).expect("UTF-8")
     }
 
     fn read(paths: &[PathBuf], bytes_max: u64) -> Result<EarlierCrawls, EarlierError> {

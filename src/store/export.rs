@@ -17,7 +17,7 @@ use super::container::{Container, Packing, RawRecord};
 use super::fault::ReadError;
 use super::index::{Index, coding_label};
 use super::read::{Record, SegmentReader};
-use super::record::write_field;
+use super::record::write_foreign_field;
 use super::recover::entry_at;
 use super::selection::Selection;
 use super::warc::HttpHead;
@@ -191,7 +191,8 @@ impl Copy<'_> {
             true => reader.read_http_head().map_err(of_reading)?,
             false => HttpHead::default(),
         };
-        let coding = coding_label(&http.get("Content-Encoding").unwrap_or_default());
+        let said = http.get("Content-Encoding").unwrap_or_default();
+        let coding = coding_label(&said);
         let block_bytes = usize::try_from(record.block_bytes).map_err(|_| Failed::Damage)?;
         let total = head.len() + block_bytes + END.len();
         let pays = coding.is_empty() && (SHORT_BYTES_MAX + 1..=JOINED_BYTES_MAX).contains(&total);
@@ -250,10 +251,8 @@ impl Copy<'_> {
     fn head(&self, record: &Record) -> Vec<u8> {
         let mut head = format!("{}\r\n", record.head.version()).into_bytes();
         for (name, value) in record.head.fields() {
-            match name.eq_ignore_ascii_case("WARC-Filename") {
-                true => write_field(&mut head, name, self.filename.as_bytes()),
-                false => write_field(&mut head, name, value.as_bytes()),
-            }
+            let value = if name.eq_ignore_ascii_case("WARC-Filename") { self.filename } else { value };
+            write_foreign_field(&mut head, name.as_bytes(), value.as_bytes());
         }
         head.extend_from_slice(b"\r\n");
         head
@@ -305,9 +304,9 @@ mod tests {
             let mut robots = Directives::default();
             robots.hear(said);
             let preferences = Preferences::of_label(uses);
-            let metadata = [("fetchTimeMs", "1")];
+            let metadata = b"fetchTimeMs: 1\r\n";
             let request = b"GET / HTTP/1.1\r\n\r\n";
-            let page = Capture { robots, preferences, metadata: &metadata, request, ..capture(&url, b"body") };
+            let page = Capture { robots, preferences, metadata, request, ..capture(&url, b"body") };
             writer.append(&page).expect("appends");
         }
         let bytes = writer.take_pending(Vec::new()).bytes;

@@ -3,11 +3,11 @@
 //! Decides: frames carry Frame_Content_Size and Content_Checksum (both are a must by IIPC "Zstandard Compression
 //! for WARC Files" 1.0, section "Zstandard frames") and a window of at most 8 MiB, which every decoder has to take
 //! (same text, section "Window and dictionary limits").
-//! Why parts: a record's head and body lie in different buffers; joining them first would copy every page.
 //! What is short or compressed already becomes a raw frame (`raw_frame`).
 //!
 //! Invariants: `compress` adds one whole frame to `out`, or leaves `out` as it was.
-//! Limits: a context keeps its work space (about 1 MiB at level 1, 80 MiB at level 19) for its whole life.
+//! Limits: compressing joins the parts first, in memory that is kept; a context keeps its work space (about 1 MiB at level 1,
+//! 80 MiB at level 19) for its whole life.
 //! Leaves to others: what is in a record (`segment`), reading frames (`source`).
 
 use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys::ZSTD_EndDirective};
@@ -20,16 +20,19 @@ const WINDOW_LOG_MAX: u32 = 23;
 /// Lowest and highest level that the configuration offers.
 const LEVEL_MIN: i32 = -7;
 const LEVEL_MAX: i32 = 19;
+/// More than this held one huge record; it is freed.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// A compressor that is made once and used for every record of a shard.
 pub struct FrameWriter {
     context: CCtx<'static>,
+    joined: Vec<u8>,
 }
 
 impl FrameWriter {
     /// A compressor at `level`, taken into −7 … 19.
     pub fn new(level: i32) -> Result<FrameWriter, StoreError> {
-        Ok(FrameWriter { context: context(level.clamp(LEVEL_MIN, LEVEL_MAX))? })
+        Ok(FrameWriter { context: context(level.clamp(LEVEL_MIN, LEVEL_MAX))?, joined: Vec::new() })
     }
 
     /// Frames from now on need `dictionary` to be read, or none.
@@ -52,33 +55,27 @@ impl FrameWriter {
     }
 
     fn try_compress(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), StoreError> {
-        let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let context = &mut self.context;
-        context.reset(ResetDirective::SessionOnly).map_err(named)?;
-        context.set_pledged_src_size(Some(total)).map_err(named)?;
-        for part in parts {
-            let mut input = InBuffer::around(part);
-            while input.pos() < part.len() {
-                step(context, &mut input, out, ZSTD_EndDirective::ZSTD_e_continue)?;
+        // zstd takes what comes in one piece, with room for all of its frame, without buffers of its own.
+        self.joined.clear();
+        parts.iter().for_each(|part| self.joined.extend_from_slice(part));
+        out.reserve(zstd_safe::compress_bound(self.joined.len()));
+        self.context.reset(ResetDirective::SessionOnly).map_err(named)?;
+        self.context.set_pledged_src_size(Some(self.joined.len() as u64)).map_err(named)?;
+        let mut input = InBuffer::around(&self.joined);
+        loop {
+            let filled = out.len();
+            let mut output = OutBuffer::around_pos(out, filled);
+            let end = ZSTD_EndDirective::ZSTD_e_end;
+            if self.context.compress_stream2(&mut output, &mut input, end).map_err(named)? == 0 {
+                break;
             }
+            out.reserve(zstd_safe::CCtx::out_size());
         }
-        let mut nothing = InBuffer::around(&[]);
-        while step(context, &mut nothing, out, ZSTD_EndDirective::ZSTD_e_end)? != 0 {}
+        if self.joined.capacity() > KEPT_BYTES_MAX {
+            self.joined = Vec::new();
+        }
         Ok(())
     }
-}
-
-fn step(
-    context: &mut CCtx<'static>,
-    input: &mut InBuffer<'_>,
-    out: &mut Vec<u8>,
-    end: ZSTD_EndDirective,
-) -> Result<usize, StoreError> {
-    // Room for a whole block each time, so that every call gets on.
-    out.reserve(zstd_safe::CCtx::out_size());
-    let filled = out.len();
-    let mut output = OutBuffer::around_pos(out, filled);
-    context.compress_stream2(&mut output, input, end).map_err(named)
 }
 
 /// A context at `level`, with what every frame must carry.

@@ -36,10 +36,13 @@ pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize
     }
     let mut is_untrue = undone.transfer || undone.content;
     for line in lines.take_while(|line| !matches!(*line, b"" | b"\r")).map(without_end) {
-        let other_length = may_have_body && is_length_of_another(line, body_bytes);
-        is_untrue |= other_length;
-        if other_length || renamed(line, undone) {
-            out.extend_from_slice(b"X-Crawl-");
+        // Only Content-… and Transfer-Encoding are looked at.
+        if matches!(line.first(), Some(b'C' | b'c' | b'T' | b't')) {
+            let other_length = may_have_body && is_length_of_another(line, body_bytes);
+            is_untrue |= other_length;
+            if other_length || renamed(line, undone) {
+                out.extend_from_slice(b"X-Crawl-");
+            }
         }
         write_line(out, line);
     }

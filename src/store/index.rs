@@ -9,9 +9,12 @@
 //! Limits: the lines of one segment are held in memory until it closes; `SegmentWriter::is_full` bounds them.
 //! Leaves to others: reading whole segments (`read`); rebuilding an index after a crash (`recover`).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use crate::url::{Url, surt};
+use super::record::write_decimal;
+use crate::url::{Url, write_surt};
 
 /// What an index says of one capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -89,35 +92,84 @@ impl IndexEntry {
         self.mime == REVISIT
     }
 
-    /// Adds the line to `out`, with its LF.
-    pub fn write(&self, key: &str, out: &mut Vec<u8>) {
-        for text in [key, " ", &self.timestamp, " {\"url\":"] {
+    /// What is written of it.
+    fn line(&self) -> IndexLine<'_> {
+        IndexLine {
+            timestamp: &self.timestamp,
+            url: &self.url,
+            mime: &self.mime,
+            mime_detected: &self.mime_detected,
+            charset: &self.charset,
+            coding: &self.coding,
+            robotflags: &self.robotflags,
+            unavailable_after: &self.unavailable_after,
+            usage: &self.usage,
+            redirect: &self.redirect,
+            truncated: &self.truncated,
+            record_id: &self.record_id,
+            status: self.status,
+            digest: &self.digest,
+        }
+    }
+}
+
+/// What a line says of a capture, but for its place: as in [`IndexEntry`].
+#[derive(Clone, Copy, Default, Debug)]
+pub struct IndexLine<'a> {
+    pub(super) timestamp: &'a str,
+    pub(super) url: &'a str,
+    pub(super) mime: &'a str,
+    pub(super) mime_detected: &'a str,
+    pub(super) charset: &'a str,
+    pub(super) coding: &'a str,
+    pub(super) robotflags: &'a str,
+    pub(super) unavailable_after: &'a str,
+    pub(super) usage: &'a str,
+    pub(super) redirect: &'a str,
+    pub(super) truncated: &'a str,
+    pub(super) record_id: &'a str,
+    pub(super) status: u16,
+    pub(super) digest: &'a str,
+}
+
+impl IndexLine<'_> {
+    /// Adds the line of a capture of `url` to `out`, up to the place, which [`end_line`] adds.
+    pub fn begin(&self, url: &Url, out: &mut Vec<u8>) {
+        write_surt(url, out);
+        for text in [" ", self.timestamp, " {\"url\":"] {
             out.extend_from_slice(text.as_bytes());
         }
-        write_string(&self.url, out);
-        let status = if self.status == 0 { "-" } else { &*self.status.to_string() };
-        write_member("mime", &self.mime, out);
+        write_string(self.url, out);
+        write_member("mime", self.mime, out);
         for (name, value) in [
-            ("mime-detected", &self.mime_detected),
-            ("charset", &self.charset),
-            ("coding", &self.coding),
-            ("robotflags", &self.robotflags),
-            ("unavailable-after", &self.unavailable_after),
-            ("usage", &self.usage),
-            ("redirect", &self.redirect),
-            ("truncated", &self.truncated),
-            ("record-id", &self.record_id),
+            ("mime-detected", self.mime_detected),
+            ("charset", self.charset),
+            ("coding", self.coding),
+            ("robotflags", self.robotflags),
+            ("unavailable-after", self.unavailable_after),
+            ("usage", self.usage),
+            ("redirect", self.redirect),
+            ("truncated", self.truncated),
+            ("record-id", self.record_id),
         ] {
             if !value.is_empty() {
                 write_member(name, value, out);
             }
         }
-        write_member("status", status, out);
-        let (length, offset) = (self.frame_bytes.to_string(), self.offset.to_string());
-        let rest = [("digest", &self.digest), ("length", &length), ("offset", &offset), ("filename", &self.filename)];
-        rest.into_iter().for_each(|(name, value)| write_member(name, value, out));
-        out.extend_from_slice(b"}\n");
+        match self.status {
+            0 => write_member("status", "-", out),
+            status => write_number("status", status.into(), out),
+        }
+        write_member("digest", self.digest, out);
     }
+}
+
+/// Ends a line with the place of its record, and its LF.
+fn end_line((offset, frame_bytes): (u64, u64), filename: &str, out: &mut Vec<u8>) {
+    write_number("length", frame_bytes, out);
+    write_number("offset", offset, out);
+    write_member("filename", filename, out);
+    out.extend_from_slice(b"}\n");
 }
 
 fn write_member(name: &str, value: &str, out: &mut Vec<u8>) {
@@ -127,15 +179,30 @@ fn write_member(name: &str, value: &str, out: &mut Vec<u8>) {
     write_string(value, out);
 }
 
+/// A number in quotes, as all values are.
+fn write_number(name: &str, value: u64, out: &mut Vec<u8>) {
+    for text in [",\"", name, "\":\""] {
+        out.extend_from_slice(text.as_bytes());
+    }
+    write_decimal(out, value);
+    out.push(b'"');
+}
+
 /// RFC 8259 section 7.
 fn write_string(text: &str, out: &mut Vec<u8>) {
+    let is_special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f);
     out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0..=0x1f | 0x7f => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
+    // Every byte is looked at, which goes many at a time.
+    if text.bytes().fold(false, |any, byte| any | is_special(byte)) {
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+                _ if is_special(byte) => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                _ => out.push(byte),
+            }
         }
+    } else {
+        out.extend_from_slice(text.as_bytes());
     }
     out.push(b'"');
 }
@@ -149,7 +216,14 @@ pub struct Index {
 impl Index {
     /// Adds a capture of `url`; `entry.url` is the same page as its record writes it.
     pub fn add(&mut self, url: &Url, entry: &IndexEntry) {
-        entry.write(&surt(url), &mut self.lines);
+        entry.line().begin(url, &mut self.lines);
+        end_line((entry.offset, entry.frame_bytes), &entry.filename, &mut self.lines);
+    }
+
+    /// Adds a line that was begun ([`IndexLine::begin`]), of a record with this offset and length in `filename`.
+    pub fn add_begun(&mut self, begun: &[u8], place: (u64, u64), filename: &str) {
+        self.lines.extend_from_slice(begun);
+        end_line(place, filename, &mut self.lines);
     }
 
     /// Bytes of memory that the lines take.
@@ -172,29 +246,39 @@ impl Index {
 }
 
 /// What a Content-Encoding value says, lower-case: its codings in order; empty when it names none.
-pub fn coding_label(content_encoding: &str) -> String {
+pub fn coding_label(content_encoding: &str) -> Cow<'_, str> {
+    // As nearly all say it.
+    if matches!(content_encoding, "" | "gzip" | "br" | "zstd" | "deflate") {
+        return content_encoding.into();
+    }
     let tokens = content_encoding.split(',').map(|token| token.trim().to_ascii_lowercase());
     let codings: Vec<String> = tokens.filter(|token| !matches!(token.as_str(), "" | "identity" | "none")).collect();
     let label = codings.join(", ");
     let is_printable = label.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
-    if label.len() > MIME_BYTES_MAX || !is_printable { "unk".to_owned() } else { label }
+    if label.len() > MIME_BYTES_MAX || !is_printable { "unk".into() } else { label.into() }
 }
 
 /// The media type of a Content-Type value: without parameters, lower-case, `unk` when there is none.
-pub fn media_type(content_type: &str) -> String {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+pub fn media_type(content_type: &str) -> Cow<'_, str> {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
     let is_printable = essence.bytes().all(|byte| matches!(byte, 0x21..=0x7e));
-    if essence.is_empty() || essence.len() > MIME_BYTES_MAX || !is_printable { "unk".to_owned() } else { essence }
+    if essence.is_empty() || essence.len() > MIME_BYTES_MAX || !is_printable {
+        "unk".into()
+    } else if essence.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        essence.to_ascii_lowercase().into()
+    } else {
+        essence.into()
+    }
 }
 
 /// A redirect's target; empty when it is too long for a line.
-pub fn redirect_label(target: &Url) -> String {
-    if target.as_str().len() > REDIRECT_BYTES_MAX { String::new() } else { target.as_str().to_owned() }
+pub fn redirect_label(target: &Url) -> &str {
+    if target.as_str().len() > REDIRECT_BYTES_MAX { "" } else { target.as_str() }
 }
 
 /// A record's identifier without its brackets.
-pub fn record_label(id: &str) -> String {
-    id.trim_start_matches('<').trim_end_matches('>').to_owned()
+pub fn record_label(id: &str) -> &str {
+    id.trim_start_matches('<').trim_end_matches('>')
 }
 
 /// What stands for the media type of a revisit record, as in every CDX: its payload is elsewhere.
@@ -214,17 +298,17 @@ mod tests {
         let entry = IndexEntry {
             timestamp: "19700101000000".to_owned(),
             url: url.as_str().to_owned(),
-            mime: media_type("Text/HTML; charset=x"),
+            mime: media_type("Text/HTML; charset=x").into_owned(),
             mime_detected: "text/html".to_owned(),
             charset: "windows-1252".to_owned(),
             robotflags: "AI".to_owned(),
             unavailable_after: "20300625150000".to_owned(),
             usage: "search=y, train-ai=n".to_owned(),
-            redirect: redirect_label(&url),
+            redirect: redirect_label(&url).to_owned(),
             truncated: "length".to_owned(),
-            record_id: record_label("<urn:uuid:1>"),
+            record_id: record_label("<urn:uuid:1>").to_owned(),
             status: 200,
-            coding: coding_label(" GZIP ,identity, br"),
+            coding: coding_label(" GZIP ,identity, br").into_owned(),
             digest: "sha256:ABC".to_owned(),
             offset: 5,
             frame_bytes: 7,

@@ -56,7 +56,7 @@ pub use container::Packing;
 pub use dictionary::{Dictionary, Training};
 pub use notes::{Failure, HostAddresses, Note};
 pub use originals::Originals;
-pub use record::RecordIds;
+pub use record::{RecordIds, write_field, write_number};
 pub use segment::{Pending, Placed, SegmentWriter, Settings};
 pub use segments::{SegmentOp, Segments};
 

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use super::StoreError;
 use super::capture::{CaptureWriter, Pays};
-use super::record::{RecordId, write_field};
+use super::record::{RecordId, write_field, write_number};
 use crate::time::{Duration, UnixTime};
 use crate::url::Url;
 
@@ -74,15 +74,13 @@ impl CaptureWriter {
     }
 
     fn set_failure(&mut self, failure: &Failure<'_>) {
-        let (tries, hops) = (failure.tries.to_string(), failure.hops.map(|hops| hops.to_string()));
-        let fields = [
-            ("outcome", Some("failed")),
-            ("cause", Some(failure.cause)),
-            ("tries", Some(&*tries)),
-            ("hopsFromSeed", hops.as_deref()),
-        ];
-        let fields: Vec<(&str, &str)> = fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        self.set_block(&fields);
+        self.block.clear();
+        write_field(&mut self.block, "outcome", b"failed");
+        write_field(&mut self.block, "cause", failure.cause.as_bytes());
+        write_number(&mut self.block, "tries", failure.tries.into());
+        if let Some(hops) = failure.hops {
+            write_number(&mut self.block, "hopsFromSeed", hops.into());
+        }
     }
 
     fn set_addresses(&mut self, found: &HostAddresses<'_>) {

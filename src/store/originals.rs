@@ -10,12 +10,13 @@
 //! what is forgotten is stored again.
 //! Leaves to others: the record (`capture`).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::earlier_crawls::EarlierCrawls;
+use crate::by_number::ByNumber;
 use crate::config::{self, RepeatedBodies};
 use crate::time::UnixTime;
 use crate::url::Url;
@@ -34,7 +35,7 @@ pub struct Originals {
     bytes_max: usize,
     seed: u64,
     earlier: Arc<EarlierCrawls>,
-    stored: HashMap<u128, Original>,
+    stored: ByNumber<Original, u128>,
     /// As they came.
     order: VecDeque<u128>,
     bytes: usize,
@@ -47,7 +48,7 @@ impl Originals {
             bytes_max: store.duplicates_bytes_max,
             seed,
             earlier,
-            stored: HashMap::new(),
+            stored: ByNumber::default(),
             order: VecDeque::new(),
             bytes: 0,
         })

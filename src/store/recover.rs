@@ -99,7 +99,7 @@ pub fn entry_at(
     filename: &str,
 ) -> Option<(Url, IndexEntry)> {
     let mime = match record.head.kind().as_str() {
-        "response" => media_type(&http.get("Content-Type").unwrap_or_default()),
+        "response" => media_type(&http.get("Content-Type").unwrap_or_default()).into_owned(),
         "revisit" => REVISIT.to_owned(),
         _ => return None,
     };
@@ -116,11 +116,11 @@ pub fn entry_at(
         robotflags: robots.flags().to_owned(),
         unavailable_after: robots.unavailable_after.map(UnixTime::to_digits).unwrap_or_default(),
         usage: preferences_of(record).to_label(),
-        redirect: redirect.as_ref().map(redirect_label).unwrap_or_default(),
+        redirect: redirect.as_ref().map(redirect_label).unwrap_or_default().to_owned(),
         truncated: record.head.get("WARC-Truncated").unwrap_or_default().to_owned(),
-        record_id: record_label(record.head.id()),
+        record_id: record_label(record.head.id()).to_owned(),
         status: http.status(),
-        coding: coding_label(&http.get("Content-Encoding").unwrap_or_default()),
+        coding: coding_label(&http.get("Content-Encoding").unwrap_or_default()).into_owned(),
         digest: record.head.get("WARC-Payload-Digest").unwrap_or_default().to_owned(),
         offset,
         frame_bytes,

@@ -19,7 +19,7 @@ pub(super) fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {
         undone: Undone::default(),
         is_coded: false,
         truncated: None,
-        metadata: &[],
+        metadata: b"",
         status: 200,
         mime: "",
         content_encoding: "",

@@ -17,7 +17,7 @@ use super::StoreError;
 use super::capture::{Capture, CaptureWriter, Names, Records, Written};
 use super::container::Packing;
 use super::dictionary::{Dictionary, Samples, Training};
-use super::index::{Index, IndexEntry};
+use super::index::Index;
 use super::notes::Note;
 use super::originals::Originals;
 use super::record::{RecordId, RecordIds};
@@ -187,7 +187,7 @@ impl SegmentWriter {
         let offset = self.segment_bytes();
         let originals = self.originals.as_ref();
         let written = self.captures.write(capture, &warcinfo, &mut self.ids, originals, &mut self.buffer)?;
-        Ok(self.place(capture.url, offset, written))
+        Ok(self.place(capture.url, offset, &written))
     }
 
     /// Adds the record of what was known at `time`; gives its bytes.
@@ -211,16 +211,17 @@ impl SegmentWriter {
             return Ok(None);
         }
         let offset = self.segment_bytes();
-        let Written { entry, payload_bytes, .. } = &records.response;
-        let original = self.originals.as_ref().and_then(|known| known.of(url, entry.digest.as_bytes(), *payload_bytes));
+        let Written { digest, payload_bytes, .. } = &records.response;
+        let original = self.originals.as_ref().and_then(|known| known.of(url, digest.as_bytes(), *payload_bytes));
         let written = match original {
             Some(original) => self.captures.write_revisit(records, &original, &mut self.buffer)?,
             None => {
                 self.buffer.extend_from_slice(&records.bytes);
+                self.captures.line = records.line;
                 records.response
             }
         };
-        Ok(Some(self.place(url, offset, written)))
+        Ok(Some(self.place(url, offset, &written)))
     }
 
     /// Bytes that the open segment has so far, handed out or not.
@@ -258,22 +259,14 @@ impl SegmentWriter {
     }
 
     /// What was added to the buffer at `offset` goes into the index.
-    fn place(&mut self, url: &Url, offset: u64, written: Written) -> Placed {
-        let entry = IndexEntry { offset, filename: self.name.clone(), ..written.entry };
-        self.index.add(url, &entry);
-        let is_revisit = entry.is_revisit();
+    fn place(&mut self, url: &Url, offset: u64, written: &Written) -> Placed {
+        let Written { ref digest, frame_bytes, is_revisit, payload, payload_bytes, time, records } = *written;
+        self.index.add_begun(&self.captures.line, (offset, frame_bytes), &self.name);
         if let Some(originals) = self.originals.as_mut().filter(|_| !is_revisit) {
-            originals.note(url, written.time, entry.digest.as_bytes(), written.payload_bytes);
+            originals.note(url, time, digest.as_bytes(), payload_bytes);
         }
         let capture_bytes = self.segment_bytes() - offset;
-        Placed {
-            offset,
-            frame_bytes: entry.frame_bytes,
-            capture_bytes,
-            payload: written.payload,
-            is_revisit,
-            records: written.records,
-        }
+        Placed { offset, frame_bytes, capture_bytes, payload, is_revisit, records }
     }
 }
 

@@ -227,7 +227,7 @@ pub fn segment_number(name: &str) -> Option<u32> {
 const WRITE_BYTES: usize = 512 * 1024;
 const WRITE_AGE: Duration = Duration::from_secs(1);
 /// A larger buffer held one huge page; it is freed.
-const SPARE_BYTES_MAX: usize = 1 << 20;
+const SPARE_BYTES_MAX: usize = 2 << 20;
 
 /// What the names of segments end in.
 pub const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];

@@ -8,15 +8,24 @@
 //! Invariants: ASCII; linear in the URL's length, but for sorting the parameters and for hostile session ids.
 //! Leaves to others: lines and files of the index (`store`).
 
+use std::borrow::Cow;
+
 use super::{Scheme, Url};
 
 /// The key of `url`.
 pub fn surt(url: &Url) -> String {
+    let mut key = Vec::with_capacity(url.as_str().len());
+    write_surt(url, &mut key);
+    // `escape` left ASCII alone.
+    String::from_utf8(key).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
+}
+
+/// Adds the key of `url` to `key`.
+pub fn write_surt(url: &Url, key: &mut Vec<u8>) {
     let (path, query) = match url.path_and_query().split_once('?') {
         Some((path, query)) => (path, query),
         None => (url.path_and_query(), ""),
     };
-    let mut key = Vec::with_capacity(url.as_str().len());
     let host = host_key(url.host());
     if host.is_empty() {
         key.extend_from_slice(if url.scheme() == Scheme::Https { b"https:" } else { b"http:" });
@@ -32,21 +41,41 @@ pub fn surt(url: &Url) -> String {
         }
         key.push(b')');
     }
-    key.extend_from_slice(&path_key(path));
+    match plain_path(path) {
+        Some(plain) => key.extend(plain.bytes().map(|byte| byte.to_ascii_lowercase())),
+        None => key.extend_from_slice(&path_key(path)),
+    }
     if let Some(query) = query_key(query) {
         key.push(b'?');
         key.extend_from_slice(&query);
     }
-    // `escape` left ASCII alone.
-    String::from_utf8(key).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
 }
 
 /// Without brackets, empty labels at the ends, and a leading `www.` with or without digits.
-fn host_key(host: &str) -> String {
-    let host = host.trim_start_matches('[').trim_end_matches(']').replace("..", ".");
-    let host = host.trim_matches('.');
-    let bare = host.strip_prefix("www").map(|rest| rest.trim_start_matches(|char: char| char.is_ascii_digit()));
-    bare.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host).to_owned()
+fn host_key(host: &str) -> Cow<'_, str> {
+    fn bare(host: &str) -> &str {
+        let host = host.trim_matches('.');
+        let bare = host.strip_prefix("www").map(|rest| rest.trim_start_matches(|char: char| char.is_ascii_digit()));
+        bare.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host)
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.contains("..") {
+        true => bare(&host.replace("..", ".")).to_owned().into(),
+        false => bare(host).into(),
+    }
+}
+
+/// What `path_key` makes of a path but for its letter case, where that is nothing but to cut the slash at its end.
+fn plain_path(path: &str) -> Option<&str> {
+    let is_odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'%' | b'#' | b'(');
+    let mut before = 0;
+    for byte in path.bytes() {
+        if is_odd(byte) || before == b'/' && matches!(byte, b'/' | b'.') {
+            return None;
+        }
+        before = byte;
+    }
+    path.strip_prefix('/').map(|rest| if rest.is_empty() { path } else { path.strip_suffix('/').unwrap_or(path) })
 }
 
 fn path_key(path: &str) -> Vec<u8> {
@@ -87,8 +116,10 @@ fn query_key(query: &str) -> Option<Vec<u8>> {
         return None;
     }
     // The package looks for session ids regardless of case, one kind after the other, before it lowers the case.
-    for (name, values) in QUERY_SESSIONS {
-        strip_query_session(&mut query, name, values);
+    if query.len() >= QUERY_SESSION_BYTES_MIN {
+        for (name, values) in QUERY_SESSIONS {
+            strip_query_session(&mut query, name, values);
+        }
     }
     strip_cold_fusion_session(&mut query);
     query.make_ascii_lowercase();
@@ -207,6 +238,9 @@ const QUERY_SESSIONS: [(&[u8], SessionValue); 4] = [
     (b"sid", SessionValue::Hex32),
     (b"aspsessionid", SessionValue::Asp),
 ];
+
+/// The shortest name and its value.
+const QUERY_SESSION_BYTES_MIN: usize = 3 + 33;
 
 impl SessionValue {
     /// The length of the value that `text` starts with, when a parameter ends there.
@@ -340,6 +374,21 @@ mod tests {
             let text: Vec<u8> = (0..24).map(|_| *rng.pick(b"%%%2345fFa")).collect();
             assert_eq!(unescape(&text), slow(&text), "{}", text.escape_ascii());
         }
+    }
+
+    #[test]
+    fn plain_paths_against_their_slow_twin() {
+        let (mut rng, mut plain) = (Rng::new(2), 0);
+        for _ in 0..20_000 {
+            let path: String =
+                (0..rng.below(8)).map(|_| *rng.pick(&['/', '/', '.', 'a', 'B', '%', '(', '#', '-'])).collect();
+            let path = format!("/{path}");
+            if let Some(found) = plain_path(&path) {
+                plain += 1;
+                assert_eq!(found.to_ascii_lowercase().into_bytes(), path_key(&path), "{path}");
+            }
+        }
+        assert!(plain > 2_000, "{plain}");
     }
 
     #[test]

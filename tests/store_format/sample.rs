@@ -8,7 +8,7 @@ use ringcrawl::outcome::Truncated;
 use ringcrawl::preferences::{Preferences, Use};
 use ringcrawl::store::head::{Undone, write_stored_head};
 use ringcrawl::store::warc::HttpHead;
-use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings};
+use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
@@ -88,7 +88,8 @@ impl Sample {
     }
 
     fn append(&self, writer: &mut SegmentWriter) -> u64 {
-        let metadata = self.metadata.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<(&str, &str)>>();
+        let mut metadata = Vec::new();
+        self.metadata.iter().for_each(|(name, value)| write_field(&mut metadata, name, value.as_bytes()));
         let content_encoding = HttpHead { bytes: self.head.clone() }.get("Content-Encoding").unwrap_or_default();
         let capture = Capture {
             url: &self.url,

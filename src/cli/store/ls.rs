@@ -197,7 +197,7 @@ fn is_meant(Listed { record, examined, .. }: &Listed, filter: &Filter) -> bool {
 fn type_of(record: &Record, examined: &Examined) -> String {
     let http_type = examined.http.get("Content-Type");
     let content_type = if record.head.is_http() { http_type.as_deref() } else { record.head.get("Content-Type") };
-    media_type(content_type.unwrap_or_default())
+    media_type(content_type.unwrap_or_default()).into_owned()
 }
 
 fn write_line(listed: &Listed, arguments: &Ls, out: &mut impl Write) -> io::Result<()> {

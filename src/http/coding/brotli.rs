@@ -14,22 +14,22 @@ pub(super) fn brotli(input: &[u8], sink: &mut Sink) -> Ending {
         HeapAlloc::<u32>::new(0),
         HeapAlloc::<brotli::HuffmanCode>::new(Default::default()),
     );
-    let mut piece = [0; PIECE_BYTES];
     let (mut in_left, mut in_at) = (input.len(), 0);
     let mut total = 0;
     loop {
-        let (mut out_left, mut out_at) = (piece.len(), 0);
+        let room = sink.room(PIECE_BYTES);
+        let (mut out_left, mut out_at) = (room.len(), 0);
         let result = BrotliDecompressStream(
             &mut in_left,
             &mut in_at,
             input,
             &mut out_left,
             &mut out_at,
-            &mut piece,
+            room,
             &mut total,
             &mut state,
         );
-        if !sink.push(piece.get(..out_at).unwrap_or_default()) {
+        if !sink.made(out_at) {
             return Ending::Full;
         }
         match result {

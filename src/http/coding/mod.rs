@@ -7,10 +7,12 @@
 //!
 //! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
 //! uncoded ones being cut at the limit; no stage makes more than
-//! `body_bytes_max` bytes, nor more than `decode_ratio_max` times those that came (from 1 MiB on), nor allocates for bytes it has not made, but for the decoders' own windows (deflate
-//! 32 KiB, zstd 8 MiB, brotli 16 MiB).
+//! `body_bytes_max` bytes, nor more than `decode_ratio_max` times those that came (from 1 MiB on), nor allocates for more than
+//! twice the bytes it has made and a piece, but for the decoders' own windows (deflate 32 KiB, zstd 8 MiB, brotli 16 MiB).
+//! What a [`Decoder`] makes does not depend on what it made before.
 //!
-//! Limits: `CODINGS_MAX` codings; a transfer coding takes and makes `TRANSFER_BYTES_MAX` bytes.
+//! Limits: `CODINGS_MAX` codings; a transfer coding takes and makes `TRANSFER_BYTES_MAX` bytes; a [`Decoder`] keeps
+//! `KEPT_BYTES_MAX` bytes.
 
 mod brotli;
 mod inflate;
@@ -92,22 +94,30 @@ impl Coding {
         }
     }
 
-    fn undo(self, input: &[u8], bytes_max: usize) -> (Vec<u8>, Ending) {
-        let mut sink = Sink { bytes: Vec::new(), bytes_max };
-        let ending = match self {
-            Coding::Gzip => inflate::gzip(input, &mut sink),
-            Coding::Deflate => inflate::deflate(input, &mut sink),
-            Coding::Brotli => brotli::brotli(input, &mut sink),
-            Coding::Zstd => zstd::zstd(input, &mut sink),
-        };
-        (sink.bytes, ending)
+    fn undo(self, input: &[u8], sink: &mut Sink, quick: &mut inflate::Quick) -> Ending {
+        match self {
+            Coding::Gzip => inflate::gzip(input, sink, quick),
+            Coding::Deflate => inflate::deflate(input, sink),
+            Coding::Brotli => brotli::brotli(input, sink),
+            Coding::Zstd => zstd::zstd(input, sink),
+        }
+    }
+
+    /// The same, for what is not undone often.
+    fn undo_once(self, input: &[u8], bytes_max: usize) -> (Vec<u8>, Ending) {
+        let mut bytes = Vec::new();
+        let mut sink = Sink::new(&mut bytes, bytes_max);
+        let ending = self.undo(input, &mut sink, &mut inflate::Quick::default());
+        let length = sink.length;
+        bytes.truncate(length);
+        (bytes, ending)
     }
 }
 
 /// What a gzip file holds, as far as it is whole and within the limits that decoded content has.
 pub fn gunzip(file: &[u8], limits: &Limits) -> Vec<u8> {
     let bytes_max = limits.body_bytes_max.min(ratio_bytes_max(file.len(), limits));
-    Coding::Gzip.undo(file, bytes_max).0
+    Coding::Gzip.undo_once(file, bytes_max).0
 }
 
 /// What undoing a body of `wire_bytes` bytes may make, whatever the number of codings.
@@ -115,56 +125,91 @@ fn ratio_bytes_max(wire_bytes: usize, limits: &Limits) -> usize {
     wire_bytes.saturating_mul(limits.decode_ratio_max).max(RATIO_FREE_BYTES)
 }
 
-/// Undoes the codings that Content-Encoding names; the content has at most `body_bytes_max` bytes, and at most
-/// `decode_ratio_max` times those of `body`.
+/// Undoes the codings of one body after another, in memory that is kept: fresh memory has to be cleared, and a decompressor
+/// to be set up, which for a usual page takes half as long as to inflate it.
+#[derive(Default)]
+pub struct Decoder {
+    /// Content lies at its start. It is as long as the longest one was: bytes behind the content are of others.
+    buffer: Vec<u8>,
+    quick: inflate::Quick,
+}
+
+impl Decoder {
+    /// Undoes the codings that Content-Encoding names; the content has at most `body_bytes_max` bytes, and at most
+    /// `decode_ratio_max` times those of `body`.
+    pub fn decode<'a>(&'a mut self, headers: &Headers, body: &'a [u8], limits: &Limits) -> Decoded<'a> {
+        if self.buffer.len() > KEPT_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
+        let ratio_bytes_max = ratio_bytes_max(body.len(), limits);
+        let bytes_max = limits.body_bytes_max.min(ratio_bytes_max);
+        let as_it_came = |problem| Decoded { bytes: body.into(), coding: None, problem, truncated: None };
+        if body.is_empty() {
+            return as_it_came(None);
+        }
+        let mut codings = Vec::new();
+        for token in headers.list("content-encoding").filter(|token| token != b"identity" && token != b"none") {
+            match Coding::from_token(&token) {
+                Some(_) if codings.len() == CODINGS_MAX => return as_it_came(Some(CodingProblem::TooMany)),
+                Some(coding) => codings.push(coding),
+                None => return as_it_came(Some(CodingProblem::Unknown)),
+            }
+        }
+        let mut length = None;
+        let mut truncated = None;
+        for coding in codings.iter().rev() {
+            let coded = length.map(|length| self.buffer.get(..length).unwrap_or_default().to_vec());
+            let input = coded.as_deref().unwrap_or(body);
+            // Nothing, coded by a server that does not code nothing, is nothing.
+            if input.is_empty() {
+                break;
+            }
+            let mut sink = Sink::new(&mut self.buffer, bytes_max);
+            let ending = coding.undo(input, &mut sink, &mut self.quick);
+            if ending == Ending::Corrupt && sink.length == 0 {
+                return as_it_came(Some(CodingProblem::Corrupt));
+            }
+            length = Some(sink.length);
+            truncated = truncated.or(ending.truncated());
+        }
+        let mut decoded = as_it_came(None);
+        let Some(length) = length else {
+            if body.len() > limits.body_bytes_max {
+                // Uncoded content has the same limit; only its end is missing.
+                decoded.bytes = body.get(..limits.body_bytes_max).unwrap_or(body).into();
+                decoded.truncated = Some(Truncated::Length);
+                decoded.problem = Some(CodingProblem::TooLarge);
+            }
+            return decoded;
+        };
+        let names: Vec<&str> = codings.iter().map(|coding| coding.as_str()).collect();
+        decoded.coding = Some(names.join(", "));
+        decoded.problem =
+            (truncated == Some(Truncated::Length)).then_some(match ratio_bytes_max < limits.body_bytes_max {
+                true => CodingProblem::OverRatio,
+                false => CodingProblem::TooLarge,
+            });
+        decoded.bytes = self.buffer.get(..length).unwrap_or_default().into();
+        decoded.truncated = truncated;
+        decoded
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("buffer", &self.buffer.len()).finish_non_exhaustive()
+    }
+}
+
+/// The same as [`Decoder::decode`], of one body alone.
 pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], limits: &Limits) -> Decoded<'a> {
-    let ratio_bytes_max = ratio_bytes_max(body.len(), limits);
-    let bytes_max = limits.body_bytes_max.min(ratio_bytes_max);
-    let as_it_came = |problem| Decoded { bytes: body.into(), coding: None, problem, truncated: None };
-    if body.is_empty() {
-        return as_it_came(None);
-    }
-    let mut codings = Vec::new();
-    for token in headers.list("content-encoding").filter(|token| token != b"identity" && token != b"none") {
-        match Coding::from_token(&token) {
-            Some(_) if codings.len() == CODINGS_MAX => return as_it_came(Some(CodingProblem::TooMany)),
-            Some(coding) => codings.push(coding),
-            None => return as_it_came(Some(CodingProblem::Unknown)),
-        }
-    }
-    let mut bytes = Cow::Borrowed(body);
-    let mut truncated = None;
-    for coding in codings.iter().rev() {
-        // Nothing, coded by a server that does not code nothing, is nothing.
-        if bytes.is_empty() {
-            break;
-        }
-        let (undone, ending) = coding.undo(&bytes, bytes_max);
-        if ending == Ending::Corrupt && undone.is_empty() {
-            return as_it_came(Some(CodingProblem::Corrupt));
-        }
-        bytes = undone.into();
-        truncated = truncated.or(ending.truncated());
-    }
-    let mut decoded = as_it_came(None);
-    if codings.is_empty() {
-        if body.len() > limits.body_bytes_max {
-            // Uncoded content has the same limit; only its end is missing.
-            decoded.bytes = body.get(..limits.body_bytes_max).unwrap_or(body).into();
-            decoded.truncated = Some(Truncated::Length);
-            decoded.problem = Some(CodingProblem::TooLarge);
-        }
-        return decoded;
-    }
-    let names: Vec<&str> = codings.iter().map(|coding| coding.as_str()).collect();
-    decoded.coding = Some(names.join(", "));
-    decoded.problem = (truncated == Some(Truncated::Length)).then_some(match ratio_bytes_max < limits.body_bytes_max {
-        true => CodingProblem::OverRatio,
-        false => CodingProblem::TooLarge,
-    });
-    decoded.bytes = bytes;
-    decoded.truncated = truncated;
-    decoded
+    let mut decoder = Decoder::default();
+    let Decoded { bytes, coding, problem, truncated } = decoder.decode(headers, body, limits);
+    let bytes = match coding {
+        None => body.get(..bytes.len()).unwrap_or(body).into(),
+        Some(_) => bytes.into_owned().into(),
+    };
+    Decoded { bytes, coding, problem, truncated }
 }
 
 /// Whether Content-Encoding names more than one coding: each may make more of the next one's work.
@@ -202,7 +247,7 @@ pub(super) fn undo_transfer_codings(
         if bytes.is_empty() {
             break;
         }
-        let (undone, ending) = coding.undo(&bytes, bytes_max.min(TRANSFER_BYTES_MAX));
+        let (undone, ending) = coding.undo_once(&bytes, bytes_max.min(TRANSFER_BYTES_MAX));
         truncated = truncated.or(ending.truncated());
         bytes = undone;
     }
@@ -232,27 +277,54 @@ impl Ending {
     }
 }
 
-/// Decoders write into a piece of this many bytes on the stack, and from there into the sink.
+/// A decoder has room for so many bytes each time.
 const PIECE_BYTES: usize = 16 << 10;
+/// A longer buffer held one huge content; it is freed.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Takes what a decoder makes, up to a limit.
-struct Sink {
-    bytes: Vec<u8>,
+struct Sink<'a> {
+    /// Content lies at its start; what is behind that was written before.
+    buffer: &'a mut Vec<u8>,
+    length: usize,
     bytes_max: usize,
 }
 
-impl Sink {
-    /// Whether there was room for all of `piece`; when not, what fits was taken.
-    fn push(&mut self, piece: &[u8]) -> bool {
-        let room = self.bytes_max.saturating_sub(self.bytes.len());
-        let fits = piece.get(..room).unwrap_or(piece);
-        let needed = self.bytes.len() + fits.len();
-        if needed > self.bytes.capacity() {
-            let doubled = self.bytes.capacity().saturating_mul(2).min(self.bytes_max);
-            self.bytes.reserve_exact(needed.max(doubled) - self.bytes.len());
+impl<'a> Sink<'a> {
+    fn new(buffer: &'a mut Vec<u8>, bytes_max: usize) -> Sink<'a> {
+        Sink { buffer, length: 0, bytes_max }
+    }
+
+    /// What was made.
+    fn content(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Where what is made next is to be written: room for `wanted` bytes and one at least, of which the last shows that
+    /// there is more than the limit.
+    fn room(&mut self, wanted: usize) -> &mut [u8] {
+        let end_max = self.bytes_max.saturating_add(1);
+        let end = self.length.saturating_add(wanted).min(end_max);
+        if end > self.buffer.len() {
+            let doubled = self.buffer.capacity().saturating_mul(2).min(end_max);
+            if end > self.buffer.capacity() {
+                self.buffer.reserve_exact(end.max(doubled) - self.buffer.len());
+            }
+            self.buffer.resize(end, 0);
         }
-        self.bytes.extend_from_slice(fits);
-        fits.len() == piece.len()
+        self.buffer.get_mut(self.length..end).unwrap_or_default()
+    }
+
+    /// So many bytes were written there; whether there was room for all of them within the limit.
+    fn made(&mut self, bytes: usize) -> bool {
+        self.length += bytes;
+        let fits = self.length <= self.bytes_max;
+        self.length = self.length.min(self.bytes_max);
+        fits
     }
 }
 

@@ -17,7 +17,6 @@ pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
     if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
         return Ending::Corrupt;
     }
-    let mut piece = [0; PIECE_BYTES];
     let mut source = InBuffer::around(input);
     let mut at_boundary = false;
     loop {
@@ -26,10 +25,10 @@ pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
             return Ending::Whole;
         }
         let before = source.pos();
-        let mut output = OutBuffer::around(&mut piece);
+        let mut output = OutBuffer::around(sink.room(PIECE_BYTES));
         let result = decoder.run(&mut source, &mut output);
         let made = output.pos();
-        if !sink.push(piece.get(..made).unwrap_or_default()) {
+        if !sink.made(made) {
             return Ending::Full;
         }
         match result {

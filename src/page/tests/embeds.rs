@@ -81,11 +81,10 @@ fn records_say_what_was_found_as_an_embed() {
     let found_as = |hops: Hops| {
         let job = FetchJob { depth: hops.bits(), ..job(JobKind::Page, "http://a.test/x.png") };
         let transaction = transaction(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nx");
-        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut Totals::default());
+        let mut decoder = Decoder::default();
+        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut decoder, &mut Totals::default());
         let found = |capture: &crate::store::Capture<'_>| {
-            let of = ["hopsFromSeed", "foundAs"].map(|name| {
-                capture.metadata.iter().find(|(other, _)| *other == name).map_or("", |(_, value)| *value).to_owned()
-            });
+            let of = ["hopsFromSeed", "foundAs"].map(|name| said(capture, name).unwrap_or_default().to_owned());
             of.join(" ")
         };
         page.store(|capture| found(capture)).expect("stored")

@@ -62,7 +62,7 @@ impl Storing {
                 undone: Undone::default(),
                 is_coded: false,
                 truncated: None,
-                metadata: &[("via", "http://a.test/")],
+                metadata: b"via: http://a.test/\r\n",
                 status: 200,
                 mime: "text/html",
                 content_encoding: "",

@@ -9,7 +9,7 @@ use ringcrawl::store::index::{Index, IndexEntry};
 use ringcrawl::store::read::SegmentReader;
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, read_index, verify};
-use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings};
+use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
 use ringcrawl::time::UnixTime;
 use ringcrawl::url::Url;
 
@@ -70,6 +70,8 @@ fn round_trip(data: &[u8]) {
     let Some(response) = http.feed(&head).ok().and_then(|_| http.into_response()) else { return };
     let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
     let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+    let mut metadata = Vec::new();
+    write_field(&mut metadata, "via", text.as_bytes());
     let capture = Capture {
         url: &url,
         time: UnixTime::from_micros(1_700_000_000_000_000),
@@ -80,7 +82,7 @@ fn round_trip(data: &[u8]) {
         undone: Undone { transfer: data.len().is_multiple_of(2), content: false },
         is_coded: data.len().is_multiple_of(5),
         truncated: None,
-        metadata: &[("via", &text)],
+        metadata: &metadata,
         status: response.status,
         mime: &mime,
         content_encoding: &coding,
