@@ -57,7 +57,7 @@ impl PageReader {
             rest: Duration::ZERO,
         };
         let page = self.read(&job, &transaction, &mut Totals::default());
-        Some(page.into_fetched().links)
+        Some(page.into_fetched().links.into())
     }
 }
 
