@@ -70,7 +70,9 @@ fn fill_plain() -> Plain {
 fn filled(len: u64) -> (Table, Vec<Vec<u64>>) {
     let (mut table, mut rng) = (Table::new(len), Rng::new(2));
     let known: Vec<u64> = (0..len).map(|_| rng.next()).collect();
-    known.iter().for_each(|fingerprint| drop(table.insert(*fingerprint)));
+    for fingerprint in &known {
+        table.insert(*fingerprint);
+    }
     let mut link = || if rng.below(8) > 0 { *rng.pick(&known) } else { rng.next() };
     let pages = (0..PAGES).map(|_| (0..LINKS).map(|_| link()).collect()).collect();
     (table, pages)
