@@ -11,7 +11,7 @@ use crate::politeness::Turns;
 use crate::robots::{Rules, Usage};
 use crate::time::{Duration, Instant};
 use crate::traps::TextSample;
-use crate::url::{Url, UrlBatch};
+use crate::url::{HashedUrls, Url};
 
 /// A host's slot in its shard's frontier.
 pub type HostId = u32;
@@ -104,7 +104,7 @@ pub struct Fetched {
     /// The body that is kept is not all that the server had to say.
     pub truncated: Option<Truncated>,
     /// Links found, canonical; a redirect's target is one of them.
-    pub links: UrlBatch,
+    pub links: HashedUrls,
     /// Where a 3xx points to, canonical, when it has a usable Location.
     pub redirect: Option<Url>,
     /// What a robots.txt says, where the response is a 2xx to [`JobKind::Robots`].

@@ -235,7 +235,8 @@ counters! {
         /// Operations given to the kernel by the ring.
         ring_operations,
         /// Links not followed because they are too far from a seed (`scope.depth_max`), or sitemaps in too many indexes
-        /// (`links.sitemap_nesting_max`).
+        /// (`links.sitemap_nesting_max`). A link to a URL that was accepted before counts neither here nor among those that the scope
+        /// rules out or that are blocked.
         links_too_deep,
         /// Links not followed because they are too long (`scope.url_bytes_max`).
         links_too_long,

@@ -15,7 +15,7 @@ use crate::politeness::operators::Group;
 use crate::politeness::{Key, Operators};
 use crate::robots::Rules;
 use crate::time::{Duration, Instant};
-use crate::url::{Url, UrlBatch, site_of};
+use crate::url::{HashedUrls, Url, site_of};
 
 /// All servers of a [`FakeWeb`].
 #[derive(Debug)]
@@ -242,17 +242,17 @@ impl FakeServers {
     }
 
     fn page(&mut self, job: &FetchJob) -> Fetched {
-        let mut links = UrlBatch::new();
+        let mut links = HashedUrls::new();
         match self.web.page(&job.url) {
             PageKind::Page(targets) => {
                 *self.pages.entry(job.url.as_str().to_owned()).or_default() += 1;
                 for target in targets {
-                    links.push(job.depth + 1, &target);
+                    links.push(job.depth + 1, &target, 0);
                 }
                 Fetched { status: 200, links, ..Fetched::default() }
             }
             PageKind::Redirect(target) => {
-                links.push(job.depth, &target);
+                links.push(job.depth, &target, 0);
                 Fetched { status: 302, links, redirect: Url::parse(&target).ok(), ..Fetched::default() }
             }
             PageKind::Missing => Fetched { status: 404, ..Fetched::default() },

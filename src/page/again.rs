@@ -58,7 +58,7 @@ impl PageReader {
         };
         let mut decoder = Decoder::default();
         let page = self.read(&job, &transaction, &mut decoder, &mut Totals::default());
-        Some(page.into_fetched().links)
+        Some(page.into_fetched().links.into())
     }
 }
 

@@ -40,7 +40,7 @@ use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::time::UnixTime;
 use crate::transaction::Transaction;
-use crate::url::{Repeats, UrlBatch};
+use crate::url::{HashedUrls, Repeats, fingerprint};
 use links::PageLink;
 use preferences::Said;
 
@@ -49,6 +49,8 @@ use preferences::Said;
 pub struct PageReader {
     config: Arc<Config>,
     scope: Scope,
+    /// For the fingerprints of links.
+    rng_seed: u64,
 }
 
 /// A response that was read.
@@ -77,12 +79,17 @@ pub struct Page<'a> {
 impl PageReader {
     /// A reader with the limits and wishes of `config`.
     pub fn new(config: Arc<Config>) -> PageReader {
-        PageReader { config, scope: Scope::default() }
+        PageReader { config, scope: Scope::default(), rng_seed: 0 }
     }
 
     /// The same reader, of a crawl with a scope: it says of which pages links are taken, and which are stored.
     pub fn within(self, scope: Scope) -> PageReader {
         PageReader { scope, ..self }
+    }
+
+    /// The same reader, of the crawl with `rng_seed`.
+    pub fn seeded(self, rng_seed: u64) -> PageReader {
+        PageReader { rng_seed, ..self }
     }
 
     /// Another scope is in force.
@@ -176,7 +183,8 @@ impl PageReader {
         let (mut nested_too_deep, nesting_max) = (0, self.config.links.sitemap_nesting_max);
         // None that is too long to be followed: a long base and ten thousand short references would make a page into
         // hundreds of megabytes.
-        let mut keep = |links: &mut UrlBatch, kind: Kind, hops: Hops, url: &str| {
+        let hash = |url: &str| fingerprint(self.rng_seed, url);
+        let mut keep = |links: &mut HashedUrls, kind: Kind, hops: Hops, (url, fingerprint): (&str, u64)| {
             let bytes_left = if kind.is_of_sitemap() { &mut sitemap_bytes_left } else { &mut bytes_left };
             if kind == Kind::Sitemap && hops.redirects() > nesting_max {
                 nested_too_deep += 1;
@@ -186,11 +194,11 @@ impl PageReader {
                 over_bytes += 1;
             } else {
                 *bytes_left -= url.len();
-                links.push(hops.bits(), url);
+                links.push(hops.bits(), url, fingerprint);
             }
         };
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
-            keep(&mut fetched.links, Kind::Link, hops.redirect(), target.as_str());
+            keep(&mut fetched.links, Kind::Link, hops.redirect(), (target.as_str(), hash(target.as_str())));
         }
         // What a wall links to is its own.
         if (200..300).contains(&fetched.status) && fetched.wall.is_none() {
@@ -200,8 +208,8 @@ impl PageReader {
             let body: &[u8] = &decoded.bytes;
             if job.kind == JobKind::Page {
                 // A page may link to another twice, and advise against it once.
-                let (mut advised_against, mut repeats_of_those) = (UrlBatch::new(), None);
-                let (mut embeds, mut repeats_of_embeds) = (UrlBatch::new(), None);
+                let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
+                let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
                 let mut out = |link: PageLink| {
                     let PageLink { kind, url, is_embed, is_advised_against } = link;
                     let hops = match kind {
@@ -215,8 +223,9 @@ impl PageReader {
                         (false, true) => (&mut embeds, repeats_of_embeds.get_or_insert_with(Repeats::new)),
                         (false, false) => (&mut *links, &mut repeats),
                     };
-                    if repeats.is_new(url) {
-                        keep(to, kind, hops, url);
+                    let fingerprint = hash(url);
+                    if repeats.is_new(fingerprint) {
+                        keep(to, kind, hops, (url, fingerprint));
                     }
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
@@ -229,16 +238,19 @@ impl PageReader {
                 let of_page = self.advice(summary.as_ref(), transaction.started);
                 self.take_advice(of_page, job.url.host(), links, stats);
                 let advice = of_page.max(Some(self.config.links.nofollow));
-                let mut others = UrlBatch::new();
-                for (depth, url) in advised_against.iter().filter(|(_, url)| repeats.is_new(url)) {
-                    others.push(depth, url);
+                let mut others = HashedUrls::new();
+                for ((depth, url), fingerprint) in advised_against.iter().zip(advised_against.fingerprints()) {
+                    if repeats.is_new(*fingerprint) {
+                        others.push(depth, url, *fingerprint);
+                    }
                 }
                 self.take_advice(advice, job.url.host(), &mut others, stats);
                 links.extend(&others);
             } else {
                 let mut out = |url: &str| {
-                    if repeats.is_new(url) {
-                        keep(links, Kind::Sitemap, hops.link(), url);
+                    let fingerprint = hash(url);
+                    if repeats.is_new(fingerprint) {
+                        keep(links, Kind::Sitemap, hops.link(), (url, fingerprint));
                     }
                 };
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
@@ -262,7 +274,7 @@ impl PageReader {
 
     /// Does to the links of a page of `host` what is configured for those that are advised against. Only links to the host itself are
     /// deferred: a URL that is deferred stays so, and nobody is to have another's pages wait.
-    fn take_advice(&self, advice: Option<AdvisedAgainst>, host: &str, links: &mut UrlBatch, stats: &mut Totals) {
+    fn take_advice(&self, advice: Option<AdvisedAgainst>, host: &str, links: &mut HashedUrls, stats: &mut Totals) {
         match advice {
             None | Some(AdvisedAgainst::Ignore) => {}
             Some(AdvisedAgainst::Last) => {

@@ -3,7 +3,9 @@
 //! Decides: what is fetched is known by its own text, what is found by its key: that of all URLs that lead to the same
 //! page by `visited.*`. Without such rules the two are one.
 
-use crate::url::{KeyRules, SiteKey, Url, fingerprint};
+use std::borrow::Cow;
+
+use crate::url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, fingerprint_of_bytes};
 
 /// Fingerprints of one crawl.
 #[derive(Debug)]
@@ -37,6 +39,21 @@ impl Keys {
         }
         self.rules.write(url, &mut self.text);
         fingerprint(self.rng_seed, &self.text)
+    }
+
+    /// The fingerprints of the keys of a batch, in order.
+    pub fn of_batch(&mut self, batch: &UrlBatch) -> Vec<u64> {
+        let mut url = Url::unwritten(0);
+        let keys = batch.raw().map(|(_, bytes)| match self.rules.is_empty() || url.read_canonical(bytes).is_err() {
+            true => fingerprint_of_bytes(self.rng_seed, bytes),
+            false => self.key(&url),
+        });
+        keys.collect()
+    }
+
+    /// The same of links, whose own fingerprints are known.
+    pub fn of_links<'l>(&mut self, links: &'l HashedUrls) -> Cow<'l, [u64]> {
+        if self.are_urls() { links.fingerprints().into() } else { self.of_batch(links).into() }
     }
 
     /// The key of the site of this name.

@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
-use crate::config::{Config, ExchangeMode, RecordKinds};
+use crate::config::{Config, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, UsualWork};
@@ -118,6 +118,9 @@ pub struct Shard {
     found_links: Option<FoundLinks>,
     /// Links to URLs, where these are counted.
     gathered_links: Option<GatheredLinks>,
+    /// Links to URLs that were accepted before go the whole way: they are counted by URL or listed, or what is accepted here may
+    /// be another shard's.
+    follows_seen_links: bool,
     /// Links that left the scope, where they are listed, and how many this run has written down.
     recent_external: Option<Recent>,
     external: u64,
@@ -267,6 +270,9 @@ impl Shard {
         let found_links = FoundLinks::of(&allowances);
         let gathered_links = GatheredLinks::of(&config, shards);
         let counts_bytes = budgets.count_bytes();
+        // What was fetched as an embed may be another page's external link.
+        let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
+        let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
         let mut shard = Shard {
             index,
             partition: partition.clone(),
@@ -305,10 +311,11 @@ impl Shard {
             counts_bytes,
             lanes: Lanes::new(shards, &config.exchange, config.scope.url_bytes_max),
             found_links,
+            follows_seen_links,
             gathered_links,
             recent_external: config.lists_external_links().then(Recent::default),
             external: 0,
-            reader: PageReader::new(config).within(scope),
+            reader: PageReader::new(config).within(scope).seeded(rng_seed),
             decoder: Decoder::default(),
             recent_bodies: Recent::default(),
             sent,

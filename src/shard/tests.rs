@@ -2,6 +2,7 @@
 
 mod clocks;
 mod faults;
+mod found;
 mod keys;
 mod network;
 mod orders;

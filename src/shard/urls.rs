@@ -12,42 +12,70 @@ use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{Site, SiteKey, Url, UrlBatch};
+use crate::url::{HashedUrls, Site, SiteKey, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
     /// The links of a response are found; what is another site's is so far off-site.
-    pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &UrlBatch) {
+    ///
+    /// Most were accepted before, which one question to the visited set tells of all. Such a link was in scope then, and is this
+    /// shard's own; it counts for its site, and nothing more is done for it.
+    pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &HashedUrls) {
         let page_site = self.sites.of(job.url.host()).name;
         let page_key = self.keys.site(page_site);
         let is_of_embed = Hops::from_bits(job.depth).is_embed();
         // What led to a robots.txt is not known.
         let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
-        links.for_each_url(|depth, url| {
+        let keys = self.keys.of_links(links);
+        let seen = if self.follows_seen_links { vec![false; keys.len()] } else { self.are_seen(&keys) };
+        let mut url = Url::unwritten(0);
+        let hashes = links.fingerprints().iter().zip(&*keys);
+        for ((depth, bytes), ((fingerprint, key), is_seen)) in links.raw().zip(hashes.zip(seen)) {
             let hops = Hops::from_bits(depth);
-            let hops = hops.with_offsite(hops.offsite().max(least));
+            let is_seen = is_seen && !hops.is_seed();
             // Most links stay at the page's host.
-            let hops = match url.host() == job.url.host() {
+            if is_seen && is_at(bytes, job.url.origin()) || url.read_canonical(bytes).is_err() {
+                continue;
+            }
+            let is_at_host = url.host() == job.url.host();
+            if is_seen {
+                if !is_at_host && !hops.is_embed() {
+                    self.linked(now, page_key, &url, self.index);
+                }
+                continue;
+            }
+            let hops = hops.with_offsite(hops.offsite().max(least));
+            let hops = match is_at_host {
                 true => hops,
                 false => self.scope.way(hops, self.sites.of(url.host()).name, page_site),
             };
-            let owner = match self.owner(url, hops) {
+            let owner = match self.owner(&url, hops) {
                 Ok(owner) => owner,
                 // What a page embeds is no page to begin with, and no crawled page links to what an embed links to.
-                Err(Outside::Elsewhere) if !hops.is_embed() && !is_of_embed => return self.note_external(now, url),
-                Err(_) => return,
+                Err(outside) => {
+                    if outside == Outside::Elsewhere && !hops.is_embed() && !is_of_embed {
+                        self.note_external(now, &url, *fingerprint);
+                    }
+                    continue;
+                }
             };
             self.stats.links_crossing += u64::from(owner != self.index);
             // To embed is not to link: images of half the web lie at a few hosts.
-            if url.host() != job.url.host() && !hops.is_embed() {
-                self.linked(now, page_key, url, owner);
+            if !is_at_host && !hops.is_embed() {
+                self.linked(now, page_key, &url, owner);
             }
-            if let Some((key, depth)) = self.key_or_crossing(now, url, hops.bits(), owner) {
-                self.accept_or_note(now, key, url, depth);
+            if let Some(depth) = self.keep_or_send(now, &url, *fingerprint, hops, owner) {
+                self.accept_or_note(now, *key, &url, depth);
             }
-            self.linked_by_page(now, job, url, hops, owner);
-        });
+            self.linked_by_page(now, job, &url, hops, owner);
+        }
         self.tell_link_counts(job);
+    }
+
+    /// Whether each of these keys is that of a URL which was accepted.
+    pub(super) fn are_seen(&self, keys: &[u64]) -> Vec<bool> {
+        let _stage = stage::enter(Stage::Visited);
+        self.visited.contains_each(keys)
     }
 
     /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.
@@ -75,8 +103,10 @@ impl Shard {
 
     /// The key and the bits of `Hops` of what was found, if it is in scope and to be fetched here.
     pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<(u64, u16)> {
-        let owner = self.owner(url, Hops::from_bits(depth)).ok()?;
-        self.key_or_crossing(now, url, depth, owner)
+        let hops = Hops::from_bits(depth);
+        let owner = self.owner(url, hops).ok()?;
+        let depth = self.keep_or_send(now, url, self.keys.fingerprint(url), hops, owner)?;
+        Some((self.keys.key(url), depth))
     }
 
     /// Whose it is, if it is in scope.
@@ -104,14 +134,13 @@ impl Shard {
         Ok(self.partition.shard_of_found(url, site, self.index))
     }
 
-    /// The key and the bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
+    /// The bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
     /// `exchange.mode` says.
-    fn key_or_crossing(&mut self, now: Instant, url: &Url, depth: u16, owner: u16) -> Option<(u64, u16)> {
-        let _stage = stage::enter(Stage::Exchange);
+    fn keep_or_send(&mut self, now: Instant, url: &Url, fingerprint: u64, hops: Hops, owner: u16) -> Option<u16> {
         if owner == self.index {
-            return Some((self.keys.key(url), depth));
+            return Some(hops.bits());
         }
-        let hops = Hops::from_bits(depth);
+        let _stage = stage::enter(Stage::Exchange);
         match self.mode {
             // A seed was given, not found.
             _ if hops.is_seed() => {}
@@ -120,25 +149,25 @@ impl Shard {
                 self.stats.links_crossing_dropped += 1;
                 return None;
             }
-            ExchangeMode::CrossOver => return Some((self.keys.key(url), hops.deferred().bits())),
-            ExchangeMode::Independent => return Some((self.keys.key(url), depth)),
+            ExchangeMode::CrossOver => return Some(hops.deferred().bits()),
+            ExchangeMode::Independent => return Some(hops.bits()),
         }
         // What a redirect leads to has a place of its own where keys are not URLs.
         let batch = (owner, self.lanes.open_batch(owner));
-        if hops.redirects() == 0 && self.sent.is_again(self.keys.fingerprint(url), batch) {
+        if hops.redirects() == 0 && self.sent.is_again(fingerprint, batch) {
             self.stats.links_sent_before += 1;
             return None;
         }
         self.commits.note(now);
-        self.lanes.push(now, owner, depth, url.as_str(), &mut self.spool);
+        self.lanes.push(now, owner, hops.bits(), url.as_str(), &mut self.spool);
         None
     }
 
     /// A link left the scope: it may be a seed of the next round. The same one comes again and again; whoever reads the log
     /// knows that.
-    fn note_external(&mut self, now: Instant, url: &Url) {
+    fn note_external(&mut self, now: Instant, url: &Url, fingerprint: u64) {
         let Some(recent) = &mut self.recent_external else { return };
-        if recent.is_again(self.keys.fingerprint(url)) {
+        if recent.is_again(fingerprint) {
             return;
         }
         if self.external >= EXTERNAL_MAX {
@@ -157,11 +186,16 @@ impl Shard {
         self.stats.exchanged_in += batch.len() as u64;
         // All of them known or not: it is ours from now on.
         self.commits.note(now);
-        batch.for_each_url(|depth, url| {
-            debug_assert_eq!(self.partition.shard_of(url), self.index, "{url} was sent to the wrong shard");
-            let key = self.keys.key(url);
-            self.accept_or_note(now, key, url, depth);
-        });
+        let keys = self.keys.of_batch(batch);
+        let seen = self.are_seen(&keys);
+        let mut url = Url::unwritten(0);
+        for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
+            if is_seen && !Hops::from_bits(depth).is_seed() || url.read_canonical(bytes).is_err() {
+                continue;
+            }
+            debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
+            self.accept_or_note(now, key, &url, depth);
+        }
     }
 
     /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
@@ -181,7 +215,7 @@ impl Shard {
             true => self.partition.shard_of(target),
             false => self.partition.shard_of_found(target, Site::of(target.host()), self.index),
         };
-        if let Some((_, depth)) = self.key_or_crossing(now, target, depth.bits(), owner) {
+        if let Some(depth) = self.keep_or_send(now, target, self.keys.fingerprint(target), depth, owner) {
             let lone_key = self.keys.lone_key(target);
             self.accept_or_note(now, lone_key, target, depth);
         }
@@ -250,6 +284,11 @@ impl Shard {
         }
         seen
     }
+}
+
+/// Whether a canonical URL is one of this origin.
+fn is_at(url: &[u8], origin: &str) -> bool {
+    url.strip_prefix(origin.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// Links that left the scope which a shard writes down in one run; the others are counted.

@@ -64,6 +64,16 @@ impl UrlBatch {
         Entries { rest: &self.bytes }
     }
 
+    /// The entries as bytes, in order.
+    pub fn raw(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        RawEntries { rest: &self.bytes }
+    }
+
+    /// Makes room for so many bytes more.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     /// Gives every entry to `each`, as a URL that is gone when `each` is done; entries that are none are passed over.
     pub fn for_each_url(&self, mut each: impl FnMut(u16, &Url)) {
         let mut url = Url::unwritten(0);
@@ -132,12 +142,27 @@ impl<'a> Iterator for Entries<'a> {
     type Item = (u16, &'a str);
 
     fn next(&mut self) -> Option<(u16, &'a str)> {
-        let (head, rest) = self.rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
-        let depth = u16::from_le_bytes([head[0], head[1]]);
-        let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        let text = std::str::from_utf8(rest.get(..length)?).ok().filter(|text| !text.is_empty())?;
-        self.rest = &rest[length..];
+        let mut raw = RawEntries { rest: self.rest };
+        let (depth, bytes) = raw.next()?;
+        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty())?;
+        self.rest = raw.rest;
         Some((depth, text))
+    }
+}
+
+struct RawEntries<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for RawEntries<'a> {
+    type Item = (u16, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u16, &'a [u8])> {
+        let ([depth, depth_high, length, length_high], rest) = self.rest.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+        let (bytes, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*length, *length_high])))?;
+        self.rest = rest;
+        Some((u16::from_le_bytes([*depth, *depth_high]), bytes))
     }
 }
 

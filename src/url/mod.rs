@@ -19,6 +19,7 @@ mod batch;
 mod block;
 mod bytes;
 mod canonical;
+mod hashed;
 mod idna;
 mod key;
 mod plain;
@@ -35,6 +36,7 @@ pub use address::{AddressClass, address_class, carried_v4};
 pub use bad_ports::is_bad_port;
 pub use base::{Base, Reach};
 pub use batch::UrlBatch;
+pub use hashed::HashedUrls;
 pub use idna::idna_bytes;
 pub use key::KeyRules;
 pub use repeats::Repeats;
@@ -98,6 +100,12 @@ impl Url {
         canonical::read(text)
     }
 
+    /// The same, over what this URL was, whose memory is used again. On an error it stays what it was.
+    pub fn read_canonical(&mut self, bytes: &[u8]) -> Result<(), UrlError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| UrlError::Invalid(url::ParseError::IdnaError))?;
+        canonical::read_into(text, self)
+    }
+
     /// Resolves `reference` against `self` (WHATWG URL, section 4.4), then as `parse`.
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
         self.join_encoded(reference, encoding_rs::UTF_8)
@@ -110,7 +118,7 @@ impl Url {
     }
 
     /// Memory for a URL that is about to be written.
-    fn unwritten(room: usize) -> Url {
+    pub(crate) fn unwritten(room: usize) -> Url {
         Url { text: String::with_capacity(room), host_start: 0, host_end: 0, path_start: 0, port: 0 }
     }
 
@@ -187,7 +195,12 @@ impl fmt::Display for Url {
 
 /// The 64-bit fingerprint of a canonical URL under the crawl's own seed.
 pub fn fingerprint(rng_seed: u64, url: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(url.as_bytes(), rng_seed)
+    fingerprint_of_bytes(rng_seed, url.as_bytes())
+}
+
+/// The same, of the URL's bytes.
+pub fn fingerprint_of_bytes(rng_seed: u64, url: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(url, rng_seed)
 }
 
 const HTTP_PREFIX: &str = "http://";

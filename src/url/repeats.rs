@@ -1,11 +1,9 @@
 //! Texts that were met before, in one page: a page names a third of its links more than once.
 //!
-//! Decides: a text is remembered by 64 bits of its hash, in a table of open addressing that is made anew for each page.
-//! The hash has no seed: whoever writes two links that collide keeps one of his own links from being found.
+//! Decides: a text is remembered by its fingerprint under the crawl's seed, in a table of open addressing that is made anew
+//! for each page.
 //!
 //! Invariants: a text is new once, but for texts made to collide; time is linear all the same. Memory: 16 to 32 bytes a text, 4 KiB at least.
-
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The texts met so far.
 #[derive(Clone, Debug)]
@@ -21,11 +19,10 @@ impl Repeats {
         Repeats { slots: vec![0; SLOTS_MIN], len: 0 }
     }
 
-    /// Whether `text` was not met before.
+    /// Whether the text with this fingerprint was not met before.
     #[inline]
-    pub fn is_new(&mut self, text: &str) -> bool {
-        let hash = xxh3_64(text.as_bytes()).max(1);
-        let is_new = put(&mut self.slots, hash);
+    pub fn is_new(&mut self, fingerprint: u64) -> bool {
+        let is_new = put(&mut self.slots, fingerprint.max(1));
         if is_new {
             self.len += 1;
             if 2 * self.len > self.slots.len() {
@@ -75,6 +72,7 @@ const PROBES_MAX: usize = 256;
 mod tests {
     use super::*;
     use crate::lab::Rng;
+    use crate::url::fingerprint;
     use std::collections::HashSet;
 
     #[test]
@@ -83,9 +81,9 @@ mod tests {
         let mut rng = Rng::new(1);
         for _ in 0..50_000 {
             let text = format!("/{}", rng.below(20_000));
-            assert_eq!(repeats.is_new(&text), twin.insert(text));
+            assert_eq!(repeats.is_new(fingerprint(1, &text)), twin.insert(text));
         }
-        assert!(twin.len() > 10_000 && repeats.is_new("") && !repeats.is_new(""));
+        assert!(twin.len() > 10_000 && repeats.is_new(0) && !repeats.is_new(0));
     }
 
     #[test]

@@ -51,17 +51,14 @@ impl Table {
     pub fn insert_anyway(&mut self, fingerprint: u64) -> bool {
         let fingerprint = fingerprint.max(1);
         let part = &mut self.parts[(fingerprint >> 56) as usize];
-        if part.find(fingerprint).is_ok() {
-            return false;
-        }
+        // Before the search, so that there is one: a duplicate may make a part grow one entry early.
         if (part.len + 1) * 5 > part.slots.len() * 4 {
             part.grow();
         }
-        if let Err(Some(slot)) = part.find(fingerprint) {
-            part.slots[slot] = fingerprint;
-            part.len += 1;
-            self.len += 1;
-        }
+        let Err(slot) = part.find(fingerprint) else { return false };
+        part.slots[slot] = fingerprint;
+        part.len += 1;
+        self.len += 1;
         true
     }
 
@@ -69,6 +66,24 @@ impl Table {
     pub fn contains(&self, fingerprint: u64) -> bool {
         let fingerprint = fingerprint.max(1);
         self.parts[(fingerprint >> 56) as usize].find(fingerprint).is_ok()
+    }
+
+    /// Whether each of `fingerprints` is there. The first slots of a group are read before any is looked at, so that
+    /// the processor waits for memory once a group and not once a fingerprint.
+    pub fn contains_each(&self, fingerprints: &[u64]) -> Vec<bool> {
+        let mut contained = Vec::with_capacity(fingerprints.len());
+        for group in fingerprints.chunks(GROUP) {
+            let mut firsts = [0; GROUP];
+            for (first, fingerprint) in firsts.iter_mut().zip(group) {
+                let part = &self.parts[(fingerprint >> 56) as usize];
+                *first = part.slots.get(scaled(*fingerprint, part.slots.len())).copied().unwrap_or_default();
+            }
+            contained.extend(group.iter().zip(firsts).map(|(fingerprint, first)| match first {
+                0 => false,
+                first => first == *fingerprint || self.contains(*fingerprint),
+            }));
+        }
+        contained
     }
 
     /// Number of fingerprints.
@@ -93,17 +108,16 @@ impl Table {
 }
 
 impl Part {
-    /// `Ok(slot)` where it is; `Err(slot)` where it would go, `None` when there are no slots yet.
-    fn find(&self, fingerprint: u64) -> Result<usize, Option<usize>> {
-        if self.slots.is_empty() {
-            return Err(None);
-        }
+    /// `Ok(slot)` where it is, `Err(slot)` where it would go. Without slots that is 0, where there is none.
+    fn find(&self, fingerprint: u64) -> Result<usize, usize> {
         let mut slot = scaled(fingerprint, self.slots.len());
         loop {
-            match self.slots[slot] {
-                0 => return Err(Some(slot)),
-                found if found == fingerprint => return Ok(slot),
-                _ => slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 },
+            match self.slots.get(slot) {
+                None if slot == 0 => return Err(0),
+                None => slot = 0,
+                Some(0) => return Err(slot),
+                Some(found) if *found == fingerprint => return Ok(slot),
+                Some(_) => slot += 1,
             }
         }
     }
@@ -112,7 +126,7 @@ impl Part {
         let longer = (self.slots.len() + self.slots.len() / 2).max(SLOTS_MIN);
         let before = std::mem::replace(&mut self.slots, vec![0; longer]);
         for fingerprint in before.into_iter().filter(|slot| *slot != 0) {
-            if let Err(Some(slot)) = self.find(fingerprint) {
+            if let Err(slot) = self.find(fingerprint) {
                 self.slots[slot] = fingerprint;
             }
         }
@@ -126,6 +140,8 @@ fn scaled(fingerprint: u64, slots: usize) -> usize {
 
 const PARTS: usize = 256;
 const SLOTS_MIN: usize = 8;
+/// Reads of memory that a processor has in flight, and some.
+const GROUP: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -150,10 +166,15 @@ mod tests {
         }
         assert_eq!(table.len(), twin.len() as u64);
         assert!(twin.iter().all(|fingerprint| table.contains(*fingerprint)));
-        assert!((0..10_000).all(|_| {
-            let value = rng.next();
-            table.contains(value) == twin.contains(&value)
-        }));
+        // One by one and in batches of any length, of which some were seen.
+        for batch in 0..200 {
+            let kind = |value: u64| [value, value % 5_000 << 52 | value % 3, u64::MAX - value % 4_000, value % 3];
+            let batch: Vec<u64> = (0..batch).flat_map(|_| kind(rng.next())).collect();
+            let seen: Vec<bool> = batch.iter().map(|value| twin.contains(&(*value).max(1))).collect();
+            assert_eq!(table.contains_each(&batch), seen);
+            assert!(batch.iter().zip(seen).all(|(value, is_seen)| table.contains(*value) == is_seen));
+        }
+        assert_eq!(Table::new(9).contains_each(&[0, 1, u64::MAX]), [false; 3]);
     }
 
     #[test]
