@@ -35,6 +35,7 @@ pub mod stats;
 pub mod time;
 pub mod transaction;
 pub mod traps;
+pub mod waits;
 mod work;
 
 // The brain, in the order of a page's way.

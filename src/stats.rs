@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 use crate::outcome::{Blemish, Failure};
+use crate::waits::{WAITS, Wait};
 
 /// Ways to fail; the length of `failures`.
 pub const FAILURES: usize = Failure::ALL.len();
@@ -58,6 +59,8 @@ macro_rules! counters {
             pub blemishes: [Counter; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [Counter; STATUS_CLASSES],
+            /// Nanoseconds in which there was nothing that it might do, by the number of the `Wait`.
+            pub waited: [Counter; WAITS],
         }
 
         /// Counters as numbers: of one shard, of all, or of a time between two looks.
@@ -71,6 +74,8 @@ macro_rules! counters {
             pub blemishes: [u64; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [u64; STATUS_CLASSES],
+            /// Nanoseconds in which there was nothing that it might do, by the number of the `Wait`.
+            pub waited: [u64; WAITS],
         }
 
         // Written out: arrays have a default up to 32 elements.
@@ -82,6 +87,7 @@ macro_rules! counters {
                     failures: [const { Counter(AtomicU64::new(0)) }; FAILURES],
                     blemishes: [const { Counter(AtomicU64::new(0)) }; BLEMISHES],
                     statuses: [const { Counter(AtomicU64::new(0)) }; STATUS_CLASSES],
+                    waited: [const { Counter(AtomicU64::new(0)) }; WAITS],
                 }
             }
         }
@@ -94,6 +100,7 @@ macro_rules! counters {
                     failures: [0; FAILURES],
                     blemishes: [0; BLEMISHES],
                     statuses: [0; STATUS_CLASSES],
+                    waited: [0; WAITS],
                 }
             }
         }
@@ -112,6 +119,9 @@ macro_rules! counters {
                 for (counter, value) in self.statuses.iter().zip(&totals.statuses) {
                     counter.set(*value);
                 }
+                for (counter, value) in self.waited.iter().zip(&totals.waited) {
+                    counter.set(*value);
+                }
             }
 
             /// The counters now.
@@ -122,6 +132,7 @@ macro_rules! counters {
                     failures: std::array::from_fn(|index| self.failures.get(index).map_or(0, Counter::get)),
                     blemishes: std::array::from_fn(|index| self.blemishes.get(index).map_or(0, Counter::get)),
                     statuses: std::array::from_fn(|index| self.statuses.get(index).map_or(0, Counter::get)),
+                    waited: std::array::from_fn(|index| self.waited.get(index).map_or(0, Counter::get)),
                 }
             }
         }
@@ -140,6 +151,9 @@ macro_rules! counters {
                 for (sum, value) in self.statuses.iter_mut().zip(&other.statuses) {
                     *sum = sum.saturating_add(*value);
                 }
+                for (sum, value) in self.waited.iter_mut().zip(&other.waited) {
+                    *sum = sum.saturating_add(*value);
+                }
             }
 
             /// What happened since `earlier`: counters as differences, gauges as they are now.
@@ -154,6 +168,7 @@ macro_rules! counters {
                     failures: std::array::from_fn(|index| minus(&self.failures, &earlier.failures, index)),
                     blemishes: std::array::from_fn(|index| minus(&self.blemishes, &earlier.blemishes, index)),
                     statuses: std::array::from_fn(|index| minus(&self.statuses, &earlier.statuses, index)),
+                    waited: std::array::from_fn(|index| minus(&self.waited, &earlier.waited, index)),
                 }
             }
 
@@ -271,6 +286,10 @@ counters! {
         dns_answers,
         /// URLs that are over, however they ended.
         over,
+        /// Milliseconds of the shards' time.
+        shard_millis,
+        /// Those of them in which the shard's thread used its CPU.
+        shard_busy_millis,
     }
     gauges {
         /// Shards that read the logs of earlier runs.
@@ -358,6 +377,20 @@ impl Totals {
             *count += 1;
         }
         self.responses += 1;
+    }
+
+    /// The share of the shards' time in which they did nothing; `None` of no time.
+    pub fn idle_share(&self) -> Option<f64> {
+        let time = (self.shard_millis > 0).then_some(self.shard_millis as f64)?;
+        // While its loop sleeps its fetches may work, and others may have its CPU.
+        let pauses = self.waited.iter().sum::<u64>() as f64 / 1e6;
+        Some((1.0 - self.shard_busy_millis as f64 / time).clamp(0.0, 1.0).min(pauses / time))
+    }
+
+    /// What they waited for then, as shares of all their time.
+    pub fn waited(&self) -> impl Iterator<Item = (Wait, f64)> + '_ {
+        let each = self.idle_share().unwrap_or_default() / self.waited.iter().sum::<u64>().max(1) as f64;
+        Wait::ALL.iter().zip(&self.waited).map(move |(wait, nanos)| (*wait, *nanos as f64 * each))
     }
 
     /// The sum over shards.

@@ -22,6 +22,7 @@ mod orders;
 mod outages;
 mod output;
 mod own_addresses;
+mod own_hosts;
 mod panics;
 mod plan;
 mod queries;

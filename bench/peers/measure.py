@@ -30,6 +30,7 @@ class Run:
     wall_seconds: float
     user_seconds: float
     system_seconds: float
+    waiting_seconds: float  # ready, while its CPU was another's
     rss_bytes_max: int
     ended: str
     code: int
@@ -54,13 +55,14 @@ def run(command: list, folder: Path, cpu: int, seconds: float, environment: dict
             start_new_session=True,
             preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
         )
-    rss, ended, deadline = 0, "finished", started + seconds
+    rss, waiting, ended, deadline = 0, 0.0, "finished", started + seconds
     try:
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
             rss = max(rss, session_rss(process.pid), peak_rss(process.pid))
+            waiting = max(waiting, session_waiting(process.pid))
             now = time.monotonic()
             if now > deadline and ended == "finished":
                 ended = f"stopped after {seconds:g} s"
@@ -74,7 +76,7 @@ def run(command: list, folder: Path, cpu: int, seconds: float, environment: dict
     finally:
         for left in session(process.pid):
             os.kill(left, signal.SIGKILL)
-    return Run(started_at, wall, usage.ru_utime, usage.ru_stime, rss, ended, process.returncode)
+    return Run(started_at, wall, usage.ru_utime, usage.ru_stime, waiting, rss, ended, process.returncode)
 
 
 def stats():
@@ -103,3 +105,15 @@ def peak_rss(pid: int) -> int:
 def session_rss(leader: int) -> int:
     """Resident bytes of a session."""
     return sum(int(fields[21]) * PAGE_BYTES for _, fields in stats() if int(fields[3]) == leader)
+
+
+def session_waiting(leader: int) -> float:
+    """Seconds in which the threads of a session were ready and had no CPU."""
+    total = 0
+    for pid in session(leader):
+        for schedstat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            try:
+                total += int(schedstat.read_text().split()[1])
+            except (FileNotFoundError, ProcessLookupError, IndexError):
+                continue
+    return total / 1e9

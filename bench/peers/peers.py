@@ -19,6 +19,7 @@ from typing import Callable
 
 HERE = Path(__file__).resolve().parent
 WRK_SECONDS = 10
+JUDGED = "ringcrawl"
 # What the others skip by their own lists of extensions, as far as it is linked here.
 SKIPPED = "txt svg png jpg gif pdf ps hpp cpp c h cc erl rst xml css js tar gz zip".split()
 
@@ -34,6 +35,7 @@ class Stored:
     pages: int
     bytes: int
     problem: str = ""
+    waited: dict = field(default_factory=dict)  # what it waited for, as shares of the time, where it says so
 
 
 @dataclass
@@ -76,11 +78,12 @@ def ringcrawl(binary: Path) -> Peer:
         done = subprocess.run([binary, "store", "verify", own / "crawl"], capture_output=True, text=True, timeout=600)
         problem = "" if done.returncode == 0 else f"store verify: exit code {done.returncode}"
         segments = [path for path in (own / "crawl").rglob("*.warc.zst")]
-        pages = json.loads((own / "summary.json").read_text())["pages"]
-        return Stored(pages, sum(path.stat().st_size for path in segments), problem)
+        summary = json.loads((own / "summary.json").read_text())
+        waited = summary.get("waited", {})
+        return Stored(summary["pages"], sum(path.stat().st_size for path in segments), problem, waited)
 
     return Peer(
-        "ringcrawl",
+        JUDGED,
         "WARC 1.1 in zstd, with index",
         version=lambda built: output(binary, "--version").split()[1],
         command=lambda built, run, own: [

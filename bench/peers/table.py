@@ -26,10 +26,12 @@ from web import Web
 
 MIB = 1 << 20
 SERVER_BUSY = 0.9  # from here on the server is named as the limit
+CORE_BUSY = 0.8  # below this, what is judged is its own delays and limits
 
 
 def main(built: Path, run: Path) -> int:
-    """Measures and prints; returns the number of tools that did not run to the end of their time."""
+    """Measures and prints; returns how many things are wrong: tools that did not run to the end of their time, and a
+    judged tool that held itself back."""
     client, server = int(os.environ["CLIENT_CPU"]), int(os.environ["SERVER_CPU"])
     seconds = float(os.environ["SECONDS_MAX"])
     wanted = os.environ["PEERS"].split(",")
@@ -47,7 +49,30 @@ def main(built: Path, run: Path) -> int:
     facts |= {"content": content, "hosts": len(web.names), "pages": len(truth), "rows": rows}
     Path(os.environ["JSON"]).write_text(json.dumps(facts, indent=1) + "\n")
     print(markdown(facts))
-    return sum(row["ended"] != "finished" and not row["ended"].startswith("stopped") for row in rows)
+    idle = held_back(rows)
+    if idle:
+        print(f"\n{idle}", file=sys.stderr)
+    return sum(not has_run(row) for row in rows) + bool(idle)
+
+
+def has_run(row: dict) -> bool:
+    """Whether a tool ran to its own end, or to the end of its time."""
+    return row["ended"] == "finished" or row["ended"].startswith("stopped")
+
+
+def held_back(rows: list) -> str:
+    """Why the tool that is judged left its core idle, where that was not the server's doing; empty: it did not."""
+    for row in rows:
+        # Others may have taken the core: that says nothing of the settings.
+        is_idle = has_run(row) and row["core_busy"] + row["core_taken"] < CORE_BUSY and row["server_busy"] < SERVER_BUSY
+        if row["peer"] == peers.JUDGED and is_idle:
+            waited = ", ".join(f"{share:.0%} {what}" for what, share in row.get("waited", {}).items() if share >= 0.01)
+            return (
+                f"{row['peer']} was busy for {row['core_busy']:.0%} of the time, less than {CORE_BUSY:.0%}, and the "
+                f"server for {row['server_busy']:.0%}: its own settings held it back, and this table says nothing of "
+                f"its speed. It waited: {waited or 'not known for what'}."
+            )
+    return ""
 
 
 def write_targets(file: Path, truth: dict) -> None:
@@ -86,6 +111,7 @@ def row(peer: peers.Peer, web: Web, truth: dict, built: Path, run: Path, cpu: in
         "user_seconds": done.user_seconds,
         "system_seconds": done.system_seconds,
         "core_busy": done.cpu_seconds / done.wall_seconds,
+        "core_taken": done.waiting_seconds / done.wall_seconds,
         "server_busy": asked["server_cpu_seconds"] / done.wall_seconds,
         "rss_bytes_max": done.rss_bytes_max,
     }
@@ -96,6 +122,7 @@ def row(peer: peers.Peer, web: Web, truth: dict, built: Path, run: Path, cpu: in
         facts["coverage"] = ratio(asked["pages"], len(truth))
         stored = peer.stored(own)
         facts |= {"stored_pages": stored.pages, "stored_bytes": stored.bytes, "stored_problem": stored.problem}
+        facts |= {"waited": stored.waited}
     facts["pages_per_second"] = ratio(facts["pages"], done.wall_seconds)
     facts["pages_per_cpu_second"] = ratio(facts["pages"], done.cpu_seconds)
     facts["cpu_seconds_per_1000_pages"] = ratio(done.cpu_seconds * 1000, facts["pages"])

@@ -71,6 +71,10 @@ pub struct SummaryJson {
     pub outages: u64,
     /// How long they lasted together, in seconds.
     pub outage_seconds: f64,
+    /// The share of the shards' time in which they did nothing.
+    pub idle_share: Option<f64>,
+    /// What they waited for then, by name, as shares of their time (`waits::Wait`).
+    pub waited: serde_json::Map<String, serde_json::Value>,
     /// Decoded bytes a stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
@@ -117,6 +121,8 @@ impl Summary {
                 .collect(),
             outages: self.outages.0,
             outage_seconds: self.outages.1.as_secs_f64(),
+            idle_share: totals.idle_share(),
+            waited: totals.waited().map(|(wait, share)| (wait.as_str().to_owned(), share.into())).collect(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
             cpu_seconds: self.cpu_time.map(|time| time.as_secs_f64()),
             cpu_micros_per_page: self.cpu_per_page().map(|seconds| seconds * 1e6),
@@ -250,6 +256,13 @@ impl Summary {
                 (!notes.is_empty()).then(|| notes.join(", ")),
             );
         }
+        if let Some(idle) = totals.idle_share() {
+            let percent = |share: f64| format!("{:.1} %", share * 100.0);
+            rows.text("waited", percent(idle), Some("of the shards' time, for:".to_owned()));
+            for (wait, share) in totals.waited().filter(|(_, share)| *share >= WAITED_MIN) {
+                rows.text(&format!("  {}", wait.as_str()), percent(share), None);
+            }
+        }
         if let Some(rss) = self.rss_bytes_max {
             rows.text("peak memory", bytes(rss), None);
         }
@@ -312,6 +325,9 @@ impl Rows {
         text
     }
 }
+
+/// Shares of the time below this are not printed.
+const WAITED_MIN: f64 = 0.001;
 
 /// A rate: grouped from 100 on, with one digit below.
 pub(crate) fn rounded(number: f64) -> String {

@@ -182,11 +182,10 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
             clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
     }
-    let at_once = config.politeness.host.laxer_than(Duration::ZERO).map_or(1, |(at_once, _)| at_once);
-    if at_once > 1 && !config.keeps_hosts() {
+    if config.politeness.host.have_several() && !config.keeps_hosts() {
         let message = format!(
-            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of politeness.host with a \
-             concurrency"
+            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of politeness.host with \
+             mine or a concurrency"
         );
         clashes.push(Clash { keys: ["politeness.host", torn_by], messages: [message.clone(), message] });
     }

@@ -28,7 +28,9 @@ use crate::time::Duration;
 const LINES_MAX: usize = 100_000;
 /// Most requests to one host at once.
 const CONCURRENCY_MAX: u8 = 64;
-/// What a line may say.
+/// Requests at once to a host of the operator's own, where its line does not say.
+const MINE_AT_ONCE: u8 = 8;
+/// What a line may say, but for `mine`.
 const KEYS: [(&str, Kind); 4] = [
     ("match", Kind::Text(TextForm::Line)),
     ("delay", time("0s", "24h")),
@@ -36,7 +38,7 @@ const KEYS: [(&str, Kind); 4] = [
     ("concurrency", Kind::Number(1, CONCURRENCY_MAX as i64)),
 ];
 
-pub(super) const EXPECTED: &str = "tables with match and one or more of delay, hours and concurrency, such as \
+pub(super) const EXPECTED: &str = "tables with match and one or more of mine, delay, hours and concurrency, such as \
     { match = \"*.example.org\", delay = \"5s\" }";
 
 /// What is agreed for one host.
@@ -48,11 +50,13 @@ pub struct HostTerms {
     pub hours: Option<Hours>,
     /// Requests at once, 1 to 64.
     pub concurrency: u8,
+    /// The operator's own: no delay but this one and those that the host asks for, and no turns of site, address and operator.
+    pub is_mine: bool,
 }
 
 impl Default for HostTerms {
     fn default() -> HostTerms {
-        HostTerms { delay: None, hours: None, concurrency: 1 }
+        HostTerms { delay: None, hours: None, concurrency: 1, is_mine: false }
     }
 }
 
@@ -92,10 +96,16 @@ impl HostLines {
         first.and_then(|number| lines.get(number as usize)).map(|(_, terms)| *terms).unwrap_or_default()
     }
 
-    /// Requests at a time, and the least delay, that some lines allow; `None`: no line allows more than one, or a shorter delay than
-    /// `delay`.
+    /// Whether some hosts may have several requests at once, or are the operator's own.
+    pub fn have_several(&self) -> bool {
+        self.0.lines.iter().any(|(_, terms)| terms.concurrency > 1 || terms.is_mine)
+    }
+
+    /// Requests at a time, and the least delay, that some lines allow hosts of others; `None`: no line allows more than one, or a
+    /// shorter delay than `delay`.
     pub fn laxer_than(&self, delay: Duration) -> Option<(u8, Duration)> {
-        let laxest = self.0.lines.iter().fold((1, delay), |(at_once, least), (_, terms)| {
+        let of_others = self.0.lines.iter().filter(|(_, terms)| !terms.is_mine);
+        let laxest = of_others.fold((1, delay), |(at_once, least), (_, terms)| {
             (at_once.max(terms.concurrency), least.min(terms.delay.unwrap_or(least)))
         });
         Some(laxest).filter(|laxest| *laxest != (1, delay))
@@ -225,17 +235,24 @@ pub(super) fn read(item: &Item) -> Result<HostLines, Vec<ValueFault>> {
 }
 
 fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Lines, faults: &mut Vec<ValueFault>) {
-    let (mut terms, mut pattern) = (HostTerms::default(), None);
+    let (mut terms, mut pattern, mut at_once) = (HostTerms::default(), None, None);
     let name = table.get("match").and_then(Item::as_str);
     let mut blame = |span: Option<Range<usize>>, message: String| {
         faults.push(ValueFault { span, name: name.map(str::to_owned), message });
     };
     for (key, item) in table.iter() {
         let at = table.get_key_value(key).and_then(|(key, _)| key.span()).or_else(|| span.clone());
+        if key == "mine" {
+            match item.as_bool() {
+                Some(is_mine) => terms.is_mine = is_mine,
+                None => blame(at, format!("mine: {}; expected true or false", describe(item))),
+            }
+            continue;
+        }
         let Some((_, kind)) = KEYS.iter().find(|(known, _)| *known == key) else {
-            let near = nearest(key, KEYS.iter().map(|(known, _)| *known));
+            let near = nearest(key, KEYS.iter().map(|(known, _)| *known).chain(["mine"]));
             let guess = near.map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
-            blame(at, format!("unknown key {}{guess}; expected match, delay, hours or concurrency", quote(key)));
+            blame(at, format!("unknown key {}{guess}; expected match, mine, delay, hours or concurrency", quote(key)));
             continue;
         };
         match (key, kind.read(item)) {
@@ -248,14 +265,18 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
             },
             ("delay", Ok(Value::Time(delay))) => terms.delay = Some(delay),
             ("hours", Ok(Value::Text(text))) => terms.hours = Hours::parse(&text).unwrap_or_default(),
-            ("concurrency", Ok(Value::Number(count))) => terms.concurrency = u8::try_from(count).unwrap_or(1),
+            ("concurrency", Ok(Value::Number(count))) => at_once = u8::try_from(count).ok(),
             (_, Ok(_)) => blame(at, format!("{key}: another kind of value; expected {}", kind.expected())),
         }
     }
     if table.get("match").is_none() {
         blame(span.clone(), format!("no match; expected {EXPECTED_MATCH}"));
     } else if table.len() == 1 {
-        blame(span, "it says nothing but match; expected delay, hours or concurrency as well".to_owned());
+        blame(span, "it says nothing but match; expected mine, delay, hours or concurrency as well".to_owned());
+    }
+    terms.concurrency = at_once.unwrap_or(if terms.is_mine { MINE_AT_ONCE } else { 1 });
+    if terms.is_mine {
+        terms.delay.get_or_insert(Duration::ZERO);
     }
     let Some((pattern, at)) = pattern else { return };
     let shown = pattern.to_string();
@@ -274,18 +295,19 @@ const EXPECTED_MATCH: &str =
     "match = \"www.example.org\", \".example.org\" for it and all below it, or \"*.example.org\" for those below it";
 
 fn format_line(pattern: &Pattern, terms: &HostTerms) -> String {
+    let mine = if terms.is_mine { ", mine = true" } else { "" };
     let delay = terms.delay.map(|delay| format!(", delay = {}", quote_all(&format_duration(delay))));
     let hours = terms.hours.map(|hours| format!(", hours = {}", quote_all(&hours.to_string())));
-    let alone = delay.is_none() && hours.is_none();
+    let is_needed = terms.is_mine || delay.is_none() && hours.is_none();
     let concurrency =
-        Some(terms.concurrency).filter(|count| *count > 1 || alone).map(|count| format!(", concurrency = {count}"));
+        Some(terms.concurrency).filter(|count| *count > 1 || is_needed).map(|count| format!(", concurrency = {count}"));
     let [delay, hours, concurrency] = [delay, hours, concurrency].map(Option::unwrap_or_default);
-    format!("{{ match = {}{delay}{hours}{concurrency} }}", quote_all(&pattern.to_string()))
+    format!("{{ match = {}{mine}{delay}{hours}{concurrency} }}", quote_all(&pattern.to_string()))
 }
 
 /// A line for the example file, not in force.
 pub(super) fn example() -> &'static str {
-    "# [[politeness.host]]\n# match = \"*.example.org\"\n# delay = \"5s\"\n# hours = \"22:00-06:00\"\n# concurrency = 1\n"
+    "# [[politeness.host]]\n# match = \"*.example.org\"\n# mine = false\n# delay = \"5s\"\n# hours = \"22:00-06:00\"\n# concurrency = 1\n"
 }
 
 #[cfg(test)]
@@ -337,6 +359,37 @@ mod tests {
         assert_eq!(lines.terms_of("x.example.org").hours, Hours::parse("22:00-06:00").expect("hours"));
     }
 
+    #[test]
+    fn hosts_of_ones_own() {
+        let lines = lines(
+            "[[politeness.host]]\nmatch = \".mine.test\"\nmine = true\n\
+             [[politeness.host]]\nmatch = \"slow.test\"\nmine = true\ndelay = \"2s\"\nconcurrency = 1\n\
+             [[politeness.host]]\nmatch = \"other.test\"\nmine = false\ndelay = \"3s\"\n",
+        );
+        let terms = |is_mine, seconds, concurrency| HostTerms {
+            delay: Some(Duration::from_secs(seconds)),
+            hours: None,
+            concurrency,
+            is_mine,
+        };
+        assert_eq!(lines.terms_of("www.mine.test"), terms(true, 0, MINE_AT_ONCE));
+        assert_eq!(lines.terms_of("slow.test"), terms(true, 2, 1));
+        assert_eq!(lines.terms_of("other.test"), terms(false, 3, 1));
+        assert!(lines.have_several());
+        assert_eq!(lines.laxer_than(Duration::from_secs(3)), None, "strangers are told of strangers");
+        let again = parsed(&format!("[politeness]\nhost = {}", lines.format())).expect("its own form");
+        assert_eq!(again.politeness.host, lines);
+        let set = Config::default().set("politeness.host", "[{ match = '.mine.test', mine = true }]");
+        assert!(set.is_ok(), "{set:?}");
+        let wrong = parsed("[[politeness.host]]\nmatch = \"a.test\"\nmine = \"yes\"\n").expect_err("no such word");
+        assert!(
+            wrong[0].contains("f:3:") && wrong[0].contains("mine: ") && wrong[0].contains("true or false"),
+            "{wrong:?}"
+        );
+        let torn = parsed("[partition]\nby = \"url-hash\"\n[[politeness.host]]\nmatch = \"a.test\"\nmine = true\n");
+        assert!(torn.is_err_and(|errors| errors[0].contains("mine")));
+    }
+
     /// The slow twin: each line in turn, and each host of each line.
     #[test]
     fn a_line_is_found_as_by_looking_at_each() {
@@ -381,7 +434,7 @@ mod tests {
             ("host = [{ delay = \"1s\" }]", "f:2: politeness.host: no match; expected match = "),
             (
                 "host = [{ match = \"a.test\" }]",
-                "politeness.host.\"a.test\": it says nothing but match; expected delay, hours",
+                "politeness.host.\"a.test\": it says nothing but match; expected mine, delay, hours",
             ),
             (
                 "host = [{ match = \"a b\", delay = \"1s\" }]",

@@ -331,6 +331,9 @@ tables! {
         backoff_max: Duration = "1h", time("0s", "24h");
         /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
         /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
+        /// mine: true for your own hosts. They have a delay of 0s and a concurrency of 8 from the start, unless the line says otherwise.
+        /// Slow responses make no delay. The delays of sites, addresses and operators do not apply to them. Their robots.txt, with Crawl-delay,
+        /// and their 429 and 503 hold as for any host.
         /// delay: in place of host_delay. A longer Crawl-delay and rests after complaints or slow responses hold all the same.
         /// hours: of the day, in UTC, in which the host is asked; in all others it waits.
         /// concurrency: requests at once, 1 to 64, of a host that has answered twice and not complained since. What is said of its site and

@@ -292,7 +292,7 @@ impl Politeness {
     pub fn delay_of(&self, host: &str) -> Duration {
         let terms = self.host.terms_of(host);
         let own = terms.delay.unwrap_or(self.host_delay);
-        if terms.concurrency > 1 { own } else { own.max(self.site_delay) }
+        if terms.concurrency > 1 || terms.is_mine { own } else { own.max(self.site_delay) }
     }
 }
 

@@ -380,3 +380,39 @@ fn settings_that_contradict_each_other_are_refused() {
         assert!(errors[0].message.contains(words), "{}", errors[0].message);
     }
 }
+
+/// The comparison with other tools is without delays. Each key of politeness is at its least there, unless nothing comes of it before
+/// a server complains, fails or asks for it: a new key is one of both.
+#[test]
+fn the_comparison_switches_every_delay_off() {
+    let config = Config::parse(include_str!("../../bench/peers/ringcrawl.toml"), "ringcrawl.toml").expect("right");
+    const ASKED_FOR: &[&str] = &[
+        "group_slots",
+        "operators",
+        "response_delay_max",
+        "crawl_delay_max",
+        "crawl_delay_above",
+        "retries_max",
+        "retry_delay",
+        "host_failures_max",
+        "retry_after_max",
+        "backoff_max",
+        "host",
+    ];
+    let politeness = TABLES.iter().find(|table| table.name == "politeness").expect("a table");
+    for key in politeness.keys {
+        let is_off = match (key.kind, (key.get)(&config)) {
+            (Kind::Time(least, _), Value::Time(time)) => time == Duration::from_millis(least),
+            (Kind::Number(least, _), Value::Number(number)) => number == i128::from(least),
+            _ => false,
+        };
+        let is_asked_for = ASKED_FOR.contains(&key.name);
+        assert!(is_off || is_asked_for, "{} is left on in bench/peers/ringcrawl.toml", key.name);
+    }
+    for (table, key, off) in
+        [("crawl", "bandwidth_max", Value::Number(0)), ("crawl", "hours", Value::Text(String::new()))]
+    {
+        let key = TABLES.iter().filter(|of| of.name == table).flat_map(|of| of.keys).find(|of| of.name == key);
+        assert_eq!(key.map(|key| (key.get)(&config)), Some(off));
+    }
+}

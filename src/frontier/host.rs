@@ -16,6 +16,7 @@ use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
+use crate::waits::Wait;
 
 /// A host and everything that waits for it.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub struct Host {
     pub looks_again_at: Instant,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
+    /// What it waits for: for the table of hosts alone, which counts.
+    pub wait: Option<Wait>,
     state: State,
     /// Its place in the row of idle hosts.
     idle_number: u64,
@@ -101,6 +104,7 @@ impl Host {
             deferred_rows: Rows::default(),
             looks_again_at: Instant::ZERO,
             doubtful_rest: Instant::ZERO,
+            wait: None,
             state: State::Idle,
             idle_number: 0,
         }

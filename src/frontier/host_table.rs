@@ -19,11 +19,12 @@ use super::host::{Host, State};
 use super::queue::Discipline;
 use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
-use crate::config::HostLines;
+use crate::config::Politeness;
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
 use crate::time::Instant;
 use crate::url::SiteKey;
+use crate::waits::{Wait, Waits};
 
 /// All hosts in memory, by name and by slot.
 #[derive(Debug)]
@@ -48,15 +49,16 @@ pub struct HostTable {
     is_full: bool,
     failures: FailureHistory,
     rests: Rests,
-    lines: HostLines,
+    politeness: Politeness,
+    waits: Waits,
     discipline: Discipline,
     /// Hosts that are not idle, by site.
     shares: SiteShares,
 }
 
 impl HostTable {
-    /// Nobody, and room for `hosts_max` hosts, of which these lines hold.
-    pub fn new(hosts_max: usize, lines: HostLines) -> HostTable {
+    /// Nobody, and room for `hosts_max` hosts, to which one is so polite.
+    pub fn new(hosts_max: usize, politeness: Politeness) -> HostTable {
         HostTable {
             hosts: Vec::new(),
             by_name: HashMap::new(),
@@ -71,7 +73,8 @@ impl HostTable {
             is_full: false,
             failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
             rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
-            lines,
+            politeness,
+            waits: Waits::default(),
             discipline: Discipline::default(),
             shares: SiteShares::new(HOST_SHARE_PLACES, TIMES_FREE),
         }
@@ -140,7 +143,7 @@ impl HostTable {
         if let Some(record) = self.failures.take(name) {
             host.remember(record);
         }
-        let terms = self.lines.terms_of(name);
+        let terms = self.politeness.host.terms_of(name);
         host.pace = host.pace.under(terms);
         host.pace.rest_until(self.rests.take(name, terms.delay.unwrap_or_default()));
         self[id] = host;
@@ -206,8 +209,25 @@ impl HostTable {
         false
     }
 
+    /// How many hosts wait for what.
+    pub fn waits(&self) -> Waits {
+        self.waits
+    }
+
     /// Says where a host stands now.
     pub fn set_state(&mut self, id: HostId, state: State) {
+        let wait = self[id].wait_in(state, &self.politeness);
+        self.change_state(id, state, wait);
+    }
+
+    /// Parks a host, which waits for this.
+    pub fn park(&mut self, id: HostId, wait: Wait) {
+        self.change_state(id, State::Parked, Some(wait));
+    }
+
+    fn change_state(&mut self, id: HostId, state: State, wait: Option<Wait>) {
+        let before = std::mem::replace(&mut self[id].wait, wait);
+        self.waits.changed(before, wait);
         let before = self[id].change_state(state);
         self.resting -= usize::from(matches!(before, State::Resting(_)));
         self.resting += usize::from(matches!(state, State::Resting(_)));

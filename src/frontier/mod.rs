@@ -56,6 +56,7 @@ mod turn_queues;
 mod usual_work;
 mod visit;
 mod waiting;
+mod waits;
 mod yields;
 
 use std::sync::Arc;
@@ -80,6 +81,7 @@ use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
+use crate::waits::Waits;
 use backlog::{Band, QueuedUrl};
 use calendar::{Calendar, Event};
 use deferred::{Deferred, is_deferred};
@@ -146,7 +148,7 @@ impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
-            hosts: HostTable::new(settings.hosts_max, settings.politeness.host.clone()).in_order(settings.discipline()),
+            hosts: HostTable::new(settings.hosts_max, settings.politeness.clone()).in_order(settings.discipline()),
             outside: OutsideLanes::new(),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
@@ -414,6 +416,11 @@ impl Frontier {
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
         self.hosts.active() == self.hosts.resting() && self.outside.is_empty()
+    }
+
+    /// How many hosts wait for what.
+    pub fn awaited(&self) -> Waits {
+        self.hosts.waits()
     }
 
     /// URLs that wait or are being fetched.

@@ -15,7 +15,7 @@ use super::calendar::Event;
 use super::fetch_places::Turn;
 use super::host::State;
 use super::turn_queues::Call;
-use super::{Frontier, LOOK_PAUSE_MIN};
+use super::{Frontier, LOOK_PAUSE_MIN, waits};
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use crate::time::{Duration, Instant};
@@ -95,7 +95,7 @@ impl Frontier {
 
     /// Puts a host into the row of those that wait for a turn that is taken. Rows where it was called go on without it.
     pub(super) fn park(&mut self, id: HostId, now: Instant, TakenTurn { key, until }: TakenTurn) {
-        self.hosts.set_state(id, State::Parked);
+        self.hosts.park(id, waits::of_turn(key));
         let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
         if is_address && self.places.is_slow(self.hosts[id].site) && self.may_slow_take() {
             self.turn_queues.keep_place(now, key, (id, self.hosts[id].site));
@@ -122,9 +122,13 @@ impl Frontier {
         delay.max(LOOK_PAUSE_MIN)
     }
 
-    /// The turns that a request of host `id` to `addr` needs.
+    /// The turns that a request of host `id` to `addr` needs: none, if it is the operator's own. Hosts of others at its address or of its
+    /// site keep their delays among themselves.
     pub(super) fn turns_for(&self, id: HostId, addr: IpAddr) -> Turns {
         let (site, politeness) = (self.hosts[id].site, &self.settings.politeness);
+        if self.hosts[id].pace.is_mine() {
+            return Turns::default();
+        }
         let operator = self.settings.operators.of_address(addr).or(self.hosts[id].resolution.operator());
         let slot = |operator| {
             let slot = site.place_among(politeness.group_slots as usize) as u64;

@@ -489,8 +489,8 @@ impl Frontier {
         addr: Option<IpAddr>,
         deadline: Instant,
     ) -> FetchJob {
-        self.hosts.set_state(id, State::Busy);
         self.hosts[id].under_way.begins(kind);
+        self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
         let is_of_slow_site = self.places.is_slow(self.hosts[id].site);
         if kind != JobKind::Resolve {

@@ -23,7 +23,7 @@ use crate::time::{Duration, Instant};
 pub struct UnderWay {
     jobs: u8,
     /// One of them asks for a name or a robots.txt.
-    is_preparing: bool,
+    preparing: Option<JobKind>,
     visit: Option<Box<Visit>>,
 }
 
@@ -44,22 +44,27 @@ impl UnderWay {
         usize::from(self.jobs)
     }
 
+    /// What is asked for before a page.
+    pub fn preparing(&self) -> Option<JobKind> {
+        self.preparing
+    }
+
     /// Whether another job may begin where so many are allowed.
     pub fn has_room(&self, max: u8) -> bool {
-        self.jobs == 0 || self.jobs < max && !self.is_preparing
+        self.jobs == 0 || self.jobs < max && self.preparing.is_none()
     }
 
     /// A job of this kind begins.
     pub fn begins(&mut self, kind: JobKind) {
         self.jobs += 1;
-        self.is_preparing = kind != JobKind::Page;
+        self.preparing = Some(kind).filter(|kind| *kind != JobKind::Page);
     }
 
     /// A job of this kind has ended.
     pub fn ends(&mut self, kind: JobKind) {
         debug_assert!(self.jobs > 0, "a job ends that did not begin");
         self.jobs = self.jobs.saturating_sub(1);
-        self.is_preparing &= kind == JobKind::Page;
+        self.preparing = self.preparing.filter(|_| kind == JobKind::Page);
     }
 }
 
@@ -67,9 +72,8 @@ impl Frontier {
     /// Whether a request of host `id` that needs these turns has to wait for the end of the host's visit.
     pub(super) fn must_end_visit(&self, now: Instant, id: HostId, turns: &Turns) -> bool {
         let Some(visit) = &self.hosts[id].under_way.visit else { return false };
-        now.since(visit.began) >= VISIT_MAX
-            || visit.turns != *turns
-            || turns.keys().any(|key| self.turn_queues.is_wanted(key, id))
+        let is_for_others = now.since(visit.began) >= VISIT_MAX && turns.keys().next().is_some();
+        is_for_others || visit.turns != *turns || turns.keys().any(|key| self.turn_queues.is_wanted(key, id))
     }
 
     /// A request of host `id` begins that has claimed these turns, or joins the visit that has. Until when they are held.

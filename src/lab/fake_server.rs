@@ -105,6 +105,13 @@ impl FakeServers {
         let several = u32::from(agreed.concurrency);
         let arrival = Arrival { at, host, several };
         arrival.check_own(self.hosts.entry(host.to_owned()).or_default(), host_delay, &mut self.complaints);
+        if job.kind == JobKind::Page {
+            self.check_robots(at, &job.url);
+        }
+        // Its operator's own has no turns.
+        if agreed.is_mine {
+            return;
+        }
         let name = addr.to_string();
         let Politeness { ip_delay, site_delay, group_delay, .. } = self.politeness;
         arrival.check(self.addrs.entry(addr.into()).or_default(), ip_delay, &name, &mut self.complaints);
@@ -114,9 +121,6 @@ impl FakeServers {
             let name = self.operators.name(group);
             arrival.check(self.groups.entry(group).or_default(), group_delay, name, &mut self.complaints);
         }
-        if job.kind == JobKind::Page {
-            self.check_robots(at, &job.url);
-        }
     }
 
     /// The answer is lost on its way, and the request is over.
@@ -125,7 +129,8 @@ impl FakeServers {
             let group = self.operators.of_address(addr).and_then(|group| self.groups.get_mut(&group));
             let (host, site) = (job.url.host(), site_of(job.url.host()));
             let meters = [self.hosts.get_mut(host), self.sites.get_mut(site), self.addrs.get_mut(&addr.into()), group];
-            for meter in meters.into_iter().flatten() {
+            let has_arrived = if self.politeness.host.terms_of(host).is_mine { 1 } else { meters.len() };
+            for meter in meters.into_iter().take(has_arrived).flatten() {
                 meter.under_way -= 1;
                 meter.last_end = Some(at);
             }

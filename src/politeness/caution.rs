@@ -97,7 +97,12 @@ impl Caution {
 
     /// Whether it is no stranger, and has nothing to be forgiven.
     pub fn is_at_ease(&self) -> bool {
-        self.strange_for == 0 && self.in_row == 0 && self.overloads == 0
+        self.strange_for == 0 && self.is_forgiven()
+    }
+
+    /// Whether it has nothing to be forgiven.
+    pub fn is_forgiven(&self) -> bool {
+        self.in_row == 0 && self.overloads == 0
     }
 
     /// What must outlive the host in memory; of one that has not complained lately nothing.

@@ -9,8 +9,8 @@
 //! A line of `politeness.host` gives a host another delay than `politeness.host_delay`, which Crawl-delay and all the rest may still
 //! lengthen: a host's owner has the last word. Outside of the line's hours the host rests. Where the line allows several
 //! requests at once, the delay counts from the latest end and from the latest beginning; how long a response takes says little
-//! then, and makes no delay. There is one at a time all the same until a host has answered twice, and as long as a complaint of it is not
-//! forgiven. Complaints about requests that were under way when it complained before are the same complaint.
+//! then, and makes no delay. There is one at a time all the same until a host has answered twice, unless it is the operator's own, and as
+//! long as a complaint of it is not forgiven. Complaints about requests that were under way when it complained before are the same complaint.
 //! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
@@ -19,6 +19,7 @@ use super::streak::GIVEN_UP_FOR;
 use crate::config::{HostTerms, Politeness};
 use crate::outcome::{Failure, Outcome};
 use crate::time::{Duration, Instant, UnixTime};
+use crate::waits::Wait;
 
 /// The pace of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,12 +88,18 @@ impl HostPace {
 
     /// Requests that may be under way at once.
     pub fn requests_max(&self) -> u8 {
-        if self.terms.concurrency > 1 && self.caution.is_at_ease() { self.terms.concurrency } else { 1 }
+        let may_have = if self.terms.is_mine { self.caution.is_forgiven() } else { self.caution.is_at_ease() };
+        if may_have { self.terms.concurrency } else { 1 }
     }
 
     /// Whether there may ever be several.
     pub fn may_have_several(&self) -> bool {
         self.terms.concurrency > 1
+    }
+
+    /// Whether it is the operator's own.
+    pub fn is_mine(&self) -> bool {
+        self.terms.is_mine
     }
 
     /// It rests until its hours begin, if they have not; it is `wall` by the clock.
@@ -129,11 +136,8 @@ impl HostPace {
 
     /// The delay after a request.
     pub fn delay(&self, politeness: &Politeness) -> Duration {
-        let for_response = match self.may_have_several() {
-            true => Duration::ZERO,
-            false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
-        };
-        self.caution.stretch(self.usual_delay(politeness).max(for_response), politeness)
+        let longer = self.usual_delay(politeness).max(self.delay_for_response(politeness));
+        self.caution.stretch(longer, politeness)
     }
 
     /// The same for a host that answers at once and never complained.
@@ -144,6 +148,25 @@ impl HostPace {
     /// The delay of the configuration, which every shard knows.
     pub fn agreed_delay(&self, politeness: &Politeness) -> Duration {
         self.terms.delay.unwrap_or(politeness.host_delay)
+    }
+
+    /// What keeps it from being asked before `not_before`.
+    pub fn wait(&self, politeness: &Politeness) -> Wait {
+        let for_response = self.delay_for_response(politeness);
+        match () {
+            () if self.open_from > self.not_before => Wait::Hours,
+            () if !self.caution.is_forgiven() => Wait::Complaints,
+            () if for_response > self.usual_delay(politeness) => Wait::ResponseFactor,
+            () if self.crawl_delay > self.agreed_delay(politeness) => Wait::CrawlDelay,
+            () => Wait::HostDelay,
+        }
+    }
+
+    fn delay_for_response(&self, politeness: &Politeness) -> Duration {
+        match self.may_have_several() || self.terms.is_mine {
+            true => Duration::ZERO,
+            false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
+        }
     }
 
     /// A request begins, or is over though its outcome does not count yet: where several may be under way, others wait for the delay.
@@ -332,7 +355,7 @@ mod tests {
 
     fn agreed(delay: u64, concurrency: u8, hours: &str) -> HostPace {
         let hours = Hours::parse(hours).expect("hours");
-        HostPace::new().under(HostTerms { delay: Some(Duration::from_secs(delay)), hours, concurrency })
+        HostPace::new().under(HostTerms { delay: Some(Duration::from_secs(delay)), hours, concurrency, is_mine: false })
     }
 
     #[test]
@@ -349,6 +372,42 @@ mod tests {
         let mut several = agreed(3, 4, "");
         several.ended(at(10), Duration::from_secs(5), &fetched(200, None), of(0), &politeness);
         assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
+    }
+
+    #[test]
+    fn it_is_known_what_a_host_waits_for() {
+        let (mut pace, mut politeness) = (HostPace::new(), politeness());
+        politeness.response_factor = 2;
+        let mut waits = vec![pace.wait(&politeness)];
+        pace.ended(at(10), Duration::from_secs(3), &fetched(200, None), of(0), &politeness);
+        waits.push(pace.wait(&politeness));
+        pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
+        waits.push(pace.wait(&politeness));
+        pace.obey_crawl_delay(Duration::from_secs(9), &politeness);
+        waits.push(pace.wait(&politeness));
+        ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
+        waits.push(pace.wait(&politeness));
+        let wall = UnixTime::from_civil(2026, 11, 26, 21, 0, 0).expect("a time");
+        let mut closed = agreed(1, 1, "22:00-06:00");
+        closed.keep_hours(at(50), wall);
+        waits.push(closed.wait(&politeness));
+        use Wait::{Complaints, CrawlDelay, HostDelay, Hours, ResponseFactor};
+        assert_eq!(waits, [HostDelay, ResponseFactor, ResponseFactor, CrawlDelay, Complaints, Hours]);
+    }
+
+    #[test]
+    fn a_host_of_ones_own_has_no_delay_but_what_it_asks_for() {
+        let politeness = politeness();
+        let terms = HostTerms { delay: Some(Duration::ZERO), hours: None, concurrency: 8, is_mine: true };
+        let mut pace = HostPace::new().under(terms);
+        assert_eq!(pace.requests_max(), 8, "from the start");
+        pace.ended(at(10), Duration::from_secs(9), &fetched(200, None), of(0), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(10), 8));
+        ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(80), 1));
+        ended(&mut pace, 90, &fetched(200, None), &politeness);
+        pace.obey_crawl_delay(Duration::from_secs(2), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(92), 8));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! Limits: so many effects and messages a turn, and so much time for responses, so that sockets get theirs; responses that the
 //! brain does not take in yet wait where they are.
 
+mod duty;
 mod reading;
 
 use std::cell::RefCell;
@@ -38,6 +39,7 @@ use crate::stage::{self, Stage};
 use crate::store::Packing;
 use crate::time::{Duration, Instant, WallClock};
 use crate::url::Url;
+use duty::Duty;
 use reading::ReadingThread;
 
 /// What a shard's thread is given.
@@ -112,6 +114,7 @@ struct Pump {
     /// Ends of fetches and readings, and of queries.
     fetched: Ends<(Input, BodyHold)>,
     answered: Ends<Input>,
+    duty: Duty,
 }
 
 impl Pump {
@@ -162,6 +165,7 @@ impl Pump {
             taken_in: Vec::new(),
             fetched,
             answered,
+            duty: Duty::new(),
         };
         pump.brain.handle(ring::now(), Input::Command(Command::Seeds(seeds)));
         pump.run().await
@@ -174,7 +178,7 @@ impl Pump {
             self.receive_inputs();
             let carried = self.carry_out();
             self.let_memory_go();
-            self.publish();
+            self.publish(carried.end.is_some());
             drop(stage);
             if let Some(panic) = ring::panicked().or_else(|| self.reading.failure()) {
                 return Err(bug(&panic));
@@ -191,7 +195,9 @@ impl Pump {
             if let Some(due) = due {
                 self.alarm.set(due.clamp(ring::now() + PAUSE_MIN, ring::now() + CLOCK_LOOK));
             }
+            let (from, waits) = (ring::now(), self.brain.awaited());
             self.wait().await;
+            self.duty.slept(from, waits);
         }
     }
 
@@ -396,7 +402,7 @@ impl Pump {
         (self.from.len() > 1).then(|| Instant::from_nanos(looks * every + every / 2))
     }
 
-    fn publish(&mut self) {
+    fn publish(&mut self, is_last: bool) {
         let report = self.brain.report();
         // A busy shard need not look at the rings.
         let waits = report.quiet
@@ -419,6 +425,7 @@ impl Pump {
         stats.connections_open = self.hands.open_connections() as u64;
         stats.ring_operations = ring::operations();
         stats.idle = u64::from(quiet);
+        self.duty.publish(&self.handle, is_last, &mut stats);
         self.handle.stats.publish(&stats);
         self.handle.quiet.store(quiet, Ordering::Release);
     }

@@ -21,6 +21,7 @@ use crate::store::{self, HostAddresses, Note, Placed};
 use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
 use crate::url::Url;
+use crate::waits::{Wait, Waits};
 
 /// Jobs in flight, by their number, with the instant at which they began.
 #[derive(Debug, Default)]
@@ -104,13 +105,29 @@ impl Shard {
 
     /// Whether another fetch may start, but for the budget.
     pub(super) fn may_fetch(&self) -> bool {
-        self.phase == Phase::Run
-            && self.fetches() < self.in_flight_max
-            && !self.backlog.is_long()
-            && self.log.journal_bytes() <= self.journal_bytes_max
-            && !self.is_disk_full
-            && self.reopened.is_none()
-            && (!self.network.is_down || self.network.probes.are_wanted())
+        self.is_held_by().is_none()
+    }
+
+    /// Why no fetch may start, but for the budget.
+    fn is_held_by(&self) -> Option<Wait> {
+        let is_behind = self.backlog.is_long() || self.log.journal_bytes() > self.journal_bytes_max;
+        match () {
+            () if self.phase != Phase::Run => Some(Wait::Ending),
+            () if self.fetches() >= self.in_flight_max => Some(Wait::InFlight),
+            () if is_behind || self.is_disk_full || self.reopened.is_some() => Some(Wait::Disk),
+            () if self.network.is_down && !self.network.probes.are_wanted() => Some(Wait::Outage),
+            () => None,
+        }
+    }
+
+    /// What it waits for when there is nothing to do now: how many hosts for what.
+    pub fn awaited(&self) -> Waits {
+        let held = match self.budget_look {
+            _ if self.replay.is_some() => Some(Wait::Disk),
+            Some(_) => self.is_held_by().or(Some(Wait::Allowance)),
+            None => self.is_held_by(),
+        };
+        held.map_or_else(|| self.frontier.awaited().or_work(), Waits::all_for)
     }
 
     /// The next fetch; lookups that come before it are started on the way.

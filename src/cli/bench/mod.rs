@@ -10,6 +10,7 @@
 
 mod checks;
 mod figures;
+mod floors;
 mod layout;
 mod measured;
 mod reading;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::figures::Figures;
+use super::floors;
 use crate::cli::summary::{Rows, bytes, rounded};
 use crate::grouped::grouped;
 use crate::stage::Stage;
@@ -107,18 +108,26 @@ fn tls(figures: &Figures, rows: &mut Rows) {
 fn stages(figures: &Figures) -> String {
     let Some(stages) = &figures.stages else { return String::new() };
     let mut text = format!(
-        "\nCPU of a page by stage, of {} looks: the sum is {:.1} % of the threads' CPU time\n\n",
+        "\nCPU of a page by stage, of {} looks: the sum is {:.1} % of the threads' CPU time\n\n  {:<10}  {:>12}  {:>9}\n",
         grouped(stages.looks),
-        stages.sum_of_thread_cpu * 100.0
+        stages.sum_of_thread_cpu * 100.0,
+        "",
+        "",
+        "floor"
     );
+    let floor = |stage: Stage| floors::of(stage, &figures.seen);
+    let micros = |micros: Option<f64>| micros.map_or("–".to_owned(), |micros| format!("{micros:.1}"));
     let mut by_size: Vec<_> =
-        Stage::ALL.iter().filter_map(|stage| stages.by_stage.get_key_value(stage.as_str())).collect();
+        Stage::ALL.iter().filter_map(|stage| Some((*stage, stages.by_stage.get(stage.as_str())?))).collect();
     by_size.sort_by(|(_, left), (_, right)| right.share.total_cmp(&left.share));
-    for (name, cpu) in by_size {
-        let micros = cpu.micros_per_page.map_or("–".to_owned(), |micros| format!("{micros:.1}"));
+    for (stage, cpu) in by_size {
+        let (name, ours, floor) = (stage.as_str(), micros(cpu.micros_per_page), micros(floor(stage)));
         let kernel = cpu.kernel_share.map_or(String::new(), |share| format!("  {:>5.1} % of it kernel", share * 100.0));
-        let _ = writeln!(text, "  {name:<10}  {micros:>9} µs  {:>5.1} %{kernel}", cpu.share * 100.0);
+        let _ = writeln!(text, "  {name:<10}  {ours:>9} µs  {floor:>9}  {:>5.1} %{kernel}", cpu.share * 100.0);
     }
+    let all = Stage::ALL.iter().filter_map(|stage| floor(*stage)).sum();
+    let ours = micros(figures.cpu_micros_per_page.all);
+    let _ = writeln!(text, "  {:<10}  {ours:>9} µs  {:>9}", "sum", micros(Some(all)));
     text
 }
 

@@ -5,12 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use super::*;
 use crate::lab::Rng;
 use crate::time::UnixTime;
+use crate::waits::Waits;
 
 /// What is agreed for a host, as the observer has it.
 #[derive(Clone, Copy)]
 struct Agreed {
     delay: u64,
     concurrency: usize,
+    is_mine: bool,
     /// First hour, and how many.
     hours: Option<(u64, u64)>,
 }
@@ -45,11 +47,15 @@ struct Observer {
 }
 
 impl Observer {
-    fn keys(&self, job: &FetchJob) -> [(String, Duration); 2] {
+    /// Those of its site and address; none of the operator's own.
+    fn keys(&self, job: &FetchJob) -> Vec<(String, Duration)> {
         let host = job.url.host();
+        if self.agreed[host].is_mine {
+            return Vec::new();
+        }
         let site = host.rsplit('.').take(2).collect::<Vec<_>>().join(".");
         let [site_delay, ip_delay] = self.delays;
-        [(format!("site {site}"), site_delay), (format!("addr {:?}", job.addr), ip_delay)]
+        vec![(format!("site {site}"), site_delay), (format!("addr {:?}", job.addr), ip_delay)]
     }
 
     fn begins(&mut self, now: Instant, job: &FetchJob) {
@@ -99,7 +105,7 @@ impl Observer {
     fn ends(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let host = job.url.host().to_owned();
         self.flying.remove(job.url.as_str());
-        for key in self.keys(job).map(|(key, _)| key).into_iter().chain([format!("host {host}")]) {
+        for key in self.keys(job).into_iter().map(|(key, _)| key).chain([format!("host {host}")]) {
             let seen = self.seen.get_mut(&key).expect("it began");
             seen.there.swap_remove(seen.there.iter().position(|other| *other == host).expect("it began"));
             seen.last_end.insert(host.clone(), now);
@@ -149,10 +155,13 @@ impl Bench {
         let (mut agreed, mut lines, mut crawl_delays) = (HashMap::new(), String::new(), HashMap::new());
         for host in hosts() {
             let usual = config.politeness.host_delay.as_millis() as u64;
-            let mut own = Agreed { delay: usual, concurrency: 1, hours: None };
+            let mut own = Agreed { delay: usual, concurrency: 1, is_mine: false, hours: None };
             if rng.percent(60) {
                 own.concurrency = *rng.pick(&[1, 2, 5, 64]);
-                let mut line = format!("{{ match = '{host}', concurrency = {}", own.concurrency);
+                own.is_mine = rng.percent(30);
+                let mut line =
+                    format!("{{ match = '{host}', mine = {}, concurrency = {}", own.is_mine, own.concurrency);
+                own.delay = if own.is_mine { 0 } else { usual };
                 if rng.percent(70) {
                     own.delay = *rng.pick(&[0, 0, 100, 2_000]);
                     line += &format!(", delay = '{}ms'", own.delay);
@@ -320,6 +329,10 @@ impl Bench {
                 let is_full = self.flying.iter().filter(is_fetch).count() >= self.places;
                 let (frontier, spool, _) = &mut self.shards[shard];
                 frontier.begin_turn();
+                // The slow twin of the counts: each host in turn.
+                let mut waits = Waits::default();
+                frontier.hosts.iter().for_each(|host| waits.changed(None, host.wait));
+                assert_eq!(waits, frontier.awaited());
                 let due = if spool.is_quiet() { frontier.next_due().filter(|_| !is_full) } else { Some(self.now) };
                 next = next.into_iter().chain(due).min();
             }
@@ -390,9 +403,9 @@ fn a_visit_leaves_turns_to_others() {
     for other in ["h2.s2.test", "h1.s1.test"] {
         let mut config = Config::default();
         config.politeness.site_delay = Duration::ZERO;
-        let alone = Agreed { delay: 1_000, concurrency: 1, hours: None };
+        let alone = Agreed { delay: 1_000, concurrency: 1, is_mine: false, hours: None };
         let agreed = HashMap::from([
-            ("h0.s0.test".to_owned(), Agreed { delay: 0, concurrency: 4, hours: None }),
+            ("h0.s0.test".to_owned(), Agreed { delay: 0, concurrency: 4, is_mine: false, hours: None }),
             (other.to_owned(), alone),
         ]);
         let line = "{ match = 'h0.s0.test', delay = '0s', concurrency = 4 }";

@@ -268,7 +268,9 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
         if rng.percent(40) {
             let (pattern, count) = (&pattern[rng.below(3) as usize], 1 + rng.below(4));
             let count = if config.keeps_hosts() { count } else { 1 };
-            lines += &format!("{{ match = '{pattern}', delay = '{delay}ms', concurrency = {count} }},");
+            let is_mine = config.keeps_hosts() && rng.percent(30);
+            lines +=
+                &format!("{{ match = '{pattern}', mine = {is_mine}, delay = '{delay}ms', concurrency = {count} }},");
         }
     }
     assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
