@@ -34,7 +34,6 @@ pub mod stage;
 pub mod stats;
 pub mod time;
 pub mod transaction;
-pub mod traps;
 mod work;
 
 // The brain, in the order of a page's way.
@@ -51,6 +50,7 @@ pub mod politeness;
 pub use politeness::ledger;
 
 pub mod frontier;
+pub mod kinds;
 
 pub mod names;
 
