@@ -99,10 +99,12 @@ impl SeenText {
 
     /// One page more has this anchor; how many had it before.
     fn add(&mut self, anchor: u32) -> u32 {
-        if self.used * 2 >= self.buckets.len() * BUCKET && self.buckets.len() * BUCKET < ANCHORS_MAX {
+        let key = key_of(anchor);
+        let has_room =
+            |seen: &SeenText| seen.buckets.get(seen.bucket_of(key)).is_some_and(|bucket| bucket[BUCKET - 1] == 0);
+        while !has_room(self) && self.buckets.len() * BUCKET < ANCHORS_MAX.min(ROOM_EACH * (self.used + BUCKET)) {
             self.grow();
         }
-        let key = key_of(anchor);
         let at = self.bucket_of(key);
         let Some(bucket) = self.buckets.get_mut(at) else { return 0 };
         let found = bucket.iter().position(|there| *there & !COUNT == key);
@@ -151,6 +153,8 @@ pub const SAMPLE_MAX: usize = 256;
 /// Anchors of a host: 64 KiB.
 const ANCHORS_MAX: usize = 16_384;
 const BUCKETS_MIN: usize = 16;
+/// So much more room than anchors a host has at most while it forgets none.
+const ROOM_EACH: usize = 8;
 const BUCKET: usize = 8;
 
 #[cfg(test)]
