@@ -4,8 +4,8 @@
 //! `scope.depth_max` ends a walk that goes ever deeper, `scope.redirects_max` one server that sends a crawler around. Hops
 //! off-site are counted from the seeds' sites, as rules of the scope have them (`scope`).
 //! Eight bits for links, two for hops off-site and five for redirects, so that batches, journals and queues hold no byte more
-//! for it. The last one says that the URL is deferred: its page advised against it, so it waits behind all others
-//! (`frontier::deferred`).
+//! for it. The last one says that the URL is deferred: its page advised against it, so its weight begins lower
+//! (`kinds`), or it is another shard's where shards cross over.
 //! What a page embeds, such as an image, is told by the five bits for redirects, of which there are more than anybody follows: up to
 //! [`REDIRECTS_MAX`] they are the redirects to a link, above that those to an embed, and the highest number stands for too many.
 //! No further bit is free, and a bit of these five would leave 14 redirects, where browsers follow 20.
@@ -78,12 +78,12 @@ impl Hops {
         self.links() == 0 && !self.is_embed()
     }
 
-    /// Whether the URL waits behind all others.
+    /// Whether the URL is deferred.
     pub const fn is_deferred(self) -> bool {
         self.0 & DEFERRED != 0
     }
 
-    /// The same way, of a URL that waits behind all others.
+    /// The same way, of a URL that is deferred.
     pub const fn deferred(self) -> Hops {
         Hops(self.0 | DEFERRED)
     }

@@ -34,7 +34,6 @@ pub mod stage;
 pub mod stats;
 pub mod time;
 pub mod transaction;
-pub mod traps;
 pub mod waits;
 mod work;
 
@@ -52,6 +51,7 @@ pub mod politeness;
 pub use politeness::ledger;
 
 pub mod frontier;
+pub mod kinds;
 
 pub mod names;
 

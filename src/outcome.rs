@@ -7,10 +7,10 @@
 
 use std::net::IpAddr;
 
+use crate::kinds::PageText;
 use crate::politeness::Turns;
 use crate::robots::{Rules, Usage};
 use crate::time::{Duration, Instant};
-use crate::traps::TextSample;
 use crate::url::{HashedUrls, Url};
 
 /// A host's slot in its shard's frontier.
@@ -59,7 +59,9 @@ pub struct FetchJob {
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
     pub is_hurried: bool,
-    /// It is to be known whether the page is nearly another one ([`crate::traps`]).
+    /// Of a page: no page of its own host was known to link to it.
+    pub is_strangers: bool,
+    /// What the page is worth is to be known ([`crate::kinds`]).
     pub is_examined: bool,
     /// Of a page: what robots.txt says about its use, where it says anything.
     pub usage: Option<Box<Usage>>,
@@ -119,8 +121,8 @@ pub struct Fetched {
     pub is_noindex: bool,
     /// Its body packs files that stand elsewhere; told of jobs that are examined.
     pub is_archive: bool,
-    /// By which is known how much of it is new, if the job is examined and the page has words enough.
-    pub text: Option<TextSample>,
+    /// By which is known how much of it is new, if the job is examined and the body is text.
+    pub text: Option<PageText>,
     /// A hash of its payload as stored; `None` where that has no bytes, or was not stored.
     pub payload: Option<u64>,
     /// Bytes of the message on the wire.

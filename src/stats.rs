@@ -259,7 +259,7 @@ counters! {
         redirects_too_many,
         /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, neither resolved nor followed.
         links_dropped,
-        /// Links that wait behind all others because their page advises against them (`links.nofollow`, `links.from_noindex`).
+        /// Links whose weight begins lower because their page advises against them (`links.nofollow`, `links.from_noindex`).
         links_deferred,
         /// Links not followed for the same reason.
         links_advised_against,
@@ -306,12 +306,12 @@ counters! {
         hosts_left,
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
-        /// Those of them that wait behind all others.
-        queued_deferred,
-        /// URLs deferred because pages like theirs were hardly ever worth their fetch (`traps.detect`).
-        urls_poor,
-        /// URLs deferred because their sites had as many pages as those that link to them allow (`budget.site_pages_free`).
-        urls_over_allowance,
+        /// Those of them that wait in the lanes of kinds whose weight is lowered.
+        queued_lowered,
+        /// URLs that went to such a lane because pages like theirs were not worth their fetch, or were advised against.
+        urls_lowered,
+        /// Turns of hosts whose sites had as many pages as those that link to them allow (`budget.site_pages_free`).
+        turns_over_allowance,
         /// Requests of hosts and sites without a budget, for want of room (`budget.ram_bytes_max`).
         budget_uncounted,
         /// Fetches in flight.

@@ -52,8 +52,6 @@ waits! {
     OperatorDelay = "group_delay",
     /// Another shard's request to the same host.
     OtherShards = "other_shards",
-    /// URLs that may not come before others.
-    Deferred = "deferred",
     /// A place for a fetch, or within a site's share of them.
     InFlight = "in_flight_max",
     /// `crawl.hours`, `crawl.bandwidth_max` or `crawl.pages_max`.

@@ -136,7 +136,6 @@ impl Rig {
             user_agent: "bench/1".to_owned(),
             earlier: std::sync::Arc::default(),
             ledger: Arc::new(Ledger::new(16)),
-            usual_work: Arc::default(),
             operators: Arc::default(),
             ranks: Arc::default(),
             replicated: Default::default(),

@@ -206,7 +206,6 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
-        let usual_work = Arc::default();
         let hours = config.crawl.hours();
         let user_agent = config.agent.user_agent();
         let Setting {
@@ -240,7 +239,6 @@ impl Crawl {
                 config: Arc::clone(&config),
                 user_agent: user_agent.clone(),
                 ledger: Arc::clone(&ledger),
-                usual_work: Arc::clone(&usual_work),
                 operators: Arc::clone(&operators),
                 ranks: Arc::clone(&ranks),
                 replicated: replicated.clone(),

@@ -590,7 +590,8 @@ tables! {
 
     /// Pages without end that are not worth their fetch.
     traps: Traps {
-        /// Which URLs wait behind all others because pages like theirs were hardly ever worth their fetch.
+        /// Which kinds of a host's URLs have fewer turns because pages like theirs brought nothing new: a quarter, or a sixteenth.
+        /// Nothing is dropped.
         /// A broad crawl without it spends more than half of its requests on calendars, histories and sorted lists.
         detect: TrapDetection = "yield", Kind::Choice(TrapDetection::CHOICES);
         /// Bytes of what is known of hosts' pages, all shards together: some kilobytes a host of more than one page, up to 200 KiB.
@@ -656,12 +657,8 @@ tables! {
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
         /// A site (registrable domain) gets at most three times the places that are free, so a quarter stays for others.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
-        /// Of a hundred pages so many may come before others although they wait behind all ("last"); 100: they never wait.
-        /// What is worth more than it seems comes to light so, and a trap costs no more. Besides, without crawl.pages_max and
-        /// budgets of sites, those that are no trap need not wait for hosts that rest.
-        deferred_share: u32 = "1", Kind::Number(0, 100);
         /// Which of the URLs that wait for a host comes next. What an order puts first has to wait for its host's delays all the same,
-        /// and what waits behind all others still does. It may change when a crawl goes on. See docs/ORDERS.md.
+        /// and kinds whose weight is lowered have fewer turns. It may change when a crawl goes on. See docs/ORDERS.md.
         order: UrlOrder = "breadth-first", Kind::Choice(UrlOrder::CHOICES);
         /// A file of ranks, as ringcrawl plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
         /// also packed by gzip or zstd. For "rank".

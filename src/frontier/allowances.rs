@@ -1,10 +1,9 @@
 //! How many pages a site may have before others have theirs, by how many other sites link to it.
 //!
 //! Decides: a site has `budget.site_pages_free` pages, and `site_pages_per_linking_site` more for each site that links to it (IRLbot's
-//! STAR: Lee, Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 Billion Pages and Beyond", 2008). A URL of a site that has had them, or
-//! has them in flight, is deferred ([`super::deferred`]): it waits behind all others and is never dropped. It is judged when it comes
-//! and when its turn has come, and not again; while waiting URLs have no room in memory, when it comes alone ([`super::yields`]).
-//! When another site is found to link to its site, its later URLs are before others again.
+//! STAR: Lee, Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 Billion Pages and Beyond", 2008). Hosts of a site that has had them, or
+//! has them in flight, have a sixteenth of the turns of others that can be asked at the same time. Nothing is dropped.
+//! Without `crawl.pages_max` hosts do not compete, and allowances change nothing.
 //! A page is a response of status 2xx, from whatever queue its URL was taken. Seeds, their redirects and all else of the same sites
 //! are exempt: somebody wants them.
 //! Why so: what a spam site says is new, so yields do not tell it; but others have no reason to link to it, and a domain costs money.
@@ -13,12 +12,11 @@
 //! quarters of the room, as strangers may link to anything. Free hosts below a public suffix of the list's private section are sites.
 
 use super::Frontier;
-use super::backlog::{Band, QueuedUrl};
 use super::parts::{ENTRY_BYTES, Parts};
-use super::waiting::Ticket;
-use super::yields::is_seed;
 use crate::backlinks::{LinkingSites, SiteLink};
 use crate::config::Config;
+use crate::kinds::Weight;
+use crate::outcome::HostId;
 use crate::url::SiteKey;
 
 /// The allowances of one shard's sites.
@@ -31,8 +29,8 @@ pub struct Allowances {
     entries_max: usize,
     /// Requests of sites that no room was for.
     uncounted: u64,
-    /// URLs that were deferred.
-    deferred: u64,
+    /// Turns of hosts whose weight was lowered.
+    lowered: u64,
 }
 
 /// What is known of a site.
@@ -133,20 +131,15 @@ impl Frontier {
         self.allowances.wanted(site);
     }
 
-    /// Where a URL of a site waits that would wait there for itself.
-    pub(super) fn within_allowance(&mut self, site: SiteKey, (band, ticket): (Band, Ticket)) -> (Band, Ticket) {
-        if band == Band::Poor || is_seed(ticket) || !self.allowances.is_over(site) {
-            return (band, ticket);
+    /// What a host that can be asked now weighs against others, where pages are counted out.
+    pub(super) fn weight_of(&mut self, id: HostId) -> Weight {
+        if !self.settings.has_page_budget {
+            return Weight::Whole;
         }
-        self.allowances.deferred += 1;
-        (Band::Poor, ticket.deferred())
-    }
-
-    /// Whether a URL whose turn has come, and which may be deferred, is one of a site that has had its pages.
-    pub(super) fn is_over_allowance(&mut self, site: SiteKey, entry: &QueuedUrl) -> bool {
-        let is_over = entry.band == Band::Usual && self.may_defer(entry) && self.allowances.is_over(site);
-        self.allowances.deferred += u64::from(is_over);
-        is_over
+        let host = &self.hosts[id];
+        let is_over = self.allowances.is_over(host.site);
+        self.allowances.lowered += u64::from(is_over);
+        if is_over { Weight::Sixteenth } else { host.backlog.weight() }
     }
 
     /// About how many sites link to a site, and how many pages it has.
@@ -155,9 +148,9 @@ impl Frontier {
         self.allowances.of(site)
     }
 
-    /// URLs that were deferred because their sites have had what those that link to them allow.
-    pub fn urls_over_allowance(&self) -> u64 {
-        self.allowances.deferred
+    /// Turns of hosts whose sites have had what those that link to them allow.
+    pub fn turns_over_allowance(&self) -> u64 {
+        self.allowances.lowered
     }
 }
 

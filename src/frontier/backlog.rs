@@ -1,18 +1,19 @@
-//! The URLs of one host that wait: the one under consideration, those that wait for another try, and three queues: the usual one,
-//! that of URLs that are deferred ([`super::deferred`]), and that of the deferred ones that are poor as well ([`super::yields`]).
+//! The URLs of one host that wait: the one under consideration, those that wait for another try, the host's queue, and the lanes of
+//! kinds whose weight is lowered ([`super::kind_lanes`]).
 //!
-//! Where URLs have levels ([`super::importance`]), the usual queue is several.
+//! Where URLs have levels ([`super::importance`]), the queue is several.
 //!
-//! Decides: the current URL first, then a retry that is due, then the next of the first queue that has one, in its order
-//! ([`Discipline`]). While too many wait for another try, no new URL is taken until one of them has had its turn.
+//! Decides: the current URL first, then a retry that is due, then the next of the queue in its order ([`Discipline`]), or of a lane
+//! whose turn it is. While too many wait for another try, no new URL is taken until one of them has had its turn.
 //! Invariants: at most one URL is the current one; at most one of the queues has a block on its way back.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
 
 use super::SHORT_TAIL_BYTES;
-use super::deferred::is_deferred;
 use super::importance::{Level, TOP_LEVEL};
+use super::kind_lanes::{KindLanes, LANES_MAX, Turn};
 use super::queue::{Discipline, HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
+use crate::kinds::{KindFacts, Weight};
 use crate::spool::{Block, Spool};
 use crate::time::Instant;
 use crate::url::Url;
@@ -20,10 +21,12 @@ use crate::url::Url;
 /// What waits for a host.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    /// By [`Band`].
-    queues: [HostQueue; 3],
-    /// Usual URLs of a level above the lowest, the lowest of these first; most hosts have none.
+    queue: HostQueue,
+    /// URLs of a level above the lowest, the lowest of these first; most hosts have none.
     levels: Option<Box<[HostQueue; TOP_LEVEL as usize]>>,
+    /// Most hosts have none.
+    lanes: Option<Box<KindLanes>>,
+    discipline: Discipline,
     /// The URL under consideration: it stays here while the address and robots.txt are fetched for it.
     current: Option<QueuedUrl>,
     retries: Vec<(Instant, QueuedUrl)>,
@@ -39,24 +42,10 @@ pub struct QueuedUrl {
     pub ticket: Ticket,
     /// How many times it was tried before.
     pub attempt: u8,
-    /// In which queue it stood.
-    pub band: Band,
-    /// In which of the usual queues.
+    /// Where in the host's queue it stood.
     pub level: Level,
-    /// It is deferred, and was taken while others waited.
-    pub is_early: bool,
-}
-
-/// How soon a URL's turn comes among those of its host.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Band {
-    /// As it came.
-    #[default]
-    Usual,
-    /// Behind those.
-    Deferred,
-    /// Behind the deferred ones: pages like it were not worth their fetch.
-    Poor,
+    /// In which turn it was taken.
+    pub turn: Turn,
 }
 
 /// What the queue has to give.
@@ -66,8 +55,6 @@ pub enum Taken {
     Url,
     /// This block must come back first.
     Read(Block),
-    /// Deferred URLs alone, which may not be taken now.
-    Deferred,
     /// Nothing.
     Nothing,
 }
@@ -75,21 +62,24 @@ pub enum Taken {
 impl Backlog {
     /// An empty one, with queues of this order.
     pub fn new(discipline: Discipline) -> Backlog {
-        Backlog { queues: [(); 3].map(|()| HostQueue::new(discipline)), ..Backlog::default() }
+        Backlog { queue: HostQueue::new(discipline), discipline, ..Backlog::default() }
     }
 
-    /// Adds a URL to a queue; levels are those of the usual one.
-    pub fn push(&mut self, band: Band, level: Level, ticket: Ticket, url: &str, head_urls: usize) {
-        debug_assert_eq!(band > Band::Usual, is_deferred(ticket.depth), "a band and a ticket that differ");
-        let queue = match (level.checked_sub(1), band) {
-            (Some(level), Band::Usual) => self.levels.get_or_insert_default().get_mut(usize::from(level)),
-            _ => None,
-        };
-        match queue {
-            // All together as much as the usual one, as heads stay in memory.
+    /// Adds a URL to the queue.
+    pub fn push(&mut self, level: Level, ticket: Ticket, url: &str, head_urls: usize) {
+        let levels = level.checked_sub(1).map(|level| (level, self.levels.get_or_insert_default()));
+        match levels.and_then(|(level, levels)| levels.get_mut(usize::from(level))) {
+            // All together as much as the queue, as heads stay in memory.
             Some(queue) => queue.push(ticket, url, head_urls.div_ceil(TOP_LEVEL as usize)),
-            None => self.queues[band as usize].push(ticket, url, head_urls),
+            None => self.queue.push(ticket, url, head_urls),
         }
+    }
+
+    /// Adds a URL that was taken from the queue to the lane of its kind.
+    pub fn lower(&mut self, of: KindFacts, entry: &QueuedUrl, head_urls: usize) {
+        let head_urls = head_urls.div_ceil(LANES_MAX);
+        let lanes = self.lanes.get_or_insert_default();
+        lanes.push(of, entry.ticket, entry.url.as_str(), head_urls, self.discipline);
     }
 
     /// A block of a queue came back.
@@ -116,35 +106,40 @@ impl Backlog {
 
     /// Bytes of memory of the queues and of what waits for another try.
     pub fn ram_bytes(&self) -> u64 {
-        self.all().map(|queue| queue.ram_bytes() as u64).sum::<u64>() + self.retries_bytes
+        let lanes = self.lanes.as_ref().map_or(0, |lanes| lanes.ram_bytes());
+        self.all().map(HostQueue::ram_bytes).sum::<usize>() as u64 + lanes as u64 + self.retries_bytes
     }
 
     /// The highest level of what waits.
     pub fn level(&self) -> Level {
-        self.usual_level().max(self.current.as_ref().map(|entry| entry.level)).unwrap_or_default()
+        self.queued_level().max(self.current.as_ref().map(|entry| entry.level)).unwrap_or_default()
+    }
+
+    /// The weight of what comes next: that of a lane only where nothing else waits.
+    pub fn weight(&self) -> Weight {
+        let is_of_lane = self.current.as_ref().is_none_or(|entry| entry.turn != Turn::Queue);
+        let has_others = !self.retries.is_empty() || self.queued_level().is_some();
+        let lanes = self.lanes.as_ref().filter(|_| is_of_lane && !has_others);
+        lanes.and_then(|lanes| lanes.largest()).unwrap_or_default()
     }
 
     fn all(&self) -> impl Iterator<Item = &HostQueue> {
-        self.queues.iter().chain(self.levels.iter().flat_map(|levels| levels.iter()))
+        let levels = self.levels.iter().flat_map(|levels| levels.iter());
+        let lanes = self.lanes.iter().flat_map(|lanes| lanes.queues());
+        std::iter::once(&self.queue).chain(levels).chain(lanes)
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut HostQueue> {
-        self.queues.iter_mut().chain(self.levels.iter_mut().flat_map(|levels| levels.iter_mut()))
+        let levels = self.levels.iter_mut().flat_map(|levels| levels.iter_mut());
+        let lanes = self.lanes.iter_mut().flat_map(|lanes| lanes.queues_mut());
+        std::iter::once(&mut self.queue).chain(levels).chain(lanes)
     }
 
-    /// The highest level of the usual queues that has a URL.
-    fn usual_level(&self) -> Option<Level> {
+    /// The highest level of the queue that has a URL.
+    fn queued_level(&self) -> Option<Level> {
         let levels = (1..).zip(self.levels.iter().flat_map(|levels| levels.iter()));
         let level = levels.filter(|(_, queue)| !queue.is_empty()).map(|(level, _)| level).last();
-        level.or_else(|| (!self.queues[Band::Usual as usize].is_empty()).then_some(0))
-    }
-
-    /// The level of the next URL of a band; `None`: there is none.
-    fn next_of(&self, band: Band) -> Option<Level> {
-        match band {
-            Band::Usual => self.usual_level(),
-            _ => (!self.queues[band as usize].is_empty()).then_some(0),
-        }
+        level.or_else(|| (!self.queue.is_empty()).then_some(0))
     }
 
     /// The URL under consideration.
@@ -155,11 +150,6 @@ impl Backlog {
     /// Takes the current URL away.
     pub fn take_current(&mut self) -> Option<QueuedUrl> {
         self.current.take()
-    }
-
-    /// The same, to change it.
-    pub fn current_mut(&mut self) -> Option<&mut QueuedUrl> {
-        self.current.as_mut()
     }
 
     /// Makes a URL the current one; there must be none.
@@ -203,32 +193,35 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the next URL of the first queue that has one the current one, in this order of the queues, if one of a
-    /// queue as far back may be taken as `last`; counts in `damaged` those that cannot be read.
-    pub fn take_next(&mut self, order: [Band; 3], last: Band, damaged: &mut u64) -> Taken {
+    /// Makes the next URL the current one; counts in `damaged` those that cannot be read.
+    pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
         loop {
-            let next = order.into_iter().find_map(|band| self.next_of(band).map(|level| (band, level)));
-            let Some((band, level)) = next else {
-                // They are worth a kilobyte.
-                self.levels = None;
+            let level = self.queued_level();
+            let turn = match &self.lanes {
+                Some(lanes) => lanes.turn(level.is_some()),
+                None => level.map(|_| Turn::Queue),
+            };
+            let Some(turn) = turn else {
+                // They are worth a kilobyte each.
+                (self.levels, self.lanes) = (None, None);
                 return Taken::Nothing;
             };
-            if band > last {
-                return Taken::Deferred;
+            let level = level.filter(|_| turn == Turn::Queue).unwrap_or_default();
+            let mut queue = None;
+            if let (Turn::Lane(at), Some(lanes)) = (turn, &mut self.lanes) {
+                queue = lanes.queue(at);
+            } else if let (Some(level), Some(levels)) = (level.checked_sub(1), &mut self.levels) {
+                queue = levels.get_mut(usize::from(level));
             }
-            let of_level = level.checked_sub(1).zip(self.levels.as_mut());
-            let queue = of_level.and_then(|(level, levels)| levels.get_mut(usize::from(level)));
-            let queue = queue.unwrap_or(&mut self.queues[band as usize]);
+            let queue = queue.unwrap_or(&mut self.queue);
             if let Some((ticket, text)) = queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
-                match Url::from_canonical(&text) {
-                    Ok(url) => {
-                        self.set_current(QueuedUrl { url, ticket, attempt: 0, band, level, is_early: false });
-                        return Taken::Url;
-                    }
-                    Err(_) => *damaged += 1,
-                }
-                continue;
+                let Ok(url) = Url::from_canonical(&text) else {
+                    *damaged += 1;
+                    continue;
+                };
+                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn });
+                return Taken::Url;
             }
             match queue.refill() {
                 Refill::Taken => {}
@@ -238,29 +231,21 @@ impl Backlog {
         }
     }
 
-    /// Whether a URL waits that is not deferred, besides those that were taken.
-    pub fn has_usual(&self) -> bool {
-        self.usual_level().is_some()
+    /// A URL of this weight is fetched, which was taken in this turn.
+    pub fn had(&mut self, turn: Turn, weight: Weight) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.had(turn, weight);
+        }
     }
 
-    /// The first queue that has a URL.
-    pub fn first_band(&self) -> Option<Band> {
-        Band::ORDER.into_iter().find(|band| self.next_of(*band).is_some())
+    /// Whether a URL waits in the queue, besides those that were taken.
+    pub fn has_queued(&self) -> bool {
+        self.queued_level().is_some()
     }
 
     /// URLs in memory that were considered already.
     pub fn considered(&self) -> impl Iterator<Item = &Url> {
         self.current.iter().chain(self.retries.iter().map(|(_, entry)| entry)).map(|entry| &entry.url)
-    }
-}
-
-impl Band {
-    /// The usual order.
-    pub const ORDER: [Band; 3] = [Band::Usual, Band::Deferred, Band::Poor];
-
-    /// Of a URL of which is known that it was deferred, or was not, and not why.
-    pub fn of(ticket: Ticket) -> Band {
-        if is_deferred(ticket.depth) { Band::Poor } else { Band::Usual }
     }
 }
 

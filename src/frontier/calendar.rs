@@ -44,12 +44,6 @@ impl Calendar {
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 
-    /// How many there are.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.heap.len()
-    }
-
     /// When the next event comes up.
     pub fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _, _))| *at)

@@ -7,9 +7,10 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Frontier;
-use super::backlog::{Band, QueuedUrl};
+use super::backlog::QueuedUrl;
 use super::budgets::Cost;
 use super::host::State;
+use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
@@ -131,7 +132,7 @@ impl Frontier {
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
-        self.note_yield(job, outcome);
+        self.note_page(job, outcome);
         let retries = &self.settings.retries;
         let class = RetryClass::of(outcome);
         let tries_max = class.map_or(0, |class| retries.max(class));
@@ -140,7 +141,6 @@ impl Frontier {
         let uncounted = counts == Try::Uncounted || is_storm;
         let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
             self.queued -= 1;
-            self.deferred.is_over(job.depth);
             return End::Over;
         };
         let wait = retries.wait(class, job.attempt);
@@ -152,12 +152,10 @@ impl Frontier {
             _ => wait.max(rest),
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
-        let ticket = Ticket { number: job.number, depth: job.depth };
+        let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(
-            now + wait,
-            QueuedUrl { url: job.url.clone(), ticket, attempt, band: Band::of(ticket), level: 0, is_early: false },
-        );
+        host.backlog
+            .retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue });
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

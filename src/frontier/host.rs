@@ -7,11 +7,10 @@
 //! Limits: [`ORIGINS_MAX`] origins.
 
 use super::backlog::Backlog;
-use super::deferred::Rows;
+use super::kind_evidence::CountedKinds;
 use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
-use super::yields::CountedYield;
 use crate::config::Politeness;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
@@ -39,14 +38,10 @@ pub struct Host {
     pub robots_wanted: Vec<Url>,
     /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
     pub is_own_turn: bool,
-    /// What its pages were worth, where it has had more than a few.
-    pub pages: Option<Box<CountedYield>>,
+    /// What its kinds of pages were worth, where it has had more than a few.
+    pub kinds: Option<Box<CountedKinds>>,
     /// Pages that were fetched, as long as they are few.
     pub pages_had: u32,
-    /// In which rows of those that have nothing but deferred URLs it stands.
-    pub deferred_rows: Rows,
-    /// A deferred host is in the calendar at this instant, if it is not over.
-    pub looks_again_at: Instant,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -75,14 +70,12 @@ pub enum State {
     Emptied,
     /// A block of the queue is on its way back from disk.
     Reading,
-    /// It has nothing but deferred URLs, which wait for their time.
-    Deferred,
 }
 
 impl State {
     /// Whether something new to do puts it back into the calendar.
     pub fn may_be_woken(self) -> bool {
-        matches!(self, State::Idle | State::Waiting(_) | State::Resting(_) | State::Deferred | State::Emptied)
+        matches!(self, State::Idle | State::Waiting(_) | State::Resting(_) | State::Emptied)
     }
 }
 
@@ -99,10 +92,8 @@ impl Host {
             origins: Vec::new(),
             robots_wanted: Vec::new(),
             is_own_turn: false,
-            pages: None,
+            kinds: None,
             pages_had: 0,
-            deferred_rows: Rows::default(),
-            looks_again_at: Instant::ZERO,
             doubtful_rest: Instant::ZERO,
             wait: None,
             state: State::Idle,

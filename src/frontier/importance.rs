@@ -6,14 +6,13 @@
 //! URL ordering", 1998). When the links to a URL that waits become so many that its level rises, it is queued a second time,
 //! higher; what is left of it below is passed over when its turn comes.
 //! By ranks, levels are parts of the list: the first 64th, 32nd, and so on.
-//! URLs that are deferred ([`super::deferred`]) have no levels.
+//! In the lanes of lowered kinds ([`super::kind_lanes`]) there are no levels.
 //! Invariants: each ticket has one turn, however often its URL is queued ([`LinkCounts`]).
 //! Limits: what [`LinkCounts`] has no room for stays where it was queued. A URL whose host has no room in memory waits in its order,
 //! and gets its level when it comes in. What waits for an address, a name or a block waits in its order.
 
 use std::sync::Arc;
 
-use super::backlog::Band;
 use super::link_counts::LinkCounts;
 use super::ranks::Ranks;
 use super::waiting::Ticket;
@@ -23,7 +22,7 @@ use crate::spool::Spool;
 use crate::time::Instant;
 use crate::url::{Url, fingerprint};
 
-/// How soon a URL comes among those of its band; the highest first.
+/// How soon a URL comes among those of its host; the highest first.
 pub type Level = u8;
 
 /// The highest level.
@@ -63,7 +62,7 @@ impl Importance {
         }
     }
 
-    /// A URL came that is to be queued and is not deferred. Two tickets of one text may wait at once (`visited.*`).
+    /// A URL came that is to be queued. Two tickets of one text may wait at once (`visited.*`).
     pub(super) fn came(&mut self, url: &Url, ticket: Ticket) {
         if let By::Links(counts) = &mut self.by {
             counts.came(key(self.rng_seed, url), ticket);
@@ -113,10 +112,10 @@ impl Frontier {
     pub fn linked_by_pages(&mut self, now: Instant, url: &Url, links: u16, spool: &mut Spool) {
         let Some(ticket) = self.importance.linked(url, links) else { return };
         // Where its host is not in memory, or has nothing here, it waits outside.
-        let id = self.hosts.find(url.host()).filter(|id| self.hosts[*id].backlog.has_usual());
+        let id = self.hosts.find(url.host()).filter(|id| self.hosts[*id].backlog.has_queued());
         if let Some(id) = id {
             self.importance.is_promoted(url);
-            self.queue(now, id, url, Band::Usual, ticket, spool);
+            self.queue(now, id, url, ticket, spool);
         }
     }
 }

@@ -139,11 +139,11 @@ impl LinkCounts {
 }
 
 fn packed(ticket: Ticket) -> u64 {
-    ticket.number << 16 | u64::from(ticket.depth)
+    u64::from(ticket.is_strangers) << 63 | ticket.number << 16 | u64::from(ticket.depth)
 }
 
 fn unpacked(ticket: u64) -> Ticket {
-    Ticket { number: ticket >> 16, depth: ticket as u16 }
+    Ticket { number: ticket >> 16 & !(1 << 47), depth: ticket as u16, is_strangers: ticket >> 63 == 1 }
 }
 
 /// One that stands in more queues than can be counted stays for ever.
@@ -164,7 +164,7 @@ mod tests {
     use crate::lab::Rng;
 
     fn ticket(number: u64) -> Ticket {
-        Ticket { number, depth: (number % 100) as u16 }
+        Ticket { number, depth: (number % 100) as u16, is_strangers: false }
     }
 
     /// Against a map, with keys that crowd each other, of URLs that have several tickets: the table is as full as may be.

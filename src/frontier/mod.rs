@@ -17,7 +17,6 @@ mod allowances;
 mod backlog;
 mod budgets;
 mod calendar;
-mod deferred;
 mod failure_history;
 mod fetch_places;
 mod finish;
@@ -25,6 +24,8 @@ mod host;
 mod host_failures;
 mod host_table;
 mod importance;
+mod kind_evidence;
+mod kind_lanes;
 mod level_turns;
 mod link_counts;
 mod lookup_queue;
@@ -53,11 +54,10 @@ mod stack;
 mod tests;
 mod turn;
 mod turn_queues;
-mod usual_work;
 mod visit;
 mod waiting;
 mod waits;
-mod yields;
+mod weighed_turns;
 
 use std::sync::Arc;
 
@@ -71,7 +71,6 @@ pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
 pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
 pub use rests::Rest;
 pub use settings::Settings;
-pub use usual_work::UsualWork;
 pub use waiting::{Ticket, WaitingUrls};
 
 use crate::outcome::{Failure, FetchJob, HostId};
@@ -82,13 +81,13 @@ use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
 use crate::waits::Waits;
-use backlog::{Band, QueuedUrl};
+use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
-use deferred::{Deferred, is_deferred};
 use fetch_places::{FetchPlaces, SLOW_AFTER};
 use host::State;
 use host_table::HostTable;
 use importance::Importance;
+use kind_evidence::KindEvidence;
 use lookup_queue::LookupQueue;
 use memory::{UrlMemory, spill_tail};
 use outside::OutsideLanes;
@@ -97,13 +96,14 @@ use review::Review;
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
 use turn_queues::TurnQueues;
-use yields::Yields;
 
 /// The waiting URLs of one shard.
 #[derive(Debug)]
 pub struct Frontier {
     hosts: HostTable,
     outside: OutsideLanes,
+    /// URLs of other shards, where these wait until this one has nothing else.
+    crossing: OutsideLanes,
     rules_cache: RulesCache,
     robots_files: RobotsFiles,
     ready: ReadyHosts,
@@ -111,8 +111,7 @@ pub struct Frontier {
     calendar: Calendar,
     turn_queues: TurnQueues,
     lookups: LookupQueue,
-    deferred: Deferred,
-    yields: Yields,
+    evidence: KindEvidence,
     importance: Importance,
     budgets: Budgets,
     allowances: Allowances,
@@ -149,7 +148,8 @@ impl Frontier {
     pub fn new(settings: Settings, ledger: Arc<Ledger>) -> Frontier {
         Frontier {
             hosts: HostTable::new(settings.hosts_max, settings.politeness.clone()).in_order(settings.discipline()),
-            outside: OutsideLanes::new(),
+            outside: OutsideLanes::new(0),
+            crossing: OutsideLanes::new(outside::LANES as u16),
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
             ready: ReadyHosts::new(settings.levels()),
@@ -157,8 +157,7 @@ impl Frontier {
             calendar: Calendar::default(),
             turn_queues: TurnQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
-            deferred: Deferred::new(settings.deferred_share),
-            yields: Yields::default(),
+            evidence: KindEvidence::default(),
             importance: Importance::new(&settings),
             budgets: Budgets::default(),
             allowances: Allowances::default(),
@@ -186,11 +185,6 @@ impl Frontier {
         Frontier { budgets, allowances, ..self }
     }
 
-    /// The same frontier, of one of several shards.
-    pub fn among(self, all: Arc<UsualWork>) -> Frontier {
-        Frontier { deferred: self.deferred.among(all), ..self }
-    }
-
     /// What an earlier run has spent on a URL.
     pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
         self.budgets.replayed(url.host(), site, cost);
@@ -208,47 +202,41 @@ impl Frontier {
 
     /// Queues a URL of `site` that was never offered before.
     pub fn offer(&mut self, now: Instant, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
-        let known = self.hosts.find(url.host());
-        let band = self.band_of(known, url, ticket);
-        let (band, ticket) = self.within_allowance(site, band);
         self.queued += 1;
-        self.deferred.came(now, ticket);
-        if band == Band::Usual {
-            self.importance.came(url, ticket);
+        if self.waits_to_cross(ticket) {
+            return self.wait_to_cross(url, site, ticket, spool);
         }
+        let known = self.hosts.find(url.host());
+        let ticket = self.found_by_page(known, url, ticket);
+        self.importance.came(url, ticket);
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
         // Who waits outside and can come in is before it.
         let is_behind = self.outside.has_of(site) || self.can_let_in();
         if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
             let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site));
-            self.queue(now, id, url, band, ticket, spool);
+            self.queue(now, id, url, ticket, spool);
         } else {
             self.wait_outside(url, site, ticket, spool);
         }
     }
 
     /// Queues a URL for its host.
-    fn queue(&mut self, now: Instant, id: HostId, url: &Url, band: Band, ticket: Ticket, spool: &mut Spool) {
+    fn queue(&mut self, now: Instant, id: HostId, url: &Url, ticket: Ticket, spool: &mut Spool) {
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         // A head cannot be spilled.
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
-        let level = if band == Band::Usual { self.importance.level(url) } else { 0 };
+        let level = self.importance.level(url);
         let host = &mut self.hosts[id];
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
-        host.backlog.push(band, level, ticket, url.as_str(), head_urls);
+        host.backlog.push(level, ticket, url.as_str(), head_urls);
         // Less than before when it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
         }
-        let state = host.state();
-        if matches!(state, State::Idle | State::Emptied | State::Resting(_))
-            || state == State::Deferred && !is_deferred(ticket.depth)
-        {
+        if matches!(host.state(), State::Idle | State::Emptied | State::Resting(_)) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
-        } else if state == State::Deferred {
-            self.is_deferred_still(id, band);
         }
         if !self.memory.has_room() {
             self.memory.spill(&mut self.hosts, spool);
@@ -272,7 +260,6 @@ impl Frontier {
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
-        self.tell_usual_work();
         self.wake(now);
         self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
@@ -281,8 +268,8 @@ impl Frontier {
                 return None;
             }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
-            let Some(id) = self.lookups.next().or_else(|| self.next_ready()) else {
-                if self.let_in(now, spool) || self.call_deferred(now) {
+            let Some(id) = self.lookups.next().or_else(|| self.next_ready(now)) else {
+                if self.let_in(now, spool) {
                     continue;
                 }
                 return None;
@@ -304,11 +291,12 @@ impl Frontier {
         self.begin_review_turn();
     }
 
-    fn next_ready(&mut self) -> Option<HostId> {
+    fn next_ready(&mut self, now: Instant) -> Option<HostId> {
         let may_slow_take = self.may_slow_take();
+        let active = self.hosts.active();
         let Frontier { ready, places, .. } = self;
-        let may_take = |site| places.may_take(site);
-        ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, |site| places.is_slow(site), may_slow_take))
+        let (may_take, is_slow) = (|site| places.may_take(site), |site| places.is_slow(site));
+        ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, is_slow, may_slow_take, (now, active)))
     }
 
     /// Whether a slow site may have a place: some are kept.
@@ -356,10 +344,10 @@ impl Frontier {
 
     /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
     pub fn next_due(&self) -> Option<Instant> {
-        if self.ready.is_ready() || self.lookups.is_ready() || self.can_let_in() {
+        if self.lookups.is_ready() || self.can_let_in() || self.may_cross() {
             return Some(Instant::ZERO);
         }
-        self.calendar.next().into_iter().chain(self.next_deferred()).min()
+        self.calendar.next().into_iter().chain(self.ready.next_due()).min()
     }
 
     /// Takes what ended without a request since the last call.
@@ -415,7 +403,7 @@ impl Frontier {
 
     /// Whether no host has anything to do, now or later.
     pub fn is_idle(&self) -> bool {
-        self.hosts.active() == self.hosts.resting() && self.outside.is_empty()
+        self.hosts.active() == self.hosts.resting() && self.outside.is_empty() && self.crossing.is_empty()
     }
 
     /// How many hosts wait for what.
@@ -426,11 +414,6 @@ impl Frontier {
     /// URLs that wait or are being fetched.
     pub fn queued(&self) -> u64 {
         self.queued
-    }
-
-    /// Those of them that wait behind all others.
-    pub fn deferred(&self) -> u64 {
-        self.deferred.urls()
     }
 
     /// Hosts met; one that was forgotten meanwhile counts each time.
@@ -496,12 +479,9 @@ impl Frontier {
             let Some((at, event)) = self.calendar.pop(now) else { return };
             match event {
                 Event::Host(id) => {
-                    // A host that was scheduled again meanwhile ignores its old entry. One that has nothing but deferred URLs
-                    // may have got something else to do.
+                    // A host that was scheduled again meanwhile ignores its old entry.
                     let state = self.hosts[id].state();
-                    if matches!(state, State::Waiting(noted) | State::Resting(noted) if noted == at)
-                        || state == State::Deferred
-                    {
+                    if matches!(state, State::Waiting(noted) | State::Resting(noted) if noted == at) {
                         self.make_ready(id);
                     }
                 }
@@ -513,14 +493,14 @@ impl Frontier {
     fn make_ready(&mut self, id: HostId) {
         self.hosts.set_state(id, State::Ready);
         let (site, level) = (self.hosts[id].site, self.hosts[id].backlog.level());
-        self.ready.push(site, id, level, self.places.is_slow(site));
+        let weight = self.weight_of(id);
+        self.ready.push(site, id, (weight, level), self.places.is_slow(site));
     }
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
         self.queued -= 1;
         self.work.spend(SETTLE_WORK);
         let QueuedUrl { url, ticket, attempt, .. } = entry;
-        self.deferred.is_over(ticket.depth);
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }
 

@@ -8,8 +8,7 @@
 //! Limits: a block of each lane in memory at most, less where the frontier's memory is over its bound.
 
 use super::Frontier;
-use super::backlog::Band;
-use super::deferred::is_deferred;
+use super::kind_evidence::is_advised_against;
 use super::overflow::{Next, Overflow};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Spool;
@@ -24,6 +23,8 @@ pub struct OutsideLanes {
     ram_bytes: u64,
     /// The lane whose turn it is.
     next: usize,
+    /// The number of the first lane, for blocks that come back.
+    first: u16,
     /// All lanes were looked at, and nobody could come in; nothing has changed since.
     is_held_up: bool,
 }
@@ -59,10 +60,15 @@ pub enum Look {
 }
 
 impl OutsideLanes {
-    /// Nobody.
-    pub fn new() -> OutsideLanes {
+    /// Nobody; the first lane has this number.
+    pub fn new(first: u16) -> OutsideLanes {
         let lanes = (0..LANES).map(|_| Lane::default()).collect();
-        OutsideLanes { lanes, urls: 0, ram_bytes: 0, next: 0, is_held_up: false }
+        OutsideLanes { lanes, urls: 0, ram_bytes: 0, next: 0, first, is_held_up: false }
+    }
+
+    /// URLs that wait.
+    fn urls(&self) -> u64 {
+        self.urls
     }
 
     /// Whether nobody waits.
@@ -121,7 +127,7 @@ impl OutsideLanes {
         self.next = (index + 1) % LANES;
         let lane = &mut self.lanes[index];
         let before = lane.queue.ram_bytes();
-        let look = lane.look(index as u16, spool, key, may_come);
+        let look = lane.look(self.first + index as u16, spool, key, may_come);
         self.ram_bytes = self.ram_bytes - before + lane.queue.ram_bytes();
         self.urls -= match look {
             Look::In(_) => 1,
@@ -134,7 +140,7 @@ impl OutsideLanes {
     /// A block of a lane came back.
     pub fn returned(&mut self, lane: u16, batch: WaitingUrls) {
         self.ram_bytes += batch.ram_bytes() as u64;
-        self.lanes[usize::from(lane)].queue.returned(batch);
+        self.lanes[usize::from(lane - self.first)].queue.returned(batch);
         self.is_held_up = false;
     }
 }
@@ -181,8 +187,29 @@ impl Frontier {
         self.memory.grew(self.outside.ram_bytes());
     }
 
+    /// Whether a URL waits until this shard has nothing else: it is another shard's, where shards cross over (`exchange.mode`), or
+    /// its page advised against it in such a crawl.
+    pub(super) fn waits_to_cross(&self, ticket: Ticket) -> bool {
+        self.settings.crosses_over && is_advised_against(ticket.depth)
+    }
+
+    /// Queues a URL that waits for that.
+    pub(super) fn wait_to_cross(&mut self, url: &Url, site: SiteKey, ticket: Ticket, spool: &mut Spool) {
+        self.memory.shrank(self.crossing.ram_bytes());
+        self.crossing.push(url, site, ticket, self.memory.bytes_left(), spool);
+        self.memory.grew(self.crossing.ram_bytes());
+    }
+
+    /// Whether one of these may come in.
+    pub(super) fn may_cross(&self) -> bool {
+        self.crossing.is_ready() && self.queued == self.crossing.urls()
+    }
+
     /// Lets some come in from outside; whether any did.
     pub(super) fn let_in(&mut self, now: Instant, spool: &mut Spool) -> bool {
+        if self.may_cross() {
+            self.let_one_cross(now, spool);
+        }
         let (mut came_in, mut in_vain) = (0, 0);
         while self.outside.is_ready() && came_in < COME_IN_MAX {
             if in_vain == LANES {
@@ -199,9 +226,7 @@ impl Frontier {
             match look {
                 Look::In(Waiting { url, site, ticket }) => {
                     let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
-                    // Its host is known now, and may have something to say of it at its turn.
-                    let band = if is_deferred(ticket.depth) { Band::Deferred } else { Band::Usual };
-                    self.queue(now, id, &url, band, ticket, spool);
+                    self.queue(now, id, &url, ticket, spool);
                     (came_in, in_vain) = (came_in + 1, 0);
                 }
                 Look::Nobody => in_vain += 1,
@@ -211,10 +236,32 @@ impl Frontier {
         came_in > 0
     }
 
+    /// The next of those that wait until there is nothing else.
+    fn let_one_cross(&mut self, now: Instant, spool: &mut Spool) {
+        for _ in 0..LANES {
+            let before = self.crossing.ram_bytes();
+            let rng_seed = self.settings.rng_seed;
+            let key = |url: &Url| SiteKey::of_host(rng_seed, url.host());
+            let look = self.crossing.look(spool, key, |_| true);
+            self.memory.changed(before, self.crossing.ram_bytes());
+            match look {
+                Look::In(Waiting { url, site, ticket }) if self.hosts.make_room(now) => {
+                    let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
+                    return self.queue(now, id, &url, ticket, spool);
+                }
+                Look::In(Waiting { url, site, ticket }) => return self.wait_outside(&url, site, ticket, spool),
+                Look::Nobody => {}
+                Look::Lost(urls) => self.queued -= urls,
+            }
+        }
+        self.crossing.hold_up();
+    }
+
     /// A block of those outside came back.
     pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
         self.memory.grew(batch.ram_bytes() as u64);
-        self.outside.returned(lane, batch);
+        let lanes = if usize::from(lane) < LANES { &mut self.outside } else { &mut self.crossing };
+        lanes.returned(lane, batch);
     }
 }
 
@@ -225,7 +272,7 @@ fn place_of(site: SiteKey) -> (usize, usize) {
 }
 
 /// A site over its share holds up one of so many others that wait outside.
-const LANES: usize = 64;
+pub(super) const LANES: usize = 64;
 const SITES_PER_LANE: usize = 1_024;
 /// URLs that come in at once.
 const COME_IN_MAX: usize = 64;

@@ -125,7 +125,7 @@ mod tests {
     use crate::lab::Rng;
 
     fn pushed(pool: &mut RandomPool, number: u64) {
-        pool.push(Ticket { number, depth: 3 }, &format!("http://h.test/{number}"));
+        pool.push(Ticket { number, depth: 3, is_strangers: false }, &format!("http://h.test/{number}"));
     }
 
     #[test]

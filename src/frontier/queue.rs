@@ -313,7 +313,7 @@ mod tests {
     use crate::spool::{ReadFor, Spool, SpoolOp};
 
     fn ticket(number: u64) -> Ticket {
-        Ticket { number, depth: (number % 9) as u16 }
+        Ticket { number, depth: (number % 9) as u16, is_strangers: false }
     }
 
     /// A calendar that links to its next day: one in, one out, never empty.

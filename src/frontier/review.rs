@@ -96,7 +96,7 @@ impl Frontier {
     /// A host whose name is blocked waits for nothing.
     fn end_rest(&mut self, id: HostId) {
         match self.hosts[id].state() {
-            State::Waiting(_) | State::Deferred => self.make_ready(id),
+            State::Waiting(_) => self.make_ready(id),
             State::Parked if self.leave_row(id) => self.make_ready(id),
             // It is looked at when it goes on, or has nothing to do.
             State::Parked | State::Ready | State::Busy | State::Reading => {}

@@ -21,7 +21,7 @@ pub struct Settings {
     pub(super) shard: u16,
     /// Several shards may have URLs of one host.
     pub(super) shares_hosts: bool,
-    /// Deferred URLs, as those of other shards are, wait until there is nothing else at all.
+    /// URLs of other shards wait until there is nothing else at all.
     pub(super) crosses_over: bool,
     pub(super) deadline: Duration,
     pub(super) order: UrlOrder,
@@ -30,9 +30,8 @@ pub struct Settings {
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
-    pub(super) deferred_share: u32,
-    /// What a host fetches is nothing less for another one: neither the crawl nor sites have so many pages or bytes alone.
-    pub(super) is_unbounded: bool,
+    /// What a host fetches is less for another one: the crawl has so many pages alone.
+    pub(super) has_page_budget: bool,
     pub(super) detects_traps: bool,
     pub(super) traps_bytes_max: u64,
     pub(super) in_flight_max: usize,
@@ -69,11 +68,7 @@ impl Settings {
             ram_bytes_max: config.frontier.ram_bytes_max / shards,
             host_head_urls: config.frontier.host_head_urls.max(1),
             hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
-            deferred_share: if crosses_over { 0 } else { config.frontier.deferred_share },
-            is_unbounded: !crosses_over
-                && config.crawl.pages_max == 0
-                && config.budget.site_pages_max == 0
-                && config.budget.site_bytes_max == 0,
+            has_page_budget: config.crawl.pages_max > 0,
             detects_traps: config.traps.detect == config::TrapDetection::Yield,
             traps_bytes_max: config.traps.ram_bytes_max / shards,
             in_flight_max: config.fetch.in_flight_max,

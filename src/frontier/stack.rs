@@ -108,7 +108,7 @@ mod tests {
                     stack.add_older(&older);
                 }
                 kind if (kind < 40) != grows => {
-                    let entry = (Ticket { number, depth: 3 }, format!("http://h.test/{number}"));
+                    let entry = (Ticket { number, depth: 3, is_strangers: false }, format!("http://h.test/{number}"));
                     stack.push(entry.0, &entry.1);
                     twin.push(entry);
                 }

@@ -6,7 +6,7 @@ mod blocks;
 mod bounds;
 mod budgets;
 mod crowd;
-mod deferred;
+mod kinds;
 mod lines;
 mod names;
 mod orders;
@@ -14,7 +14,6 @@ mod redirects;
 mod retries;
 mod robots;
 mod storms;
-mod yields;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

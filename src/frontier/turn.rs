@@ -5,14 +5,13 @@
 
 use std::net::IpAddr;
 
-use super::backlog::{Band, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
-use super::deferred::is_deferred;
 use super::host::State;
+use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
-use super::waiting::WaitingUrls;
-use super::yields::is_embed;
+use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
@@ -32,8 +31,6 @@ enum Next {
     Wait(Instant),
     /// Wait for a block.
     Read(Block),
-    /// Wait until deferred URLs may be taken, or until the clock says so.
-    Defer(Option<Instant>),
     /// Nothing.
     Idle,
 }
@@ -65,10 +62,10 @@ impl Frontier {
             if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
                 return self.wanted_robots_job(id, now);
             }
-            match self.choose_url(id, now, self.last_band(now)) {
+            match self.choose_url(id, now) {
                 Next::Current => {}
                 Next::Stale => continue,
-                Next::Wait(_) | Next::Defer(_) | Next::Idle if self.wants_robots(id, now) => {
+                Next::Wait(_) | Next::Idle if self.wants_robots(id, now) => {
                     return self.wanted_robots_job(id, now);
                 }
                 Next::Wait(at) => {
@@ -77,13 +74,6 @@ impl Frontier {
                 }
                 Next::Read(block) => {
                     self.read_back(id, block, spool);
-                    return None;
-                }
-                Next::Defer(at) => {
-                    self.defer(id);
-                    if let Some(at) = at {
-                        self.look_again(id, now, at);
-                    }
                     return None;
                 }
                 Next::Idle => {
@@ -113,17 +103,6 @@ impl Frontier {
                     return None;
                 }
             }
-            let behind = if self.is_poor(id, &entry) {
-                Band::Poor
-            } else if self.is_over_allowance(self.hosts[id].site, &entry) {
-                Band::Deferred
-            } else {
-                Band::Usual
-            };
-            if behind > entry.band {
-                self.defer_url(id, entry, behind, now, spool);
-                continue;
-            }
             let host = &mut self.hosts[id];
             let Some(origin) = host.origin_of(&entry.url) else {
                 self.settle(entry, Failure::RobotsUnreachable);
@@ -145,12 +124,8 @@ impl Frontier {
                     }
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of those that work.
-                        if is_deferred(entry.ticket.depth) {
-                            self.deferred.is_back(entry.is_early);
-                        } else {
-                            self.importance.is_back(&entry.url, entry.ticket);
-                        }
-                        self.queue(now, id, &entry.url, entry.band, entry.ticket, spool);
+                        self.importance.is_back(&entry.url, entry.ticket);
+                        self.queue(now, id, &entry.url, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
                         continue;
                     }
@@ -194,9 +169,8 @@ impl Frontier {
     }
 
     /// Chooses the host's current URL, if it has none.
-    fn choose_url(&mut self, id: HostId, now: Instant, last: Band) -> Next {
+    fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
         let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
-        let is_idle_time = self.is_idle_time();
         let host = &mut self.hosts[id];
         if host.backlog.current().is_some() {
             return Next::Current;
@@ -225,20 +199,18 @@ impl Frontier {
                                 url,
                                 ticket,
                                 attempt: 0,
-                                band: Band::of(ticket),
                                 level: 0,
-                                is_early: false,
+                                turn: Turn::Queue,
                             });
                             return Next::Current;
                         }
                         self.queued -= 1;
-                        self.deferred.is_over(ticket.depth);
                     }
                 }
             }
         }
         let mut damaged = 0;
-        let taken = host.backlog.take_next(self.deferred.order(), last, &mut damaged);
+        let taken = host.backlog.take_next(&mut damaged);
         self.memory.changed(before, host.backlog.ram_bytes());
         self.queued = self.queued.saturating_sub(damaged);
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
@@ -247,16 +219,23 @@ impl Frontier {
         }
         match taken {
             Taken::Url => {
-                let usual = host.backlog.current().filter(|entry| entry.band == Band::Usual);
-                if usual.is_some_and(|entry| !self.importance.takes(&entry.url, entry.ticket)) {
-                    host.backlog.take_current();
+                let Some(entry) = host.backlog.take_current() else { return Next::Stale };
+                if entry.turn == Turn::Queue && !self.importance.takes(&entry.url, entry.ticket) {
                     self.work.spend(STALE_WORK);
                     return Next::Stale;
                 }
-                if let Some(entry) = host.backlog.current_mut().filter(|entry| is_deferred(entry.ticket.depth)) {
-                    entry.is_early = !(is_idle_time && entry.band == Band::Deferred);
-                    self.deferred.began_deferred(entry.is_early);
+                let kind = self.lowered(id, &entry);
+                match (entry.turn, kind) {
+                    (Turn::Queue, Some(kind)) => {
+                        self.lower(id, &entry, kind);
+                        return Next::Stale;
+                    }
+                    (Turn::Queue, None) => {}
+                    (Turn::Lane(_), _) => self.left_lane(),
                 }
+                let backlog = &mut self.hosts[id].backlog;
+                backlog.had(entry.turn, kind.map(|kind| kind.weight).unwrap_or_default());
+                backlog.set_current(entry);
                 Next::Current
             }
             Taken::Read(block) => Next::Read(block),
@@ -265,7 +244,6 @@ impl Frontier {
                 host.doubtful_rest = Instant::ZERO;
                 Next::Wait(now)
             }
-            Taken::Deferred => Next::Defer(wait),
             Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
         }
     }
@@ -282,7 +260,7 @@ impl Frontier {
             self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
         }
         // They end, and nobody is asked for them.
-        match self.choose_url(id, now, Band::Poor) {
+        match self.choose_url(id, now) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
                     self.settle(entry, given_up.failure);
@@ -294,7 +272,7 @@ impl Frontier {
                 self.read_back(id, block, spool);
                 false
             }
-            Next::Wait(_) | Next::Defer(_) | Next::Idle => {
+            Next::Wait(_) | Next::Idle => {
                 self.retire(id, now);
                 false
             }
@@ -363,10 +341,6 @@ impl Frontier {
             self.allowances.took(host.site);
             host.backlog.take_current();
             host.is_own_turn = false;
-            if !is_deferred(ticket.depth) {
-                self.deferred.began(now);
-            }
-            let is_examined = !is_embed(ticket.depth) && host.pages.as_ref().is_some_and(|pages| pages.wants_look());
             let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {
                 let origin = &mut host.origins[origin];
@@ -374,8 +348,9 @@ impl Frontier {
                 usage = origin.usage(&job.url, &mut self.work);
             }
             self.go_on_beside(id, now);
-            let (number, depth) = (ticket.number, ticket.depth);
-            return Some(FetchJob { number, depth, attempt, is_examined, usage, ..job });
+            let is_examined = self.is_to_be_examined(id, &job.url, ticket);
+            let Ticket { number, depth, is_strangers } = ticket;
+            return Some(FetchJob { number, depth, is_strangers, attempt, is_examined, usage, ..job });
         }
         Some(job)
     }
@@ -513,6 +488,7 @@ impl Frontier {
             began: now,
             deadline,
             is_hurried: false,
+            is_strangers: false,
             is_examined: false,
             usage: None,
             is_of_slow_site,

@@ -131,7 +131,7 @@ impl Frontier {
         let host = &self.hosts[id];
         let may_look = match host.state() {
             State::Busy => host.under_way.has_room(host.pace.requests_max()),
-            State::Emptied | State::Deferred | State::Waiting(_) | State::Resting(_) => true,
+            State::Emptied | State::Waiting(_) | State::Resting(_) => true,
             State::Ready | State::Parked | State::Reading => false,
             State::Idle => unreachable!("{} is idle while a job is under way", host.name),
         };

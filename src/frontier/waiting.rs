@@ -2,15 +2,13 @@
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 6, little endian | the URL's number in its shard's URL log |
+//! | 6, little endian | the URL's number in its shard's URL log; the highest bit: strangers alone have linked to it |
 //! | 2, little endian | the bits of its `Hops` |
 //! | 2, little endian | length `n` of the text, 1–65,535 |
 //! | n | the canonical URL, ASCII |
 //!
 //! Invariants: whole entries only; bytes from disk are checked once, on the way in.
-//! Limits: numbers below 2^48.
-
-use crate::hops::Hops;
+//! Limits: numbers below 2^47.
 
 /// What goes with a waiting URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,13 +17,8 @@ pub struct Ticket {
     pub number: u64,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
-}
-
-impl Ticket {
-    /// The ticket of the same URL where it waits behind all others.
-    pub fn deferred(self) -> Ticket {
-        Ticket { depth: Hops::from_bits(self.depth).deferred().bits(), ..self }
-    }
+    /// No page of its own host was known to link to it.
+    pub is_strangers: bool,
 }
 
 /// Waiting URLs with their tickets, in order of insertion.
@@ -36,6 +29,7 @@ pub struct WaitingUrls {
 }
 
 const ENTRY_HEAD_BYTES: usize = 10;
+const STRANGERS_BIT: u32 = 47;
 
 impl WaitingUrls {
     /// Adds a URL of 1 to 65,535 bytes; others are none.
@@ -105,7 +99,7 @@ impl WaitingUrls {
 /// What stands before the text of an entry; `None` where it cannot be one.
 pub(super) fn entry_head(ticket: Ticket, url: &str) -> Option<[u8; ENTRY_HEAD_BYTES]> {
     let length = u16::try_from(url.len()).ok().filter(|length| *length > 0)?;
-    let [a, b, c, d, e, f, _, _] = ticket.number.to_le_bytes();
+    let [a, b, c, d, e, f, _, _] = (ticket.number | u64::from(ticket.is_strangers) << STRANGERS_BIT).to_le_bytes();
     let ([g, h], [i, j]) = (ticket.depth.to_le_bytes(), length.to_le_bytes());
     Some([a, b, c, d, e, f, g, h, i, j])
 }
@@ -128,7 +122,8 @@ impl<'a> Iterator for Entries<'a> {
         let length = usize::from(u16::from_le_bytes([i, j]));
         let text = std::str::from_utf8(rest.get(..length)?).ok().filter(|text| !text.is_empty())?;
         self.rest = &rest[length..];
-        Some((Ticket { number, depth: u16::from_le_bytes([g, h]) }, text))
+        let (number, is_strangers) = (number & !(1 << STRANGERS_BIT), number >> STRANGERS_BIT == 1);
+        Some((Ticket { number, depth: u16::from_le_bytes([g, h]), is_strangers }, text))
     }
 }
 
@@ -139,14 +134,18 @@ mod tests {
     #[test]
     fn there_and_back() {
         let mut urls = WaitingUrls::default();
-        let entries = [(0, 0, "http://a.test/"), ((1 << 48) - 1, u16::MAX, "x"), (1 << 32, 7, "http://b.test/")];
+        let entries = [(0, 0, "http://a.test/"), ((1 << 47) - 1, u16::MAX, "x"), (1 << 32, 7, "http://b.test/")];
         for (number, depth, url) in entries {
-            urls.push(Ticket { number, depth }, url);
+            urls.push(Ticket { number, depth, is_strangers: depth == 7 }, url);
         }
         urls.push(Ticket::default(), "");
         let read = WaitingUrls::from_bytes(urls.as_bytes().to_vec()).expect("our own");
         assert_eq!((&read, read.len()), (&urls, 3));
-        let read: Vec<_> = read.iter().map(|(ticket, url)| (ticket.number, ticket.depth, url)).collect();
+        let read: Vec<_> = read
+            .iter()
+            .inspect(|(ticket, _)| assert_eq!(ticket.is_strangers, ticket.depth == 7))
+            .map(|(ticket, url)| (ticket.number, ticket.depth, url))
+            .collect();
         assert_eq!(read, entries);
         for cut in 1..WaitingUrls::entry_bytes("http://a.test/") {
             assert_eq!(WaitingUrls::from_bytes(urls.as_bytes()[..cut].to_vec()), None);

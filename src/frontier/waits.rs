@@ -26,7 +26,6 @@ impl Host {
                 _ => Wait::Responses,
             }),
             State::Reading => Some(Wait::Disk),
-            State::Deferred => Some(Wait::Deferred),
         }
     }
 }

@@ -14,6 +14,7 @@
 //! Limits: a [`Budget`] for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
 //! Leaves to others: fetching, content decoding, whether a link may be followed.
 
+mod anchors;
 mod block;
 mod budget;
 mod charset;
@@ -26,6 +27,7 @@ mod header;
 mod kinds;
 mod listed;
 mod listing;
+mod markup;
 mod mime;
 mod pass;
 mod scan;
@@ -38,6 +40,7 @@ mod tests;
 
 use encoding_rs::Encoding;
 
+pub use anchors::{anchors_of_html, anchors_of_text};
 pub use block::set_baseline;
 pub use budget::Budget;
 pub use directives::Directives;
@@ -45,6 +48,7 @@ pub use document::Document;
 pub use header::{hear_robots_tag, license_of, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
+pub use markup::tag_end;
 pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
 pub use scan::{Advice, Reference};
 
@@ -76,6 +80,8 @@ pub struct Found<'a> {
     pub url: &'a Url,
     /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::robots`).
     pub is_advised_against: bool,
+    /// It is the page in a format that is no page's, such as a feed.
+    pub is_other_format: bool,
 }
 
 /// A reference as `scan_raw` gives it: of any scheme, with its fragment.
@@ -172,7 +178,14 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
                     counts.links += 1;
                     budget.took(url.as_str().len());
                     let is_advised_against = reference.advice.is_given();
-                    out(Found { kind: reference.kind, rel: reference.rel, url: &url, is_advised_against });
+                    let is_other_format = reference.advice.other_format;
+                    out(Found {
+                        kind: reference.kind,
+                        rel: reference.rel,
+                        url: &url,
+                        is_advised_against,
+                        is_other_format,
+                    });
                 }
                 Err(UrlError::Scheme) => counts.other_scheme += 1,
                 Err(_) => counts.bad += 1,

@@ -47,10 +47,12 @@ pub struct Advice {
     pub nofollow: bool,
     /// It has `ugc` or `sponsored`: users wrote it, or somebody paid for it.
     pub not_ours: bool,
+    /// It is the page in a format that is no page's, such as a feed: a `<link rel=alternate>` with such a `type`.
+    pub other_format: bool,
 }
 
 impl Advice {
-    const NONE: Advice = Advice { nofollow: false, not_ours: false };
+    const NONE: Advice = Advice { nofollow: false, not_ours: false, other_format: false };
 
     fn of(rel: &str) -> Advice {
         let mut advice = Advice::NONE;
@@ -63,7 +65,7 @@ impl Advice {
         advice
     }
 
-    /// Whether anything is said.
+    /// Whether anything is said against following it.
     pub fn is_given(self) -> bool {
         self.nofollow || self.not_ours
     }
@@ -166,7 +168,7 @@ impl Page<'_> {
             (Says::Base, Some(href), _) if kinds.has(Kind::Base) => {
                 give(Kind::Base, decoder.text(href), "", Advice::NONE);
             }
-            (Says::Related, Some(href), Some(rel)) => {
+            (Says::Related(is_other_format), Some(href), Some(rel)) => {
                 let tokens = match rel {
                     Value::Plain(rel) if is_token(rel) => rel,
                     _ => {
@@ -175,7 +177,8 @@ impl Page<'_> {
                         rels
                     }
                 };
-                let advice = Advice::of(tokens);
+                let mut advice = Advice::of(tokens);
+                advice.other_format = is_other_format && tokens.to_ascii_lowercase().contains("alternate");
                 for (kind, rel) in tokens.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };
                     give(kind, decoder.text(href), rel, advice);

@@ -51,6 +51,7 @@ impl PageReader {
             began: Instant::ZERO,
             deadline: Instant::NEVER,
             is_hurried: false,
+            is_strangers: false,
             is_examined: false,
             usage: None,
             is_of_slow_site: false,

@@ -26,12 +26,14 @@ pub struct PageLink<'a> {
     pub is_embed: bool,
     /// Its `rel` advises against it.
     pub is_advised_against: bool,
+    /// It is the page in another format, such as a feed.
+    pub is_other_format: bool,
 }
 
 impl<'a> PageLink<'a> {
     /// One of which nothing more is said.
     fn plain(kind: Kind, url: &'a str) -> PageLink<'a> {
-        PageLink { kind, url, is_embed: false, is_advised_against: false }
+        PageLink { kind, url, is_embed: false, is_advised_against: false, is_other_format: false }
     }
 }
 
@@ -88,6 +90,7 @@ pub fn page(
                     url: found.url.as_str(),
                     is_embed: found.kind.is_embed(found.rel),
                     is_advised_against: found.is_advised_against,
+                    is_other_format: found.is_other_format,
                 })
             });
             found = Some(summary);

@@ -32,7 +32,8 @@ use std::sync::Arc;
 use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, StoredBody};
 use crate::hops::Hops;
 use crate::http::{self, CodingProblem, Decoded, Decoder};
-use crate::links::{Document, Kind, Summary};
+use crate::kinds::{PageText, TextSample};
+use crate::links::{Document, Kind, Summary, anchors_of_html, anchors_of_text};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::scope::Scope;
@@ -211,11 +212,13 @@ impl PageReader {
                 let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
                 let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
                 let mut out = |link: PageLink| {
-                    let PageLink { kind, url, is_embed, is_advised_against } = link;
+                    let PageLink { kind, url, is_embed, is_advised_against, is_other_format } = link;
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
                         // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
                         Kind::Sitemap if !hops.is_embed() => hops.redirect(),
+                        // Its weight begins lower: most say what the page says.
+                        _ if is_other_format => hops.link().deferred(),
                         _ => hops.link(),
                     };
                     let (to, repeats) = match (is_advised_against, is_embed) {
@@ -310,20 +313,18 @@ impl PageReader {
             let said = page.transaction.response.headers.get("content-type");
             payload_type::is_archive(body, said.map(String::from_utf8_lossy).as_deref(), page.job.url.path_and_query())
         };
-        (page.simhash, page.fetched.text) =
-            match Document::of(page.transaction.response.headers.get("content-type"), body) {
-                Document::Html => (
-                    is_recorded.then(|| simhash::of_html(body)).flatten(),
-                    is_examined.then(|| simhash::sample_of_html(body)).flatten(),
-                ),
-                Document::Text => (
-                    is_recorded.then(|| simhash::of_text(body)).flatten(),
-                    is_examined.then(|| simhash::sample_of_text(body)).flatten(),
-                ),
-                // Feeds and the like.
-                Document::Xml => (None, is_examined.then(|| simhash::sample_of_html(body)).flatten()),
-                _ => (None, None),
-            };
+        let document = Document::of(page.transaction.response.headers.get("content-type"), body);
+        page.simhash = match document {
+            Document::Html if is_recorded => simhash::of_html(body),
+            Document::Text if is_recorded => simhash::of_text(body),
+            _ => None,
+        };
+        page.fetched.text = match document {
+            Document::Html if is_examined => Some(PageText::Page(TextSample::of(anchors_of_html(body)))),
+            Document::Text if is_examined => Some(PageText::Page(TextSample::of(anchors_of_text(body)))),
+            Document::Xml if is_examined => Some(PageText::Feed),
+            _ => None,
+        };
     }
 
     /// Bytes of links that may go on of a response of `wire_bytes` bytes.

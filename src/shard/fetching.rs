@@ -404,6 +404,7 @@ impl Shard {
             if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
                 self.redirected(now, job, target);
             }
+            self.frontier.end_links();
         }
         let fetched = Fetched { payload: record.payload, ..fetched };
         self.ended(now, job, &Outcome::Fetched(fetched), record);

@@ -41,7 +41,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, UsualWork};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds};
 use crate::http::Decoder;
 use crate::log::{Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -172,8 +172,6 @@ pub struct Setup {
     pub user_agent: String,
     /// When each address may be asked again; one for all shards.
     pub ledger: Arc<Ledger>,
-    /// Which shards have URLs that are not deferred; one for all.
-    pub usual_work: Arc<UsualWork>,
     /// Whose machines are where.
     pub operators: Arc<Operators>,
     /// What URLs are worth, where they go by ranks; one for all shards.
@@ -215,7 +213,6 @@ impl Setup {
             config,
             user_agent: "ringcrawl-lab".to_owned(),
             ledger: Arc::new(Ledger::new(ledger).keyed([rng_seed, 0])),
-            usual_work: Arc::default(),
             operators: Arc::default(),
             ranks: Arc::default(),
             replicated: Replicated::default(),
@@ -295,7 +292,6 @@ impl Shard {
                 ledger,
             )
             .within(scope.clone())
-            .among(setup.usual_work)
             .budgeted(budgets, allowances)
             .ranked(setup.ranks),
             lookups: Lookups::new(&config, shards, setup.name_servers),
@@ -491,9 +487,9 @@ impl Shard {
         stats.reading_logs = self.replay.is_some().into();
         stats.visited = self.visited.len();
         stats.queued = self.frontier.queued();
-        stats.queued_deferred = self.frontier.deferred();
-        stats.urls_poor = self.frontier.poor_urls();
-        stats.urls_over_allowance = self.frontier.urls_over_allowance();
+        stats.queued_lowered = self.frontier.in_lanes();
+        stats.urls_lowered = self.frontier.lowered_urls();
+        stats.turns_over_allowance = self.frontier.turns_over_allowance();
         stats.budget_uncounted = self.frontier.uncounted();
         stats.in_flight = fetches;
         stats.lookups = self.lookups.in_flight() as u64;

@@ -157,7 +157,7 @@ impl Shard {
                     let site = self.site_key(&url);
                     self.frontier.had_page(site);
                 }
-                self.remember(now, &url, Ticket { number, depth }, is_over);
+                self.remember(now, &url, Ticket { number, depth, is_strangers: false }, is_over);
             }
             ReplayStep::End(_) => {}
             ReplayStep::Link(link) => {

@@ -271,7 +271,7 @@ impl Shard {
                     self.log.accept(depth, url.as_str())
                 };
                 let _stage = stage::enter(Stage::Frontier);
-                self.frontier.offer(now, url, site, Ticket { number, depth }, &mut self.spool);
+                self.frontier.offer(now, url, site, Ticket { number, depth, is_strangers: false }, &mut self.spool);
             }
             Seen::Before => {}
             Seen::Full => {

@@ -77,7 +77,7 @@ impl Crawl {
         let others = ["hub.test", "a.spam.test", "b.spam.test", "c.spam.test"].map(str::to_owned);
         let hosts: String = sites.chain(others).map(|host| format!("\"{host}\" = \"127.0.0.1\"\n")).collect();
         let text = format!(
-            "version = 1\n[crawl]\nrng_seed = 5\n[frontier]\ndeferred_share = 0\n[budget]\nsite_pages_free = {FREE}\n\
+            "version = 1\n[crawl]\nrng_seed = 5\n[budget]\nsite_pages_free = {FREE}\n\
              site_pages_per_linking_site = {FREE}\n[politeness]\nhost_delay = \"0s\"\nsite_delay = \"0s\"\nip_delay = \"0s\"\n\
              group_delay = \"0s\"\nresponse_factor = 0\n[dns.hosts]\n{hosts}"
         );
@@ -120,7 +120,7 @@ fn a_site_that_few_link_to_waits_for_others() {
             let dir = format!("{dir}{shards}");
             let (json, sites) = crawl.run(&dir, shards, &[&["crawl.pages_max=700"], settings].concat());
             assert_eq!(json["pages"], 700, "{json:#}");
-            (json["urls_over_allowance"].as_u64().unwrap_or_default(), sites["spam.test"])
+            (json["turns_over_allowance"].as_u64().unwrap_or_default(), sites["spam.test"])
         };
         let (deferred, spam) = of("with", &[]);
         assert!(spam <= 2 * FREE && deferred > 0, "{shards} shards: {spam} of 700, {deferred} deferred");

@@ -78,6 +78,7 @@ pub fn job(url: &str) -> FetchJob {
         began: Instant::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
+        is_strangers: false,
         is_examined: false,
         usage: None,
         is_of_slow_site: false,

@@ -212,6 +212,7 @@ fn job(url: &Url) -> FetchJob {
         began: Instant::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
+        is_strangers: false,
         is_examined: false,
         usage: None,
         is_of_slow_site: false,

@@ -67,7 +67,7 @@ pub(super) struct SiteFacts {
 pub(super) struct HostFacts {
     pub(super) urls: u64,
     pub(super) waiting: u64,
-    /// Those of them that wait behind all others, as their page advised against them.
+    /// Those of them that are deferred, as their page advised against them.
     pub(super) deferred: u64,
     pub(super) set_aside: u64,
     pub(super) fetched: u64,
@@ -152,15 +152,8 @@ impl Findings {
             && *asked == url
         {
             let Listed { state, tries, seconds, depth, is_duplicate, wall, .. } = *listed;
-            // One that is deferred waits behind all that are not, also those that are found later.
-            let ahead = self.host.waiting - self.host.deferred;
+            let ahead = self.host.waiting;
             self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, wall, ahead });
-        } else if let Some(facts) = &mut self.url
-            && Hops::from_bits(facts.depth).is_deferred()
-            && listed.state == UrlState::Waiting
-            && !Hops::from_bits(listed.depth).is_deferred()
-        {
-            facts.ahead += 1;
         }
         self.host.count(listed);
         if self.origin.is_none() || listed.state == UrlState::Waiting && self.host.waiting == 1 {
@@ -204,9 +197,7 @@ impl HostFacts {
                 self.waiting += 1;
                 let is_deferred = Hops::from_bits(listed.depth).is_deferred();
                 self.deferred += u64::from(is_deferred);
-                // One that is not deferred comes before all that are.
-                let is_first = self.waiting == 1 || !is_deferred && self.waiting - self.deferred == 1;
-                if is_first {
+                if self.waiting == 1 {
                     self.first = Some(listed.text.to_owned());
                 }
             }
@@ -269,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_goes_by_the_order_of_the_log_and_the_deferred_come_last() {
+    fn who_is_ahead_goes_by_the_order_of_the_log() {
         use UrlState::{Fetched, Waiting};
         let last = Hops::default().link().deferred().bits();
         let urls = [
@@ -281,12 +272,14 @@ mod tests {
             ("http://a.test/3", Waiting, 1),
         ];
         let ahead = |asked: &str| facts(asked, &urls).url.map(|url| url.ahead);
-        assert_eq!(ahead("http://a.test/1"), Some(0), "the deferred one is behind it");
-        assert_eq!((ahead("http://a.test/3"), ahead("http://a.test/last")), (Some(2), Some(3)));
+        assert_eq!(
+            ["http://a.test/1", "http://a.test/3", "http://a.test/last"].map(ahead),
+            [Some(1), Some(3), Some(0)]
+        );
         assert_eq!(ahead("http://a.test/4"), None);
         let host = facts("a.test", &urls).host;
         assert_eq!((host.urls, host.waiting, host.deferred, host.fetched), (5, 4, 1, 1));
-        assert_eq!(host.first.as_deref(), Some("http://a.test/1"));
+        assert_eq!(host.first.as_deref(), Some("http://a.test/last"));
     }
 
     #[test]

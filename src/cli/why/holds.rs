@@ -75,23 +75,20 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     }
     if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
         let text = format!(
-            "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): what is found by now \
-             waits behind all others",
+            "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): with crawl.pages_max \
+             its hosts have a sixteenth of the turns of others",
             counted(most, "page"),
             linking(facts.site.linking_sites())
         );
         hold("allowance", None, text);
     }
-    let behind = "behind all that are not deferred, those of other hosts, too";
-    if url.is_none() && facts.host.deferred == facts.host.waiting {
-        let why = "pages that linked to them advised against them (nofollow, noindex)";
-        hold("deferred", None, format!("all of its URLs are deferred, as {why}: they wait {behind}"));
-    }
     if let Some(url) = url {
         let delay = delay(known);
         if Hops::from_bits(url.depth).is_deferred() {
-            let why = "as the page that linked to it advised against it (nofollow, noindex)";
-            hold("deferred", None, format!("it is deferred, {why}: it waits {behind}"));
+            let why =
+                "as the page that linked to it advised against it (nofollow, noindex), or has it in another format";
+            let turns = "its kind has a quarter of its turns until two pages of it were worth their fetch";
+            hold("deferred", None, format!("it is deferred, {why}: {turns}"));
         }
         if url.ahead > 0 {
             let least = Duration::from_millis((delay.as_millis() as u64).saturating_mul(url.ahead));

@@ -118,9 +118,8 @@ fn a_blocked_robots_txt_is_of_one_origin() {
 fn who_rests_and_is_blocked_ends_at_once() {
     let mut bed = Bed::new(|config| {
         (config.politeness.ip_delay, config.politeness.site_delay) = (Duration::ZERO, Duration::from_secs(3_600));
-        config.frontier.deferred_share = 0;
     });
-    let deferred = Ticket { number: 0, depth: Hops::default().deferred().bits() };
+    let deferred = Ticket { number: 0, depth: Hops::default().deferred().bits(), is_strangers: false };
     for number in 0..50 {
         bed.offer(&format!("http://rests.test/{number}"));
         bed.offer(&format!("http://a.shares.test/{number}"));

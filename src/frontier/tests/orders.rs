@@ -29,7 +29,7 @@ impl Bed {
     fn offer_numbered(&mut self, url: &str, number: u64) {
         let url = Url::parse(url).expect("a URL");
         let site = SiteKey::of_host(7, url.host());
-        self.frontier.offer(self.now, &url, site, Ticket { number, depth: 1 }, &mut self.spool);
+        self.frontier.offer(self.now, &url, site, Ticket { number, depth: 1, is_strangers: false }, &mut self.spool);
     }
 
     fn linked(&mut self, url: &str, links: u16) {

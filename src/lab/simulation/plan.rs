@@ -184,7 +184,6 @@ fn config(rng: &mut Rng) -> Config {
         1 => CompressUncoded::Raw,
         _ => CompressUncoded::Level,
     };
-    config.frontier.deferred_share = pick(rng, &[0, 1, 100]) as u32;
     config.partition.by = if rng.percent(80) { PartitionBy::SiteHash } else { PartitionBy::HostHash };
     config
 }

@@ -16,6 +16,7 @@ pub(super) enum Slot {
     Content,
     HttpEquiv,
     Name,
+    Type,
     /// None of them.
     None,
 }
@@ -23,7 +24,7 @@ pub(super) enum Slot {
 /// Where the first value of each kept attribute of one tag stands.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
-    slots: [Span; 8],
+    slots: [Span; 9],
 }
 
 impl Kept {
@@ -61,6 +62,7 @@ impl Slot {
         match name.len() {
             4 if word(name) == HREF => Some(Slot::Href),
             4 if word(name) == NAME => Some(Slot::Name),
+            4 if word(name) == TYPE => Some(Slot::Type),
             3 if word(name) == SRC => Some(Slot::Src),
             3 if word(name) == REL => Some(Slot::Rel),
             6 if is(b"srcset") => Some(Slot::Srcset),
@@ -84,5 +86,6 @@ fn word(name: &[u8]) -> u32 {
 
 const HREF: u32 = u32::from_le_bytes(*b"href");
 const NAME: u32 = u32::from_le_bytes(*b"name");
+const TYPE: u32 = u32::from_le_bytes(*b"type");
 const SRC: u32 = u32::from_le_bytes(*b"src\0");
 const REL: u32 = u32::from_le_bytes(*b"rel\0");

@@ -43,8 +43,8 @@ pub(super) enum Says {
     Source(Kind),
     /// The first `<base>` with a link.
     Base,
-    /// A `<link>`, if both are there.
-    Related,
+    /// A `<link>`, if both are there; whether its `type` is another one than that of pages.
+    Related(bool),
     /// `<meta http-equiv=refresh>`.
     Refresh,
     /// `<meta name=robots>`, or the name of our agent.
@@ -261,7 +261,9 @@ impl<'a> Pass<'a> {
             Name::Source => (Says::Source(Kind::Img), Slot::None, Some(Slot::Srcset)),
             Name::Raw(RawText::Script) if kinds.has(Kind::Script) => (Says::Source(Kind::Script), Slot::Src, None),
             Name::Link if kinds.has(Kind::Link) || kinds.has(Kind::Canonical) => {
-                (Says::Related, Slot::Href, Some(Slot::Rel))
+                let is_page = is(Slot::Type, b"text/html") || is(Slot::Type, b"application/xhtml+xml");
+                let is_other_format = kept.get(Slot::Type).is_some() && !is_page;
+                (Says::Related(is_other_format), Slot::Href, Some(Slot::Rel))
             }
             Name::Meta if in_template => return None,
             Name::Meta if kinds.has(Kind::Refresh) && is(Slot::HttpEquiv, b"refresh") => {
@@ -304,7 +306,7 @@ fn element<'a, K: Kernel>(
 ) -> Option<Element<'a>> {
     let enough = match says {
         Says::Source(_) => value.is_some() || second.is_some(),
-        Says::Related => value.is_some() && second.is_some(),
+        Says::Related(_) => value.is_some() && second.is_some(),
         _ => value.is_some(),
     };
     if !enough {

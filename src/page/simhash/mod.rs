@@ -10,7 +10,6 @@
 //! Invariants: pure; the same bytes give the same fingerprint, on every machine; linear in bytes; no byte can cause a panic.
 //! Limits: a page with fewer than [`SHINGLES_MIN`] has none. In encodings other than UTF-8, words of other letters than ASCII's
 //! are cut elsewhere, so one text in two encodings is two. UTF-16 and ISO-2022-JP cannot be read so: nobody should ask.
-//! The same shingles make the sample by which is known how much of a page is new to its host ([`TextSample`]).
 //! Leaves to others: what is text and who wants to know (`page`), what is done about it (the field `simhash` says it, no page is
 //! dropped for it).
 
@@ -20,7 +19,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use crate::traps::TextSample;
 use votes::Votes;
 use words::Words;
 
@@ -32,30 +30,6 @@ pub fn of_html(html: &[u8]) -> Option<u64> {
 /// The same of plain text.
 pub fn of_text(text: &[u8]) -> Option<u64> {
     fingerprint(Words::of_text(text), text.len())
-}
-
-/// A sample of an HTML page's shingles, its codings undone. `None` if it has too few words.
-pub fn sample_of_html(html: &[u8]) -> Option<TextSample> {
-    TextSample::of(shingles_of(Words::of_html(beginning(html))))
-}
-
-/// The same of plain text.
-pub fn sample_of_text(text: &[u8]) -> Option<TextSample> {
-    TextSample::of(shingles_of(Words::of_text(beginning(text))))
-}
-
-fn beginning(bytes: &[u8]) -> &[u8] {
-    bytes.get(..SAMPLED_BYTES).unwrap_or(bytes)
-}
-
-/// The hashes of each three words in a row.
-fn shingles_of(mut words: Words<'_>) -> impl Iterator<Item = u64> {
-    let last = words.next().zip(words.next());
-    words.scan(last, |last, third| {
-        let (first, second) = (*last)?;
-        *last = Some((second, third));
-        Some(shingle([first, second, third]))
-    })
 }
 
 fn fingerprint(mut words: Words<'_>, bytes: usize) -> Option<u64> {
@@ -105,8 +79,6 @@ const WHOLE_BYTES: usize = 32 << 10;
 const SAMPLES_MAX: usize = 160;
 /// Words of a sample: a shingle.
 const SAMPLE_WORDS: usize = 3;
-/// Bytes of a page of which a sample is taken: leaps would find other shingles in a page that has the text of this one.
-const SAMPLED_BYTES: usize = 256 << 10;
 /// With fewer, one more or less changes many bits.
 const SHINGLES_MIN: usize = 16;
 

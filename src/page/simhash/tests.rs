@@ -304,20 +304,3 @@ fn long_pages_keep_their_fingerprint_when_little_changes() {
         pairs.filter(|(one, other)| distance(of_html(&pages[*one]), of_html(&pages[*other])) <= 8).count() as u32;
     assert!(near <= count / 20, "{near} of the pages of one site are near each other");
 }
-
-/// A page in HTML and its text have one sample; markup, numbers and references make no difference.
-#[test]
-fn a_sample_is_of_the_text_alone() {
-    let word =
-        |number: u64| format!("{:x}", xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())).replace(char::is_numeric, "");
-    let text: String = (0..2_000).map(|number| format!("{} {number} ", word(number))).collect();
-    let html = format!("<p class=x>{}", text.replace(' ', " <b> &lt;&quot;</b>"));
-    let sample = sample_of_text(text.as_bytes());
-    assert!(sample.as_ref().is_some_and(|sample| sample.len() > 50));
-    assert_eq!(sample_of_html(html.as_bytes()), sample);
-    assert_eq!(sample_of_html(b"<p>Too few words."), None);
-    // Of a page of any length no more is read than its beginning.
-    let long =
-        [text.as_bytes(), &b" ".repeat(SAMPLED_BYTES), b"and more words than there were before, of which none counts"];
-    assert_eq!(sample_of_text(&long.concat()), sample);
-}

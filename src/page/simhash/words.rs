@@ -12,7 +12,9 @@
 //! but for letters of Latin. Behind a leap, text in a comment is read, and what a script has in
 //! strings may be.
 
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr2};
+
+use crate::links;
 
 /// The words from a place on.
 #[derive(Clone, Copy, Debug)]
@@ -62,39 +64,8 @@ impl<'a> Words<'a> {
     #[inline(always)]
     fn pass_tag(&mut self) {
         let rest = self.rest();
-        let name = rest.get(1..).unwrap_or_default();
-        let end = match *name {
-            [b'!', b'-', b'-', ..] => comment_end(rest),
-            [b's' | b'S', ..] => raw_end(rest, name),
-            [b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'!' | b'?', ..] => memchr(b'>', rest),
-            // Only a sign.
-            _ => Some(0),
-        };
-        self.at += end.map_or(rest.len(), |end| end + 1);
+        self.at += links::tag_end(rest).map_or(rest.len(), |end| end + 1);
     }
-}
-
-/// Where the comment ends that `rest` begins with; `<!-->` is one, too.
-#[cold]
-fn comment_end(rest: &[u8]) -> Option<usize> {
-    const OPEN: usize = b"<!".len();
-    memchr_iter(b'>', rest).find(|end| rest.get(OPEN..*end).unwrap_or_default().ends_with(b"--"))
-}
-
-/// Where the tag ends that `rest` begins with; that of a script or a style, with all that is in it, before its end tag.
-#[inline(never)]
-fn raw_end(rest: &[u8], name: &[u8]) -> Option<usize> {
-    let tag_end = memchr(b'>', rest)?;
-    let is = |bytes: &[u8], name: &[u8]| {
-        let behind = bytes.get(name.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
-        behind && bytes.get(..name.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
-    };
-    let Some(raw) = [&b"script"[..], b"style"].into_iter().find(|raw| is(name, raw)) else { return Some(tag_end) };
-    let content = rest.get(tag_end + 1..)?;
-    let is_end =
-        |open: &usize| content.get(open + 1..).and_then(|tag| tag.strip_prefix(b"/")).is_some_and(|tag| is(tag, raw));
-    // The byte before the `<`: at least the `>` of the start tag.
-    memchr_iter(b'<', content).find(is_end).map(|open| tag_end + open)
 }
 
 impl Iterator for Words<'_> {

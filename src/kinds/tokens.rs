@@ -1,11 +1,9 @@
-//! The pattern of a URL: what it has in common with others of its kind.
+//! The tokens of a URL: what it has in common with others of its kind.
 //!
 //! Decides: a path is its segments, a query the set of its names and then the values, by name; so `?a=1&b=2` and `?b=3&a=4` are one
 //! kind. What counts is a segment's or value's form: numbers are all the same, and so are digests and other long
 //! tokens of letters and digits. A word before a colon is a token of its own, as it names a kind in many systems
 //! (`Special:`, `user:`).
-//! The *shape* of a URL is what all its tokens say together: what else can have it are versions of one thing, numbers of one
-//! list, or sessions.
 //! Invariants: pure; linear in the URL's length.
 //! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; what is more has no say. Tokens of 32 bits may be taken for each other.
 
@@ -16,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Tokens {
     list: [u32; TOKENS_MAX],
     len: usize,
+    has_query: bool,
 }
 
 impl Tokens {
@@ -29,6 +28,8 @@ impl Tokens {
         if query.is_empty() {
             return tokens;
         }
+        tokens.has_query = true;
+        tokens.push(Tokens::QUERY);
         let mut parameters = [("", ""); PARAMETERS_MAX];
         let mut count = 0;
         let all = query.split(['&', ';']).filter(|parameter| !parameter.is_empty());
@@ -46,20 +47,31 @@ impl Tokens {
         tokens
     }
 
-    /// In order.
-    pub fn iter(&self) -> impl Iterator<Item = u32> {
-        self.list.iter().copied().take(self.len)
+    /// Stands between a path and what its query says.
+    pub const QUERY: u32 = u32::MAX - 2;
+
+    /// In order, and an end: what ends at a node is of another kind than what lies below it.
+    pub fn kind(&self) -> impl Iterator<Item = u32> {
+        self.list.iter().copied().take(self.len).chain([END])
+    }
+
+    /// Whether there is a query.
+    pub fn has_query(&self) -> bool {
+        self.has_query
+    }
+
+    /// What the URLs of a list have in common, roughly: how many segments, the first of several, and the names of their parameters.
+    pub fn family(&self) -> u32 {
+        let path = self.list.iter().take(self.len).take_while(|token| **token != Tokens::QUERY);
+        let names = self.list.iter().take(self.len).skip_while(|token| **token != Tokens::QUERY).nth(1);
+        let segments = path.clone().count() as u64;
+        let first = path.take(usize::from(segments > 1)).fold(0, |_, token| u64::from(*token));
+        xxh3_64_with_seed(&(first << 32 | u64::from(names.copied().unwrap_or_default())).to_le_bytes(), segments) as u32
     }
 
     /// Whether a token names a kind of page: the names of a query's parameters together, or a word before a colon.
     pub fn is_kind(token: u32) -> bool {
         token & KIND_BIT != 0
-    }
-
-    /// A hash of all of them.
-    pub fn shape(&self) -> u32 {
-        let bytes = self.list.map(u32::to_le_bytes);
-        xxh3_64_with_seed(bytes.as_flattened(), self.len as u64) as u32
     }
 
     fn push(&mut self, token: u32) {
@@ -70,9 +82,13 @@ impl Tokens {
     }
 
     fn push_form(&mut self, kind: u64, text: &str) {
-        let colon = text.find(':').map(|at| (at, at + 1)).or_else(|| text.find("%3A").map(|at| (at, at + 3)));
+        let colon = (1..=WORD_BYTES_MAX.min(text.len())).find_map(|at| match text.as_bytes().get(at..)? {
+            [b':', ..] => Some((at, at + 1)),
+            [b'%', b'3', b'A', ..] => Some((at, at + 3)),
+            _ => None,
+        });
         let mut rest = text;
-        if let Some((at, behind)) = colon.filter(|(at, _)| (1..=WORD_BYTES_MAX).contains(at)) {
+        if let Some((at, behind)) = colon {
             let (word, after) = (text.get(..at).unwrap_or_default(), text.get(behind..).unwrap_or_default());
             self.push(form(kind ^ COLON, word) | KIND_BIT);
             rest = after;
@@ -113,19 +129,8 @@ fn form(kind: u64, text: &str) -> u32 {
     hash as u32 & !KIND_BIT
 }
 
-/// Whether the path of `path_and_query` says the same again and again: a segment three times, as a relative link makes it that leads to
-/// itself.
-pub fn is_repetitive(path_and_query: &str) -> bool {
-    let path = path_and_query.split('?').next().unwrap_or_default();
-    if path.bytes().filter(|byte| *byte == b'/').count() < REPEATS {
-        return false;
-    }
-    let segments = || path.split('/').filter(|segment| !segment.is_empty()).take(SEGMENTS_MAX);
-    segments().any(|segment| segments().filter(|other| *other == segment).count() >= REPEATS)
-}
-
 /// Tokens of a URL.
-pub const TOKENS_MAX: usize = 12;
+const TOKENS_MAX: usize = 13;
 /// Parameters of a query that are looked at.
 const PARAMETERS_MAX: usize = 8;
 /// Kinds of tokens: what stands in a path is no value.
@@ -141,17 +146,16 @@ const DIGEST_BYTES_MIN: usize = 7;
 /// Letters and digits from which on it is some token.
 const TOKEN_BYTES_MIN: usize = 20;
 const FORM_BYTES_MAX: usize = 64;
-/// So often a segment may not stand in a path.
-const REPEATS: usize = 3;
-/// Segments that are looked at, each beside each: ten thousand links of a page must not hold up a shard.
-const SEGMENTS_MAX: usize = 12;
+/// The last token of a kind.
+const END: u32 = u32::MAX - 1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn tokens(text: &str) -> Vec<u32> {
-        Tokens::of(text).iter().collect()
+        let tokens = Tokens::of(text);
+        tokens.list.into_iter().take(tokens.len).collect()
     }
 
     #[test]
@@ -166,7 +170,6 @@ mod tests {
             ("/s/AbCdEfGhIjKlMnOpQr12", "/s/1234567890abcdefghijZ"),
         ] {
             assert_eq!(tokens(one), tokens(other), "{one} {other}");
-            assert_eq!(Tokens::of(one).shape(), Tokens::of(other).shape());
         }
         for (one, other) in [
             ("/calendar/2026/11/", "/articles/2026/11/"),
@@ -178,31 +181,16 @@ mod tests {
             ("/a?b=c", "/a/b?c"),
         ] {
             assert_ne!(tokens(one), tokens(other), "{one} {other}");
-            assert_ne!(Tokens::of(one).shape(), Tokens::of(other).shape());
         }
         // What is before a colon comes first.
         let [special, talk] = ["/wiki/Special:What", "/wiki/Talk:What"].map(tokens);
         assert_eq!((special.len(), special[0], special[2]), (3, talk[0], talk[2]));
         assert_ne!(special[1], talk[1]);
         assert_eq!([0, 1, 2].map(|at| Tokens::is_kind(special[at])), [false, true, false]);
-        assert_eq!(tokens("/x?id=5").into_iter().map(Tokens::is_kind).collect::<Vec<_>>(), [false, true, false]);
+        let is_kind = tokens("/x?id=5").into_iter().map(Tokens::is_kind);
+        assert_eq!(is_kind.collect::<Vec<_>>(), [false, true, true, false]);
         assert_eq!(tokens("/wiki/Special%3AWhat"), special);
         assert_eq!(tokens(&"/x".repeat(100)).len(), TOKENS_MAX);
         assert!(tokens("/").is_empty() && tokens("").is_empty());
-    }
-
-    #[test]
-    fn a_path_that_says_the_same_again_is_known() {
-        for (path, expected) in [
-            ("/deeper/deeper/deeper/", true),
-            ("/a/b/a/b/a/b", true),
-            ("/a/b/a/b/", false),
-            ("/a/a/", false),
-            ("/x?/a/a/a/a", false),
-            ("/2026/11/11/11", true),
-            ("/", false),
-        ] {
-            assert_eq!(is_repetitive(path), expected, "{path}");
-        }
     }
 }

@@ -1,0 +1,206 @@
+//! What pages of hosts were worth ([`crate::kinds`]), and which URLs go to the lanes of their kinds for it.
+//!
+//! Decides: a URL is judged once, when it is taken from its host's queue. Seeds are not: somebody wants them. Nor is what a page
+//! embeds: an image has no text or links, and says nothing about pages with URLs like its own.
+//! A page that was found by links of other hosts alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
+//! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
+//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known. What is known goes with its host's place in memory.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::Frontier;
+use super::backlog::QueuedUrl;
+use super::waiting::Ticket;
+use crate::hops::Hops;
+use crate::kinds::{self, HostKinds, KindFacts};
+use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
+use crate::politeness::is_overload;
+use crate::url::Url;
+
+/// What is held for all hosts of a shard.
+#[derive(Debug, Default)]
+pub struct KindEvidence {
+    bytes: Rc<Cell<u64>>,
+    /// The host whose page's links are being found, and whether the page is examined.
+    page: Option<(HostId, bool)>,
+    /// URLs that wait in lanes.
+    in_lanes: u64,
+    /// URLs that went to lanes.
+    lowered: u64,
+}
+
+/// What is known of a host's kinds, counted as memory until it is dropped.
+#[derive(Debug)]
+pub struct CountedKinds {
+    kinds: HostKinds,
+    counted: u64,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl CountedKinds {
+    fn new(bytes: &Rc<Cell<u64>>) -> CountedKinds {
+        let mut new = CountedKinds { kinds: HostKinds::new(), counted: 0, bytes: Rc::clone(bytes) };
+        new.count();
+        new
+    }
+
+    fn note(&mut self, job: &FetchJob, fetched: &Fetched) {
+        self.kinds.note(&job.url, fetched, job.is_examined);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let now = self.kinds.ram_bytes() as u64;
+        self.bytes.set(self.bytes.get() - self.counted + now);
+        self.counted = now;
+    }
+}
+
+impl std::ops::Deref for CountedKinds {
+    type Target = HostKinds;
+
+    fn deref(&self) -> &HostKinds {
+        &self.kinds
+    }
+}
+
+impl Drop for CountedKinds {
+    fn drop(&mut self) {
+        self.bytes.set(self.bytes.get() - self.counted);
+    }
+}
+
+impl Frontier {
+    /// The URLs that are offered until [`Frontier::end_links`] are the links of `job`'s response.
+    pub fn begin_links(&mut self, job: &FetchJob) {
+        self.evidence.page = Some((job.host, job.is_examined));
+        if job.is_examined
+            && let Some(known) = self.hosts.get_mut(job.host).and_then(|host| host.kinds.as_mut())
+        {
+            known.kinds.begin_links(&job.url);
+        }
+    }
+
+    /// The same of any page of a host.
+    #[cfg(test)]
+    pub(super) fn begin_links_of(&mut self, host: &str) {
+        self.evidence.page = self.hosts.find(host).map(|id| (id, false));
+    }
+
+    /// URLs that are offered from here on are no links of that page.
+    pub fn end_links(&mut self) {
+        self.evidence.page = None;
+    }
+
+    /// A URL was offered that is new; its ticket says whether strangers alone have linked to it.
+    pub(super) fn found_by_page(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> Ticket {
+        match self.evidence.page {
+            Some((page, is_examined)) if id == Some(page) => {
+                if is_examined && let Some(known) = &mut self.hosts[page].kinds {
+                    known.kinds.found(url);
+                }
+                ticket
+            }
+            _ => Ticket { is_strangers: !is_seed(ticket), ..ticket },
+        }
+    }
+
+    /// The kind of a URL that was taken from the backlog of host `id`, if its weight is lowered.
+    pub(super) fn lowered(&self, id: HostId, entry: &QueuedUrl) -> Option<KindFacts> {
+        let depth = entry.ticket.depth;
+        if !self.settings.detects_traps && !is_advised_against(depth)
+            || entry.attempt > 0
+            || is_seed(entry.ticket)
+            || is_embed(depth)
+        {
+            return None;
+        }
+        match self.hosts[id].kinds.as_ref() {
+            Some(known) => known.lowered(&entry.url, is_advised_against(depth)),
+            None => is_advised_against(depth).then_some(KindFacts::ADVISED_AGAINST),
+        }
+    }
+
+    /// Sends a URL to the lane of its kind.
+    pub(super) fn lower(&mut self, id: HostId, entry: &QueuedUrl, of: KindFacts) {
+        self.work.spend(LOWER_WORK);
+        (self.evidence.in_lanes, self.evidence.lowered) = (self.evidence.in_lanes + 1, self.evidence.lowered + 1);
+        let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
+        let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
+        let host = &mut self.hosts[id];
+        let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
+        host.backlog.lower(of, entry, head_urls);
+        self.memory.changed(before, host.backlog.ram_bytes());
+        if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
+            self.memory.note_long_tail(id);
+        }
+    }
+
+    /// A URL was taken from a lane.
+    pub(super) fn left_lane(&mut self) {
+        self.evidence.in_lanes = self.evidence.in_lanes.saturating_sub(1);
+    }
+
+    /// Whether a page is to be examined, as its kind's weight may change.
+    pub(super) fn is_to_be_examined(&self, id: HostId, url: &Url, ticket: Ticket) -> bool {
+        let known = self.hosts[id].kinds.as_ref().filter(|_| !ticket.is_strangers && !is_embed(ticket.depth));
+        known.is_some_and(|known| known.wants_look(url))
+    }
+
+    /// A page was fetched, or was not to be had.
+    pub(super) fn note_page(&mut self, job: &FetchJob, outcome: &Outcome) {
+        let Outcome::Fetched(fetched) = outcome else { return };
+        let says_nothing =
+            is_embed(job.depth) || job.is_strangers || is_overload(fetched.status) || fetched.wall.is_some();
+        if !self.settings.detects_traps || says_nothing {
+            return;
+        }
+        let host = &mut self.hosts[job.host];
+        if let Some(known) = &mut host.kinds {
+            known.note(job, fetched);
+            if self.evidence.bytes.get() > self.settings.traps_bytes_max {
+                (host.kinds, host.pages_had) = (None, 0);
+            }
+            return;
+        }
+        host.pages_had += 1;
+        let has_room = self.evidence.bytes.get() + kinds::HOST_BYTES_MIN as u64 <= self.settings.traps_bytes_max;
+        if host.pages_had >= kinds::FREE_PAGES && has_room {
+            host.kinds = Some(Box::new(CountedKinds::new(&self.evidence.bytes)));
+        }
+    }
+
+    /// Bytes of what is known of hosts' kinds.
+    pub fn kind_bytes(&self) -> u64 {
+        self.evidence.bytes.get()
+    }
+
+    /// URLs that wait in lanes of lowered kinds.
+    pub fn in_lanes(&self) -> u64 {
+        self.evidence.in_lanes
+    }
+
+    /// URLs that went to such a lane.
+    pub fn lowered_urls(&self) -> u64 {
+        self.evidence.lowered
+    }
+}
+
+/// Whether a URL is a seed, or what one redirects to.
+pub fn is_seed(ticket: Ticket) -> bool {
+    Hops::from_bits(ticket.depth).is_seed()
+}
+
+/// Whether a page embeds the URL with these bits of `Hops`.
+pub(super) fn is_embed(depth: u16) -> bool {
+    Hops::from_bits(depth).is_embed()
+}
+
+/// Whether its page advised against the URL with these bits of `Hops`.
+pub(super) fn is_advised_against(depth: u16) -> bool {
+    Hops::from_bits(depth).is_deferred()
+}
+
+/// To send a URL to a lane: some two microseconds.
+const LOWER_WORK: u64 = 4_096;
