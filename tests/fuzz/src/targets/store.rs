@@ -144,8 +144,9 @@ pub fn cdxj(data: &[u8]) {
     let mut count = 0;
     for line in data.split(|byte| *byte == b'\n') {
         let Some(entry) = std::str::from_utf8(line).ok().and_then(IndexEntry::parse) else { continue };
-        let mut written = Vec::new();
-        entry.write("com,example)/", &mut written);
+        let mut one = Index::default();
+        one.add(&url, &entry);
+        let written = one.sorted();
         let text = std::str::from_utf8(&written).expect("text").strip_suffix('\n').expect("a line");
         assert!(!text.contains('\n'));
         let again = IndexEntry::parse(text).expect("our own line");
