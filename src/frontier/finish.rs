@@ -141,6 +141,7 @@ impl Frontier {
         let uncounted = counts == Try::Uncounted || is_storm;
         let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
             self.queued -= 1;
+            self.is_over(job.depth);
             return End::Over;
         };
         let wait = retries.wait(class, job.attempt);

@@ -104,6 +104,8 @@ pub struct Frontier {
     outside: OutsideLanes,
     /// URLs of other shards, where these wait until this one has nothing else.
     crossing: OutsideLanes,
+    /// Those of them that came in and are not over.
+    crossed: u64,
     rules_cache: RulesCache,
     robots_files: RobotsFiles,
     ready: ReadyHosts,
@@ -150,6 +152,7 @@ impl Frontier {
             hosts: HostTable::new(settings.hosts_max, settings.politeness.clone()).in_order(settings.discipline()),
             outside: OutsideLanes::new(0),
             crossing: OutsideLanes::new(outside::LANES as u16),
+            crossed: 0,
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
             ready: ReadyHosts::new(settings.levels()),
@@ -501,6 +504,7 @@ impl Frontier {
         self.queued -= 1;
         self.work.spend(SETTLE_WORK);
         let QueuedUrl { url, ticket, attempt, .. } = entry;
+        self.is_over(ticket.depth);
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
     }
 

@@ -202,12 +202,20 @@ impl Frontier {
 
     /// Whether one of these may come in.
     pub(super) fn may_cross(&self) -> bool {
-        self.crossing.is_ready() && self.queued == self.crossing.urls()
+        let waiting = self.crossing.urls();
+        self.crossing.is_ready() && self.crossed < CROSSED_MAX && self.queued <= waiting + self.crossed
+    }
+
+    /// A URL with these bits of `Hops` is over.
+    pub(super) fn is_over(&mut self, depth: u16) {
+        if self.settings.crosses_over && is_advised_against(depth) {
+            self.crossed = self.crossed.saturating_sub(1);
+        }
     }
 
     /// Lets some come in from outside; whether any did.
     pub(super) fn let_in(&mut self, now: Instant, spool: &mut Spool) -> bool {
-        if self.may_cross() {
+        while self.may_cross() {
             self.let_one_cross(now, spool);
         }
         let (mut came_in, mut in_vain) = (0, 0);
@@ -247,9 +255,13 @@ impl Frontier {
             match look {
                 Look::In(Waiting { url, site, ticket }) if self.hosts.make_room(now) => {
                     let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
+                    self.crossed += 1;
                     return self.queue(now, id, &url, ticket, spool);
                 }
-                Look::In(Waiting { url, site, ticket }) => return self.wait_outside(&url, site, ticket, spool),
+                Look::In(Waiting { url, site, ticket }) => {
+                    self.crossed += 1;
+                    return self.wait_outside(&url, site, ticket, spool);
+                }
                 Look::Nobody => {}
                 Look::Lost(urls) => self.queued -= urls,
             }
@@ -274,5 +286,7 @@ fn place_of(site: SiteKey) -> (usize, usize) {
 /// A site over its share holds up one of so many others that wait outside.
 pub(super) const LANES: usize = 64;
 const SITES_PER_LANE: usize = 1_024;
+/// URLs that cross over at once.
+const CROSSED_MAX: u64 = 1_024;
 /// URLs that come in at once.
 const COME_IN_MAX: usize = 64;

@@ -168,7 +168,7 @@ mod tests {
         assert!(twin.iter().all(|fingerprint| table.contains(*fingerprint)));
         // One by one and in batches of any length, of which some were seen.
         for batch in 0..200 {
-            let kind = |value: u64| [value, value % 5_000 << 52 | value % 3, u64::MAX - value % 4_000, value % 3];
+            let kind = |value: u64| [value, ((value % 5_000) << 52) | (value % 3), u64::MAX - value % 4_000, value % 3];
             let batch: Vec<u64> = (0..batch).flat_map(|_| kind(rng.next())).collect();
             let seen: Vec<bool> = batch.iter().map(|value| twin.contains(&(*value).max(1))).collect();
             assert_eq!(table.contains_each(&batch), seen);

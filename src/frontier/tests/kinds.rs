@@ -82,8 +82,8 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
     let same = |number| Fetched { payload: Some(7), ..page(number) };
     let noindex = |number| Fetched { is_noindex: true, ..page(number) };
     // The last one has text of its own, and its author advises against it.
-    let traps: [(&dyn Fn(u64) -> Fetched, bool, usize); 4] =
-        [(&near, false, 360), (&same, false, 360), (&near, true, 360), (&noindex, false, 420)];
+    type Trap<'a> = (&'a dyn Fn(u64) -> Fetched, bool, usize);
+    let traps: [Trap; 4] = [(&near, false, 360), (&same, false, 360), (&near, true, 360), (&noindex, false, 420)];
     for (trap, is_advised_against, pages) in traps {
         let (mut bed, mut here) = site(|_| ());
         if is_advised_against {
