@@ -59,7 +59,7 @@ pub struct FetchJob {
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
     pub is_hurried: bool,
-    /// Of a page: no page of its own host was known to link to it.
+    /// Of a page: no page of its own site was known to link to it.
     pub is_strangers: bool,
     /// What the page is worth is to be known ([`crate::kinds`]).
     pub is_examined: bool,

@@ -12,6 +12,7 @@ use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
 use crate::config::Politeness;
+use crate::kinds::Weight;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
@@ -42,6 +43,8 @@ pub struct Host {
     pub kinds: Option<Box<CountedKinds>>,
     /// Pages that were fetched, as long as they are few.
     pub pages_had: u32,
+    /// The weight with which it has its turn.
+    pub weighed: Weight,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -95,6 +98,7 @@ impl Host {
             kinds: None,
             pages_had: 0,
             doubtful_rest: Instant::ZERO,
+            weighed: Weight::Whole,
             wait: None,
             state: State::Idle,
             idle_number: 0,

@@ -2,7 +2,7 @@
 //!
 //! Decides: a URL is judged once, when it is taken from its host's queue. Seeds are not: somebody wants them. Nor is what a page
 //! embeds: an image has no text or links, and says nothing about pages with URLs like its own.
-//! A page that was found by links of other hosts alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
+//! A page that was found by links of other sites alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
 //! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known. What is known goes with its host's place in memory.
 
@@ -16,18 +16,30 @@ use crate::hops::Hops;
 use crate::kinds::{self, HostKinds, KindFacts};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::politeness::is_overload;
-use crate::url::Url;
+use crate::url::{SiteKey, Url};
 
 /// What is held for all hosts of a shard.
 #[derive(Debug, Default)]
 pub struct KindEvidence {
     bytes: Rc<Cell<u64>>,
-    /// The host whose page's links are being found, and whether the page is examined.
-    page: Option<(HostId, bool)>,
+    /// Whose links are being found.
+    finder: Finder,
     /// URLs that wait in lanes.
     in_lanes: u64,
     /// URLs that went to lanes.
     lowered: u64,
+}
+
+/// Whose links URLs are that are offered.
+#[derive(Clone, Copy, Debug, Default)]
+enum Finder {
+    /// Not known: a seed's, or those of an earlier run.
+    #[default]
+    Unknown,
+    /// A host's page, which is examined or not.
+    Page(HostId, bool),
+    /// A page of another site.
+    Stranger,
 }
 
 /// What is known of a host's kinds, counted as memory until it is dropped.
@@ -74,7 +86,7 @@ impl Drop for CountedKinds {
 impl Frontier {
     /// The URLs that are offered until [`Frontier::end_links`] are the links of `job`'s response.
     pub fn begin_links(&mut self, job: &FetchJob) {
-        self.evidence.page = Some((job.host, job.is_examined));
+        self.evidence.finder = Finder::Page(job.host, job.is_examined);
         if job.is_examined
             && let Some(known) = self.hosts.get_mut(job.host).and_then(|host| host.kinds.as_mut())
         {
@@ -85,25 +97,32 @@ impl Frontier {
     /// The same of any page of a host.
     #[cfg(test)]
     pub(super) fn begin_links_of(&mut self, host: &str) {
-        self.evidence.page = self.hosts.find(host).map(|id| (id, false));
+        self.evidence.finder = self.hosts.find(host).map_or(Finder::Unknown, |id| Finder::Page(id, false));
+    }
+
+    /// The same of links that another shard found. Where it may have pages of the same hosts, nobody knows whose they are.
+    pub fn begin_strangers_links(&mut self) {
+        self.evidence.finder = if self.settings.shares_hosts { Finder::Unknown } else { Finder::Stranger };
     }
 
     /// URLs that are offered from here on are no links of that page.
     pub fn end_links(&mut self) {
-        self.evidence.page = None;
+        self.evidence.finder = Finder::Unknown;
     }
 
-    /// A URL was offered that is new; its ticket says whether strangers alone have linked to it.
-    pub(super) fn found_by_page(&mut self, id: Option<HostId>, url: &Url, ticket: Ticket) -> Ticket {
-        match self.evidence.page {
-            Some((page, is_examined)) if id == Some(page) => {
-                if is_examined && let Some(known) = &mut self.hosts[page].kinds {
+    /// A URL of `site` was offered that is new; its ticket says whether strangers alone have linked to it.
+    pub(super) fn found_by(&mut self, id: Option<HostId>, url: &Url, site: SiteKey, ticket: Ticket) -> Ticket {
+        let is_strangers = match self.evidence.finder {
+            Finder::Unknown => false,
+            Finder::Page(page, is_examined) => {
+                if let Some(known) = self.hosts[page].kinds.as_mut().filter(|_| is_examined && id == Some(page)) {
                     known.kinds.found(url);
                 }
-                ticket
+                self.hosts[page].site != site
             }
-            _ => Ticket { is_strangers: !is_seed(ticket), ..ticket },
-        }
+            Finder::Stranger => true,
+        };
+        Ticket { is_strangers: is_strangers && !is_seed(ticket), ..ticket }
     }
 
     /// The kind of a URL that was taken from the backlog of host `id`, if its weight is lowered.

@@ -50,7 +50,7 @@ impl KindLanes {
         self.moved += 1;
         if self.moved >= MOVED_MAX {
             // A queue of nothing but traps must not keep the lanes waiting until it has been looked through.
-            (self.moved, self.queue_next) = (0, self.queue_next + 1);
+            (self.moved, self.queue_next) = (0, self.queue_next.max(self.now) + 1);
         }
         let (kind, weight) = (of.lane, of.weight);
         let own = self.lanes.iter().position(|lane| lane.kind == kind);

@@ -73,6 +73,7 @@ pub use rests::Rest;
 pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
+use crate::kinds::Weight;
 use crate::outcome::{Failure, FetchJob, HostId};
 use crate::politeness::{Complaint, is_overload};
 use crate::robots::Work;
@@ -210,7 +211,7 @@ impl Frontier {
             return self.wait_to_cross(url, site, ticket, spool);
         }
         let known = self.hosts.find(url.host());
-        let ticket = self.found_by_page(known, url, ticket);
+        let ticket = self.found_by(known, url, site, ticket);
         self.importance.came(url, ticket);
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
         // Who waits outside and can come in is before it.
@@ -494,9 +495,20 @@ impl Frontier {
     }
 
     fn make_ready(&mut self, id: HostId) {
+        let weight = self.weight_of(id);
+        self.hosts[id].weighed = weight;
+        self.put_among_ready(id, weight);
+    }
+
+    /// The same of one that waited for the turn of an address, a site or an operator: it has waited, and others wait behind it.
+    fn make_ready_for_turn(&mut self, id: HostId) {
+        self.hosts[id].weighed = Weight::Sixteenth;
+        self.put_among_ready(id, Weight::Whole);
+    }
+
+    fn put_among_ready(&mut self, id: HostId, weight: Weight) {
         self.hosts.set_state(id, State::Ready);
         let (site, level) = (self.hosts[id].site, self.hosts[id].backlog.level());
-        let weight = self.weight_of(id);
         self.ready.push(site, id, (weight, level), self.places.is_slow(site));
     }
 

@@ -263,7 +263,10 @@ impl Frontier {
                     return self.wait_outside(&url, site, ticket, spool);
                 }
                 Look::Nobody => {}
-                Look::Lost(urls) => self.queued -= urls,
+                Look::Lost(urls) => {
+                    self.queued -= urls;
+                    return;
+                }
             }
         }
         self.crossing.hold_up();

@@ -16,6 +16,7 @@ use super::fetch_places::Turn;
 use super::host::State;
 use super::turn_queues::Call;
 use super::{Frontier, LOOK_PAUSE_MIN, waits};
+use crate::kinds::Weight;
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use crate::time::{Duration, Instant};
@@ -82,10 +83,11 @@ impl Frontier {
         if let Call::Host(id) = call {
             if self.turn_queues.keeps_place(key, id) {
                 self.hosts.set_state(id, State::Ready);
+                self.hosts[id].weighed = Weight::Sixteenth;
                 self.ready.push_keeper(self.hosts[id].site, id);
                 return;
             }
-            self.make_ready(id);
+            self.make_ready_for_turn(id);
             if self.places.is_slow(self.hosts[id].site) {
                 // It keeps its turn, and may have to wait for it.
                 self.turn_queues.is_late(id);

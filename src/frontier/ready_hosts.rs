@@ -91,10 +91,10 @@ impl ReadyHosts {
     /// When a host may have a turn: `Instant::ZERO` for now; `None`: not before something changes.
     pub fn next_due(&self) -> Option<Instant> {
         let has_some = !(self.answered.is_empty() && self.slow.is_empty() && self.keepers.is_empty());
-        match self.others.next_due() {
-            _ if has_some && !self.is_held_up => Some(Instant::ZERO),
-            Some(due) if self.is_held_up && due <= self.looked_at => None,
-            due => due,
+        match self.is_held_up {
+            true => self.others.patient_until().filter(|due| *due > self.looked_at),
+            false if has_some => Some(Instant::ZERO),
+            false => self.others.next_due(),
         }
     }
 

@@ -81,6 +81,11 @@ impl Frontier {
                     return None;
                 }
             }
+            // It had its turn for a URL of the queue, and has none.
+            if self.weight_of(id) < self.hosts[id].weighed {
+                self.make_ready(id);
+                return None;
+            }
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
             // It may be another scope than that in which the URL was queued.

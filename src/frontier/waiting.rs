@@ -17,7 +17,7 @@ pub struct Ticket {
     pub number: u64,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
-    /// No page of its own host was known to link to it.
+    /// No page of its own site was known to link to it.
     pub is_strangers: bool,
 }
 

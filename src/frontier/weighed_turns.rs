@@ -25,6 +25,24 @@ pub struct WeighedTurns {
     /// Turns that hosts of the whole weight had, in [`PARTS`].
     turns: u64,
     last_whole: Option<Instant>,
+    lately: Lately,
+}
+
+/// Turns of hosts of the whole weight in the last [`LATELY`], or up to twice that.
+#[derive(Debug, Default)]
+struct Lately {
+    since: Instant,
+    before: u64,
+    now: u64,
+}
+
+impl Lately {
+    fn look(&mut self, now: Instant) {
+        if now.since(self.since) >= LATELY {
+            let is_next = now.since(self.since) < LATELY + LATELY;
+            *self = Lately { since: now, before: if is_next { self.now } else { 0 }, now: 0 };
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +85,12 @@ impl WeighedTurns {
         self.whole.hand_over(are_theirs, to);
     }
 
+    /// When lowered hosts need not wait for others any more, where they do.
+    pub fn patient_until(&self) -> Option<Instant> {
+        let has_lowered = self.lowered.iter().any(|row| !row.hosts.is_empty());
+        self.last_whole.filter(|_| has_lowered).map(|last| last + PATIENCE)
+    }
+
     /// When a host may have a turn: `Instant::ZERO` for now, `None` when no host waits.
     pub fn next_due(&self) -> Option<Instant> {
         let may_now = !self.whole.is_empty() || self.lowered.iter().any(|row| row.is_due(self.turns));
@@ -79,28 +103,31 @@ impl WeighedTurns {
 
     /// Takes the next host of those whose sites may have a turn, where so many hosts in all have something to do.
     pub fn pop_of(&mut self, now: Instant, hosts: usize, may_have: impl Fn(SiteKey) -> bool) -> Option<HostId> {
-        let is_alone = self.last_whole.is_none_or(|last| now.since(last) >= PATIENCE);
-        if let Some(id) = self.pop_lowered(hosts, &may_have, false) {
+        self.lately.look(now);
+        let lowered: u64 = self.lowered.iter().map(|row| row.len).sum();
+        // Hosts that rest, or are dead, are no rivals: as many as had turns lately.
+        let rivals = (hosts as u64).saturating_sub(lowered).min(self.lately.before + self.lately.now);
+        let is_alone = rivals == 0 || self.last_whole.is_none_or(|last| now.since(last) >= PATIENCE);
+        if let Some(id) = self.pop_lowered(rivals, &may_have, false) {
             return Some(id);
         }
         if let Some(id) = self.whole.pop_of(&may_have) {
             self.turns += PARTS;
+            self.lately.now += 1;
             self.last_whole = Some(now);
             return Some(id);
         }
-        if is_alone { self.pop_lowered(hosts, &may_have, true) } else { None }
+        if is_alone { self.pop_lowered(rivals, &may_have, true) } else { None }
     }
 
-    fn pop_lowered(&mut self, hosts: usize, may_have: impl Fn(SiteKey) -> bool, is_alone: bool) -> Option<HostId> {
-        let lowered: u64 = self.lowered.iter().map(|row| row.len).sum();
-        let whole = (hosts as u64).saturating_sub(lowered).max(1);
+    fn pop_lowered(&mut self, rivals: u64, may_have: impl Fn(SiteKey) -> bool, is_alone: bool) -> Option<HostId> {
         for (row, weight) in self.lowered.iter_mut().zip([Weight::Quarter, Weight::Sixteenth]) {
             if !is_alone && !row.is_due(self.turns) {
                 continue;
             }
             let Some(id) = row.hosts.pop_of(&may_have) else { continue };
             // Each of its hosts has a turn while each of the others has as many.
-            row.next = row.next.max(self.turns) + PARTS * weight.turns() * whole / row.len.max(1);
+            row.next = self.turns + PARTS * weight.turns() * rivals / row.len.max(1);
             row.len = row.len.saturating_sub(1);
             return Some(id);
         }
@@ -126,6 +153,8 @@ impl Row {
 
 /// So long after a page of another host a lowered one need not wait for more of them.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// For so long hosts count as rivals that had a turn: longer than most delays.
+const LATELY: Duration = Duration::from_secs(30);
 /// Parts of a turn: thousands of lowered hosts may share the turns of a few others.
 const PARTS: u64 = 1 << 16;
 
@@ -171,5 +200,20 @@ mod tests {
         assert_eq!(turns.next_due(), None);
         turns.push(site(1), 1, (Weight::Sixteenth, 0));
         assert!(turns.prefer(16, |id| id == 1) && turns.pop_of(second(6), 9, |_| true) == Some(1));
+        // What it has alone is no debt.
+        let alone = |turns: &mut WeighedTurns| {
+            turns.push(site(1), 1, (Weight::Sixteenth, 0));
+            turns.pop_of(second(100), 2, |_| true)
+        };
+        assert!((0..1_000).all(|_| alone(&mut turns) == Some(1)));
+        let mut had = [0; 2];
+        turns.push(site(0), 0, (Weight::Whole, 0));
+        turns.push(site(1), 1, (Weight::Sixteenth, 0));
+        for _ in 0..170 {
+            let id = turns.pop_of(second(100), 2, |_| true).expect("a host");
+            had[id as usize] += 1;
+            turns.push(site(id), id, ([Weight::Whole, Weight::Sixteenth][id as usize], 0));
+        }
+        assert!((9..=12).contains(&had[1]), "{had:?}");
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! A *list* gives no text to what was seen: a page with [`LIST_LINKS`] new links of one other kind, and each feed. Their text is that
 //! of the pages they lead to, which would be "nothing new" afterwards.
-//! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::yields`).
+//! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::kind_evidence`).
 //! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps a sixteenth of its turns.
 //! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more.
 //! Limits: a trap with new text on each page is not known. What is known is lost with a restart.

@@ -218,7 +218,7 @@ impl PageReader {
                         // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
                         Kind::Sitemap if !hops.is_embed() => hops.redirect(),
                         // Its weight begins lower: most say what the page says.
-                        _ if is_other_format => hops.link().deferred(),
+                        _ if is_other_format && is_of_host(url, job.url.host()) => hops.link().deferred(),
                         _ => hops.link(),
                     };
                     let (to, repeats) = match (is_advised_against, is_embed) {
@@ -282,8 +282,7 @@ impl PageReader {
             None | Some(AdvisedAgainst::Ignore) => {}
             Some(AdvisedAgainst::Last) => {
                 links.change_depths(|depth, url| {
-                    let behind = url.split_once("://").map_or("", |(_, behind)| behind);
-                    if behind.strip_prefix(host).is_none_or(|rest| !rest.starts_with(['/', ':'])) {
+                    if !is_of_host(url, host) {
                         return depth;
                     }
                     stats.links_deferred += 1;
@@ -374,6 +373,12 @@ impl Page<'_> {
 fn decode<'a>(decoder: &'a mut Decoder, response: &'a http::Response, limits: &http::Limits) -> Decoded<'a> {
     let _stage = stage::enter(Stage::Decode);
     decoder.decode(&response.headers, &response.body, limits)
+}
+
+/// Whether a canonical URL is one of this host.
+fn is_of_host(url: &str, host: &str) -> bool {
+    let behind = url.split_once("://").map_or("", |(_, behind)| behind);
+    behind.strip_prefix(host).is_some_and(|rest| rest.starts_with(['/', ':']))
 }
 
 /// Bytes of links that any page may have, however short it is: some 600 of usual length.

@@ -189,6 +189,7 @@ impl Shard {
         let keys = self.keys.of_batch(batch);
         let seen = self.are_seen(&keys);
         let mut url = Url::unwritten(0);
+        self.frontier.begin_strangers_links();
         for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
             if is_seen && !Hops::from_bits(depth).is_seed() || url.read_canonical(bytes).is_err() {
                 continue;
@@ -196,6 +197,7 @@ impl Shard {
             debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
             self.accept_or_note(now, key, &url, depth);
         }
+        self.frontier.end_links();
     }
 
     /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
