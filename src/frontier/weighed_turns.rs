@@ -108,7 +108,9 @@ impl WeighedTurns {
         // Hosts that rest, or are dead, are no rivals: as many as had turns lately.
         let rivals = (hosts as u64).saturating_sub(lowered).min(self.lately.before + self.lately.now);
         let is_alone = rivals == 0 || self.last_whole.is_none_or(|last| now.since(last) >= PATIENCE);
-        if let Some(id) = self.pop_lowered(rivals, &may_have, false) {
+        if rivals > 0
+            && let Some(id) = self.pop_lowered(rivals, &may_have, false)
+        {
             return Some(id);
         }
         if let Some(id) = self.whole.pop_of(&may_have) {
@@ -194,7 +196,8 @@ mod tests {
         assert_eq!(turns.pop_of(second(0), 9, |_| true), Some(1));
         turns.push(site(0), 0, (Weight::Whole, 0));
         turns.push(site(1), 1, (Weight::Sixteenth, 0));
-        assert_eq!(turns.pop_of(second(5), 9, |_| true), Some(0));
+        assert_eq!([(); 2].map(|()| turns.pop_of(second(5), 9, |_| true)), [Some(0), Some(1)]);
+        turns.push(site(1), 1, (Weight::Sixteenth, 0));
         assert_eq!((turns.pop_of(second(5), 9, |_| true), turns.next_due()), (None, Some(second(6))));
         assert_eq!(turns.pop_of(second(6), 9, |_| true), Some(1));
         assert_eq!(turns.next_due(), None);

@@ -68,7 +68,10 @@ fn a_kind_weighs_what_its_pages_are_worth() {
     assert_eq!(weight_after(|number| page([if number % 4 == 0 { 100 + number } else { 0 }])), Quarter);
     assert_eq!(weight_after(|number| page([if number % 2 == 0 { 100 + number } else { 0 }])), Whole);
     assert_eq!(weight_after(|number| Fetched { payload: Some(7), ..page([number]) }), Sixteenth);
-    assert_eq!(weight_after(|number| Fetched { payload: Some(number << 32 | number), ..page([number]) }), Whole);
+    assert_eq!(
+        weight_after(|number| Fetched { payload: Some(xxh3_64(&number.to_le_bytes())), ..page([number]) }),
+        Whole
+    );
     assert_eq!(weight_after(|number| Fetched { is_noindex: true, ..page([number]) }), Quarter);
     assert_eq!(weight_after(|number| Fetched { is_noindex: true, ..page([number % 3]) }), Sixteenth);
     assert_eq!(weight_after(|_| Fetched { is_archive: true, text: None, ..page([]) }), Sixteenth);

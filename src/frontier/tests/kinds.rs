@@ -187,8 +187,9 @@ fn strangers_make_no_kind_poor() {
     for are_own in [false, true] {
         let (mut bed, mut here) = site(|_| ());
         bed.run(HOUR, 3, &mut well);
-        if are_own {
-            bed.frontier.begin_links_of("a.test");
+        match are_own {
+            true => bed.frontier.begin_links_of("a.test"),
+            false => bed.frontier.begin_strangers_links(),
         }
         here.hops = here.hops.link();
         (0..150).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{number}")));
