@@ -123,13 +123,17 @@ fn a_site_that_few_link_to_waits_for_others() {
             (json["turns_over_allowance"].as_u64().unwrap_or_default(), sites["spam.test"])
         };
         let (deferred, spam) = of("with", &[]);
-        assert!(spam <= 2 * FREE && deferred > 0, "{shards} shards: {spam} of 700, {deferred} deferred");
+        // What it may have, and of 700 pages a sixteenth of what 3 of 27 hosts would have had; some are in flight.
+        assert!(spam <= 2 * FREE + 20 && deferred > 0, "{shards} shards: {spam} of 700, {deferred} deferred");
         let (deferred, without) = of("without", &["budget.site_pages_per_linking_site=0"]);
-        assert!(without > 2 * FREE && deferred == 0, "{shards} shards: {without} of 700 without it");
+        assert!(without > 2 * spam && deferred == 0, "{shards} shards: {without} of 700 without it");
         println!("{shards} shards: {spam} of 700 pages are spam, {without} without allowances");
     }
     let (json, text) = crawl.why("with2", "b.spam.test");
-    assert!(text.contains("spam.test: 1 other site links to it, 6 pages of 6 before others"), "{text}");
+    assert!(
+        text.contains("spam.test: 1 other site links to it, ") && text.contains("pages of 6 before others"),
+        "{text}"
+    );
     assert_eq!(
         (&json["site"]["linking_sites"], &json["site"]["pages_before_others"]),
         (&1.into(), &6.into()),
