@@ -92,7 +92,7 @@ impl Waits {
         at(after, 1);
     }
 
-    /// These, or if nobody waits, the wait for URLs.
+    /// These, or if no host waits, the wait for URLs.
     pub fn or_work(self) -> Waits {
         if self.0 == [0; WAITS] { Waits::all_for(Wait::Work) } else { self }
     }

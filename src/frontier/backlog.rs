@@ -238,7 +238,7 @@ impl Backlog {
         }
     }
 
-    /// Whether a URL waits in the queue, besides those that were taken.
+    /// Whether a URL waits in the queue; those that were taken do not count.
     pub fn has_queued(&self) -> bool {
         self.queued_level().is_some()
     }

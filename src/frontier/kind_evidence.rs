@@ -100,7 +100,7 @@ impl Frontier {
         self.evidence.finder = self.hosts.find(host).map_or(Finder::Unknown, |id| Finder::Page(id, false));
     }
 
-    /// The same of links that another shard found. Where it may have pages of the same hosts, nobody knows whose they are.
+    /// The same of links that another shard found. Where it may have pages of the same hosts, it is not known whose they are.
     pub fn begin_strangers_links(&mut self) {
         self.evidence.finder = if self.settings.shares_hosts { Finder::Unknown } else { Finder::Stranger };
     }

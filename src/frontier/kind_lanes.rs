@@ -19,7 +19,7 @@ pub struct KindLanes {
     lanes: Vec<Lane>,
     /// When the queue of all other URLs is next, in turns.
     queue_next: u64,
-    /// The turn that is under way.
+    /// The turn of the URL that was fetched last.
     now: u64,
     /// URLs that went to lanes since the queue had a turn.
     moved: u32,
@@ -68,7 +68,7 @@ impl KindLanes {
         }
     }
 
-    /// Whose turn is next, where the queue `has_some` URLs or not; `None`: nobody has any.
+    /// Whose turn is next, where the queue `has_some` URLs or not; `None`: no URL waits.
     pub fn turn(&self, has_some: bool) -> Option<Turn> {
         let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty());
         let first = lanes.min_by_key(|(_, lane)| lane.next);
@@ -111,7 +111,7 @@ impl KindLanes {
         self.lanes.iter_mut().map(|lane| &mut lane.queue)
     }
 
-    /// Bytes of memory besides those of the queues.
+    /// Bytes of memory; those of the queues do not count.
     pub fn ram_bytes(&self) -> usize {
         size_of::<KindLanes>() + self.lanes.capacity() * size_of::<Lane>()
     }

@@ -60,7 +60,7 @@ pub enum Look {
 }
 
 impl OutsideLanes {
-    /// Nobody; the first lane has this number.
+    /// No URL; the first lane has this number.
     pub fn new(first: u16) -> OutsideLanes {
         let lanes = (0..LANES).map(|_| Lane::default()).collect();
         OutsideLanes { lanes, urls: 0, ram_bytes: 0, next: 0, first, is_held_up: false }

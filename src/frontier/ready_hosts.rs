@@ -38,7 +38,7 @@ pub struct ReadyHosts {
 }
 
 impl ReadyHosts {
-    /// Nobody; hosts have so many levels.
+    /// No host; hosts have so many levels.
     pub fn new(levels: Level) -> ReadyHosts {
         ReadyHosts { others: WeighedTurns::new(levels), ..ReadyHosts::default() }
     }

@@ -54,7 +54,7 @@ struct Row {
 }
 
 impl WeighedTurns {
-    /// Nobody; hosts have so many levels.
+    /// No host; hosts have so many levels.
     pub fn new(levels: Level) -> WeighedTurns {
         WeighedTurns { whole: LevelTurns::new(levels), ..WeighedTurns::default() }
     }

@@ -237,7 +237,7 @@ const LIST_LINKS: u32 = 4;
 /// So many links to kinds that proved their worth make a page worth its fetch.
 const LEADS_WHOLE: u16 = 4;
 const FAMILIES_MAX: usize = 64;
-/// Anchors that each page is taken to have besides its own, and that are not new: some 60 bytes of text.
+/// Anchors that each page is taken to have in addition to its own, and that are not new: some 60 bytes of text.
 const TEXT_MIN: u32 = 4;
 /// A page with fewer anchors, its frame included, has no text.
 const SAMPLE_MIN: usize = 2;

@@ -8,7 +8,7 @@
 use super::figures::Seen;
 use crate::stage::Stage;
 
-/// Microseconds of a page that a stage takes at least; `None`: nobody has measured it.
+/// Microseconds of a page that a stage takes at least; `None`: it was not measured.
 pub fn of(stage: Stage, seen: &Seen) -> Option<f64> {
     let decoded = seen.body_bytes_mean? / 1_000.0;
     let coded = seen.coded_share?;
