@@ -92,6 +92,11 @@ impl Waits {
         at(after, 1);
     }
 
+    /// How many hosts wait for one thing.
+    pub fn of(&self, wait: Wait) -> u32 {
+        self.0.get(wait as usize).copied().unwrap_or_default()
+    }
+
     /// These, or if no host waits, the wait for URLs.
     pub fn or_work(self) -> Waits {
         if self.0 == [0; WAITS] { Waits::all_for(Wait::Work) } else { self }

@@ -79,7 +79,7 @@ choices! {
     AdvisedAgainst {
         /// they are followed like others
         Ignore = "ignore",
-        /// those to the page's own host begin with a quarter of their turns
+        /// those to the page's own host begin with a sixteenth of their turns
         Last = "last",
         /// they are not followed
         Obey = "obey",

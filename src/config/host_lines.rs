@@ -23,6 +23,7 @@ use super::unit::format_duration;
 use super::value::{Field, Value};
 use crate::scope::names;
 use crate::time::Duration;
+use crate::url::is_listed_suffix;
 
 /// Most lines.
 const LINES_MAX: usize = 100_000;
@@ -279,6 +280,11 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
         terms.delay.get_or_insert(Duration::ZERO);
     }
     let Some((pattern, at)) = pattern else { return };
+    let below = name.and_then(|name| name.strip_prefix("*.").or_else(|| name.strip_prefix('.')));
+    if let Some(suffix) = below.filter(|suffix| terms.is_mine && is_listed_suffix(&suffix.to_ascii_lowercase())) {
+        blame(at, format!("mine: below the public suffix {} are strangers' hosts; expected your own", quote(suffix)));
+        return;
+    }
     let shown = pattern.to_string();
     if let Err(before) = lines.add(pattern, terms) {
         let what = match before.to_string() == shown {
@@ -377,6 +383,10 @@ mod tests {
         assert_eq!(lines.terms_of("other.test"), terms(false, 3, 1));
         assert!(lines.have_several());
         assert_eq!(lines.laxer_than(Duration::from_secs(3)), None, "strangers are told of strangers");
+        for (pattern, is_own) in [(".com", false), ("*.co.uk", false), (".example.com", true), (".corp", true)] {
+            let text = format!("[[politeness.host]]\nmatch = \"{pattern}\"\nmine = true\n");
+            assert_eq!(parsed(&text).is_ok(), is_own, "{pattern}");
+        }
         let again = parsed(&format!("[politeness]\nhost = {}", lines.format())).expect("its own form");
         assert_eq!(again.politeness.host, lines);
         let set = Config::default().set("politeness.host", "[{ match = '.mine.test', mine = true }]");

@@ -2,7 +2,7 @@
 //!
 //! Decides: a site has `budget.site_pages_free` pages, and `site_pages_per_linking_site` more for each site that links to it (IRLbot's
 //! STAR: Lee, Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 Billion Pages and Beyond", 2008). Hosts of a site that has had them, or
-//! has them in flight, have a sixteenth of the turns of others that can be asked at the same time. Nothing is dropped.
+//! has them in flight, leave pages to others that can be asked at the same time ([`super::competition`]). Nothing is dropped.
 //! Without `crawl.pages_max` hosts do not compete, and allowances change nothing.
 //! A page is a response of status 2xx, from whatever queue its URL was taken. Seeds, their redirects and all else of the same sites
 //! are exempt: somebody wants them.
@@ -15,8 +15,6 @@ use super::Frontier;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::backlinks::{LinkingSites, SiteLink};
 use crate::config::Config;
-use crate::kinds::Weight;
-use crate::outcome::HostId;
 use crate::url::SiteKey;
 
 /// The allowances of one shard's sites.
@@ -29,7 +27,7 @@ pub struct Allowances {
     entries_max: usize,
     /// Requests of sites that no room was for.
     uncounted: u64,
-    /// Turns of hosts whose weight was lowered.
+    /// Times that a host of a site over its allowance left a page to others.
     lowered: u64,
 }
 
@@ -103,6 +101,11 @@ impl Allowances {
         pages >= self.free && pages >= allowance(self.free, self.each, site.linking.count())
     }
 
+    /// A host waits, whose site `is_over` its allowance or not.
+    pub fn lowered(&mut self, is_over: bool) {
+        self.lowered += u64::from(is_over);
+    }
+
     /// Requests of sites that no room was for.
     pub fn uncounted(&self) -> u64 {
         self.uncounted
@@ -129,17 +132,6 @@ impl Frontier {
     /// A site is a seed's.
     pub fn wanted(&mut self, site: SiteKey) {
         self.allowances.wanted(site);
-    }
-
-    /// What a host that can be asked now weighs against others, where pages are counted out.
-    pub(super) fn weight_of(&mut self, id: HostId) -> Weight {
-        if !self.settings.has_page_budget {
-            return Weight::Whole;
-        }
-        let host = &self.hosts[id];
-        let is_over = self.allowances.is_over(host.site);
-        self.allowances.lowered += u64::from(is_over);
-        if is_over { Weight::Sixteenth } else { host.backlog.weight() }
     }
 
     /// About how many sites link to a site, and how many pages it has.

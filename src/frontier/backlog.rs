@@ -46,6 +46,8 @@ pub struct QueuedUrl {
     pub level: Level,
     /// In which turn it was taken.
     pub turn: Turn,
+    /// How often its kind has a turn.
+    pub weight: Weight,
 }
 
 /// What the queue has to give.
@@ -99,9 +101,9 @@ impl Backlog {
         }
     }
 
-    /// Bytes of URLs in the longest of the queues' tails.
+    /// Bytes of URLs in the queues' tails.
     pub fn tail_bytes(&self) -> usize {
-        self.all().map(HostQueue::tail_bytes).max().unwrap_or_default()
+        self.all().map(HostQueue::tail_bytes).sum()
     }
 
     /// Bytes of memory of the queues and of what waits for another try.
@@ -113,14 +115,6 @@ impl Backlog {
     /// The highest level of what waits.
     pub fn level(&self) -> Level {
         self.queued_level().max(self.current.as_ref().map(|entry| entry.level)).unwrap_or_default()
-    }
-
-    /// The weight of what comes next: that of a lane only where nothing else waits.
-    pub fn weight(&self) -> Weight {
-        let is_of_lane = self.current.as_ref().is_none_or(|entry| entry.turn != Turn::Queue);
-        let has_others = !self.retries.is_empty() || self.queued_level().is_some();
-        let lanes = self.lanes.as_ref().filter(|_| is_of_lane && !has_others);
-        lanes.and_then(|lanes| lanes.largest()).unwrap_or_default()
     }
 
     fn all(&self) -> impl Iterator<Item = &HostQueue> {
@@ -220,7 +214,7 @@ impl Backlog {
                     *damaged += 1;
                     continue;
                 };
-                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn });
+                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn, weight: Weight::Whole });
                 return Taken::Url;
             }
             match queue.refill() {
@@ -229,6 +223,11 @@ impl Backlog {
                 Refill::Empty => return Taken::Nothing,
             }
         }
+    }
+
+    /// Whether a URL that was taken in this turn is to go to its kind's lane.
+    pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
+        self.lanes.as_ref().is_none_or(|lanes| lanes.is_to_move(turn, of))
     }
 
     /// A URL of this weight is fetched, which was taken in this turn.

@@ -12,6 +12,7 @@ use super::budgets::Cost;
 use super::host::State;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
+use crate::kinds::Weight;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
@@ -51,6 +52,7 @@ impl Frontier {
                 End::Preparation
             }
             JobKind::Page => {
+                self.page_ended(id);
                 let counts = self.paused(now, job, outcome);
                 let end = self.page_fetched(now, job, outcome, counts);
                 let host = &self.hosts[id];
@@ -155,8 +157,10 @@ impl Frontier {
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
         let before = host.backlog.ram_bytes();
-        host.backlog
-            .retry(now + wait, QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue });
+        host.backlog.retry(
+            now + wait,
+            QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue, weight: Weight::Whole },
+        );
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

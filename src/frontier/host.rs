@@ -7,12 +7,12 @@
 //! Limits: [`ORIGINS_MAX`] origins.
 
 use super::backlog::Backlog;
+use super::competition::Leave;
 use super::kind_evidence::CountedKinds;
 use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
 use crate::config::Politeness;
-use crate::kinds::Weight;
 use crate::politeness::HostPace;
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
@@ -43,8 +43,12 @@ pub struct Host {
     pub kinds: Option<Box<CountedKinds>>,
     /// Pages that were fetched, as long as they are few.
     pub pages_had: u32,
-    /// The weight with which it has its turn.
-    pub weighed: Weight,
+    /// How it leaves its next page to others.
+    pub leave: Option<Leave>,
+    /// Its pages under way that others are to be left for.
+    pub rival_pages: u32,
+    /// It was asked before, and said something.
+    pub has_answered: bool,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -98,7 +102,9 @@ impl Host {
             kinds: None,
             pages_had: 0,
             doubtful_rest: Instant::ZERO,
-            weighed: Weight::Whole,
+            leave: None,
+            rival_pages: 0,
+            has_answered: false,
             wait: None,
             state: State::Idle,
             idle_number: 0,

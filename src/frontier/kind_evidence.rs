@@ -126,7 +126,7 @@ impl Frontier {
     }
 
     /// The kind of a URL that was taken from the backlog of host `id`, if its weight is lowered.
-    pub(super) fn lowered(&self, id: HostId, entry: &QueuedUrl) -> Option<KindFacts> {
+    pub(super) fn lowered(&mut self, id: HostId, entry: &QueuedUrl) -> Option<KindFacts> {
         let depth = entry.ticket.depth;
         if !self.settings.detects_traps && !is_advised_against(depth)
             || entry.attempt > 0
@@ -135,8 +135,11 @@ impl Frontier {
         {
             return None;
         }
-        match self.hosts[id].kinds.as_ref() {
-            Some(known) => known.lowered(&entry.url, is_advised_against(depth)),
+        match self.hosts[id].kinds.as_mut() {
+            Some(known) => {
+                known.kinds.judged(is_advised_against(depth));
+                known.lowered(&entry.url, is_advised_against(depth))
+            }
             None => is_advised_against(depth).then_some(KindFacts::ADVISED_AGAINST),
         }
     }
@@ -170,6 +173,7 @@ impl Frontier {
     /// A page was fetched, or was not to be had.
     pub(super) fn note_page(&mut self, job: &FetchJob, outcome: &Outcome) {
         let Outcome::Fetched(fetched) = outcome else { return };
+        self.hosts[job.host].has_answered = true;
         let says_nothing =
             is_embed(job.depth) || job.is_strangers || is_overload(fetched.status) || fetched.wall.is_some();
         if !self.settings.detects_traps || says_nothing {

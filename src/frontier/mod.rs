@@ -17,6 +17,7 @@ mod allowances;
 mod backlog;
 mod budgets;
 mod calendar;
+mod competition;
 mod failure_history;
 mod fetch_places;
 mod finish;
@@ -57,7 +58,6 @@ mod turn_queues;
 mod visit;
 mod waiting;
 mod waits;
-mod weighed_turns;
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub use rests::Rest;
 pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
-use crate::kinds::Weight;
+use self::competition::Competition;
 use crate::outcome::{Failure, FetchJob, HostId};
 use crate::politeness::{Complaint, is_overload};
 use crate::robots::Work;
@@ -110,6 +110,7 @@ pub struct Frontier {
     rules_cache: RulesCache,
     robots_files: RobotsFiles,
     ready: ReadyHosts,
+    competition: Competition,
     places: FetchPlaces,
     calendar: Calendar,
     turn_queues: TurnQueues,
@@ -157,6 +158,7 @@ impl Frontier {
             rules_cache: RulesCache::new(settings.rules_bytes_max),
             robots_files: RobotsFiles::default(),
             ready: ReadyHosts::new(settings.levels()),
+            competition: Competition::default(),
             places: FetchPlaces::new(settings.in_flight_max),
             calendar: Calendar::default(),
             turn_queues: TurnQueues::default(),
@@ -265,6 +267,7 @@ impl Frontier {
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
         self.wake(now);
+        self.call_competitors();
         self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
         for _ in 0..STEPS_MAX {
@@ -272,7 +275,7 @@ impl Frontier {
                 return None;
             }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
-            let Some(id) = self.lookups.next().or_else(|| self.next_ready(now)) else {
+            let Some(id) = self.lookups.next().or_else(|| self.next_ready()) else {
                 if self.let_in(now, spool) {
                     continue;
                 }
@@ -295,12 +298,11 @@ impl Frontier {
         self.begin_review_turn();
     }
 
-    fn next_ready(&mut self, now: Instant) -> Option<HostId> {
+    fn next_ready(&mut self) -> Option<HostId> {
         let may_slow_take = self.may_slow_take();
-        let active = self.hosts.active();
         let Frontier { ready, places, .. } = self;
         let (may_take, is_slow) = (|site| places.may_take(site), |site| places.is_slow(site));
-        ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, is_slow, may_slow_take, (now, active)))
+        ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, is_slow, may_slow_take))
     }
 
     /// Whether a slow site may have a place: some are kept.
@@ -351,7 +353,7 @@ impl Frontier {
         if self.lookups.is_ready() || self.can_let_in() || self.may_cross() {
             return Some(Instant::ZERO);
         }
-        self.calendar.next().into_iter().chain(self.ready.next_due()).min()
+        if self.ready.is_ready() { Some(Instant::ZERO) } else { self.calendar.next() }
     }
 
     /// Takes what ended without a request since the last call.
@@ -495,21 +497,9 @@ impl Frontier {
     }
 
     fn make_ready(&mut self, id: HostId) {
-        let weight = self.weight_of(id);
-        self.hosts[id].weighed = weight;
-        self.put_among_ready(id, weight);
-    }
-
-    /// The same of one that waited for the turn of an address, a site or an operator: it has waited, and others wait behind it.
-    fn make_ready_for_turn(&mut self, id: HostId) {
-        self.hosts[id].weighed = Weight::Sixteenth;
-        self.put_among_ready(id, Weight::Whole);
-    }
-
-    fn put_among_ready(&mut self, id: HostId, weight: Weight) {
         self.hosts.set_state(id, State::Ready);
         let (site, level) = (self.hosts[id].site, self.hosts[id].backlog.level());
-        self.ready.push(site, id, (weight, level), self.places.is_slow(site));
+        self.ready.push(site, id, level, self.places.is_slow(site));
     }
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {

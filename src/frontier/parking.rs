@@ -12,11 +12,11 @@ use std::net::IpAddr;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::calendar::Event;
+use super::competition::Leave;
 use super::fetch_places::Turn;
 use super::host::State;
 use super::turn_queues::Call;
 use super::{Frontier, LOOK_PAUSE_MIN, waits};
-use crate::kinds::Weight;
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use crate::time::{Duration, Instant};
@@ -81,13 +81,14 @@ impl Frontier {
             self.calendar.push(look_at, Event::Turn(key));
         }
         if let Call::Host(id) = call {
+            // It has waited, and others wait behind it.
+            self.hosts[id].leave = Some(Leave::over(now));
             if self.turn_queues.keeps_place(key, id) {
                 self.hosts.set_state(id, State::Ready);
-                self.hosts[id].weighed = Weight::Sixteenth;
                 self.ready.push_keeper(self.hosts[id].site, id);
                 return;
             }
-            self.make_ready_for_turn(id);
+            self.make_ready(id);
             if self.places.is_slow(self.hosts[id].site) {
                 // It keeps its turn, and may have to wait for it.
                 self.turn_queues.is_late(id);

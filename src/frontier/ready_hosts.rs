@@ -2,7 +2,7 @@
 //!
 //! Decides: turns go round by site ([`SiteTurns`]). A host whose name was just looked up comes before the others, since
 //! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
-//! all others waiting. The others come by weight and level ([`WeighedTurns`]). A site whose fetches are over its share has no turn until some have ended. Slow sites
+//! all others waiting. The others come by level ([`LevelTurns`]). A site whose fetches are over its share has no turn until some have ended. Slow sites
 //! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them. Those
 //! of them that kept a place until their address called come before all.
 //! Invariants: every host in the row gets its turn.
@@ -10,11 +10,9 @@
 use std::collections::VecDeque;
 
 use super::importance::Level;
+use super::level_turns::LevelTurns;
 use super::site_turns::SiteTurns;
-use super::weighed_turns::WeighedTurns;
-use crate::kinds::Weight;
 use crate::outcome::HostId;
-use crate::time::Instant;
 use crate::url::SiteKey;
 
 /// The row.
@@ -22,7 +20,7 @@ use crate::url::SiteKey;
 pub struct ReadyHosts {
     /// Hosts whose names were looked up.
     answered: SiteTurns,
-    others: WeighedTurns,
+    others: LevelTurns,
     /// Hosts of slow sites.
     slow: SiteTurns,
     /// Hosts of slow sites that kept a place.
@@ -34,21 +32,20 @@ pub struct ReadyHosts {
     is_preferred: bool,
     /// Nobody in the row could have a turn when last looked, and nothing has changed since.
     is_held_up: bool,
-    looked_at: Instant,
 }
 
 impl ReadyHosts {
     /// No host; hosts have so many levels.
     pub fn new(levels: Level) -> ReadyHosts {
-        ReadyHosts { others: WeighedTurns::new(levels), ..ReadyHosts::default() }
+        ReadyHosts { others: LevelTurns::new(levels), ..ReadyHosts::default() }
     }
 
-    /// Puts a host behind the others of its weight and level, or behind those of other slow sites.
-    pub fn push(&mut self, site: SiteKey, id: HostId, rank: (Weight, Level), is_slow: bool) {
+    /// Puts a host behind the others of its level, or behind those of other slow sites.
+    pub fn push(&mut self, site: SiteKey, id: HostId, level: Level, is_slow: bool) {
         if is_slow {
             self.slow.push(site, id);
         } else {
-            self.others.push(site, id, rank);
+            self.others.push(site, id, level);
         }
         self.is_held_up = false;
     }
@@ -88,28 +85,19 @@ impl ReadyHosts {
         self.is_held_up = false;
     }
 
-    /// When a host may have a turn: `Instant::ZERO` for now; `None`: not before something changes.
-    pub fn next_due(&self) -> Option<Instant> {
-        let has_some = !(self.answered.is_empty() && self.slow.is_empty() && self.keepers.is_empty());
-        match self.is_held_up {
-            true => self.others.patient_until().filter(|due| *due > self.looked_at),
-            false if has_some => Some(Instant::ZERO),
-            false => self.others.next_due(),
-        }
+    /// Whether a host may have its turn.
+    pub fn is_ready(&self) -> bool {
+        let is_empty =
+            self.answered.is_empty() && self.others.is_empty() && self.slow.is_empty() && self.keepers.is_empty();
+        !is_empty && !self.is_held_up
     }
 
-    #[cfg(test)]
-    fn is_ready(&self) -> bool {
-        self.next_due() == Some(Instant::ZERO)
-    }
-
-    /// Takes the next host of those whose site may fetch, and of slow sites if these may; so many hosts in all have something to do.
+    /// Takes the next host of those whose site may fetch, and of slow sites if these may.
     pub fn pop_of(
         &mut self,
         may_fetch: impl Fn(SiteKey) -> bool,
         is_slow: impl Fn(SiteKey) -> bool,
         may_slow_fetch: bool,
-        (now, hosts): (Instant, usize),
     ) -> Option<HostId> {
         self.is_preferred = false;
         // Sites may have become slow since they stand in their row.
@@ -124,12 +112,12 @@ impl ReadyHosts {
             return Some(id);
         }
         let next = match self.is_others_turn {
-            true => self.others.pop_of(now, hosts, may_fetch).or_else(|| self.answered.pop_of(may_fetch)),
-            false => self.answered.pop_of(may_fetch).or_else(|| self.others.pop_of(now, hosts, may_fetch)),
+            true => self.others.pop_of(may_fetch).or_else(|| self.answered.pop_of(may_fetch)),
+            false => self.answered.pop_of(may_fetch).or_else(|| self.others.pop_of(may_fetch)),
         };
         let next = next.or_else(|| if may_slow_fetch { self.slow.pop_of(may_fetch) } else { None });
         self.is_others_turn = !self.is_others_turn;
-        (self.is_held_up, self.looked_at) = (next.is_none(), now);
+        self.is_held_up = next.is_none();
         next
     }
 
@@ -155,47 +143,41 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    const NOW: (Instant, usize) = (Instant::ZERO, 9);
-    const RANK: (Weight, Level) = (Weight::Whole, 0);
-
     #[test]
     fn many_answered_names_leave_others_every_second_turn() {
         let mut ready = ReadyHosts::default();
         (0..10).for_each(|id| ready.push_answered(site(0), id, false));
-        (10..14).for_each(|id| ready.push(site(id), id, RANK, false));
-        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true, NOW)).collect();
+        (10..14).for_each(|id| ready.push(site(id), id, 0, false));
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [0, 10, 1, 11, 2, 12, 3, 13, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]
     fn who_is_held_up_is_looked_at_again_when_something_changed() {
         let mut ready = ReadyHosts::default();
-        ready.push(site(0), 0, RANK, false);
+        ready.push(site(0), 0, 0, false);
         assert!(ready.is_ready());
-        assert_eq!((ready.pop_of(|_| false, |_| false, true, NOW), ready.is_ready()), (None, false));
+        assert_eq!((ready.pop_of(|_| false, |_| false, true), ready.is_ready()), (None, false));
         ready.fetch_ended();
-        assert!(ready.is_ready() && ready.pop_of(|_| false, |_| false, true, NOW).is_none());
-        ready.push(site(1), 1, RANK, false);
-        assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), |_| false, true, NOW)), (true, Some(1)));
+        assert!(ready.is_ready() && ready.pop_of(|_| false, |_| false, true).is_none());
+        ready.push(site(1), 1, 0, false);
+        assert_eq!((ready.is_ready(), ready.pop_of(|of| of == site(1), |_| false, true)), (true, Some(1)));
     }
 
     #[test]
     fn slow_sites_have_every_fourth_turn_and_what_is_left() {
         let mut ready = ReadyHosts::default();
-        (0..6).for_each(|id| ready.push(site(id), id, RANK, false));
-        (10..14).for_each(|id| ready.push(site(id), id, RANK, true));
-        assert_eq!(ready.pop_of(|_| true, |_| false, false, NOW), Some(0));
-        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true, NOW)).collect();
+        (0..6).for_each(|id| ready.push(site(id), id, 0, false));
+        (10..14).for_each(|id| ready.push(site(id), id, 0, true));
+        assert_eq!(ready.pop_of(|_| true, |_| false, false), Some(0));
+        let order: Vec<HostId> = std::iter::from_fn(|| ready.pop_of(|_| true, |_| false, true)).collect();
         assert_eq!(order, [1, 2, 10, 3, 4, 5, 11, 12, 13]);
-        ready.push(site(20), 20, RANK, true);
-        assert_eq!((ready.pop_of(|_| true, |_| false, false, NOW), ready.is_ready()), (None, false));
+        ready.push(site(20), 20, 0, true);
+        assert_eq!((ready.pop_of(|_| true, |_| false, false), ready.is_ready()), (None, false));
         ready.fetch_ended();
-        assert_eq!(ready.pop_of(|_| true, |_| false, true, NOW), Some(20));
-        (30..33).for_each(|id| ready.push(site(30), id, RANK, true));
+        assert_eq!(ready.pop_of(|_| true, |_| false, true), Some(20));
+        (30..33).for_each(|id| ready.push(site(30), id, 0, true));
         ready.is_not_slow(site(30));
-        assert_eq!(
-            [(); 4].map(|()| ready.pop_of(|_| true, |_| false, false, NOW)),
-            [Some(30), Some(31), Some(32), None]
-        );
+        assert_eq!([(); 4].map(|()| ready.pop_of(|_| true, |_| false, false)), [Some(30), Some(31), Some(32), None]);
     }
 }

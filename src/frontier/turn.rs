@@ -14,6 +14,7 @@ use super::origin::{Origin, Verdict};
 use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
+use crate::kinds::Weight;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
@@ -81,9 +82,7 @@ impl Frontier {
                     return None;
                 }
             }
-            // It had its turn for a URL of the queue, and has none.
-            if self.weight_of(id) < self.hosts[id].weighed {
-                self.make_ready(id);
+            if self.lets_others_first(id, now) {
                 return None;
             }
             let host = &mut self.hosts[id];
@@ -206,6 +205,7 @@ impl Frontier {
                                 attempt: 0,
                                 level: 0,
                                 turn: Turn::Queue,
+                                weight: Weight::Whole,
                             });
                             return Next::Current;
                         }
@@ -230,17 +230,17 @@ impl Frontier {
                     return Next::Stale;
                 }
                 let kind = self.lowered(id, &entry);
-                match (entry.turn, kind) {
-                    (Turn::Queue, Some(kind)) => {
-                        self.lower(id, &entry, kind);
-                        return Next::Stale;
-                    }
-                    (Turn::Queue, None) => {}
-                    (Turn::Lane(_), _) => self.left_lane(),
+                if entry.turn != Turn::Queue {
+                    self.left_lane();
                 }
                 let backlog = &mut self.hosts[id].backlog;
-                backlog.had(entry.turn, kind.map(|kind| kind.weight).unwrap_or_default());
-                backlog.set_current(entry);
+                if let Some(kind) = kind.filter(|kind| backlog.is_to_move(entry.turn, *kind)) {
+                    self.lower(id, &entry, kind);
+                    return Next::Stale;
+                }
+                let weight = kind.map(|kind| kind.weight).unwrap_or_default();
+                backlog.had(entry.turn, weight);
+                backlog.set_current(QueuedUrl { weight, ..entry });
                 Next::Current
             }
             Taken::Read(block) => Next::Read(block),
@@ -337,7 +337,7 @@ impl Frontier {
     }
 
     fn page_job(&mut self, id: HostId, entry: QueuedUrl, now: Instant) -> Option<FetchJob> {
-        let (url, ticket, attempt) = (entry.url.clone(), entry.ticket, entry.attempt);
+        let (url, ticket, attempt, weight) = (entry.url.clone(), entry.ticket, entry.attempt, entry.weight);
         self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
@@ -352,6 +352,7 @@ impl Frontier {
                 origin.note_use();
                 usage = origin.usage(&job.url, &mut self.work);
             }
+            self.page_begun(id, weight, now);
             self.go_on_beside(id, now);
             let is_examined = self.is_to_be_examined(id, &job.url, ticket);
             let Ticket { number, depth, is_strangers } = ticket;

@@ -17,6 +17,7 @@ impl Host {
         match state {
             State::Idle | State::Resting(_) => None,
             State::Ready => Some(Wait::InFlight),
+            State::Waiting(at) if self.leave.is_some_and(|leave| leave.is_until(at)) => Some(Wait::Allowance),
             State::Waiting(at) if at > self.pace.not_before() => Some(Wait::Retries),
             State::Waiting(_) => Some(self.pace.wait(politeness)),
             State::Parked => Some(Wait::Names),

@@ -4,13 +4,15 @@
 //! - what part of its own text is new to the host ([`SeenText`]), the site's frame left out. A page with next to no text of its own is
 //!   worth little, so every page is taken to have [`TEXT_MIN`] anchors more that are not new;
 //! - or the new links that it leads to, if these are of other kinds that proved their worth. [`LEADS_WHOLE`] of them make a whole page;
-//! - nothing, if it is byte for byte another page, an archive of pages, or a redirect to where another one led;
-//! - a quarter at most, if its author says noindex.
+//! - nothing, if it is byte for byte another page, an archive of pages, or a redirect to where another one led. The text of a page whose
+//!   author says noindex is worth nothing, and what it leads to a quarter.
 //!
-//! A *list* gives no text to what was seen: a page with [`LIST_LINKS`] new links of one other kind, and each feed. Their text is that
+//! An *item* is what a URL is about ([`tokens::item`]). Of an item's pages all are looked at or none, as what a page repeats must have been
+//! looked at, too; and whether it was met before is part of a URL's kind.
+//! A *list* gives no text to what was seen: a page with [`LIST_LINKS`] new links of one other kind, to other items, and each feed. Their text is that
 //! of the pages they lead to, which would be "nothing new" afterwards.
 //! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::kind_evidence`).
-//! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps a sixteenth of its turns.
+//! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its turns.
 //! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more.
 //! Limits: a trap with new text on each page is not known. What is known is lost with a restart.
 //! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text (`links::anchors`).
@@ -31,9 +33,9 @@ use crate::url::Url;
 /// How often a kind has its turn, against a kind without evidence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub enum Weight {
-    /// Nothing new at all.
+    /// Nothing new at all, or advice against it and no evidence.
     Sixteenth,
-    /// Some text of its own, or advice against it and no evidence.
+    /// Some text of its own.
     Quarter,
     /// As if there were no weights.
     #[default]
@@ -59,23 +61,33 @@ impl Weight {
 pub struct HostKinds {
     tree: KindTree,
     seen: SeenText,
+    /// What pages were about.
+    items: SeenText,
     /// Links that are being found.
     links: NewLinks,
     pages: u64,
-    examined: u64,
-    /// A page was byte for byte another one: so many of the next are looked at.
-    alarm: u8,
+    /// URLs whose kinds were looked up, and those that were advised against.
+    judged: u32,
+    advised: u32,
 }
 
 /// The new links of a page that is examined, its kind's own left out.
 #[derive(Clone, Debug, Default)]
 struct NewLinks {
-    /// The page's family and node.
-    page: Option<(u32, u16)>,
+    page: Option<Finder>,
     /// Links by family.
     families: Vec<(u32, u32)>,
     /// Those of kinds that proved their worth.
     leads: u16,
+}
+
+/// The page whose links they are.
+#[derive(Clone, Copy, Debug)]
+struct Finder {
+    family: u32,
+    node: u16,
+    /// What it is about.
+    item: u64,
 }
 
 impl HostKinds {
@@ -84,50 +96,58 @@ impl HostKinds {
         HostKinds::default()
     }
 
-    /// What is known of a URL's kind; `None`: it has its whole weight. A URL that is `advised_against` begins with a quarter.
+    /// A URL's turn has come, and its page advised against it or not.
+    pub fn judged(&mut self, advised_against: bool) {
+        self.judged = self.judged.saturating_add(1);
+        self.advised = self.advised.saturating_add(u32::from(advised_against));
+    }
+
+    /// What is known of a URL's kind; `None`: it has its whole weight. One that is `advised_against` begins with a sixteenth, or
+    /// with a quarter where nearly all are.
     pub fn lowered(&self, url: &Url, advised_against: bool) -> Option<KindFacts> {
+        let tells_apart = self.judged < JUDGED_MIN || self.advised < self.judged / 8 * 7;
         if !self.tree.has_poor_pages() && !advised_against {
             return None;
         }
-        let facts = self.tree.facts(&tokens(url));
-        let is_unproven = !facts.is_known || facts.pages < PROOF_PAGES;
-        let facts = match facts.weight {
-            Weight::Whole if advised_against && is_unproven => KindFacts::ADVISED_AGAINST,
-            _ => facts,
+        let facts = self.tree.facts(&self.tokens(url));
+        let facts = match advised_against && !facts.is_proven() {
+            true if tells_apart => KindFacts { branch: facts.branch, ..KindFacts::ADVISED_AGAINST },
+            true => KindFacts { weight: facts.weight.min(Weight::Quarter), ..facts },
+            false => facts,
         };
         (facts.weight < Weight::Whole).then_some(facts)
     }
 
-    /// Whether the page at `url` is to be looked at: the first ones of a kind, all of a kind whose weight is lowered, and one in
-    /// [`SAMPLED`] of the others.
+    /// Whether the page at `url` is to be looked at: the first ones of a host, later those about every fourth and sixteenth item. Of an
+    /// item's pages all are looked at or none: what a page repeats is known only if that was looked at, too.
     pub fn wants_look(&self, url: &Url) -> bool {
-        if self.examined < PAGES_MIN || self.alarm > 0 || self.pages.is_multiple_of(SAMPLED) {
-            return true;
-        }
-        let facts = self.tree.facts(&tokens(url));
-        facts.weight < Weight::Whole
-            || !(facts.is_known && facts.pages >= KIND_PAGES_MIN) && self.pages.is_multiple_of(SAMPLED / 4)
+        let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
+        self.pages < PAGES_MIN
+            || self.pages.is_multiple_of(SAMPLED)
+            || item(url).is_multiple_of(one_in)
+            || !self.tree.facts(&self.tokens(url)).is_proven()
     }
 
     /// The URLs that are found from here on are the links of the page at `url`, which is examined.
     pub fn begin_links(&mut self, url: &Url) {
-        let tokens = tokens(url);
-        let node = self.tree.facts(&tokens).node;
-        self.links = NewLinks { page: Some((tokens.family(), node)), ..NewLinks::default() };
+        let tokens = self.tokens(url);
+        let (family, node) = (tokens.family(), self.tree.facts(&tokens).node);
+        self.links = NewLinks { page: Some(Finder { family, node, item: item(url) }), ..NewLinks::default() };
     }
 
     /// A new URL of the host was found.
     pub fn found(&mut self, url: &Url) {
-        let Some((page_family, page_node)) = self.links.page else { return };
-        let tokens = tokens(url);
+        let Some(page) = self.links.page else { return };
+        let tokens = self.tokens(url);
         let facts = self.tree.facts(&tokens);
         if facts.weight < Weight::Whole {
             return;
         }
-        let has_proved = facts.is_known && facts.pages >= PROOF_PAGES && facts.node != page_node;
+        let has_proved = facts.is_proven() && facts.node != page.node;
         self.links.leads = self.links.leads.saturating_add(u16::from(has_proved));
         let family = tokens.family();
-        if family == page_family {
+        // Editing, printing, its history: these are no list of other things.
+        if family == page.family || item(url) == page.item {
             return;
         }
         let families = &mut self.links.families;
@@ -141,15 +161,12 @@ impl HostKinds {
     /// A page was fetched, whose links were found; `is_examined` says whether it was looked at.
     pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
         self.pages += 1;
-        self.alarm = self.alarm.saturating_sub(1);
+        let tokens = self.tokens(url);
+        self.items.is_again(item(url));
         let links = std::mem::take(&mut self.links);
-        let Some(worth) = self.worth(fetched, is_examined, &links) else { return };
-        if is_examined {
-            self.examined += 1;
-            self.tree.note(&tokens(url), worth);
-        } else if worth == 0 {
-            // Those that are not looked at say nothing of their kind: it would be of its bad pages mostly.
-            self.alarm = ALARMED_PAGES;
+        let worth = self.worth(fetched, is_examined, &links);
+        if let Some(worth) = worth.filter(|_| is_examined) {
+            self.tree.note(&tokens, worth);
         }
     }
 
@@ -167,8 +184,9 @@ impl HostKinds {
                     return Some(0);
                 }
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
-                let worth = by_links.max(self.worth_of_text(fetched.text.as_ref()?, links)?);
-                Some(if fetched.is_noindex { worth.min(PAGE_WORTH / 4) } else { worth })
+                let by_text = self.worth_of_text(fetched.text.as_ref()?, links)?;
+                // Its text is not to be found, so it is worth no more than a way to others.
+                Some(if fetched.is_noindex { by_links.min(PAGE_WORTH / 4) } else { by_links.max(by_text) })
             }
             // Of an earlier crawl nothing is worth less.
             304 => None,
@@ -194,11 +212,16 @@ impl HostKinds {
         Some(u16::try_from(worth).unwrap_or(PAGE_WORTH).min(PAGE_WORTH))
     }
 
+    fn tokens(&self, url: &Url) -> Tokens {
+        Tokens::of(url.path_and_query()).again(self.items.has(item(url)))
+    }
+
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         size_of::<HostKinds>()
             + self.tree.ram_bytes()
             + self.seen.ram_bytes()
+            + self.items.ram_bytes()
             + self.links.families.capacity() * size_of::<(u32, u32)>()
     }
 }
@@ -212,8 +235,8 @@ pub enum PageText {
     Feed,
 }
 
-fn tokens(url: &Url) -> Tokens {
-    Tokens::of(url.path_and_query())
+fn item(url: &Url) -> u64 {
+    tokens::item(url.path_and_query())
 }
 
 /// Pages of a host that are not looked at.
@@ -222,16 +245,14 @@ pub const FREE_PAGES: u32 = 1;
 pub const HOST_BYTES_MAX: usize = 256 << 10;
 /// What is held at least for a host that is looked at.
 pub const HOST_BYTES_MIN: usize = 1 << 10;
-/// So many pages of its own prove what a kind is worth.
-const PROOF_PAGES: u16 = 2;
+/// Before so many URLs it is not known how much of a host is advised against.
+const JUDGED_MIN: u32 = 64;
 /// The first pages of a host that are looked at.
 const PAGES_MIN: u64 = 32;
-/// The first pages of a kind of which every fourth at least is looked at.
-const KIND_PAGES_MIN: u16 = 16;
-/// One page of so many is looked at in any case.
+/// Up to so many pages of a host one item in four is looked at.
+const OFTEN_UNTIL: u64 = 512;
+/// One item in so many is looked at, and one page whatever it is about.
 const SAMPLED: u64 = 16;
-/// Pages that are looked at after one that was another one's copy.
-const ALARMED_PAGES: u8 = 16;
 /// New links of one other kind that make a page a list.
 const LIST_LINKS: u32 = 4;
 /// So many links to kinds that proved their worth make a page worth its fetch.

@@ -86,6 +86,11 @@ impl SeenText {
         self.add((hash >> 32) as u32 ^ hash as u32) > 0
     }
 
+    /// Whether it was.
+    pub fn has(&self, hash: u64) -> bool {
+        self.pages_with((hash >> 32) as u32 ^ hash as u32) > 0
+    }
+
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         self.buckets.capacity() * size_of::<Bucket>()

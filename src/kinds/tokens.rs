@@ -7,7 +7,9 @@
 //! Invariants: pure; linear in the URL's length.
 //! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; what is more has no say. Tokens of 32 bits may be taken for each other.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use std::cmp::Reverse;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The tokens of a path and query, at most [`TOKENS_MAX`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +17,7 @@ pub struct Tokens {
     list: [u32; TOKENS_MAX],
     len: usize,
     has_query: bool,
+    is_again: bool,
 }
 
 impl Tokens {
@@ -50,9 +53,17 @@ impl Tokens {
     /// Stands between a path and what its query says.
     pub const QUERY: u32 = u32::MAX - 2;
 
-    /// In order, and an end: what ends at a node is of another kind than what lies below it.
+    /// The same, of a URL about an item of which another page was had before.
+    pub fn again(self, is_again: bool) -> Tokens {
+        Tokens { is_again, ..self }
+    }
+
+    /// Whether it is new what the URL is about, all tokens in order, and an end: what ends at a node is of another kind than what lies below it.
     pub fn kind(&self) -> impl Iterator<Item = u32> {
-        self.list.iter().copied().take(self.len).chain([END])
+        [if self.is_again { AGAIN } else { FRESH }]
+            .into_iter()
+            .chain(self.list.iter().copied().take(self.len))
+            .chain([END])
     }
 
     /// Whether there is a query.
@@ -95,6 +106,17 @@ impl Tokens {
         }
         self.push(form(kind, rest));
     }
+}
+
+/// What a URL is about, as a hash: its longest segment or value that is no plain word, such as a title, a number or a digest. The pages
+/// about one thing (its history, a difference, the page for printing) mostly have that in common.
+pub fn item(path_and_query: &str) -> u64 {
+    let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+    let values = query.split(['&', ';']).map(|parameter| parameter.split_once('=').map_or("", |(_, value)| value));
+    let is_name = |part: &&str| part.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'.');
+    // The first of several that are as long.
+    let longest = path.split('/').chain(values).filter(is_name).min_by_key(|part| Reverse(part.len()));
+    xxh3_64(longest.unwrap_or(path_and_query).as_bytes())
 }
 
 /// The form of a segment or value, as a token.
@@ -146,8 +168,11 @@ const DIGEST_BYTES_MIN: usize = 7;
 /// Letters and digits from which on it is some token.
 const TOKEN_BYTES_MIN: usize = 20;
 const FORM_BYTES_MAX: usize = 64;
-/// The last token of a kind.
-const END: u32 = u32::MAX - 1;
+/// The first token of a kind: it is about what was not met before, or about what was.
+const FRESH: u32 = u32::MAX - 3;
+const AGAIN: u32 = u32::MAX - 4;
+/// The last one.
+pub const END: u32 = u32::MAX - 1;
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,8 @@
 //! A kind's worth is estimated along its path: a node's pages count, and what is estimated above it counts as [`PRIOR_PAGES`] pages more.
 //! So a new kind begins with its parent's weight. Pages with a query count below the node `?` of their path alone: they say nothing
 //! about the path without one.
-//! The estimate makes the weight ([`Weight`]). Kinds below one lowered node share its *lane*: a thousand new shapes under one parent
-//! have the turns of one.
+//! The estimate makes the weight ([`Weight`]). What differs from known kinds in its last name alone is judged by all of these together:
+//! titles and file names are new each time. The deepest node that proved anything is a kind's *branch*, and names its lane.
 //! Old pages count less and less, so a kind's weight rises again.
 //! Why a tree: which part of a URL names the kind of page differs by system: the second segment, the fourth parameter's value.
 //! Why estimates: with a number of pages that each node must have seen, a poor kind of a hundred kinds below it costs a hundred times
@@ -16,7 +16,7 @@
 //! Limits: when all nodes are in use, deeper kinds count for what is above them.
 
 use super::Weight;
-use super::tokens::Tokens;
+use super::tokens::{END, Tokens};
 
 /// The kinds of one host.
 #[derive(Clone, Debug)]
@@ -32,22 +32,29 @@ pub struct KindTree {
 /// What is known of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindFacts {
-    /// The node whose lane it shares, where its weight is lowered.
-    pub lane: u16,
+    /// The deepest node that has proved anything: kinds below another one do not wait behind it.
+    pub branch: u16,
     /// How often it has its turn.
     pub weight: Weight,
     /// The deepest node that is known.
     pub node: u16,
-    /// Pages that this node remembers.
+    /// Pages by which it is judged.
     pub pages: u16,
-    /// The node is the kind itself, and no parent of it.
+    /// They are pages of the kind itself, or of those that differ in a name alone, and not all of what is above it.
     pub is_known: bool,
+}
+
+impl KindFacts {
+    /// Whether the weight is by pages of the kind itself.
+    pub fn is_proven(&self) -> bool {
+        self.is_known && self.pages >= PROOF_PAGES
+    }
 }
 
 impl KindFacts {
     /// Of a URL that its page advises against, where nothing else is known of its kind.
     pub const ADVISED_AGAINST: KindFacts =
-        KindFacts { lane: u16::MAX, weight: Weight::Quarter, node: ROOT, pages: 0, is_known: false };
+        KindFacts { branch: ROOT, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,24 +100,33 @@ impl KindTree {
     /// What is known of a kind.
     pub fn facts(&self, tokens: &Tokens) -> KindFacts {
         let (mut at, mut estimate) = (ROOT, self.node(ROOT).estimate(WHOLE));
-        let mut lane = None;
-        let mut is_known = true;
+        let mut branch = ROOT;
         let mut path = tokens.kind();
-        loop {
-            let weight = weight_of(estimate);
-            lane = if weight == Weight::Whole { None } else { lane.or(Some(at)) };
-            let next = path.next().map(|token| self.below(at, token));
-            match next {
-                Some(Some(next)) => at = next,
-                Some(None) => is_known = false,
-                None => {}
-            }
-            if !matches!(next, Some(Some(_))) {
-                let pages = self.node(at).pages;
-                return KindFacts { lane: lane.unwrap_or(at), weight, node: at, pages, is_known };
-            }
+        let (pages, is_known) = loop {
+            let Some(token) = path.next() else { break (self.node(at).pages, true) };
+            let Some(next) = self.below(at, token) else {
+                let is_name = token != END && !Tokens::is_kind(token) && path.next() == Some(END);
+                let alike = is_name.then(|| self.names_below(at)).filter(|alike| alike.pages > 0);
+                estimate = alike.map_or(estimate, |alike| alike.estimate(estimate));
+                break (alike.map_or(self.node(at).pages, |alike| alike.pages), alike.is_some());
+            };
+            at = next;
             estimate = self.node(at).estimate(estimate);
-        }
+            branch = if self.node(at).pages >= PROOF_PAGES { at } else { branch };
+        };
+        let weight = weight_of(estimate);
+        KindFacts { branch, weight, node: at, pages, is_known }
+    }
+
+    /// All kinds right below a node together that end with a name, and no word for a kind: what begins with another name is like them.
+    fn names_below(&self, at: u16) -> Node {
+        let names = self.all_below(at).filter(|below| !Tokens::is_kind(self.node(*below).token));
+        let ends = names.filter_map(|name| self.all_below(name).find(|below| self.node(*below).token == END));
+        ends.fold(Node::default(), |all, end| {
+            let (pages, worth) =
+                (all.pages.saturating_add(self.node(end).pages), all.worth.saturating_add(self.node(end).worth));
+            Node { pages, worth, ..all }
+        })
     }
 
     /// Whether any kind may have less than its whole weight.
@@ -242,6 +258,8 @@ fn weight_of(estimate: u32) -> Weight {
     }
 }
 
+/// So many pages of its own prove what a kind is worth.
+const PROOF_PAGES: u16 = 2;
 /// What a page is worth that is all new.
 pub const PAGE_WORTH: u16 = 16;
 const ROOT: u16 = 0;

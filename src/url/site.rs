@@ -75,6 +75,11 @@ pub fn is_public_suffix(host: &str) -> bool {
     !host.starts_with('[') && !is_ipv4(host) && psl::domain_str(host).is_none()
 }
 
+/// Whether `host` is on the list of public suffixes: below it are strangers' sites.
+pub fn is_listed_suffix(host: &str) -> bool {
+    psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known() && suffix.as_bytes() == host.as_bytes())
+}
+
 fn is_ipv4(host: &str) -> bool {
     // A host whose last label is a number is an IPv4 address after the WHATWG host parser.
     host.ends_with(|last: char| last.is_ascii_digit()) && host.parse::<std::net::Ipv4Addr>().is_ok()

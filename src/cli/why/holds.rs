@@ -76,7 +76,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
         let text = format!(
             "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): with crawl.pages_max \
-             its hosts have a sixteenth of the turns of others",
+             each host that can be asked has 16 pages for one of its hosts",
             counted(most, "page"),
             linking(facts.site.linking_sites())
         );

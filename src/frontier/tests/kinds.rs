@@ -205,8 +205,11 @@ fn strangers_make_no_kind_poor() {
 /// A host that rests for a day, or is dead, holds up no URL of a lowered kind of another one.
 #[test]
 fn lanes_wait_for_no_other_host() {
-    let pages = |beside: &[&str]| {
-        let (mut bed, mut here) = site(|_| ());
+    // Others that are polite and could have a page each second are no rivals while they cannot be asked.
+    let polite: Vec<String> =
+        (0..9).flat_map(|host| (0..60).map(move |page| format!("http://polite{host}.test/{page}"))).collect();
+    let pages = |beside: &[&str], pages_max: u64| {
+        let (mut bed, mut here) = site(|config| config.crawl.pages_max = pages_max);
         here.crawl(&mut bed, 340, near);
         beside.iter().for_each(|url| bed.offer(url));
         bed.run(1, 100, &mut |job| match (job.kind, job.url.host()) {
@@ -223,10 +226,54 @@ fn lanes_wait_for_no_other_host() {
         bed.run(25, 10_000, &mut well);
         bed.pages().iter().skip(before).filter(|url| url.contains("//a.test/trap/")).count()
     };
-    let alone = pages(&[]);
-    assert!(alone > 100, "{alone}");
-    for beside in ["http://dead.test/", "http://rests.test/", "http://no-name.test/"] {
-        let pages = pages(&[beside, &format!("{beside}2")]);
-        assert!(pages * 100 >= alone * 95, "{pages} of {alone} beside {beside}");
+    let polite: Vec<&str> = polite.iter().map(String::as_str).collect();
+    for pages_max in [0, 1_000_000] {
+        let alone = pages(&[], pages_max);
+        assert!(alone > 100, "{alone}");
+        for beside in [
+            ["http://dead.test/", "http://dead.test/2"],
+            ["http://rests.test/", "http://rests.test/2"],
+            ["http://no-name.test/", "http://no-name.test/2"],
+        ]
+        .iter()
+        .map(<[_; 2]>::as_slice)
+        .chain([polite.as_slice()])
+        {
+            let pages = pages(beside, pages_max);
+            assert!(pages * 100 >= alone * 95, "{pages} of {alone} beside {beside:?}");
+        }
     }
+}
+
+/// Where pages are counted out, a host with nothing but a trap leaves them to one that has articles, and has the rest.
+#[test]
+fn a_trap_leaves_pages_to_others_under_a_budget() {
+    let shares = |pages_max: u64| {
+        let (mut bed, mut here) = site(|config| {
+            config.crawl.pages_max = pages_max;
+            // No rival is in its delay.
+            (config.politeness.host_delay, config.politeness.response_factor) = (Duration::ZERO, 0);
+        });
+        let (articles, _) = here.crawl(&mut bed, 340, near);
+        assert!(articles >= 290, "{articles}");
+        let before = bed.pages().len();
+        (0..400).for_each(|number| bed.offer(&format!("http://good.test/{number}")));
+        let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
+            (JobKind::Page, "good.test") => {
+                Outcome::Fetched(page(xxhash_rust::xxh3::xxh3_64(job.url.as_str().as_bytes())))
+            }
+            (JobKind::Page, _) => Outcome::Fetched(near(1)),
+            _ => well(job),
+        };
+        let good = |bed: &Bed| bed.pages().iter().skip(before).filter(|url| url.contains("//good.test/")).count();
+        while good(&bed) < 200 {
+            bed.run(HOUR, 1, &mut answer);
+        }
+        let traps = bed.pages().len() - before - good(&bed);
+        bed.run(HOUR, 10_000, &mut answer);
+        assert!(good(&bed) == 400 && bed.frontier.is_idle(), "nothing is lost");
+        traps
+    };
+    let (counted, others) = (shares(1_000_000), shares(0));
+    assert!(counted < 20 && others > 100, "{counted} with a budget, {others} without");
 }
