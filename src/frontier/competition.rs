@@ -6,6 +6,7 @@
 //! does it wait for longer than [`PATIENCE`], or while no page is begun for [`STALLED`].
 //! Without `crawl.pages_max` no host waits for another: politeness spaces them, and what one has the others have no less.
 //! Invariants: a host stands in one row, once; its entry is stale as soon as it does something else.
+//! Limits: rows hold what came within [`PATIENCE`], as stale entries go when they are first.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ pub struct Competition {
     rows: [VecDeque<Waiting>; 2],
     /// Pages of the whole weight that were begun.
     pages: u64,
-    /// Those of them that are under way, of hosts that have answered before.
+    /// Those of them that have not ended, of hosts that have answered before.
     rivals: u64,
     last_page: Instant,
 }
@@ -60,10 +61,13 @@ impl Leave {
 }
 
 impl Competition {
-    /// Takes the first host that has left enough pages to so many rivals.
-    fn pop(&mut self, rivals: u64) -> Option<Waiting> {
+    /// Takes the first host that has left enough pages to so many rivals, of those that still wait.
+    fn pop(&mut self, rivals: u64, waits: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
         for (row, pages) in self.rows.iter_mut().zip(PAGES) {
             let enough = (pages - 1) * rivals;
+            while row.front().is_some_and(|first| !waits(first)) {
+                row.pop_front();
+            }
             if row.front().is_some_and(|first| self.pages - first.pages >= enough) {
                 return row.pop_front();
             }
@@ -90,8 +94,8 @@ impl Frontier {
         };
         let (leave, all) = (host.leave, &mut self.competition);
         let is_stalled = now.since(all.last_page) >= STALLED;
-        let is_enough = |leave: Leave| leave.is_over || is_stalled || now.since(leave.since) >= PATIENCE;
-        if rivals == 0 || leave.is_some_and(is_enough) {
+        let is_enough = |leave: Leave| leave.is_over || now.since(leave.since) >= PATIENCE;
+        if rivals == 0 || is_stalled || leave.is_some_and(is_enough) {
             return false;
         }
         if leave.is_none() {
@@ -107,13 +111,17 @@ impl Frontier {
 
     /// Calls the hosts that have left enough pages to others.
     pub(super) fn call_competitors(&mut self) {
-        while let Some(Waiting { id, pages }) = self.competition.pop(self.rivals()) {
+        let rivals = self.rivals();
+        let (hosts, competition) = (&self.hosts, &mut self.competition);
+        let waits = |of: &Waiting| hosts[of.id].leave.is_some_and(|leave| leave.pages == of.pages && !leave.is_over);
+        let called: Vec<HostId> = std::iter::from_fn(|| competition.pop(rivals, waits)).map(|of| of.id).collect();
+        for id in called {
             let host = &mut self.hosts[id];
-            if let Some(leave) = host.leave.filter(|leave| leave.pages == pages && !leave.is_over) {
-                host.leave = Some(Leave { is_over: true, ..leave });
-                if host.state() == State::Waiting(leave.until) {
-                    self.make_ready(id);
-                }
+            let Some(leave) = host.leave.as_mut() else { continue };
+            leave.is_over = true;
+            let until = leave.until;
+            if host.state() == State::Waiting(until) {
+                self.make_ready(id);
             }
         }
     }

@@ -45,7 +45,7 @@ pub struct Host {
     pub pages_had: u32,
     /// How it leaves its next page to others.
     pub leave: Option<Leave>,
-    /// Its pages under way that others are to be left for.
+    /// Its pages that have not ended, and that lowered hosts leave others for.
     pub rival_pages: u32,
     /// It was asked before, and said something.
     pub has_answered: bool,
