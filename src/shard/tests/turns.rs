@@ -95,8 +95,9 @@ fn all() -> Vec<(String, Vec<u8>, JobKind)> {
     long.chain(short).chain([robots]).collect()
 }
 
-/// Twenty milliseconds are promised of a release build; code that is not optimized gets three times as long.
-const PIECE_MAX: Duration = Duration::from_millis(60);
+/// Twenty milliseconds are promised of a release build. Code that is not optimized takes up to 50; the rest is for machines
+/// whose memory is slow, of which [`slowness`] knows nothing.
+const PIECE_MAX: Duration = Duration::from_millis(120);
 
 #[test]
 fn no_response_holds_up_a_shard() {
