@@ -72,6 +72,8 @@ impl Crawl {
         (politeness.host_delay, politeness.site_delay, politeness.ip_delay) = Default::default();
         (politeness.group_delay, politeness.response_factor) = (Duration::ZERO, 0);
         config.scope.depth_max = 255;
+        // All first pages of a host are looked at, as under any budget: what that costs is counted, too.
+        config.crawl.pages_max = u64::MAX;
         let (limits, packing) = (Limits::from(&config.fetch), Packing::new(&config.store));
         let scope = Scope::new(&config.scope, []);
         let seeds = web.seeds();

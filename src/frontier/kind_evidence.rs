@@ -51,8 +51,9 @@ pub struct CountedKinds {
 }
 
 impl CountedKinds {
-    fn new(bytes: &Rc<Cell<u64>>) -> CountedKinds {
-        let mut new = CountedKinds { kinds: HostKinds::new(), counted: 0, bytes: Rc::clone(bytes) };
+    /// Of a host that had so many pages.
+    fn new(pages: u32, bytes: &Rc<Cell<u64>>) -> CountedKinds {
+        let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, bytes: Rc::clone(bytes) };
         new.count();
         new
     }
@@ -189,8 +190,8 @@ impl Frontier {
         }
         host.pages_had += 1;
         let has_room = self.evidence.bytes.get() + kinds::HOST_BYTES_MIN as u64 <= self.settings.traps_bytes_max;
-        if host.pages_had >= kinds::FREE_PAGES && has_room {
-            host.kinds = Some(Box::new(CountedKinds::new(&self.evidence.bytes)));
+        if host.pages_had >= self.settings.free_pages() && has_room {
+            host.kinds = Some(Box::new(CountedKinds::new(host.pages_had, &self.evidence.bytes)));
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::importance::{Level, TOP_LEVEL};
 use super::queue::Discipline;
 use crate::config::{self, Config, UrlOrder};
+use crate::kinds;
 use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
 use crate::time::{Duration, WallClock};
@@ -89,6 +90,11 @@ impl Settings {
             UrlOrder::Random => Discipline::Drawn(self.rng_seed),
             UrlOrder::BreadthFirst | UrlOrder::Backlinks | UrlOrder::Rank => Discipline::Oldest,
         }
+    }
+
+    /// Pages of a host that are not looked at.
+    pub(super) fn free_pages(&self) -> u32 {
+        if self.has_page_budget { kinds::FREE_PAGES_OF_BUDGET } else { kinds::FREE_PAGES }
     }
 
     /// How many levels URLs have.

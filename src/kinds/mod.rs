@@ -13,7 +13,8 @@
 //! of the pages they lead to, which would be "nothing new" afterwards.
 //! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::kind_evidence`).
 //! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its turns.
-//! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more.
+//! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more. Under a budget of pages
+//! hosts compete from the first one on, and all but that are.
 //! Limits: a trap with new text on each page is not known. What is known is lost with a restart.
 //! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text (`links::anchors`).
 
@@ -91,9 +92,9 @@ struct Finder {
 }
 
 impl HostKinds {
-    /// Nothing known.
-    pub fn new() -> HostKinds {
-        HostKinds::default()
+    /// Nothing known of a host that had so many pages.
+    pub fn new(pages: u32) -> HostKinds {
+        HostKinds { pages: u64::from(pages), ..HostKinds::default() }
     }
 
     /// A URL's turn has come, and its page advised against it or not.
@@ -118,7 +119,7 @@ impl HostKinds {
         (facts.weight < Weight::Whole).then_some(facts)
     }
 
-    /// Whether the page at `url` is to be looked at: the first ones of a host, later those about every fourth and sixteenth item. Of an
+    /// Whether the page at `url` is to be looked at: the first ones of a host, where these are not free, later those about every fourth and sixteenth item. Of an
     /// item's pages all are looked at or none: what a page repeats is known only if that was looked at, too.
     pub fn wants_look(&self, url: &Url) -> bool {
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
@@ -239,15 +240,17 @@ fn item(url: &Url) -> u64 {
     tokens::item(url.path_and_query())
 }
 
-/// Pages of a host that are not looked at.
-pub const FREE_PAGES: u32 = 1;
+/// Pages of a host that are not looked at: what they were worth moves none of its first fetches.
+pub const FREE_PAGES: u32 = PAGES_MIN as u32;
+/// The same under a budget of pages.
+pub const FREE_PAGES_OF_BUDGET: u32 = 1;
 /// Most bytes that are held for a host.
 pub const HOST_BYTES_MAX: usize = 256 << 10;
 /// What is held at least for a host that is looked at.
 pub const HOST_BYTES_MIN: usize = 1 << 10;
 /// Before so many URLs it is not known how much of a host is advised against.
 const JUDGED_MIN: u32 = 64;
-/// The first pages of a host that are looked at.
+/// The first pages of a host, which are all looked at if any is.
 const PAGES_MIN: u64 = 32;
 /// Up to so many pages of a host one item in four is looked at.
 const OFTEN_UNTIL: u64 = 512;

@@ -83,7 +83,7 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
     let noindex = |number| Fetched { is_noindex: true, ..page(number) };
     // The last one has text of its own, and its author advises against it.
     type Trap<'a> = (&'a dyn Fn(u64) -> Fetched, bool, usize);
-    let traps: [Trap; 4] = [(&near, false, 360), (&same, false, 360), (&near, true, 360), (&noindex, false, 420)];
+    let traps: [Trap; 4] = [(&near, false, 420), (&same, false, 420), (&near, true, 420), (&noindex, false, 480)];
     for (trap, is_advised_against, pages) in traps {
         let (mut bed, mut here) = site(|_| ());
         if is_advised_against {
@@ -121,10 +121,10 @@ fn what_is_known_is_bounded_and_goes_with_its_host() {
         config.frontier.hosts_max = 8;
     });
     for host in 0..100 {
-        (0..10).for_each(|number| bed.offer(&format!("http://h{host}.test/{number}")));
+        (0..40).for_each(|number| bed.offer(&format!("http://h{host}.test/{number}")));
     }
-    bed.run(HOUR, 10_000, &mut well);
-    assert_eq!(bed.count(JobKind::Page), 1_000);
+    bed.run(HOUR, 40_000, &mut well);
+    assert_eq!(bed.count(JobKind::Page), 4_000);
     let bytes = bed.frontier.kind_bytes();
     assert!(bytes > 0 && bytes <= 8 * HOST_BYTES_MAX as u64, "{bytes} bytes of 8 hosts");
 }
@@ -255,7 +255,7 @@ fn a_trap_leaves_pages_to_others_under_a_budget() {
             (config.politeness.host_delay, config.politeness.response_factor) = (Duration::ZERO, 0);
         });
         let (articles, _) = here.crawl(&mut bed, 340, near);
-        assert!(articles >= 290, "{articles}");
+        assert!(articles >= 250, "{articles}");
         let before = bed.pages().len();
         (0..400).for_each(|number| bed.offer(&format!("http://good.test/{number}")));
         let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
