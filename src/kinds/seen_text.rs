@@ -72,6 +72,7 @@ type Bucket = [u32; BUCKET];
 impl SeenText {
     /// How much of a page is new; its anchors are remembered where `is_kept`.
     pub fn meet(&mut self, sample: &TextSample, is_kept: bool) -> Novelty {
+        self.touch(sample);
         let mut novelty = Novelty::default();
         for anchor in sample.iter() {
             let pages = if is_kept { self.add(*anchor) } else { self.pages_with(*anchor) };
@@ -94,6 +95,12 @@ impl SeenText {
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         self.buckets.capacity() * size_of::<Bucket>()
+    }
+
+    /// Reads what is going to be looked up, so that memory is waited for once and not for each anchor.
+    fn touch(&self, sample: &TextSample) {
+        let buckets = sample.iter().filter_map(|anchor| self.buckets.get(self.bucket_of(key_of(*anchor))));
+        std::hint::black_box(buckets.fold(0, |all, bucket| all ^ bucket[0] ^ bucket[BUCKET - 1]));
     }
 
     fn pages_with(&self, anchor: u32) -> u32 {
