@@ -77,11 +77,11 @@ impl Backlog {
         }
     }
 
-    /// Adds a URL that was taken from the queue to the lane of its kind.
+    /// Adds a URL that was taken from the queue, or from another lane, to that of its kind.
     pub fn lower(&mut self, of: KindFacts, entry: &QueuedUrl, head_urls: usize) {
         let head_urls = head_urls.div_ceil(LANES_MAX);
         let lanes = self.lanes.get_or_insert_default();
-        lanes.push(of, entry.ticket, entry.url.as_str(), head_urls, self.discipline);
+        lanes.push(of, entry.turn, (entry.ticket, entry.url.as_str()), head_urls, self.discipline);
     }
 
     /// A block of a queue came back.
@@ -196,7 +196,7 @@ impl Backlog {
                 None => level.map(|_| Turn::Queue),
             };
             let Some(turn) = turn else {
-                // They are worth a kilobyte each.
+                // They are worth some kilobytes each.
                 (self.levels, self.lanes) = (None, None);
                 return Taken::Nothing;
             };

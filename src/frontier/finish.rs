@@ -12,7 +12,6 @@ use super::budgets::Cost;
 use super::host::State;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
-use crate::kinds::Weight;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
@@ -156,11 +155,11 @@ impl Frontier {
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
+        let weight = self.weight(job.host, &job.url, ticket);
+        let entry = QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue, weight };
+        let host = &mut self.hosts[job.host];
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(
-            now + wait,
-            QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue, weight: Weight::Whole },
-        );
+        host.backlog.retry(now + wait, entry);
         self.memory.changed(before, host.backlog.ram_bytes());
         End::Again
     }

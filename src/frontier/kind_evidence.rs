@@ -4,7 +4,7 @@
 //! embeds: an image has no text or links, and says nothing about pages with URLs like its own.
 //! A page that was found by links of other sites alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
-//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known. What is known goes with its host's place in memory.
+//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known, nor of one any more that would grow beyond it. What is known goes with its host's place in memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::waiting::Ticket;
 use crate::hops::Hops;
-use crate::kinds::{self, HostKinds, KindFacts};
+use crate::kinds::{self, HostKinds, KindFacts, Weight};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::politeness::is_overload;
 use crate::url::{SiteKey, Url};
@@ -127,22 +127,34 @@ impl Frontier {
     }
 
     /// The kind of a URL that was taken from the backlog of host `id`, if its weight is lowered.
-    pub(super) fn lowered(&mut self, id: HostId, entry: &QueuedUrl) -> Option<KindFacts> {
-        let depth = entry.ticket.depth;
-        if !self.settings.detects_traps && !is_advised_against(depth)
-            || entry.attempt > 0
-            || is_seed(entry.ticket)
-            || is_embed(depth)
-        {
+    pub(super) fn lowered(&self, id: HostId, url: &Url, ticket: Ticket) -> Option<KindFacts> {
+        let depth = ticket.depth;
+        if !self.is_judged(ticket) {
             return None;
         }
-        match self.hosts[id].kinds.as_mut() {
-            Some(known) => {
-                known.kinds.judged(is_advised_against(depth));
-                known.lowered(&entry.url, is_advised_against(depth))
-            }
+        match self.hosts[id].kinds.as_ref() {
+            Some(known) => known.lowered(url, is_advised_against(depth)),
             None => is_advised_against(depth).then_some(KindFacts::ADVISED_AGAINST),
         }
+    }
+
+    /// How often the kind of a URL has its turn, which is on its way already.
+    pub(super) fn weight(&self, id: HostId, url: &Url, ticket: Ticket) -> Weight {
+        self.lowered(id, url, ticket).map(|kind| kind.weight).unwrap_or_default()
+    }
+
+    /// A URL of host `id` was taken from its queue.
+    pub(super) fn judged(&mut self, id: HostId, ticket: Ticket) {
+        if self.is_judged(ticket)
+            && let Some(known) = self.hosts[id].kinds.as_mut()
+        {
+            known.kinds.judged(is_advised_against(ticket.depth));
+        }
+    }
+
+    fn is_judged(&self, ticket: Ticket) -> bool {
+        let is_any = self.settings.detects_traps || is_advised_against(ticket.depth);
+        is_any && !is_seed(ticket) && !is_embed(ticket.depth)
     }
 
     /// Sends a URL to the lane of its kind.
@@ -182,8 +194,9 @@ impl Frontier {
         }
         let host = &mut self.hosts[job.host];
         if let Some(known) = &mut host.kinds {
+            let before = known.counted;
             known.note(job, fetched);
-            if self.evidence.bytes.get() > self.settings.traps_bytes_max {
+            if known.counted > before && self.evidence.bytes.get() > self.settings.traps_bytes_max {
                 (host.kinds, host.pages_had) = (None, 0);
             }
             return;

@@ -3,10 +3,12 @@
 //! Decides: a host's URLs stand in one queue, in `frontier.order`. Where the kind of one whose turn has come is lowered
 //! ([`crate::kinds`]), it goes to its kind's lane, and the next one has the turn. All lanes of weight 1/4 together have one turn
 //! for four of the queue's, those of 1/16 one for sixteen; among themselves they take turns, and what nothing is known of has four turns
-//! for one of what is known. While the queue is empty, lanes share all turns. So lowered kinds cost five turns in sixteen at most,
-//! however many they are, and none waits for ever behind another.
+//! for one of what is known. While the queue is empty, lanes share all turns. So lowered kinds have five turns for sixteen of the queue's
+//! at most, however many they are, and none waits for ever behind another. Only where [`MOVED_MAX`] URLs in a row went to lanes, each
+//! weight has its turns before the queue is looked through.
 //! How: stride scheduling (Waldspurger, Weihl 1995). Each turn moves what had it on by the inverse of the URL's weight; what is furthest
-//! behind is next. A lane that was empty begins one turn of its own behind the others. Weights count as they are when a URL is fetched.
+//! behind is next. A lane that was empty begins one turn of its own behind the others. Weights count as they are when a URL's
+//! turn comes; the turn counts when it is fetched.
 //! Invariants: a URL goes to a lane, and from that of what nothing is known of to that of its kind, once each.
 //! Limits: [`LANES_MAX`] lanes; further kinds share the last one.
 
@@ -39,8 +41,8 @@ struct Turns {
 
 #[derive(Debug)]
 struct Lane {
-    /// Below which node the kinds are.
-    branch: u16,
+    /// Of which branch the kinds are.
+    branch: u32,
     /// They have proved their worth.
     is_proven: bool,
     /// That of the URL that came or went last.
@@ -61,18 +63,18 @@ pub enum Turn {
 }
 
 impl KindLanes {
-    /// Adds a URL to its kind's lane.
-    pub fn push(&mut self, of: KindFacts, ticket: Ticket, url: &str, head_urls: usize, discipline: Discipline) {
-        self.moved += 1;
+    /// Adds a URL that was taken in this turn to its kind's lane.
+    pub fn push(&mut self, of: KindFacts, turn: Turn, waiting: (Ticket, &str), head_urls: usize, order: Discipline) {
+        self.moved += u32::from(turn == Turn::Queue);
         if self.moved >= MOVED_MAX {
             // A queue of nothing but traps must not keep the lanes waiting until it has been looked through.
             let first = self.classes.iter().map(|turns| turns.next).max().unwrap_or_default();
             (self.moved, self.queue_next) = (0, self.queue_next.max(first) + 1);
         }
-        let at = self.lane_of(of, discipline);
+        let at = self.lane_of(of, order);
         self.weigh(at, of.weight);
         if let Some(lane) = self.lanes.get_mut(at) {
-            lane.queue.push(ticket, url, head_urls);
+            lane.queue.push(waiting.0, waiting.1, head_urls);
         }
     }
 
@@ -104,7 +106,7 @@ impl KindLanes {
         let (Some(lane), Some(turns)) = (self.lanes.get_mut(at), self.classes.get_mut(class)) else { return };
         if lane.weight != weight || lane.queue.is_empty() {
             if !has_others {
-                turns.next = turns.next.max(self.now) + weight.turns();
+                turns.next = turns.next.max(self.now + weight.turns());
             }
             (lane.weight, lane.next) = (weight, turns.now + 1);
         }

@@ -14,7 +14,6 @@ use super::origin::{Origin, Verdict};
 use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
-use crate::kinds::Weight;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
@@ -199,14 +198,10 @@ impl Frontier {
                     if let Some((ticket, text)) = origin.unpark() {
                         self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            host.backlog.set_current(QueuedUrl {
-                                url,
-                                ticket,
-                                attempt: 0,
-                                level: 0,
-                                turn: Turn::Queue,
-                                weight: Weight::Whole,
-                            });
+                            let weight = self.weight(id, &url, ticket);
+                            let turn = Turn::Queue;
+                            let entry = QueuedUrl { url, ticket, attempt: 0, level: 0, turn, weight };
+                            self.hosts[id].backlog.set_current(entry);
                             return Next::Current;
                         }
                         self.queued -= 1;
@@ -229,17 +224,17 @@ impl Frontier {
                     self.work.spend(STALE_WORK);
                     return Next::Stale;
                 }
-                let kind = self.lowered(id, &entry);
-                if entry.turn != Turn::Queue {
-                    self.left_lane();
+                match entry.turn {
+                    Turn::Queue => self.judged(id, entry.ticket),
+                    Turn::Lane(_) => self.left_lane(),
                 }
+                let kind = self.lowered(id, &entry.url, entry.ticket);
                 let backlog = &mut self.hosts[id].backlog;
                 if let Some(kind) = kind.filter(|kind| backlog.is_to_move(entry.turn, *kind)) {
                     self.lower(id, &entry, kind);
                     return Next::Stale;
                 }
                 let weight = kind.map(|kind| kind.weight).unwrap_or_default();
-                backlog.had(entry.turn, weight);
                 backlog.set_current(QueuedUrl { weight, ..entry });
                 Next::Current
             }
@@ -320,6 +315,7 @@ impl Frontier {
 
     /// A host has nothing to do. Before its delay is over it rests, for one that is idle may be forgotten; nobody waits for that.
     fn retire(&mut self, id: HostId, now: Instant) {
+        self.hosts[id].leave = None;
         match self.hosts[id].pace.not_before() {
             // Their ends are to come.
             _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
@@ -337,7 +333,8 @@ impl Frontier {
     }
 
     fn page_job(&mut self, id: HostId, entry: QueuedUrl, now: Instant) -> Option<FetchJob> {
-        let (url, ticket, attempt, weight) = (entry.url.clone(), entry.ticket, entry.attempt, entry.weight);
+        let (url, ticket, attempt) = (entry.url.clone(), entry.ticket, entry.attempt);
+        let (turn, weight) = (entry.turn, entry.weight);
         self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
@@ -345,6 +342,10 @@ impl Frontier {
             self.budgets.took(now, &host.name, host.site);
             self.allowances.took(host.site);
             host.backlog.take_current();
+            // Another try has no turn of its own.
+            if attempt == 0 {
+                host.backlog.had(turn, weight);
+            }
             host.is_own_turn = false;
             let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {

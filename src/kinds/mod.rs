@@ -14,8 +14,9 @@
 //! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::kind_evidence`).
 //! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its turns.
 //! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more. Under a budget of pages
-//! hosts compete from the first one on, and all but that are.
-//! Limits: a trap with new text on each page is not known. What is known is lost with a restart.
+//! hosts compete, and all but the very first one are.
+//! Limits: a trap with new text on each page is not known, nor one whose pages have no text at all, or only digits. What is known is
+//! lost with a restart. Of a page's new links the first [`FOUND_MAX`] count.
 //! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text (`links::anchors`).
 
 mod seen_text;
@@ -76,6 +77,7 @@ pub struct HostKinds {
 #[derive(Clone, Debug, Default)]
 struct NewLinks {
     page: Option<Finder>,
+    count: u32,
     /// Links by family.
     families: Vec<(u32, u32)>,
     /// Those of kinds that proved their worth.
@@ -119,8 +121,9 @@ impl HostKinds {
         (facts.weight < Weight::Whole).then_some(facts)
     }
 
-    /// Whether the page at `url` is to be looked at: the first ones of a host, where these are not free, later those about every fourth and sixteenth item. Of an
-    /// item's pages all are looked at or none: what a page repeats is known only if that was looked at, too.
+    /// Whether the page at `url` is to be looked at: the first ones of a host, where these are not free, and later those about every
+    /// fourth and sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known only if that was looked
+    /// at, too. Besides, those of kinds that have proved nothing, and one page in sixteen.
     pub fn wants_look(&self, url: &Url) -> bool {
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
         self.pages < PAGES_MIN
@@ -139,6 +142,10 @@ impl HostKinds {
     /// A new URL of the host was found.
     pub fn found(&mut self, url: &Url) {
         let Some(page) = self.links.page else { return };
+        self.links.count += 1;
+        if self.links.count > FOUND_MAX {
+            return;
+        }
         let tokens = self.tokens(url);
         let facts = self.tree.facts(&tokens);
         if facts.weight < Weight::Whole {
@@ -163,7 +170,10 @@ impl HostKinds {
     pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
         self.pages += 1;
         let tokens = self.tokens(url);
-        self.items.is_again(item(url));
+        // An error or a redirect is about nothing.
+        if (200..300).contains(&fetched.status) {
+            self.items.is_again(item(url));
+        }
         let links = std::mem::take(&mut self.links);
         let worth = self.worth(fetched, is_examined, &links);
         if let Some(worth) = worth.filter(|_| is_examined) {
@@ -258,6 +268,8 @@ const OFTEN_UNTIL: u64 = 512;
 const SAMPLED: u64 = 16;
 /// New links of one other kind that make a page a list.
 const LIST_LINKS: u32 = 4;
+/// New links of a page of which the kinds are looked up.
+const FOUND_MAX: u32 = 512;
 /// So many links to kinds that proved their worth make a page worth its fetch.
 const LEADS_WHOLE: u16 = 4;
 const FAMILIES_MAX: usize = 64;

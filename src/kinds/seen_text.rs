@@ -112,8 +112,10 @@ impl SeenText {
     /// One page more has this anchor; how many had it before.
     fn add(&mut self, anchor: u32) -> u32 {
         let key = key_of(anchor);
-        let has_room =
-            |seen: &SeenText| seen.buckets.get(seen.bucket_of(key)).is_some_and(|bucket| bucket[BUCKET - 1] == 0);
+        let has_room = |seen: &SeenText| {
+            let bucket = seen.buckets.get(seen.bucket_of(key));
+            bucket.is_some_and(|bucket| bucket[BUCKET - 1] == 0 || bucket.iter().any(|there| *there & !COUNT == key))
+        };
         while !has_room(self) && self.buckets.len() * BUCKET < ANCHORS_MAX.min(ROOM_EACH * (self.used + BUCKET)) {
             self.grow();
         }

@@ -32,6 +32,8 @@ impl Tokens {
             return tokens;
         }
         tokens.has_query = true;
+        // A deep path must leave room for what says that there is one, and which.
+        tokens.len = tokens.len.min(TOKENS_MAX - 2);
         tokens.push(Tokens::QUERY);
         let mut parameters = [("", ""); PARAMETERS_MAX];
         let mut count = 0;
@@ -43,7 +45,7 @@ impl Tokens {
         let parameters = parameters.get_mut(..count).unwrap_or_default();
         parameters.sort_unstable();
         let names = parameters.iter().fold(0, |hash, (name, _)| xxh3_64_with_seed(name.as_bytes(), hash));
-        tokens.push(names as u32 | KIND_BIT);
+        tokens.push(kind_token(names as u32));
         for (_, value) in parameters.iter() {
             tokens.push_form(VALUE, value);
         }
@@ -85,6 +87,11 @@ impl Tokens {
         token & KIND_BIT != 0
     }
 
+    /// Whether a token marks an end or a beginning, and is no part of a URL.
+    pub fn is_mark(token: u32) -> bool {
+        (AGAIN..=END).contains(&token)
+    }
+
     fn push(&mut self, token: u32) {
         if let Some(place) = self.list.get_mut(self.len) {
             *place = token;
@@ -101,7 +108,7 @@ impl Tokens {
         let mut rest = text;
         if let Some((at, behind)) = colon {
             let (word, after) = (text.get(..at).unwrap_or_default(), text.get(behind..).unwrap_or_default());
-            self.push(form(kind ^ COLON, word) | KIND_BIT);
+            self.push(kind_token(form(kind ^ COLON, word)));
             rest = after;
         }
         self.push(form(kind, rest));
@@ -117,6 +124,11 @@ pub fn item(path_and_query: &str) -> u64 {
     // The first of several that are as long.
     let longest = path.split('/').chain(values).filter(is_name).min_by_key(|part| Reverse(part.len()));
     xxh3_64(longest.unwrap_or(path_and_query).as_bytes())
+}
+
+/// A token that names a kind of page, and is none of those that stand for something else.
+fn kind_token(hash: u32) -> u32 {
+    hash & !(KIND_BIT | 8) | KIND_BIT
 }
 
 /// The form of a segment or value, as a token.
@@ -148,7 +160,8 @@ fn form(kind: u64, text: &str) -> u32 {
         }
         xxh3_64_with_seed(collapsed.get(..len).unwrap_or_default(), kind)
     };
-    hash as u32 & !KIND_BIT
+    // 0 stands for any.
+    (hash as u32 & !KIND_BIT).max(1)
 }
 
 /// Tokens of a URL.

@@ -32,8 +32,9 @@ pub struct KindTree {
 /// What is known of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindFacts {
-    /// The deepest node that has proved anything: kinds below another one do not wait behind it.
-    pub branch: u16,
+    /// A hash of the way to the deepest node that has proved anything: kinds below another one do not wait behind it. Nodes are used
+    /// again for others, lanes outlast them.
+    pub branch: u32,
     /// How often it has its turn.
     pub weight: Weight,
     /// The deepest node that is known.
@@ -49,12 +50,10 @@ impl KindFacts {
     pub fn is_proven(&self) -> bool {
         self.is_known && self.pages >= PROOF_PAGES
     }
-}
 
-impl KindFacts {
     /// Of a URL that its page advises against, where nothing else is known of its kind.
     pub const ADVISED_AGAINST: KindFacts =
-        KindFacts { branch: ROOT, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
+        KindFacts { branch: 0, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,7 +99,7 @@ impl KindTree {
     /// What is known of a kind.
     pub fn facts(&self, tokens: &Tokens) -> KindFacts {
         let (mut at, mut estimate) = (ROOT, self.node(ROOT).estimate(WHOLE));
-        let mut branch = ROOT;
+        let (mut branch, mut way) = (0, 0u32);
         let mut path = tokens.kind();
         let (pages, is_known) = loop {
             let Some(token) = path.next() else { break (self.node(at).pages, true) };
@@ -112,7 +111,8 @@ impl KindTree {
             };
             at = next;
             estimate = self.node(at).estimate(estimate);
-            branch = if self.node(at).pages >= PROOF_PAGES { at } else { branch };
+            way = (way ^ self.node(at).token).wrapping_mul(0x9e37_79b1).rotate_left(13);
+            branch = if self.node(at).pages >= PROOF_PAGES { way } else { branch };
         };
         let weight = weight_of(estimate);
         KindFacts { branch, weight, node: at, pages, is_known }
@@ -164,7 +164,8 @@ impl KindTree {
     /// The nodes right below one.
     fn all_below(&self, at: u16) -> impl Iterator<Item = u16> {
         let first = Some(self.node(at).below).filter(|below| *below != 0);
-        std::iter::successors(first, |at| Some(self.node(*at).next).filter(|next| *next != 0)).take(WIDE + KINDS + 1)
+        std::iter::successors(first, |at| Some(self.node(*at).next).filter(|next| *next != 0))
+            .take(WIDE + KINDS + MARKS + 1)
     }
 
     fn below(&self, at: u16, token: u32) -> Option<u16> {
@@ -172,7 +173,7 @@ impl KindTree {
         for below in self.all_below(at) {
             match self.node(below).token {
                 there if there == token => return Some(below),
-                ANY_KIND if is_kind => others = Some(below),
+                ANY_KIND if is_kind && !Tokens::is_mark(token) => others = Some(below),
                 ANY if !is_kind => others = Some(below),
                 _ => {}
             }
@@ -185,7 +186,7 @@ impl KindTree {
         let is_kind = Tokens::is_kind(token);
         let count = self.all_below(at).filter(|below| Tokens::is_kind(self.node(*below).token) == is_kind).count();
         match is_kind {
-            true if count < KINDS => return self.add_node(at, token, [0, 0]),
+            true if count < KINDS || Tokens::is_mark(token) => return self.add_node(at, token, [0, 0]),
             true => return self.add_node(at, ANY_KIND, [0, 0]),
             false if count < WIDE => return self.add_node(at, token, [0, 0]),
             false => {}
@@ -273,6 +274,8 @@ const NODES_MAX: u16 = 2_048;
 const WIDE: usize = 16;
 /// Kinds that are told apart below one node: a system has more kinds of pages than segments of a path have words for them.
 const KINDS: usize = 64;
+/// Marks that follow beyond these ([`Tokens::is_mark`]): an end, a query.
+const MARKS: usize = 2;
 /// Pages that a node remembers: the older half counts for less.
 const PAGES_MAX: u16 = 64;
 /// An estimate counts as so many pages.

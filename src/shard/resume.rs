@@ -179,8 +179,11 @@ impl Shard {
             ReplayStep::Host(note) => {
                 // It may have been asked for the robots.txt of others alone.
                 self.claim(&note.host, self.index);
-                self.network.asked_for_rest(&note.host);
                 let left = Duration::from_secs(note.until_seconds.saturating_sub(self.clock.seconds(now)));
+                // A rest that is over, or a delay that its robots.txt asks for, says nothing against an answer of it.
+                if !left.is_zero() {
+                    self.network.asked_for_rest(&note.host);
+                }
                 self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
             }
             ReplayStep::Batch { to, number, urls } => {
