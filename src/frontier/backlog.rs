@@ -48,6 +48,8 @@ pub struct QueuedUrl {
     pub turn: Turn,
     /// How often its kind has a turn.
     pub weight: Weight,
+    /// Whether its page is to be looked at.
+    pub is_examined: bool,
 }
 
 /// What the queue has to give.
@@ -214,7 +216,8 @@ impl Backlog {
                     *damaged += 1;
                     continue;
                 };
-                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn, weight: Weight::Whole });
+                let (weight, is_examined) = (Weight::Whole, false);
+                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn, weight, is_examined });
                 return Taken::Url;
             }
             match queue.refill() {

@@ -155,8 +155,9 @@ impl Frontier {
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
-        let weight = self.weight(job.host, &job.url, ticket);
-        let entry = QueuedUrl { url: job.url.clone(), ticket, attempt, level: 0, turn: Turn::Queue, weight };
+        let weight = self.judge(job.host, &job.url, ticket).weight();
+        let (url, is_examined) = (job.url.clone(), job.is_examined);
+        let entry = QueuedUrl { url, ticket, attempt, level: 0, turn: Turn::Queue, weight, is_examined };
         let host = &mut self.hosts[job.host];
         let before = host.backlog.ram_bytes();
         host.backlog.retry(now + wait, entry);

@@ -13,7 +13,7 @@ use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::waiting::Ticket;
 use crate::hops::Hops;
-use crate::kinds::{self, HostKinds, KindFacts, Weight};
+use crate::kinds::{self, HostKinds, Judgment, KindFacts};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::politeness::is_overload;
 use crate::url::{SiteKey, Url};
@@ -126,21 +126,17 @@ impl Frontier {
         Ticket { is_strangers: is_strangers && !is_seed(ticket), ..ticket }
     }
 
-    /// The kind of a URL that was taken from the backlog of host `id`, if its weight is lowered.
-    pub(super) fn lowered(&self, id: HostId, url: &Url, ticket: Ticket) -> Option<KindFacts> {
-        let depth = ticket.depth;
-        if !self.is_judged(ticket) {
-            return None;
+    /// Judges a URL of host `id` before it is fetched.
+    pub(super) fn judge(&self, id: HostId, url: &Url, ticket: Ticket) -> Judgment {
+        let is_advised_against = is_advised_against(ticket.depth);
+        let judgment = match self.hosts[id].kinds.as_ref() {
+            Some(known) => known.judge(url, is_advised_against),
+            None => Judgment { lowered: is_advised_against.then_some(KindFacts::ADVISED_AGAINST), wants_look: false },
+        };
+        Judgment {
+            lowered: judgment.lowered.filter(|_| self.is_judged(ticket)),
+            wants_look: judgment.wants_look && !ticket.is_strangers && !is_embed(ticket.depth),
         }
-        match self.hosts[id].kinds.as_ref() {
-            Some(known) => known.lowered(url, is_advised_against(depth)),
-            None => is_advised_against(depth).then_some(KindFacts::ADVISED_AGAINST),
-        }
-    }
-
-    /// How often the kind of a URL has its turn, which is on its way already.
-    pub(super) fn weight(&self, id: HostId, url: &Url, ticket: Ticket) -> Weight {
-        self.lowered(id, url, ticket).map(|kind| kind.weight).unwrap_or_default()
     }
 
     /// A URL of host `id` was taken from its queue.
@@ -175,12 +171,6 @@ impl Frontier {
     /// A URL was taken from a lane.
     pub(super) fn left_lane(&mut self) {
         self.evidence.in_lanes = self.evidence.in_lanes.saturating_sub(1);
-    }
-
-    /// Whether a page is to be examined, as its kind's weight may change.
-    pub(super) fn is_to_be_examined(&self, id: HostId, url: &Url, ticket: Ticket) -> bool {
-        let known = self.hosts[id].kinds.as_ref().filter(|_| !ticket.is_strangers && !is_embed(ticket.depth));
-        known.is_some_and(|known| known.wants_look(url))
     }
 
     /// A page was fetched, or was not to be had.

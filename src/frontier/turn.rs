@@ -198,9 +198,10 @@ impl Frontier {
                     if let Some((ticket, text)) = origin.unpark() {
                         self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
                         if let Ok(url) = Url::from_canonical(&text) {
-                            let weight = self.weight(id, &url, ticket);
-                            let turn = Turn::Queue;
-                            let entry = QueuedUrl { url, ticket, attempt: 0, level: 0, turn, weight };
+                            let judgment = self.judge(id, &url, ticket);
+                            let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
+                            let (attempt, level, turn) = (0, 0, Turn::Queue);
+                            let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined };
                             self.hosts[id].backlog.set_current(entry);
                             return Next::Current;
                         }
@@ -228,14 +229,14 @@ impl Frontier {
                     Turn::Queue => self.judged(id, entry.ticket),
                     Turn::Lane(_) => self.left_lane(),
                 }
-                let kind = self.lowered(id, &entry.url, entry.ticket);
+                let judgment = self.judge(id, &entry.url, entry.ticket);
                 let backlog = &mut self.hosts[id].backlog;
-                if let Some(kind) = kind.filter(|kind| backlog.is_to_move(entry.turn, *kind)) {
+                if let Some(kind) = judgment.lowered.filter(|kind| backlog.is_to_move(entry.turn, *kind)) {
                     self.lower(id, &entry, kind);
                     return Next::Stale;
                 }
-                let weight = kind.map(|kind| kind.weight).unwrap_or_default();
-                backlog.set_current(QueuedUrl { weight, ..entry });
+                let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
+                backlog.set_current(QueuedUrl { weight, is_examined, ..entry });
                 Next::Current
             }
             Taken::Read(block) => Next::Read(block),
@@ -334,7 +335,7 @@ impl Frontier {
 
     fn page_job(&mut self, id: HostId, entry: QueuedUrl, now: Instant) -> Option<FetchJob> {
         let (url, ticket, attempt) = (entry.url.clone(), entry.ticket, entry.attempt);
-        let (turn, weight) = (entry.turn, entry.weight);
+        let (turn, weight, is_examined) = (entry.turn, entry.weight, entry.is_examined);
         self.hosts[id].backlog.set_current(entry);
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
@@ -355,7 +356,6 @@ impl Frontier {
             }
             self.page_begun(id, weight, now);
             self.go_on_beside(id, now);
-            let is_examined = self.is_to_be_examined(id, &job.url, ticket);
             let Ticket { number, depth, is_strangers } = ticket;
             return Some(FetchJob { number, depth, is_strangers, attempt, is_examined, usage, ..job });
         }

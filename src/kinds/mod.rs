@@ -58,6 +58,22 @@ impl Weight {
     }
 }
 
+/// What is known of a URL before it is fetched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Judgment {
+    /// Its kind, where that has less than its whole weight.
+    pub lowered: Option<KindFacts>,
+    /// Whether its page is to be looked at.
+    pub wants_look: bool,
+}
+
+impl Judgment {
+    /// How often the URL's kind has its turn.
+    pub fn weight(&self) -> Weight {
+        self.lowered.map(|kind| kind.weight).unwrap_or_default()
+    }
+}
+
 /// What is known of the pages of one host.
 #[derive(Clone, Debug, Default)]
 pub struct HostKinds {
@@ -82,6 +98,8 @@ struct NewLinks {
     families: Vec<(u32, u32)>,
     /// Those of kinds that proved their worth.
     leads: u16,
+    /// Those of kinds that proved nothing yet.
+    unproven: u32,
 }
 
 /// The page whose links they are.
@@ -105,38 +123,35 @@ impl HostKinds {
         self.advised = self.advised.saturating_add(u32::from(advised_against));
     }
 
-    /// What is known of a URL's kind; `None`: it has its whole weight. One that is `advised_against` begins with a sixteenth, or
-    /// with a quarter where nearly all are.
-    pub fn lowered(&self, url: &Url, advised_against: bool) -> Option<KindFacts> {
-        let tells_apart = self.judged < JUDGED_MIN || self.advised < self.judged / 8 * 7;
-        if !self.tree.has_poor_pages() && !advised_against {
-            return None;
+    /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a quarter where
+    /// nearly all are. Looked at are the first pages of a host, where these are not free, and later those about every fourth and
+    /// sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known only if that was looked at, too.
+    /// Besides, one page in sixteen, and from the first poor page on those of kinds that have proved nothing.
+    pub fn judge(&self, url: &Url, advised_against: bool) -> Judgment {
+        let item = item(url);
+        let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
+        let is_sampled = self.pages < PAGES_MIN || self.pages.is_multiple_of(SAMPLED) || item.is_multiple_of(one_in);
+        let has_poor_pages = self.tree.has_poor_pages();
+        if !has_poor_pages && !advised_against {
+            return Judgment { lowered: None, wants_look: is_sampled };
         }
-        let facts = self.tree.facts(&self.tokens(url));
+        let tells_apart = self.judged < JUDGED_MIN || self.advised < self.judged / 8 * 7;
+        let facts = self.tree.facts(&self.tokens(url, item));
+        let wants_look = is_sampled || has_poor_pages && !facts.is_proven();
         let facts = match advised_against && !facts.is_proven() {
             true if tells_apart => KindFacts { branch: facts.branch, ..KindFacts::ADVISED_AGAINST },
             true => KindFacts { weight: facts.weight.min(Weight::Quarter), ..facts },
             false => facts,
         };
-        (facts.weight < Weight::Whole).then_some(facts)
-    }
-
-    /// Whether the page at `url` is to be looked at: the first ones of a host, where these are not free, and later those about every
-    /// fourth and sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known only if that was looked
-    /// at, too. Besides, those of kinds that have proved nothing, and one page in sixteen.
-    pub fn wants_look(&self, url: &Url) -> bool {
-        let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
-        self.pages < PAGES_MIN
-            || self.pages.is_multiple_of(SAMPLED)
-            || item(url).is_multiple_of(one_in)
-            || !self.tree.facts(&self.tokens(url)).is_proven()
+        Judgment { lowered: (facts.weight < Weight::Whole).then_some(facts), wants_look }
     }
 
     /// The URLs that are found from here on are the links of the page at `url`, which is examined.
     pub fn begin_links(&mut self, url: &Url) {
-        let tokens = self.tokens(url);
+        let item = item(url);
+        let tokens = self.tokens(url, item);
         let (family, node) = (tokens.family(), self.tree.facts(&tokens).node);
-        self.links = NewLinks { page: Some(Finder { family, node, item: item(url) }), ..NewLinks::default() };
+        self.links = NewLinks { page: Some(Finder { family, node, item }), ..NewLinks::default() };
     }
 
     /// A new URL of the host was found.
@@ -146,16 +161,20 @@ impl HostKinds {
         if self.links.count > FOUND_MAX {
             return;
         }
-        let tokens = self.tokens(url);
+        let item = item(url);
+        let tokens = self.tokens(url, item);
         let facts = self.tree.facts(&tokens);
         if facts.weight < Weight::Whole {
             return;
         }
-        let has_proved = facts.is_proven() && facts.node != page.node;
-        self.links.leads = self.links.leads.saturating_add(u16::from(has_proved));
+        match facts.is_proven() {
+            true if facts.node != page.node => self.links.leads = self.links.leads.saturating_add(1),
+            true => {}
+            false => self.links.unproven += 1,
+        }
         let family = tokens.family();
         // Editing, printing, its history: these are no list of other things.
-        if family == page.family || item(url) == page.item {
+        if family == page.family || item == page.item {
             return;
         }
         let families = &mut self.links.families;
@@ -169,14 +188,15 @@ impl HostKinds {
     /// A page was fetched, whose links were found; `is_examined` says whether it was looked at.
     pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
         self.pages += 1;
-        let tokens = self.tokens(url);
+        let item = item(url);
+        let tokens = is_examined.then(|| self.tokens(url, item));
         // An error or a redirect is about nothing.
         if (200..300).contains(&fetched.status) {
-            self.items.is_again(item(url));
+            self.items.is_again(item);
         }
         let links = std::mem::take(&mut self.links);
         let worth = self.worth(fetched, is_examined, &links);
-        if let Some(worth) = worth.filter(|_| is_examined) {
+        if let (Some(tokens), Some(worth)) = (tokens, worth) {
             self.tree.note(&tokens, worth);
         }
     }
@@ -196,6 +216,11 @@ impl HostKinds {
                 }
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
                 let by_text = self.worth_of_text(fetched.text.as_ref()?, links)?;
+                // Nobody knows yet whether what it leads to is worth it: judged by text alone, the lists of a source browser
+                // were poor for good before their files had their first turn.
+                if by_text < PAGE_WORTH && self.pages < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
+                    return None;
+                }
                 // Its text is not to be found, so it is worth no more than a way to others.
                 Some(if fetched.is_noindex { by_links.min(PAGE_WORTH / 4) } else { by_links.max(by_text) })
             }
@@ -223,8 +248,8 @@ impl HostKinds {
         Some(u16::try_from(worth).unwrap_or(PAGE_WORTH).min(PAGE_WORTH))
     }
 
-    fn tokens(&self, url: &Url) -> Tokens {
-        Tokens::of(url.path_and_query()).again(self.items.has(item(url)))
+    fn tokens(&self, url: &Url, item: u64) -> Tokens {
+        Tokens::of(url.path_and_query()).again(self.items.has(item))
     }
 
     /// Bytes of memory.

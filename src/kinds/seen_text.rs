@@ -112,22 +112,25 @@ impl SeenText {
     /// One page more has this anchor; how many had it before.
     fn add(&mut self, anchor: u32) -> u32 {
         let key = key_of(anchor);
-        let has_room = |seen: &SeenText| {
-            let bucket = seen.buckets.get(seen.bucket_of(key));
-            bucket.is_some_and(|bucket| bucket[BUCKET - 1] == 0 || bucket.iter().any(|there| *there & !COUNT == key))
-        };
-        while !has_room(self) && self.buckets.len() * BUCKET < ANCHORS_MAX.min(ROOM_EACH * (self.used + BUCKET)) {
+        let has_room = |bucket: &Bucket| bucket[BUCKET - 1] == 0 || bucket.iter().any(|there| *there & !COUNT == key);
+        let mut at = self.bucket_of(key);
+        while !self.buckets.get(at).is_some_and(has_room)
+            && self.buckets.len() * BUCKET < ANCHORS_MAX.min(ROOM_EACH * (self.used + BUCKET))
+        {
             self.grow();
+            at = self.bucket_of(key);
         }
-        let at = self.bucket_of(key);
         let Some(bucket) = self.buckets.get_mut(at) else { return 0 };
-        let found = bucket.iter().position(|there| *there & !COUNT == key);
-        let place = found.unwrap_or(BUCKET - 1);
-        let pages = found.and_then(|place| bucket.get(place)).map_or(0, |there| there & COUNT);
-        if let Some(moved) = bucket.get_mut(..=place) {
-            self.used += usize::from(found.is_none() && moved.last() == Some(&0));
-            moved.rotate_right(1);
+        // Those before it move on by one place, and it comes first.
+        let mut moved = key;
+        for there in bucket.iter_mut() {
+            std::mem::swap(there, &mut moved);
+            if moved & !COUNT == key || moved == 0 {
+                break;
+            }
         }
+        self.used += usize::from(moved == 0);
+        let pages = if moved & !COUNT == key { moved & COUNT } else { 0 };
         let [first, ..] = bucket;
         *first = key | (pages + 1).min(COMMON);
         pages
