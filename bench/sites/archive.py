@@ -5,6 +5,7 @@ links to their neighbours, to answer each comment (`?replytocom=`), to share (`?
 """
 
 import random
+from urllib.parse import unquote
 
 from serving import Synthetic, link, links, pages
 from words import slug
@@ -29,7 +30,7 @@ class Archive(Synthetic):
         self.content = frozenset(range(POSTS))
 
     def item(self, target: str):
-        path = target.partition("?")[0]
+        path = unquote(target.partition("?")[0])
         return self.by_path.get(path)
 
     def menu(self) -> str:

@@ -25,6 +25,7 @@ import blog
 import crawlers
 import events
 import files
+import further
 import programs
 import serving
 import sessions
@@ -41,7 +42,7 @@ SITES = {
     "tracker": tracker.Tracker, "shop14": shop.Shop, "shop35": shop.Shop, "shop80": shop.Shop,
     "archive": archive.Archive, "events": events.Events, "mediawiki": wikis.MediaWiki, "dokuwiki": wikis.DokuWiki,
     "wordpress": blog.WordPress, "gitweb": sources.Gitweb, "cgit": sources.Cgit, "autoindex": files.Index,
-    "sessions": sessions.Sessions, "plain": files.Plain,
+    "sessions": sessions.Sessions, "plain": files.Plain, "hgweb": further.Hgweb, "fossil": further.Fossil,
 }
 HARM = 0.95
 KEPT = ("Scrapy", "other")  # not judged

@@ -126,7 +126,8 @@ impl HostKinds {
     /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a quarter where
     /// nearly all are. Looked at are the first pages of a host, where these are not free, and later those about every fourth and
     /// sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known only if that was looked at, too.
-    /// Besides, one page in sixteen, and from the first poor page on those of kinds that have proved nothing.
+    /// Besides, where no page about the item was left out, one page in sixteen, and from the first poor page on those of kinds that
+    /// have proved nothing.
     pub fn judge(&self, url: &Url, advised_against: bool) -> Judgment {
         let item = item(url);
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
@@ -137,7 +138,7 @@ impl HostKinds {
         }
         let tells_apart = self.judged < JUDGED_MIN || self.advised < self.judged / 8 * 7;
         let facts = self.tree.facts(&self.tokens(url, item));
-        let wants_look = is_sampled || has_poor_pages && !facts.is_proven();
+        let wants_look = is_sampled || has_poor_pages && !facts.is_proven() && self.is_comparable(item);
         let facts = match advised_against && !facts.is_proven() {
             true if tells_apart => KindFacts { branch: facts.branch, ..KindFacts::ADVISED_AGAINST },
             true => KindFacts { weight: facts.weight.min(Weight::Quarter), ..facts },
@@ -193,6 +194,9 @@ impl HostKinds {
         // An error or a redirect is about nothing.
         if (200..300).contains(&fetched.status) {
             self.items.is_again(item);
+            if is_examined {
+                self.items.is_again(looked_at(item));
+            }
         }
         let links = std::mem::take(&mut self.links);
         let worth = self.worth(fetched, is_examined, &links);
@@ -216,13 +220,14 @@ impl HostKinds {
                 }
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
                 let by_text = self.worth_of_text(fetched.text.as_ref()?, links)?;
+                let worth = by_links.max(by_text);
                 // Nobody knows yet whether what it leads to is worth it: judged by text alone, the lists of a source browser
                 // were poor for good before their files had their first turn.
-                if by_text < PAGE_WORTH && self.pages < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
+                if worth < PAGE_WORTH && self.pages < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
                     return None;
                 }
                 // Its text is not to be found, so it is worth no more than a way to others.
-                Some(if fetched.is_noindex { by_links.min(PAGE_WORTH / 4) } else { by_links.max(by_text) })
+                Some(if fetched.is_noindex { by_links.min(PAGE_WORTH / 4) } else { worth })
             }
             // Of an earlier crawl nothing is worth less.
             304 => None,
@@ -252,6 +257,11 @@ impl HostKinds {
         Tokens::of(url.path_and_query()).again(self.items.has(item))
     }
 
+    /// Whether a page about an item can be judged: what it repeats was looked at, too.
+    fn is_comparable(&self, item: u64) -> bool {
+        !self.items.has(item) || self.items.has(looked_at(item))
+    }
+
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         size_of::<HostKinds>()
@@ -273,6 +283,11 @@ pub enum PageText {
 
 fn item(url: &Url) -> u64 {
     tokens::item(url.path_and_query())
+}
+
+/// Stands for an item of which a page was looked at, among what pages were about.
+fn looked_at(item: u64) -> u64 {
+    item.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Pages of a host that are not looked at: what they were worth moves none of its first fetches.

@@ -145,6 +145,19 @@ fn kinds_that_proved_nothing_are_looked_at_once_a_page_was_poor() {
     assert!(looks(true) > 55, "{}", looks(true));
 }
 
+/// A page repeats what was not looked at, and would seem new.
+#[test]
+fn variants_of_what_was_not_looked_at_are_no_evidence() {
+    let mut host = Host(HostKinds::new(FREE_PAGES), 0);
+    for number in 0..150 {
+        host.fetch(&format!("/post/{number}"), &page([number]), &[]);
+        // Another kind for every third one, so none has proved anything.
+        host.fetch(&format!("/post/{number}?{}=1", letters(number / 3)), &page([number]), &[]);
+    }
+    assert_eq!(host.weight("/post/1?other=1"), Weight::Sixteenth);
+    assert_eq!(host.weight("/post/1000"), Weight::Whole);
+}
+
 /// A list has no text of its own: it is worth what it leads to, and only while that is new.
 #[test]
 fn lists_are_worth_what_they_lead_to() {
