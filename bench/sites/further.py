@@ -68,7 +68,7 @@ class Fossil(Sources):
         super().install()
         file = self.folder / "project.fossil"
         stream = self.git("fast-export", "--all")
-        self.command("env", f"HOME={self.folder}", "fossil", "import", "--git", file, input=stream.encode())
+        self.command("env", f"HOME={self.folder}", "USER=dev", "fossil", "import", "--git", file, input=stream.encode())
         # As its pages are read by anybody; without this, links to histories are shown to humans alone.
         with sqlite3.connect(file) as repository:
             repository.execute("replace into config (name, value, mtime) values ('auto-hyperlink', '0', 0)")
