@@ -6,8 +6,9 @@
 //! does it wait for longer than [`PATIENCE`], or while no page is begun for [`STALLED`].
 //! Without `crawl.pages_max` no host waits for another: politeness spaces them, and what one has the others have no less.
 //! Invariants: a host stands in one row, once; its entry is stale as soon as it does something else.
-//! Limits: a shard knows its own hosts alone, so one that has nothing but traps has no rivals. A page of a sixteenth has its turn
-//! after [`PATIENCE`] more often than after so many pages. Rows hold what came within [`PATIENCE`], as stale entries go when they are first.
+//! Limits: a shard knows its own hosts alone, so one that has nothing but traps has no rivals. A page of a sixteenth
+//! has its turn after [`PATIENCE`] more often than after so many pages. Rows hold what came within [`PATIENCE`], as
+//! stale entries go when they are first.
 
 use std::collections::VecDeque;
 

@@ -4,7 +4,8 @@
 //! embeds: an image has no text or links, and says nothing about pages with URLs like its own.
 //! A page that was found by links of other sites alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
 //! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
-//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known, nor of one any more that would grow beyond it. What is known goes with its host's place in memory.
+//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known, nor of one any more that would grow beyond it.
+//! What is known goes with its host's place in memory.
 
 use std::cell::Cell;
 use std::rc::Rc;

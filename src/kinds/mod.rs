@@ -15,8 +15,8 @@
 //! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its turns.
 //! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more. Under a budget of pages
 //! hosts compete, and all but the very first one are.
-//! Limits: a trap with new text on each page is not known, nor one whose pages have no text at all, or only digits. What is known is
-//! lost with a restart. Of a page's new links the first [`FOUND_MAX`] count.
+//! Limits: a trap with new text on each page is not known, nor one whose pages have no text at all, or only digits. What
+//! is known is lost with a restart. Of a page's new links the first [`FOUND_MAX`] count.
 //! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text (`links::anchors`).
 
 mod seen_text;
@@ -123,11 +123,11 @@ impl HostKinds {
         self.advised = self.advised.saturating_add(u32::from(advised_against));
     }
 
-    /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a quarter where
-    /// nearly all are. Looked at are the first pages of a host, where these are not free, and later those about every fourth and
-    /// sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known only if that was looked at, too.
-    /// Besides, where no page about the item was left out, one page in sixteen, and from the first poor page on those of kinds that
-    /// have proved nothing.
+    /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a
+    /// quarter where nearly all are. Looked at are the first pages of a host, where these are not free, and later those
+    /// about every fourth and sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known
+    /// only if that was looked at, too. Also one page in sixteen; and from the first poor page on those of kinds that have
+    /// proved nothing, where no page about the item was left out.
     pub fn judge(&self, url: &Url, advised_against: bool) -> Judgment {
         let item = item(url);
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
@@ -221,8 +221,8 @@ impl HostKinds {
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
                 let by_text = self.worth_of_text(fetched.text.as_ref()?, links)?;
                 let worth = by_links.max(by_text);
-                // Nobody knows yet whether what it leads to is worth it: judged by text alone, the lists of a source browser
-                // were poor for good before their files had their first turn.
+                // Not known yet is whether what it leads to is worth it: judged by text alone, the lists of a source
+                // browser were poor for good before their files had their first turn.
                 if worth < PAGE_WORTH && self.pages < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
                     return None;
                 }

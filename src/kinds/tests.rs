@@ -113,7 +113,8 @@ fn lists_give_no_text_to_what_was_seen() {
     assert_eq!(host.weight("/article/11"), Weight::Whole);
 }
 
-/// While no kind has proved anything, what leads to unknown ones is not judged. Later it is: permuted parameters are unknown for ever.
+/// While no kind has proved anything, what leads to unknown ones is not judged. Later it is: permuted parameters are
+/// unknown for ever.
 #[test]
 fn what_leads_to_the_unknown_is_judged_later() {
     let weight_of_lists = |pages| {

@@ -32,8 +32,8 @@ pub struct KindTree {
 /// What is known of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindFacts {
-    /// A hash of the way to the deepest node that has proved anything: kinds below another one do not wait behind it. Nodes are used
-    /// again for others, lanes outlast them.
+    /// A hash of the way to the deepest node that has proved anything: kinds below another one do not wait behind it.
+    /// Nodes are used again for others, lanes outlast them.
     pub branch: u32,
     /// How often it has its turn.
     pub weight: Weight,
