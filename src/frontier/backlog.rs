@@ -57,6 +57,8 @@ pub struct QueuedUrl {
 pub enum Taken {
     /// There is a current URL now.
     Url,
+    /// One that cannot be read, which was taken in this turn.
+    Damaged(Turn),
     /// This block must come back first.
     Read(Block),
     /// Nothing.
@@ -189,8 +191,8 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Makes the next URL the current one; counts in `damaged` those that cannot be read.
-    pub fn take_next(&mut self, damaged: &mut u64) -> Taken {
+    /// Makes the next URL the current one.
+    pub fn take_next(&mut self) -> Taken {
         loop {
             let level = self.queued_level();
             let turn = match &self.lanes {
@@ -212,10 +214,7 @@ impl Backlog {
             let queue = queue.unwrap_or(&mut self.queue);
             if let Some((ticket, text)) = queue.pop() {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
-                let Ok(url) = Url::from_canonical(&text) else {
-                    *damaged += 1;
-                    continue;
-                };
+                let Ok(url) = Url::from_canonical(&text) else { return Taken::Damaged(turn) };
                 let (weight, is_examined) = (Weight::Whole, false);
                 self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn, weight, is_examined });
                 return Taken::Url;

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use super::Frontier;
 use super::backlog::QueuedUrl;
+use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::hops::Hops;
 use crate::kinds::{self, HostKinds, Judgment, KindFacts};
@@ -24,7 +25,7 @@ use crate::url::{SiteKey, Url};
 pub struct KindEvidence {
     bytes: Rc<Cell<u64>>,
     /// Whose links are being found.
-    finder: Finder,
+    finder: LinkSource,
     /// URLs that wait in lanes.
     in_lanes: u64,
     /// URLs that went to lanes.
@@ -33,7 +34,7 @@ pub struct KindEvidence {
 
 /// Whose links URLs are that are offered.
 #[derive(Clone, Copy, Debug, Default)]
-enum Finder {
+enum LinkSource {
     /// Not known: a seed's, or those of an earlier run.
     #[default]
     Unknown,
@@ -88,7 +89,7 @@ impl Drop for CountedKinds {
 impl Frontier {
     /// The URLs that are offered until [`Frontier::end_links`] are the links of `job`'s response.
     pub fn begin_links(&mut self, job: &FetchJob) {
-        self.evidence.finder = Finder::Page(job.host, job.is_examined);
+        self.evidence.finder = LinkSource::Page(job.host, job.is_examined);
         if job.is_examined
             && let Some(known) = self.hosts.get_mut(job.host).and_then(|host| host.kinds.as_mut())
         {
@@ -99,30 +100,30 @@ impl Frontier {
     /// The same of any page of a host.
     #[cfg(test)]
     pub(super) fn begin_links_of(&mut self, host: &str) {
-        self.evidence.finder = self.hosts.find(host).map_or(Finder::Unknown, |id| Finder::Page(id, false));
+        self.evidence.finder = self.hosts.find(host).map_or(LinkSource::Unknown, |id| LinkSource::Page(id, false));
     }
 
     /// The same of links that another shard found. Where it may have pages of the same hosts, it is not known whose they are.
     pub fn begin_strangers_links(&mut self) {
-        self.evidence.finder = if self.settings.shares_hosts { Finder::Unknown } else { Finder::Stranger };
+        self.evidence.finder = if self.settings.shares_hosts { LinkSource::Unknown } else { LinkSource::Stranger };
     }
 
     /// URLs that are offered from here on are no links of that page.
     pub fn end_links(&mut self) {
-        self.evidence.finder = Finder::Unknown;
+        self.evidence.finder = LinkSource::Unknown;
     }
 
     /// A URL of `site` was offered that is new; its ticket says whether strangers alone have linked to it.
     pub(super) fn found_by(&mut self, id: Option<HostId>, url: &Url, site: SiteKey, ticket: Ticket) -> Ticket {
         let is_strangers = match self.evidence.finder {
-            Finder::Unknown => false,
-            Finder::Page(page, is_examined) => {
+            LinkSource::Unknown => false,
+            LinkSource::Page(page, is_examined) => {
                 if let Some(known) = self.hosts[page].kinds.as_mut().filter(|_| is_examined && id == Some(page)) {
                     known.kinds.found(url);
                 }
                 self.hosts[page].site != site
             }
-            Finder::Stranger => true,
+            LinkSource::Stranger => true,
         };
         Ticket { is_strangers: is_strangers && !is_seed(ticket), ..ticket }
     }
@@ -157,7 +158,8 @@ impl Frontier {
     /// Sends a URL to the lane of its kind.
     pub(super) fn lower(&mut self, id: HostId, entry: &QueuedUrl, of: KindFacts) {
         self.work.spend(LOWER_WORK);
-        (self.evidence.in_lanes, self.evidence.lowered) = (self.evidence.in_lanes + 1, self.evidence.lowered + 1);
+        self.evidence.in_lanes += 1;
+        self.evidence.lowered += u64::from(entry.turn == Turn::Queue);
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let host = &mut self.hosts[id];

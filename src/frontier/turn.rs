@@ -210,10 +210,8 @@ impl Frontier {
                 }
             }
         }
-        let mut damaged = 0;
-        let taken = host.backlog.take_next(&mut damaged);
+        let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
-        self.queued = self.queued.saturating_sub(damaged);
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
         if let Some(at) = wanted {
             wait = Some(wait.map_or(at, |wait| wait.min(at)));
@@ -238,6 +236,13 @@ impl Frontier {
                 let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
                 backlog.set_current(QueuedUrl { weight, is_examined, ..entry });
                 Next::Current
+            }
+            Taken::Damaged(turn) => {
+                self.queued = self.queued.saturating_sub(1);
+                if turn != Turn::Queue {
+                    self.left_lane();
+                }
+                Next::Stale
             }
             Taken::Read(block) => Next::Read(block),
             // Nobody is held up by them.

@@ -5,7 +5,7 @@
 //!   worth little, so every page is taken to have [`TEXT_MIN`] anchors more that are not new;
 //! - or the new links that it leads to, if these are of other kinds that proved their worth. [`LEADS_WHOLE`] of them make a whole page;
 //! - nothing, if it is byte for byte another page, an archive of pages, or a redirect to where another one led. The text of a page whose
-//!   author says noindex is worth nothing, and what it leads to a quarter.
+//!   author says noindex is worth nothing and taken from no other page; what it leads to is worth a quarter.
 //!
 //! An *item* is what a URL is about ([`tokens::item`]). Of an item's pages all are looked at or none, as what a page repeats must have been
 //! looked at, too; and whether it was met before is part of a URL's kind.
@@ -84,6 +84,8 @@ pub struct HostKinds {
     /// Links that are being found.
     links: NewLinks,
     pages: u64,
+    /// Those that were looked at.
+    examined: u64,
     /// URLs whose kinds were looked up, and those that were advised against.
     judged: u32,
     advised: u32,
@@ -92,7 +94,7 @@ pub struct HostKinds {
 /// The new links of a page that is examined, its kind's own left out.
 #[derive(Clone, Debug, Default)]
 struct NewLinks {
-    page: Option<Finder>,
+    page: Option<LinkingPage>,
     count: u32,
     /// Links by family.
     families: Vec<(u32, u32)>,
@@ -104,7 +106,7 @@ struct NewLinks {
 
 /// The page whose links they are.
 #[derive(Clone, Copy, Debug)]
-struct Finder {
+struct LinkingPage {
     family: u32,
     node: u16,
     /// What it is about.
@@ -126,12 +128,13 @@ impl HostKinds {
     /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a
     /// quarter where nearly all are. Looked at are the first pages of a host, where these are not free, and later those
     /// about every fourth and sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known
-    /// only if that was looked at, too. Also one page in sixteen; and from the first poor page on those of kinds that have
+    /// only if that was looked at, too. Also one page in sixteen where that is so; and from the first poor page on those of kinds that have
     /// proved nothing, where no page about the item was left out.
     pub fn judge(&self, url: &Url, advised_against: bool) -> Judgment {
         let item = item(url);
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
-        let is_sampled = self.pages < PAGES_MIN || self.pages.is_multiple_of(SAMPLED) || item.is_multiple_of(one_in);
+        let is_page = self.pages.is_multiple_of(SAMPLED) && self.is_comparable(item);
+        let is_sampled = self.pages < PAGES_MIN || is_page || item.is_multiple_of(one_in);
         let has_poor_pages = self.tree.has_poor_pages();
         if !has_poor_pages && !advised_against {
             return Judgment { lowered: None, wants_look: is_sampled };
@@ -152,7 +155,7 @@ impl HostKinds {
         let item = item(url);
         let tokens = self.tokens(url, item);
         let (family, node) = (tokens.family(), self.tree.facts(&tokens).node);
-        self.links = NewLinks { page: Some(Finder { family, node, item }), ..NewLinks::default() };
+        self.links = NewLinks { page: Some(LinkingPage { family, node, item }), ..NewLinks::default() };
     }
 
     /// A new URL of the host was found.
@@ -195,6 +198,7 @@ impl HostKinds {
         if (200..300).contains(&fetched.status) {
             self.items.is_again(item);
             if is_examined {
+                self.examined += 1;
                 self.items.is_again(looked_at(item));
             }
         }
@@ -219,11 +223,11 @@ impl HostKinds {
                     return Some(0);
                 }
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
-                let by_text = self.worth_of_text(fetched.text.as_ref()?, links)?;
+                let by_text = self.worth_of_text(fetched.text.as_ref()?, !fetched.is_noindex, links)?;
                 let worth = by_links.max(by_text);
                 // Not known yet is whether what it leads to is worth it: judged by text alone, the lists of a source
                 // browser were poor for good before their files had their first turn.
-                if worth < PAGE_WORTH && self.pages < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
+                if worth < PAGE_WORTH && self.examined < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
                     return None;
                 }
                 // Its text is not to be found, so it is worth no more than a way to others.
@@ -241,10 +245,10 @@ impl HostKinds {
         }
     }
 
-    fn worth_of_text(&mut self, text: &PageText, links: &NewLinks) -> Option<u16> {
+    fn worth_of_text(&mut self, text: &PageText, gives_text: bool, links: &NewLinks) -> Option<u16> {
         let PageText::Page(sample) = text else { return Some(0) };
         let is_list = links.families.iter().any(|(_, count)| *count >= LIST_LINKS);
-        let novelty = self.seen.meet(sample, !is_list);
+        let novelty = self.seen.meet(sample, gives_text && !is_list);
         // An image, or a page that scripts make.
         if sample.len() < SAMPLE_MIN {
             return None;
@@ -264,11 +268,7 @@ impl HostKinds {
 
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
-        size_of::<HostKinds>()
-            + self.tree.ram_bytes()
-            + self.seen.ram_bytes()
-            + self.items.ram_bytes()
-            + self.links.families.capacity() * size_of::<(u32, u32)>()
+        size_of::<HostKinds>() + self.tree.ram_bytes() + self.seen.ram_bytes() + self.items.ram_bytes()
     }
 }
 

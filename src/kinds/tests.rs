@@ -117,17 +117,19 @@ fn lists_give_no_text_to_what_was_seen() {
 /// unknown for ever.
 #[test]
 fn what_leads_to_the_unknown_is_judged_later() {
-    let weight_of_lists = |pages| {
+    let weight_of_lists = |pages, lists: u64| {
         let mut host = Host(HostKinds::new(pages), 0);
         host.fetch("/about", &page([500]), &[]);
-        for number in 0..30 {
+        for number in 0..lists {
             let links: Vec<String> = (0..8).map(|link| format!("/{}/{link}", letters(8 * number + link))).collect();
             host.fetch(&format!("/tree/{number}"), &words([]), &links);
         }
-        host.weight("/tree/77")
+        host.weight("/tree/7777")
     };
-    assert_eq!(weight_of_lists(0), Weight::Whole);
-    assert!(weight_of_lists(FREE_PAGES) < Weight::Whole);
+    for pages in [0, FREE_PAGES] {
+        assert_eq!(weight_of_lists(pages, 30), Weight::Whole);
+        assert!(weight_of_lists(pages, 400) < Weight::Whole, "{pages} pages before");
+    }
 }
 
 /// A host has so many kinds that most of its pages would be looked at.
@@ -154,6 +156,10 @@ fn variants_of_what_was_not_looked_at_are_no_evidence() {
         host.fetch(&format!("/post/{number}"), &page([number]), &[]);
         // Another kind for every third one, so none has proved anything.
         host.fetch(&format!("/post/{number}?{}=1", letters(number / 3)), &page([number]), &[]);
+        // Or the look at one page in sixteen would never be at a variant.
+        if number % 7 == 0 {
+            host.fetch(&format!("/error/{number}"), &Fetched { status: 404, ..Fetched::default() }, &[]);
+        }
     }
     assert_eq!(host.weight("/post/1?other=1"), Weight::Sixteenth);
     assert_eq!(host.weight("/post/1000"), Weight::Whole);
@@ -241,10 +247,13 @@ fn what_is_asked_again_is_another_kind() {
 #[test]
 fn an_items_pages_are_looked_at_together() {
     let mut host = Host::default();
-    for number in 0..400u64 {
+    for number in 0..1_000u64 {
         let name = format!("Name-of-{}", letters(number));
         host.fetch(&format!("/wiki/{name}"), &page([number]), &[]);
         host.fetch(&format!("/print?title={name}"), &page([number]), &[]);
+        if number % 7 == 0 {
+            host.fetch(&format!("/error/{number}"), &Fetched { status: 404, ..Fetched::default() }, &[]);
+        }
     }
     assert_eq!(
         (host.weight("/wiki/Other"), host.weight(&format!("/print?title=Name-of-{}", letters(7)))),
