@@ -1,31 +1,62 @@
 //! The character encoding of an HTML document.
 //!
 //! Decides, in this order: byte order mark, `charset` of the Content-Type header, `<meta>` in the first 1,024 bytes,
-//! an XML declaration, else windows-1252. No guessing from the text: two crawls of the same bytes must agree, and the
-//! encoding matters here for link queries alone.
+//! an XML declaration, else windows-1252. The last three are tentative: the first `<meta>` that the tokenizer finds, however
+//! far behind, has the last word (`declared`). No guessing from the text: two crawls of the same bytes must agree.
 //!
-//! Source: WHATWG HTML section 13.2.3.2 (sniffing), 13.2.3.3 (prescan, "get an attribute", XML encoding); labels from
-//! the WHATWG Encoding standard. The prescan reads bytes in its own simpler way, not by the tokenizer.
+//! Source: WHATWG HTML section 13.2.3.2 (sniffing), 13.2.3.3 (prescan, "get an attribute", XML encoding), 13.2.3.4
+//! ("change the encoding") and 13.2.6.4.4 (a start tag "meta"); labels from the WHATWG Encoding standard. The prescan
+//! reads bytes in its own simpler way, not by the tokenizer.
 //!
-//! Invariants: reads the first 1,024 bytes only, each at most a constant number of times.
+//! Invariants: `detect` reads the first 1,024 bytes only, each at most a constant number of times.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 
 use super::mime;
 use super::tokenizer::is_space;
+use super::value::{Decoder, Value};
 
 /// Bytes that the prescan looks at (the standard's number).
 pub(super) const PRESCAN_BYTES: usize = 1024;
 
-/// The encoding of `body`, and the length of its byte order mark in bytes.
-pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> (&'static Encoding, usize) {
-    if let Some(found) = Encoding::for_bom(body) {
-        return found;
+/// How a document is to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Detected {
+    pub encoding: &'static Encoding,
+    /// Length of the byte order mark.
+    pub mark_bytes: usize,
+    /// Whether a `<meta>` may still name another one ("tentative").
+    pub is_tentative: bool,
+}
+
+/// The encoding that `body` begins in.
+pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> Detected {
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
+        return Detected { encoding, mark_bytes, is_tentative: false };
+    }
+    if let Some(encoding) = named(content_type) {
+        return Detected { encoding, mark_bytes: 0, is_tentative: false };
     }
     let head = body.get(..PRESCAN_BYTES).unwrap_or(body);
-    let encoding =
-        named(content_type).or_else(|| prescan(head)).or_else(|| xml_declaration(head)).unwrap_or(WINDOWS_1252);
-    (encoding, 0)
+    let encoding = prescan(head).or_else(|| xml_declaration(head)).unwrap_or(WINDOWS_1252);
+    // Whoever can read a `<meta>` in UTF-16 knows already that it is UTF-16.
+    Detected { encoding, mark_bytes: 0, is_tentative: !is_utf16(encoding) }
+}
+
+/// The encoding that a `<meta>` with these attributes names, by its `charset`, else by `http-equiv` and `content`.
+pub(super) fn declared(
+    charset: Option<Value>,
+    http_equiv: Option<Value>,
+    content: Option<Value>,
+) -> Option<&'static Encoding> {
+    // Labels are ASCII.
+    let mut decoder = Decoder::new(UTF_8);
+    let mut by_charset = || Encoding::for_label(decoder.text(charset?).as_bytes());
+    let named = by_charset().or_else(|| {
+        let is_pragma = decoder.text(http_equiv?).eq_ignore_ascii_case("content-type");
+        if is_pragma { content_encoding(decoder.text(content?).as_bytes()) } else { None }
+    })?;
+    Some(honoured(named))
 }
 
 /// What most servers say.
@@ -114,14 +145,21 @@ fn meta_encoding(rest: &mut &[u8]) -> Option<&'static Encoding> {
     if need_pragma? && pragma != Some(true) {
         return None;
     }
-    let encoding = charset??;
-    Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { readable(encoding) })
+    Some(honoured(charset??))
+}
+
+/// What a `<meta>` means that names this encoding.
+fn honoured(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == X_USER_DEFINED { WINDOWS_1252 } else { readable(encoding) }
 }
 
 /// An encoding named inside the document cannot be one that could not have been read so far.
 fn readable(encoding: &'static Encoding) -> &'static Encoding {
-    let is_utf16 = encoding == encoding_rs::UTF_16BE || encoding == encoding_rs::UTF_16LE;
-    if is_utf16 { UTF_8 } else { encoding }
+    if is_utf16(encoding) { UTF_8 } else { encoding }
+}
+
+fn is_utf16(encoding: &'static Encoding) -> bool {
+    encoding == encoding_rs::UTF_16BE || encoding == encoding_rs::UTF_16LE
 }
 
 /// "Extracting a character encoding from a meta element" (HTML section 2.3.11).
@@ -208,7 +246,7 @@ mod tests {
     use super::*;
 
     fn name(body: &str, content_type: Option<&str>) -> &'static str {
-        detect(body.as_bytes(), content_type).0.name()
+        detect(body.as_bytes(), content_type).encoding.name()
     }
 
     #[test]
@@ -217,8 +255,12 @@ mod tests {
         assert_eq!(name(meta, None), "KOI8-R");
         assert_eq!(name(meta, Some("text/html; charset=\"utf-8\"")), "UTF-8");
         assert_eq!(name(meta, Some("text/html; charset=nosuch")), "KOI8-R");
-        assert_eq!(detect(b"\xef\xbb\xbf<meta charset=koi8-r>", Some("text/html;charset=big5")), (UTF_8, 3));
-        assert_eq!(detect(b"\xff\xfea\0", None), (encoding_rs::UTF_16LE, 2));
+        let certain = |encoding, mark_bytes| Detected { encoding, mark_bytes, is_tentative: false };
+        assert_eq!(detect(b"\xef\xbb\xbf<meta charset=koi8-r>", Some("text/html;charset=big5")), certain(UTF_8, 3));
+        assert_eq!(detect(b"\xff\xfea\0", None), certain(encoding_rs::UTF_16LE, 2));
+        assert_eq!(detect(b"<\0?\0x\0", None), certain(encoding_rs::UTF_16LE, 0));
+        assert_eq!(detect(b"", Some("a/b;charset=utf-8")), certain(UTF_8, 0));
+        assert!(detect(meta.as_bytes(), None).is_tentative && detect(b"", Some("a/b;charset=x")).is_tentative);
         assert_eq!(name("é", None), "windows-1252");
         assert_eq!(name("<?xml version='1.0' encoding='iso-8859-2'?>", None), "ISO-8859-2");
     }
@@ -249,6 +291,6 @@ mod tests {
         for cut in 0..page.len() {
             detect(&page[..cut], None);
         }
-        assert_eq!(detect(&page[23..], None).0.name(), "Big5");
+        assert_eq!(detect(&page[23..], None).encoding.name(), "Big5");
     }
 }

@@ -1,6 +1,6 @@
 //! What a page refers to, and what it says of itself.
 //!
-//! Decides: elements come in batches from `pass`, the base first. References go to the caller in document order,
+//! Decides: elements come in batches from `pass`; base and encoding are known before the first. References go to the caller in document order,
 //! unresolved until asked.
 //!
 //! Source: WHATWG HTML, the elements' own sections; links are those of section 4.6 (`a`, `area`, `link`), and `src`.
@@ -14,7 +14,7 @@
 
 use encoding_rs::Encoding;
 
-use super::charset;
+use super::charset::{self, Detected};
 use super::directives::Directives;
 use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
@@ -84,12 +84,25 @@ pub(super) struct Said {
 pub(super) fn references(
     body: &[u8],
     content_type: Option<&str>,
+    base: Base,
+    (kinds, agent): (&Kinds, &str),
+    out: &mut impl FnMut(Reference),
+) -> Said {
+    let Detected { encoding, mark_bytes, is_tentative } = charset::detect(body, content_type);
+    let body = body.get(mark_bytes..).unwrap_or_default();
+    references_in(encoding, is_tentative, body, base, (kinds, agent), out)
+}
+
+/// The same of a document that begins in `encoding`. A `<meta>` that names another one has all of it read again ("change the
+/// encoding", section 13.2.3.4): nothing was given out before.
+fn references_in(
+    encoding: &'static Encoding,
+    is_tentative: bool,
+    body: &[u8],
     mut base: Base,
     (kinds, agent): (&Kinds, &str),
     out: &mut impl FnMut(Reference),
 ) -> Said {
-    let (encoding, mark_bytes) = charset::detect(body, content_type);
-    let body = body.get(mark_bytes..).unwrap_or_default();
     let mut said =
         Said { encoding, base: None, robots: Directives::default(), tdm: Preferences::default(), tdm_policy: None };
     if encoding == encoding_rs::REPLACEMENT {
@@ -102,15 +115,15 @@ pub(super) fn references(
     } else {
         (body, encoding)
     };
-    let mut pass = Pass::new(bytes, kinds, agent);
+    let mut pass = Pass::new(bytes, kinds, agent, is_tentative);
     let mut decoder = Decoder::new(byte_encoding);
     let mut elements = Vec::with_capacity(ELEMENTS_MOSTLY);
     let mut more = pass.read(&mut elements);
-    // The base counts for links before it too.
-    let href = match elements.last() {
-        Some(Element { says: Says::Base, value, .. }) => *value,
-        _ => more.then(|| pass.clone().base_href()).flatten(),
-    };
+    // Both count for links before them, too.
+    let (href, declared) = pass.ahead(more);
+    if let Some(declared) = declared.filter(|declared| *declared != encoding) {
+        return references_in(declared, false, body, base, (kinds, agent), out);
+    }
     let mut document = None;
     if let Some(href) = href {
         let by_href = base.with_href_encoded(decoder.text(href), encoding);

@@ -84,6 +84,8 @@ impl<'a> Pass<'a> {
             // Of `robots`, `refresh`, `tdm-reservation` and `tdm-policy`, and of our agent's name.
             Name::Meta => {
                 let skimmed = match self.agent_word() {
+                    // The first that names an encoding is mostly the first of all.
+                    _ if self.is_tentative => None,
                     Some(agent) => tokenizer.skim(Unless::Any([*b"obo", *b"efr", *b"tdm", agent])),
                     None => None,
                 };

@@ -17,6 +17,7 @@ pub(super) enum Slot {
     HttpEquiv,
     Name,
     Type,
+    Charset,
     /// None of them.
     None,
 }
@@ -24,7 +25,7 @@ pub(super) enum Slot {
 /// Where the first value of each kept attribute of one tag stands.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
-    slots: [Span; 9],
+    slots: [Span; 10],
 }
 
 impl Kept {
@@ -67,6 +68,7 @@ impl Slot {
             3 if word(name) == REL => Some(Slot::Rel),
             6 if is(b"srcset") => Some(Slot::Srcset),
             7 if is(b"content") => Some(Slot::Content),
+            7 if is(b"charset") => Some(Slot::Charset),
             10 if is(b"http-equiv") => Some(Slot::HttpEquiv),
             10 if is(b"xlink:href") => Some(Slot::XlinkHref),
             _ => None,

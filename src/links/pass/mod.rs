@@ -3,8 +3,8 @@
 //! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
 //! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can come of it
 //! (`attributes`). Elements are collected, not given out one by one: the first `<base>`
-//! counts for the links before it, and stands behind some of them at most. So the first batch ends with it. Only where
-//! a batch is full before, the caller must look for a base further on.
+//! counts for the links before it, and so does the first `<meta>` that names an encoding, where none is sure. Both mostly
+//! stand in the first batch. Only where that is full before, the caller must look for them further on ([`Pass::ahead`]).
 //!
 //! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
 
@@ -15,12 +15,14 @@ mod name;
 mod scope;
 
 use super::block::{self, Kernel, Task};
+use super::charset;
 use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
 use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::Value;
 use super::wanted::{self, Wanted};
 use around::Around;
+use encoding_rs::Encoding;
 use kept::{Kept, Slot};
 use name::Name;
 
@@ -74,12 +76,18 @@ pub(super) struct Pass<'a> {
     foreign: Foreign,
     around: Around,
     templates_open: usize,
-    base_seen: bool,
+    /// The value of the first base.
+    base: Option<Value<'a>>,
+    /// A `<meta>` may still name another encoding.
+    is_tentative: bool,
+    /// The encoding that the first such `<meta>` named.
+    declared: Option<&'static Encoding>,
 }
 
 impl<'a> Pass<'a> {
-    /// Begins at the start of `bytes`, for links of these kinds and what is said to this agent.
-    pub fn new(bytes: &'a [u8], kinds: &'a Kinds, agent: &'a str) -> Pass<'a> {
+    /// Begins at the start of `bytes`, for links of these kinds and what is said to this agent; `is_tentative`: a `<meta>` may
+    /// name another encoding.
+    pub fn new(bytes: &'a [u8], kinds: &'a Kinds, agent: &'a str, is_tentative: bool) -> Pass<'a> {
         let of = |kind, names: u32| if kinds.has(kind) { names } else { 0 };
         let wanted = ALWAYS
             | of(Kind::A, wanted::A)
@@ -99,28 +107,32 @@ impl<'a> Pass<'a> {
             foreign: Foreign::default(),
             around: Around::default(),
             templates_open: 0,
-            base_seen: false,
+            base: None,
+            is_tentative,
+            declared: None,
         }
     }
 
-    /// Appends elements to `batch`, up to the first base or until it is full. Returns whether there may be more.
+    /// Appends elements to `batch` until it is full. Returns whether there may be more.
     pub fn read(&mut self, batch: &mut Vec<Element<'a>>) -> bool {
         block::with_best(Batch { pass: self, elements: batch })
     }
 
-    /// The value of the first base from here on.
-    pub fn base_href(mut self) -> Option<Value<'a>> {
-        let mut batch = Vec::new();
-        loop {
-            batch.clear();
-            let more = self.read(&mut batch);
-            if let Some(Element { says: Says::Base, value, .. }) = batch.last() {
-                return *value;
-            }
-            if !more {
-                return None;
-            }
+    /// The value of the first base, and the encoding that a `<meta>` named, of all the page, of which there may be `more`.
+    pub fn ahead(&self, mut more: bool) -> (Option<Value<'a>>, Option<&'static Encoding>) {
+        if !more || self.knows_all() {
+            return (self.base, self.declared);
         }
+        let (mut ahead, mut batch) = (self.clone(), Vec::new());
+        while more && !ahead.knows_all() {
+            batch.clear();
+            more = ahead.read(&mut batch);
+        }
+        (ahead.base, ahead.declared)
+    }
+
+    fn knows_all(&self) -> bool {
+        self.base.is_some() && !self.is_tentative
     }
 }
 
@@ -144,23 +156,21 @@ impl<'a> Pass<'a> {
     pub fn read_under<K: Kernel>(&mut self, kernel: K, batch: &mut Vec<Element<'a>>) -> bool {
         let mut tokenizer = Tokenizer::new(self.bytes, self.at, kernel);
         while batch.len() < ELEMENTS_MAX {
-            let Some(is_base) = self.tag(&mut tokenizer, batch) else { return false };
-            if is_base {
-                break;
+            if self.tag(&mut tokenizer, batch).is_none() {
+                return false;
             }
         }
         self.at = tokenizer.at();
         true
     }
 
-    /// Reads the next wanted tag, and appends what it says, if anything. Returns whether that is the base.
+    /// Reads the next wanted tag, and appends what it says, if anything.
     #[inline(always)]
-    fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<bool> {
+    fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
         let every = self.wanted.is_every();
         let tag = tokenizer.tag(&self.wanted, every && self.foreign.is_current())?;
         if !every && tag.name.len() == 1 {
-            self.a(tokenizer, elements)?;
-            return Some(false);
+            return self.a(tokenizer, elements);
         }
         let name = Name::of(&tag);
         let element = if every || name == Name::Foreign {
@@ -169,9 +179,8 @@ impl<'a> Pass<'a> {
             let kept = self.attributes(tokenizer, name)?;
             self.html(tokenizer, tag, name, &kept)
         };
-        let Some(element) = element else { return Some(false) };
-        elements.push(element);
-        Some(element.says == Says::Base)
+        elements.extend(element);
+        Some(())
     }
 
     /// An HTML element.
@@ -247,6 +256,9 @@ impl<'a> Pass<'a> {
     /// What an HTML element says.
     #[inline(always)]
     fn element<K: Kernel>(&mut self, tokenizer: &Tokenizer<'a, K>, name: Name, kept: &Kept) -> Option<Element<'a>> {
+        if name == Name::Meta && self.is_tentative {
+            self.hear_encoding(tokenizer, kept);
+        }
         let kinds = self.kinds;
         let in_template = self.templates_open > 0;
         let is =
@@ -254,7 +266,7 @@ impl<'a> Pass<'a> {
         let (says, value, second) = match name {
             Name::A if kinds.has(Kind::A) => (Says::Link(Kind::A), Slot::Href, Some(Slot::Rel)),
             Name::Area if kinds.has(Kind::Area) => (Says::Link(Kind::Area), Slot::Href, Some(Slot::Rel)),
-            Name::Base if !in_template && !self.base_seen => (Says::Base, Slot::Href, None),
+            Name::Base if !in_template && self.base.is_none() => (Says::Base, Slot::Href, None),
             Name::Frame if kinds.has(Kind::Frame) => (Says::Source(Kind::Frame), Slot::Src, None),
             Name::Iframe if kinds.has(Kind::Iframe) => (Says::Source(Kind::Iframe), Slot::Src, None),
             Name::Img => (Says::Source(Kind::Img), Slot::Src, Some(Slot::Srcset)),
@@ -279,8 +291,19 @@ impl<'a> Pass<'a> {
             _ => return None,
         };
         let (value, second) = (kept.get(value), second.and_then(|second| kept.get(second)));
-        self.base_seen |= says == Says::Base && value.is_some();
-        element(tokenizer, says, value, second)
+        let element = element(tokenizer, says, value, second)?;
+        if says == Says::Base {
+            self.base = element.value;
+        }
+        Some(element)
+    }
+
+    /// Hears the encoding that a `<meta>` names, also in a template (section 13.2.6.4.22).
+    #[inline(never)]
+    fn hear_encoding<K: Kernel>(&mut self, tokenizer: &Tokenizer<'a, K>, kept: &Kept) {
+        let value = |slot| kept.get(slot).map(|span| Value::Raw(tokenizer.bytes(span)));
+        self.declared = charset::declared(value(Slot::Charset), value(Slot::HttpEquiv), value(Slot::Content));
+        self.is_tentative = self.declared.is_none();
     }
 
     #[inline(never)]

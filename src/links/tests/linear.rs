@@ -88,7 +88,7 @@ impl Task for CountPass<'_> {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> usize {
         let loads = Cell::new(0);
-        let (mut pass, mut batch) = (Pass::new(self.0, self.1, ""), Vec::new());
+        let (mut pass, mut batch) = (Pass::new(self.0, self.1, "", true), Vec::new());
         while pass.read_under(Counting { kernel, loads: &loads }, &mut batch) {
             batch.clear();
         }

@@ -1,5 +1,6 @@
 //! Examples of whole pages, invariants under cuts and noise, and time.
 
+mod encodings;
 mod linear;
 mod skim;
 mod slow;
@@ -284,7 +285,7 @@ fn counts() {
 }
 
 #[test]
-fn encodings() {
+fn pages_in_encodings() {
     let html = "<a href='é?é&amp;ж'>";
     let utf16: Vec<u8> = html.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let as_utf8 = ["http://a.test/d/%C3%A9?%C3%A9&%D0%B6"];

@@ -3,11 +3,10 @@
 use serde_json::Value;
 
 use super::super::block::with_each;
-use super::super::charset;
 use super::super::tokenizer::RawText;
 use super::super::value::{self, Decoder};
-use super::conformance;
 use super::twin::{Attributes, Read, StartOrEnd};
+use super::{conformance, scanned};
 
 fn tokenizer_tests() -> Vec<(String, Value)> {
     let Some(root) = conformance("html/html5lib-tests/tokenizer") else { return Vec::new() };
@@ -126,11 +125,7 @@ fn encoding_cases() {
             let Some((data, label)) = case.split_once("\n#encoding\n") else { continue };
             let data = encoding_rs::WINDOWS_1252.encode(data).0;
             let expected = encoding_rs::Encoding::for_label(label.trim().as_bytes()).map(encoding_rs::Encoding::name);
-            // Later ones are found by a parser that changes its encoding, which the scanner does not.
-            if data.len() > charset::PRESCAN_BYTES {
-                continue;
-            }
-            let (found, _) = charset::detect(&data, None);
+            let found = scanned(&data, None, 0).1.encoding;
             cases += 1;
             if Some(found.name()) != expected {
                 wrong.push(format!(

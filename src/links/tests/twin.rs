@@ -139,7 +139,7 @@ impl TokenSink for Tags {
     }
 }
 
-fn standard(page: &str) -> Vec<StartOrEnd> {
+pub(super) fn standard(page: &str) -> Vec<StartOrEnd> {
     let twin = Twin::new(Tags::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(page));
