@@ -3,14 +3,14 @@
 //! Decides: which statuses redirect by their Location field (RFC 9110 section 15.4): 300 only offers a choice, 304 has none.
 //! Leaves to others: whether it is followed (`shard`).
 
-use crate::url::Url;
+use crate::url::{Url, text_of_bytes};
 
 /// What the Location field of a response to `url` names, where its status makes that a redirect.
 pub fn redirect_target(url: &Url, status: u16, location: Option<&[u8]>) -> Option<Url> {
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    url.join(String::from_utf8_lossy(location?).trim()).ok()
+    url.join(text_of_bytes(location?).trim()).ok()
 }
 
 #[cfg(test)]
@@ -23,6 +23,17 @@ mod tests {
         let target = |status, location: &[u8]| redirect_target(&url, status, Some(location)).map(|to| to.to_string());
         assert_eq!(target(301, b" ../e ").as_deref(), Some("http://a.example/e"));
         assert_eq!(target(308, b"//b.example").as_deref(), Some("http://b.example/"));
+        // Bytes of no UTF-8 are sent as they are, those of UTF-8 too.
+        for (location, to) in [
+            (&b"/caf\xe9?\xe4=\xfc"[..], "http://a.example/caf%E9?%E4=%FC"),
+            (b"caf\xe9/\xc3\xa9", "http://a.example/b/caf%E9/%C3%A9"),
+            ("/café".as_bytes(), "http://a.example/caf%C3%A9"),
+            ("//bücher.example/".as_bytes(), "http://xn--bcher-kva.example/"),
+            (b"/\x83\x5c.html", "http://a.example/%83/.html"),
+        ] {
+            assert_eq!(target(302, location).as_deref(), Some(to));
+        }
+        assert_eq!(target(302, b"//b\xfccher.example/"), None, "a host has no bytes");
         for (status, location) in
             [(300, b"/".as_slice()), (304, b"/"), (200, b"/"), (302, b"ftp://a/"), (302, b"http://[")]
         {

@@ -12,7 +12,7 @@ use encoding_rs::UTF_8;
 use super::mime::{is_http_space, unquote};
 use super::scan::{ADDRESS_BYTES_MAX, push_tokens};
 use super::{Budget, Kinds, Summary};
-use crate::url::{Base, Url, UrlError};
+use crate::url::{Base, Url, UrlError, text_of_bytes};
 
 /// Gives the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as many as
 /// `budget` admits; counts them in `summary`.
@@ -27,7 +27,7 @@ pub fn scan_link_fields<'a>(
     let base = Base::new(url);
     let mut rels = String::new();
     for value in values {
-        let value = String::from_utf8_lossy(value);
+        let value = text_of_bytes(value);
         let mut rest: &str = &value;
         while let Some((link, after)) = next_link(rest) {
             rest = after;
@@ -64,7 +64,7 @@ pub fn hear_robots_tag(value: &[u8], agent: &str, summary: &mut Summary) {
 pub fn license_of<'a>(values: impl Iterator<Item = &'a [u8]>, url: &Url) -> Option<Url> {
     let base = Base::new(url);
     for value in values {
-        let value = String::from_utf8_lossy(value);
+        let value = text_of_bytes(value);
         let mut rest: &str = &value;
         while let Some((link, after)) = next_link(rest) {
             rest = after;
@@ -135,11 +135,15 @@ mod tests {
     use super::*;
 
     fn links(value: &str) -> Vec<String> {
+        links_of(value.as_bytes())
+    }
+
+    fn links_of(value: &[u8]) -> Vec<String> {
         let url = Url::parse("http://a.test/dir/page").expect("a URL");
         let mut found = Vec::new();
         let mut summary = Summary::none(UTF_8);
         scan_link_fields(
-            [value.as_bytes()].into_iter(),
+            [value].into_iter(),
             &url,
             &Kinds::FOLLOW,
             &mut Budget::of_links(3),
@@ -189,6 +193,15 @@ mod tests {
         ] {
             assert_eq!(links(value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8() {
+        let value = b"</caf\xe9?\xfc>; rel=next; title=\"\xe4\", <\xe9/\xc3\xa9>; rel=prev";
+        assert_eq!(links_of(value), ["http://a.test/caf%E9?%FC", "http://a.test/dir/%E9/%C3%A9"]);
+        let url = Url::parse("http://a.test/dir/page").expect("a URL");
+        let license = license_of([&b"<l\xe9>; rel=license"[..]].into_iter(), &url);
+        assert_eq!(license.as_ref().map(Url::as_str), Some("http://a.test/dir/l%E9"));
     }
 
     #[test]

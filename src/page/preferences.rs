@@ -10,7 +10,7 @@ use crate::http::Headers;
 use crate::links::{Summary, license_of};
 use crate::preferences::{Preferences, Use};
 use crate::robots::Usage;
-use crate::url::Url;
+use crate::url::{Url, text_of_bytes};
 
 /// What is said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -35,8 +35,8 @@ impl Said {
             match name.len() {
                 4 => has_links |= is("link"),
                 10 if is("tdm-policy") => {
-                    let text = std::str::from_utf8(value).ok().filter(|text| is_address(text));
-                    said.tdm_policy = said.tdm_policy.or_else(|| text.map(Box::from));
+                    let text = text_of_bytes(value);
+                    said.tdm_policy = said.tdm_policy.or_else(|| is_address(&text).then(|| Box::from(text)));
                 }
                 13 if is("content-usage") => {
                     if !dictionary.is_empty() {

@@ -20,6 +20,7 @@ use super::pattern::Pattern;
 use super::usage::UsageLines;
 use super::{Rule, Rules, second_of};
 use crate::time::Duration;
+use crate::url::text_of_bytes;
 
 /// Reads the rules for one agent.
 pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
@@ -69,10 +70,8 @@ impl Parser {
                 }
             }
             Key::Sitemap => {
-                if let Some(text) = std::str::from_utf8(value).ok().filter(|text| !text.is_empty())
-                    && self.sitemaps.len() < SITEMAPS_MAX
-                {
-                    self.sitemaps.push(text.into());
+                if !value.is_empty() && self.sitemaps.len() < SITEMAPS_MAX {
+                    self.sitemaps.push(text_of_bytes(value).into());
                 }
             }
             Key::ContentUsage | Key::ContentSignal => {
@@ -298,6 +297,8 @@ mod tests {
         );
         assert!(!both.allows("/a"));
         assert_eq!(both.sitemaps(), [Box::from("https://a.test/s.xml")]);
+        let bytes = Rules::parse(b"Sitemap: /caf\xe9.xml\nSITEMAP:/caf\xc3\xa9.xml\nSite-map: \n", "x", usize::MAX);
+        assert_eq!(bytes.sitemaps(), [Box::from("/caf%E9.xml"), Box::from("/caf\u{e9}.xml")]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 use super::pattern::{self, Pattern};
 use crate::preferences::{Preferences, Use};
+use crate::url::text_of_bytes;
 use crate::work::{RULE_WORK, Work};
 
 /// What is said about the use of one URL.
@@ -62,10 +63,11 @@ impl UsageLines {
 
     /// Notes where a licence lies, if none is noted yet.
     pub fn license(&mut self, value: &[u8]) {
-        let is_address = |text: &&str| {
+        let is_address = |text: &str| {
             (1..=LICENSE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
         };
-        if let Some(text) = std::str::from_utf8(value).ok().filter(is_address) {
+        let text = text_of_bytes(value);
+        if is_address(&text) {
             self.license.get_or_insert_with(|| text.into());
         }
     }

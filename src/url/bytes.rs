@@ -5,6 +5,8 @@
 //!
 //! Invariants: a scan says what the tables say byte by byte (a test compares them). Linear; nothing is read outside.
 
+use std::borrow::Cow;
+
 use super::block::{
     BLOCK_BYTES, Bits, Bits64, HostBits64, WIDE_BYTES, bits, bits64, both_bits64, host_bits64, short_bits,
 };
@@ -179,6 +181,24 @@ fn bits_from(bytes: &[u8], start: usize) -> Bits {
     }
 }
 
+/// A reference in bytes of which nobody says the encoding, as text that resolves to these bytes: UTF-8 is taken as such, in
+/// other bytes each one outside ASCII is escaped as it is. Browsers send the bytes that a `Location` has, whatever they mean
+/// (Chromium's `HttpResponseHeaders::IsRedirect`); the parser decodes escapes in a host (WHATWG URL, section 3.5).
+pub fn text_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len() + ESCAPE_BYTES * ESCAPES_MOSTLY);
+    for byte in bytes {
+        if byte.is_ascii() { text.push(char::from(*byte)) } else { push_escape(*byte, &mut text) }
+    }
+    text.into()
+}
+
+/// Bytes of `%E9`, and as many of these as there is room for from the start.
+const ESCAPE_BYTES: usize = 3;
+const ESCAPES_MOSTLY: usize = 8;
+
 /// Escapes what a path must have escaped (WHATWG URL, section 1.3, "UTF-8 percent-encode").
 pub(super) fn push_escaped_path(text: &str, to: &mut String) {
     push_escaped(text, &PATH, to);
@@ -190,27 +210,46 @@ pub(super) fn push_escaped_query(text: &str, to: &mut String) {
 }
 
 fn push_escaped(text: &str, table: &[u8; 256], to: &mut String) {
-    const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| table[usize::from(byte)] & ESCAPED != 0) {
         // All bytes of a character are escaped or none, so both cuts lie between two characters.
         let Some((before, from)) = rest.split_at_checked(at) else { return };
         to.push_str(before);
         let Some((one, after)) = from.split_at_checked(from.chars().next().map_or(1, char::len_utf8)) else { return };
-        for byte in one.bytes() {
-            to.push('%');
-            to.push(HEX[usize::from(byte >> 4)]);
-            to.push(HEX[usize::from(byte & 15)]);
-        }
+        one.bytes().for_each(|byte| push_escape(byte, to));
         rest = after;
     }
     to.push_str(rest);
+}
+
+fn push_escape(byte: u8, to: &mut String) {
+    const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    to.push('%');
+    to.push(HEX[usize::from(byte >> 4)]);
+    to.push(HEX[usize::from(byte & 15)]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::Rng;
+
+    #[test]
+    fn bytes_of_no_encoding_stay_what_they_are() {
+        for (bytes, text) in [
+            (&b"/caf\xe9?\xfc=%e9#\xff"[..], "/caf%E9?%FC=%e9#%FF"),
+            ("/café".as_bytes(), "/café"),
+            ("/café/\u{4e2d}".as_bytes().get(..9).unwrap(), "/caf%C3%A9/%E4%B8"),
+            (b"//b\xfccher.test/", "//b%FCcher.test/"),
+            (b"", ""),
+        ] {
+            assert_eq!(text_of_bytes(bytes), text, "{}", bytes.escape_ascii());
+        }
+        // The same URL as by UTF-8, where it is UTF-8.
+        let escaped = text_of_bytes("/é?ü".as_bytes()).into_owned() + &text_of_bytes(b"&\xe9");
+        let url = crate::url::Url::parse("http://a.test/").unwrap().join(&escaped).unwrap();
+        assert_eq!(url.as_str(), "http://a.test/%C3%A9?%C3%BC&%E9");
+    }
 
     #[test]
     fn scans_as_byte_by_byte() {

@@ -36,6 +36,7 @@ pub use address::{AddressClass, address_class, carried_v4};
 pub use bad_ports::is_bad_port;
 pub use base::{Base, Reach};
 pub use batch::UrlBatch;
+pub use bytes::text_of_bytes;
 pub use hashed::HashedUrls;
 pub use idna::idna_bytes;
 pub use key::KeyRules;
