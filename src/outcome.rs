@@ -234,6 +234,12 @@ blemishes! {
     Certificate = "certificate";
     /// robots.txt is longer than what is read of it.
     RobotsOverLimit = "robots-over-limit";
+    /// Content-Length is no number; the body was read up to the end of the connection.
+    LengthInvalid = "length-invalid";
+    /// The status line says another version than HTTP/1.0 to 1.9, such as `HTTP/1`.
+    VersionOdd = "version-odd";
+    /// The body is in fewer content codings than it names; those that it is in were undone.
+    CodingMislabelled = "coding-mislabelled";
 }
 
 macro_rules! failures {

@@ -8,8 +8,9 @@
 //!    refused: what the bytes would mean is unknown. `identity` (RFC 2616) and empty members say nothing;
 //!    `chunked, chunked` is read as one, as curl and node do.
 //! 3. Content-Length: decimal digits; a list or several fields of one and the same number is that number
-//!    (RFC 9110 section 8.6); else the message is refused, since its end cannot be known.
-//! 4. Neither: up to the close.
+//!    (RFC 9110 section 8.6); different numbers are refused, since the end cannot be known.
+//! 4. Neither, or a Content-Length that is no number: up to the close. Section 6.3 has a client discard the latter; browsers
+//!    read what there is (Chromium's `HttpResponseHeaders::GetContentLength`), and no byte can be another response's.
 //!
 //! Invariant: a body that ends with the connection never leaves it reusable.
 //! Limits: lengths below 2^63; at most `CODINGS_MAX` transfer codings.
@@ -38,6 +39,8 @@ pub(super) struct BodyPlan {
     pub(super) codings: Vec<Coding>,
     /// Whether the peer keeps the connection open after the message.
     pub(super) persistent: bool,
+    /// There is a Content-Length, and it is no number below 2^63.
+    pub(super) has_bad_length: bool,
 }
 
 /// Reads the plan off a final response's head.
@@ -45,19 +48,20 @@ pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Hea
     let mut persistent = persists(minor_version, headers);
     let is_tunnel = method == Method::Connect && matches!(status, 200..=299);
     if is_tunnel || method == Method::Head || matches!(status, 100..=199 | 204 | 304) {
-        return Ok(BodyPlan { extent: Extent::Nothing, codings: Vec::new(), persistent });
+        return Ok(BodyPlan { extent: Extent::Nothing, codings: Vec::new(), persistent, has_bad_length: false });
     }
     let transfer = TransferEncoding::read(headers)?;
     // Transfer-Encoding beside Content-Length, or in HTTP/1.0 at all, is faulty framing (RFC 9112 section 6.1).
     if transfer.present && (minor_version == 0 || headers.get("content-length").is_some()) {
         persistent = false;
     }
-    let extent = match (transfer.chunked, transfer.codings.is_empty()) {
-        (true, _) => Extent::Chunks,
-        (false, false) => Extent::Close,
-        (false, true) => content_length(headers)?.map_or(Extent::Close, Extent::Bytes),
+    let (extent, has_bad_length) = match (transfer.chunked, transfer.codings.is_empty()) {
+        (true, _) => (Extent::Chunks, false),
+        (false, false) => (Extent::Close, false),
+        (false, true) => content_length(headers)?,
     };
-    Ok(BodyPlan { extent, codings: transfer.codings, persistent: persistent && extent != Extent::Close })
+    let persistent = persistent && extent != Extent::Close;
+    Ok(BodyPlan { extent, codings: transfer.codings, persistent, has_bad_length })
 }
 
 struct TransferEncoding {
@@ -84,19 +88,17 @@ impl TransferEncoding {
     }
 }
 
-/// The one number that all Content-Length fields and their members agree on.
-fn content_length(headers: &Headers) -> Result<Option<u64>, HttpError> {
-    let mut length = None;
-    for value in headers.all("content-length") {
-        for member in value.split(|byte| *byte == b',') {
-            let member = decimal(member.trim_ascii()).ok_or(HttpError::ContentLength)?;
-            if length.is_some_and(|length| length != member) {
-                return Err(HttpError::ContentLength);
-            }
-            length = Some(member);
+/// What the one number says that all Content-Length fields and their members agree on, and whether one of them is none.
+fn content_length(headers: &Headers) -> Result<(Extent, bool), HttpError> {
+    let (mut extent, mut is_bad) = (Extent::Close, false);
+    for member in headers.all("content-length").flat_map(|value| value.split(|byte| *byte == b',')) {
+        match decimal(member.trim_ascii()).map(Extent::Bytes) {
+            None => is_bad = true,
+            Some(said) if extent == Extent::Close || extent == said => extent = said,
+            Some(_) => return Err(HttpError::ContentLength),
         }
     }
-    Ok(length)
+    Ok((if is_bad { Extent::Close } else { extent }, is_bad))
 }
 
 /// Digits and nothing else, below 2^63.
@@ -133,6 +135,14 @@ mod tests {
         for good in ["6", "006", "6, 6", "6,06", "6\r\nContent-Length: 6", "6\r\nConnection: x,y"] {
             assert_eq!(of(&format!("Content-Length: {good}\r\n")), Ok((Extent::Bytes(6), true)), "{good}");
         }
+        assert_eq!(of("Content-Length: 9223372036854775807\r\n"), Ok((Extent::Bytes(i64::MAX as u64), true)));
+        for bad in ["6,7", "6\r\nContent-Length: 7", "x, 6\r\nContent-Length: 7"] {
+            assert_eq!(of(&format!("Content-Length: {bad}\r\n")), Err(HttpError::ContentLength), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_are_no_numbers() {
         for bad in [
             "",
             "-6",
@@ -140,15 +150,18 @@ mod tests {
             "6x",
             "6 6",
             "6,",
-            "6,7",
-            "6\r\nContent-Length: 7",
+            "6, x",
+            "6\r\nContent-Length: none",
             "0x6",
             "9223372036854775808",
             "\u{663}",
         ] {
-            assert_eq!(of(&format!("Content-Length: {bad}\r\n")), Err(HttpError::ContentLength), "{bad}");
+            let head = Head::parse(format!("HTTP/1.1 200 OK\r\nContent-Length: {bad}\r\n\r\n").as_bytes(), 9);
+            let plan = plan(Method::Get, 200, 1, &head.expect("readable").headers).expect(bad);
+            assert_eq!((plan.extent, plan.persistent, plan.has_bad_length), (Extent::Close, false, true), "{bad}");
         }
-        assert_eq!(of("Content-Length: 9223372036854775807\r\n"), Ok((Extent::Bytes(i64::MAX as u64), true)));
+        // What another field says is not looked at.
+        assert_eq!(of("Content-Length: x\r\nTransfer-Encoding: chunked\r\n"), Ok((Extent::Chunks, false)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | other junk before it, up to 4 bytes without whitespace | dropped, and the connection is not used again | Chromium skips 4 bytes; a byte order mark has 3 |
 //! | a document without a head | refused as HTTP/0.9 | RFC 9110 knows no such response; nothing tells what it is |
 //! | anything else | refused | another protocol |
+//! | a version of one digit (`HTTP/1 200`) | 1 as 1.0, 2 and 3 as 1.1, noted | Chromium and curl take it |
 //! | LF for CRLF | a line end | RFC 9112 section 2.2 |
 //! | tabs, several spaces, CR in the status line | separators | RFC 9112 section 4 |
 //! | no reason | an empty one | RFC 9112 section 4 |
@@ -17,7 +18,7 @@
 //! limit is gathered.
 //!
 //! Limits: versions 1.0 to 1.9 (RFC 9110 section 2.5); a status line that says 0.9 counts as 1.0, one that
-//! says 2.0 as 1.1.
+//! says 2.0 as 1.1. Both are noted, too.
 //!
 //! Leaves to others: the fields (`headers`).
 
@@ -29,6 +30,8 @@ use super::{Headers, HttpError};
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) minor_version: u8,
+    /// The status line says another version than 1.0 to 1.9.
+    pub(super) has_odd_version: bool,
     pub(super) status: u16,
     pub(super) reason: Vec<u8>,
     pub(super) headers: Headers,
@@ -38,9 +41,9 @@ impl Head {
     /// Reads a whole head, from its status line to its empty line.
     pub(super) fn parse(bytes: &[u8], header_count_max: usize) -> Result<Head, HttpError> {
         let (line, fields) = split_line(bytes);
-        let (minor_version, status, reason) = status_line(line)?;
+        let StatusLine { minor_version, has_odd_version, status, reason } = StatusLine::parse(line)?;
         let headers = Headers::parse(fields, header_count_max)?;
-        Ok(Head { minor_version, status, reason, headers })
+        Ok(Head { minor_version, has_odd_version, status, reason, headers })
     }
 }
 
@@ -110,38 +113,46 @@ impl HeadBuffer {
 
 /// The status of a response whose head was kept whole, as it was read when it came.
 pub fn status_of_head(head: &[u8]) -> Option<u16> {
-    status_line(split_line(head).0).ok().map(|(_, status, _)| status)
+    StatusLine::parse(split_line(head).0).ok().map(|line| line.status)
 }
 
-/// Minor version, status and reason. A version and three digits are not negotiable.
-fn status_line(line: &[u8]) -> Result<(u8, u16, Vec<u8>), HttpError> {
-    const BAD_VERSION: HttpError = HttpError::Malformed("unknown HTTP version");
-    const BAD_STATUS: HttpError = HttpError::Malformed("status is not three digits from 100 to 999");
-    let rest = line.strip_prefix(MAGIC).ok_or(HttpError::NotHttp)?;
-    let (version, rest) = rest.split_first_chunk::<3>().ok_or(BAD_VERSION)?;
-    let minor = match version {
-        [b'1', b'.', minor] if minor.is_ascii_digit() => minor - b'0',
-        // Who writes a status line and fields speaks HTTP/1, whatever it says. Clients agree on these two.
-        b"0.9" => 0,
-        b"2.0" => 1,
-        _ => return Err(BAD_VERSION),
-    };
-    if !rest.first().is_some_and(is_blank) {
-        return Err(BAD_VERSION);
+struct StatusLine {
+    minor_version: u8,
+    has_odd_version: bool,
+    status: u16,
+    reason: Vec<u8>,
+}
+
+impl StatusLine {
+    /// A version and three digits are not negotiable.
+    fn parse(line: &[u8]) -> Result<StatusLine, HttpError> {
+        const BAD_VERSION: HttpError = HttpError::Malformed("unknown HTTP version");
+        const BAD_STATUS: HttpError = HttpError::Malformed("status is not three digits from 100 to 999");
+        let rest = line.strip_prefix(MAGIC).ok_or(HttpError::NotHttp)?;
+        let version_bytes = rest.iter().position(is_blank).ok_or(BAD_VERSION)?;
+        let (version, rest) = rest.split_at_checked(version_bytes).ok_or(BAD_VERSION)?;
+        let (minor_version, has_odd_version) = match version {
+            [b'1', b'.', minor] if minor.is_ascii_digit() => (minor - b'0', false),
+            // Who writes a status line and fields speaks HTTP/1, whatever it says.
+            b"0.9" | b"1" => (0, true),
+            b"2.0" | b"2" | b"3" => (1, true),
+            _ => return Err(BAD_VERSION),
+        };
+        let rest = trim_blank(rest);
+        let (digits, reason) = rest.split_at_checked(3).ok_or(BAD_STATUS)?;
+        if !digits.iter().all(u8::is_ascii_digit) || !reason.first().is_none_or(is_blank) {
+            return Err(BAD_STATUS);
+        }
+        let status = digits.iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+        if status < 100 {
+            return Err(BAD_STATUS);
+        }
+        if line.contains(&0) {
+            return Err(HttpError::Malformed("NUL in the status line"));
+        }
+        let reason = trim_blank(reason).iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }).collect();
+        Ok(StatusLine { minor_version, has_odd_version, status, reason })
     }
-    let rest = trim_blank(rest);
-    let (digits, reason) = rest.split_at_checked(3).ok_or(BAD_STATUS)?;
-    if !digits.iter().all(u8::is_ascii_digit) || !reason.first().is_none_or(is_blank) {
-        return Err(BAD_STATUS);
-    }
-    let status = digits.iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
-    if status < 100 {
-        return Err(BAD_STATUS);
-    }
-    if line.contains(&0) {
-        return Err(HttpError::Malformed("NUL in the status line"));
-    }
-    Ok((minor, status, trim_blank(reason).iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }).collect()))
 }
 
 /// Whitespace between the words of a status line (RFC 9112 section 4).
@@ -187,10 +198,32 @@ mod tests {
             "HTTP/1.01 200",
             "HTTP/01.1 200",
             "HTTP/5.6 200",
+            "HTTP/ 200 OK",
+            "HTTP/1",
+            "HTTP/4 200 OK",
+            "HTTP/1x 200 OK",
             "HTTP/1.1200 OK",
             "HTTP/1.1 200 O\0",
         ] {
             assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn odd_versions_are_noted() {
+        for (line, minor, is_odd) in [
+            ("HTTP/1.1 200 OK", 1, false),
+            ("HTTP/1.0 200", 0, false),
+            ("HTTP/1.7 200", 7, false),
+            ("HTTP/1 200 OK", 0, true),
+            ("HTTP/1\t200", 0, true),
+            ("HTTP/2 200", 1, true),
+            ("HTTP/2.0 200 OK", 1, true),
+            ("HTTP/3 200 OK", 1, true),
+            ("HTTP/0.9 200 OK", 0, true),
+        ] {
+            let head = Head::parse(format!("{line}\r\n\r\n").as_bytes(), 9).expect(line);
+            assert_eq!((head.status, head.minor_version, head.has_odd_version), (200, minor, is_odd), "{line}");
         }
     }
 

@@ -31,6 +31,10 @@ pub struct Response {
     pub reason: Vec<u8>,
     /// The x of HTTP/1.x; a status line that says 0.9 counts as 1.0, one that says 2.0 as 1.1.
     pub minor_version: u8,
+    /// The status line says another version than 1.0 to 1.9.
+    pub has_odd_version: bool,
+    /// There is a Content-Length that is no number, and the body goes up to the close.
+    pub has_bad_length: bool,
     /// The header fields; trailers are not among them (RFC 9110 section 6.5.1).
     pub headers: Headers,
     /// Status line to empty line inclusive, as received.
@@ -90,8 +94,8 @@ pub enum HttpError {
     /// More bytes, fields or interim heads than `Limits` allows.
     #[error("response head too large")]
     HeadTooLarge,
-    /// Content-Length is no number, too large a number or several numbers.
-    #[error("invalid or conflicting Content-Length")]
+    /// Content-Length is several numbers.
+    #[error("conflicting Content-Length")]
     ContentLength,
     /// A transfer coding that is unknown or misplaced.
     #[error("unsupported Transfer-Encoding")]
@@ -153,6 +157,7 @@ struct FinalHead {
     framing: Framing,
     codings: Vec<Coding>,
     persistent: bool,
+    has_bad_length: bool,
 }
 
 enum State {
@@ -291,7 +296,7 @@ impl ResponseReader {
         if !self.has_head() {
             return None;
         }
-        let FinalHead { head, head_bytes, framing, codings, persistent } = self.head?;
+        let FinalHead { head, head_bytes, framing, codings, persistent, has_bad_length } = self.head?;
         let (mut body, mut truncated) = (self.body, self.truncated);
         if !codings.is_empty() {
             let undone;
@@ -302,6 +307,8 @@ impl ResponseReader {
             status: head.status,
             reason: head.reason,
             minor_version: head.minor_version,
+            has_odd_version: head.has_odd_version,
+            has_bad_length,
             headers: head.headers,
             head_bytes,
             body,
@@ -377,7 +384,8 @@ impl ResponseReader {
             Extent::Chunks => Framing::Chunked,
             Extent::Close => Framing::Close,
         };
-        self.head = Some(FinalHead { head, head_bytes, framing, codings: plan.codings, persistent: plan.persistent });
+        let (codings, persistent, has_bad_length) = (plan.codings, plan.persistent, plan.has_bad_length);
+        self.head = Some(FinalHead { head, head_bytes, framing, codings, persistent, has_bad_length });
         match plan.extent {
             Extent::Nothing => self.stop(None),
             Extent::Bytes(left) => {

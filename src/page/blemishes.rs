@@ -30,6 +30,8 @@ impl Page<'_> {
             (fetched.wall == Some(Wall::Challenge), Blemish::Challenge),
             (transaction.tls.as_ref().is_some_and(|tls| tls.certificate_error.is_some()), Blemish::Certificate),
             (is_long_robots, Blemish::RobotsOverLimit),
+            (transaction.response.has_bad_length, Blemish::LengthInvalid),
+            (transaction.response.has_odd_version, Blemish::VersionOdd),
         ];
         let others = others.into_iter().filter(|(is_so, _)| *is_so).map(|(_, blemish)| blemish);
         cut.into_iter().chain(coding).chain(others).for_each(|blemish| stats.blemish(blemish));
@@ -57,6 +59,7 @@ impl Page<'_> {
             (Some(CodingProblem::TooLarge), _) if self.decoded.coding.is_some() => Some(Blemish::DecodedOverLimit),
             // Uncoded content has two limits; it is cut at the lower one, and counted once.
             (Some(CodingProblem::TooLarge), _) => cut.is_none().then_some(Blemish::BodyOverLimit),
+            (Some(CodingProblem::Mislabelled), None) => Some(Blemish::CodingMislabelled),
             (Some(_), _) => Some(Blemish::CodingBroken),
             // What was cut on the wire ends early in its coding, too.
             (None, Some(_)) if cut.is_none() => Some(Blemish::CodingBroken),

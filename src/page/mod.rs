@@ -343,7 +343,7 @@ impl Page<'_> {
     /// Whether its bytes are text in an encoding that the words of a page are found in.
     fn is_readable(&self) -> bool {
         match self.decoded.problem {
-            None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio) => {
+            None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio | CodingProblem::Mislabelled) => {
                 self.summary.as_ref().is_none_or(|found| found.encoding.is_ascii_compatible())
             }
             Some(_) => std::str::from_utf8(&self.decoded.bytes).is_ok(),

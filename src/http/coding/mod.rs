@@ -3,7 +3,8 @@
 //! Decides: gzip, x-gzip, deflate (zlib, or bare as many servers send it), br and zstd are known; `identity`
 //! and curl's `none` are nothing; several are undone last to first. What breaks midway is kept up to there;
 //! what is broken from its first byte, or in an unknown coding, stays as it came: often it is a page that
-//! merely lies about its coding.
+//! merely lies about its coding. Where several are named, the others are undone all the same: a proxy that
+//! labels once more does not code once more.
 //!
 //! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
 //! uncoded ones being cut at the limit; no stage makes more than
@@ -49,6 +50,9 @@ pub enum CodingProblem {
     /// Broken from the first byte: not what Content-Encoding says; the body stays as it came.
     #[error("body is not in the content coding that it names")]
     Corrupt,
+    /// Not in all the codings that Content-Encoding names; those that it is in were undone.
+    #[error("body is in fewer content codings than it names")]
+    Mislabelled,
     /// The content is longer than the limit; it was cut there.
     #[error("decoded body exceeds the limit")]
     TooLarge,
@@ -157,7 +161,9 @@ impl Decoder {
         }
         let mut length = None;
         let mut truncated = None;
-        for coding in codings.iter().rev() {
+        let named = codings.len();
+        for at in (0..named).rev() {
+            let Some(coding) = codings.get(at) else { break };
             let coded = length.map(|length| self.buffer.get(..length).unwrap_or_default().to_vec());
             let input = coded.as_deref().unwrap_or(body);
             // Nothing, coded by a server that does not code nothing, is nothing.
@@ -167,12 +173,20 @@ impl Decoder {
             let mut sink = Sink::new(&mut self.buffer, bytes_max);
             let ending = coding.undo(input, &mut sink, &mut self.quick);
             if ending == Ending::Corrupt && sink.length == 0 {
-                return as_it_came(Some(CodingProblem::Corrupt));
+                codings.remove(at);
+                // The decoder may have used the buffer.
+                let kept = coded.as_deref().unwrap_or_default();
+                self.buffer.get_mut(..kept.len()).unwrap_or_default().copy_from_slice(kept);
+                continue;
             }
             length = Some(sink.length);
             truncated = truncated.or(ending.truncated());
         }
         let mut decoded = as_it_came(None);
+        if codings.is_empty() && named > 0 {
+            decoded.problem = Some(CodingProblem::Corrupt);
+            return decoded;
+        }
         let Some(length) = length else {
             if body.len() > limits.body_bytes_max {
                 // Uncoded content has the same limit; only its end is missing.
@@ -184,11 +198,11 @@ impl Decoder {
         };
         let names: Vec<&str> = codings.iter().map(|coding| coding.as_str()).collect();
         decoded.coding = Some(names.join(", "));
-        decoded.problem =
-            (truncated == Some(Truncated::Length)).then_some(match ratio_bytes_max < limits.body_bytes_max {
-                true => CodingProblem::OverRatio,
-                false => CodingProblem::TooLarge,
-            });
+        decoded.problem = match truncated {
+            Some(Truncated::Length) if ratio_bytes_max < limits.body_bytes_max => Some(CodingProblem::OverRatio),
+            Some(Truncated::Length) => Some(CodingProblem::TooLarge),
+            _ => (codings.len() < named).then_some(CodingProblem::Mislabelled),
+        };
         decoded.bytes = self.buffer.get(..length).unwrap_or_default().into();
         decoded.truncated = truncated;
         decoded

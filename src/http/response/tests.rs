@@ -115,8 +115,15 @@ fn junk_before_the_status_line() {
 /// Where being lenient would hand one response's bytes to another URL.
 #[test]
 fn strictness() {
-    for lengths in ["Content-Length: 2\r\nContent-Length: 3", "Content-Length: 2, 3", "Content-Length: -2"] {
+    for lengths in ["Content-Length: 2\r\nContent-Length: 3", "Content-Length: 2, 3"] {
         assert_eq!(get(&format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nab")), Err(HttpError::ContentLength), "{lengths}");
+    }
+    // What is behind a body of no known length is its end, and never another response.
+    for length in ["-2", "x", "", "2, x"] {
+        let next = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let read = get(&format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nab{next}")).expect("kept");
+        assert_eq!((read.has_bad_length, read.framing, read.keep_alive), (true, Framing::Close, false), "{length}");
+        assert_eq!((read.body.len(), read.truncated), (2 + next.len(), None));
     }
     let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
     let read = get(both).expect("fine");
