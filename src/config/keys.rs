@@ -517,6 +517,9 @@ tables! {
 
     /// What requests carry besides the URL.
     http: Http {
+        /// Accept of requests for pages: which media types are wanted, the best with the highest q (RFC 9110 section 12.5.1).
+        /// Some servers have a page as text/markdown, too; links are found in HTML. A robots.txt is asked for as ever.
+        accept: String = "text/html,application/xhtml+xml,*/*;q=0.8", Kind::Text(TextForm::Accept);
         /// User name and password for Basic authentication, by origin: scheme, host and port.
         /// Sent only to that origin, even when a redirect leads elsewhere, and never stored. A crawl's directory keeps
         /// { file = "/path" } and { credential = "name" } (systemd's LoadCredential=), but no password. None is printed, or

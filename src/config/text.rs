@@ -33,6 +33,8 @@ pub(super) enum TextForm {
     Hours,
     /// `text/*,application/pdf`.
     MediaTypes,
+    /// `text/markdown,text/html;q=0.9`.
+    Accept,
     /// `request,metadata`.
     RecordKinds,
     /// `/etc/ringcrawl/scope.rules`.
@@ -59,6 +61,7 @@ impl TextForm {
             TextForm::Ports => "a range of ports from 1024 to 65535, such as \"20000-60000\", or \"\"",
             TextForm::Hours => "two times of the day, such as \"22:00-06:00\", or \"\"",
             TextForm::MediaTypes => "media types and ranges of them, such as \"text/*,application/pdf\" or \"*/*\"",
+            TextForm::Accept => "media types with weights, such as \"text/markdown,text/html;q=0.9,*/*;q=0.5\"",
             TextForm::RecordKinds => {
                 "some of request, metadata, failure and dns, such as \"metadata,failure\", or \"\""
             }
@@ -80,6 +83,7 @@ impl TextForm {
             TextForm::Ports => read_ports(text).map(|_| ()),
             TextForm::Hours => Hours::parse(text).map(drop),
             TextForm::MediaTypes => check_media_types(text),
+            TextForm::Accept => check_accept(text),
             TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
             TextForm::Domains => Hierarchy::parse(text).map(drop),
             TextForm::File if text.contains('\0') => Err("this is not a path".to_owned()),
@@ -136,6 +140,35 @@ fn check_media_types(text: &str) -> Result<(), String> {
         Some(wrong) => Err(format!("{:?} is not a media type", wrong.trim())),
         None => Ok(()),
     }
+}
+
+/// A field value that means something to a server (RFC 9110 section 12.5.1).
+fn check_accept(text: &str) -> Result<(), String> {
+    if text.len() > 1_024 || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Err("this is no field value: at most 1024 bytes of ASCII in one line".to_owned());
+    }
+    for element in text.split(',').map(str::trim) {
+        let (range, parameters) = element.split_once(';').unwrap_or((element, ""));
+        if !crate::links::is_media_range(range.trim()) {
+            return Err(format!("{:?} is not a media type", range.trim()));
+        }
+        for parameter in parameters.split(';').map(str::trim).filter(|parameter| !parameter.is_empty()) {
+            let Some((name, value)) = parameter.split_once('=') else {
+                return Err(format!("{parameter:?} is not a parameter"));
+            };
+            if name.eq_ignore_ascii_case("q") && !is_weight(value) {
+                return Err(format!("{value:?} is not a weight from 0 to 1 with at most three digits"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `qvalue` (RFC 9110 section 12.4.2).
+fn is_weight(text: &str) -> bool {
+    let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
+    let in_range = |byte: u8| byte == b'0' || whole == "0" && byte.is_ascii_digit();
+    matches!(whole, "0" | "1") && digits.len() <= 3 && digits.bytes().all(in_range)
 }
 
 fn read_cpu(text: &str) -> Result<u32, String> {
@@ -256,6 +289,28 @@ mod tests {
             ["5000", "5000-", "-5000", "6000-5000", "80-90", "5000-65536", "+5000-6000", "5000-6000-7000", "a-b"]
         {
             assert!(read_ports(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn accepts_are_field_values() {
+        for right in ["text/markdown,text/html;q=0.9,*/*;q=0.5", "*/*", "text/*; level=1 ; q=1.000", "a/b;q=0"] {
+            assert_eq!(TextForm::Accept.check(right), Ok(()), "{right}");
+        }
+        for wrong in [
+            "",
+            "markdown",
+            "text/html,",
+            "text/html;q=2",
+            "text/html;q=0.1234",
+            "text/html;q=1.5",
+            "text/html;q=",
+            "text/html;level",
+            "text/html\r\nX: y",
+            "text/ü",
+            &"a/b,".repeat(300),
+        ] {
+            assert!(TextForm::Accept.check(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -111,7 +111,10 @@ impl Fetch<'_> {
         let to_proxy = proxy.and_then(|proxy| proxy.authorization());
         let mut signer = hands.signer.as_ref().map(|signer| signer.borrow_mut());
         let signed = signer.as_mut().and_then(|signer| signer.fields(&job.url, self.started));
+        // An answer in another format than its own is no robots.txt.
+        let accept = (job.kind == JobKind::Page).then_some(hands.accept.as_bytes());
         let fields = [
+            ("Accept", accept),
             ("Accept-Encoding", Some(hands.codings.as_bytes())),
             ("Authorization", login.map(String::as_bytes)),
             ("Proxy-Authorization", to_proxy.map(str::as_bytes)),

@@ -79,6 +79,8 @@ pub struct Hands {
     buffers: BufferPool,
     bodies: BodyMemory,
     deadlines: Deadlines,
+    /// Media types that pages are asked for in.
+    accept: String,
     /// Content codings that servers may choose from.
     codings: &'static str,
     hurries: hurries::Hurries,
@@ -175,6 +177,7 @@ impl Hands {
             pool,
             buffers,
             deadlines: Deadlines::new(),
+            accept: config.http.accept.clone(),
             codings: match config.store.body {
                 // Archives are replayed by tools that do not know zstd (RFC 8878) as a content coding.
                 StoredBody::AsReceived => "br, gzip",

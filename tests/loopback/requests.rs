@@ -1,5 +1,7 @@
 //! What requests carry, and to whom.
 
+use ringcrawl::outcome::{FetchJob, JobKind};
+
 use crate::rig::hands::*;
 use crate::rig::servers::*;
 
@@ -25,6 +27,24 @@ fn credentials_go_to_their_origin_and_nowhere_else() {
         assert_eq!((last(&asked, "Authorization"), last(&asked_other, "Authorization")), (None, None));
         assert_eq!((asked.lock().expect("asked").len(), asked_other.lock().expect("asked").len()), (3, 1));
     });
+}
+
+#[test]
+fn pages_are_asked_for_in_the_types_that_are_wanted() {
+    const DEFAULT: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+    const MARKDOWN: &str = "text/markdown, text/html;q=0.9, */*;q=0.1";
+    for (more, page) in [("", DEFAULT), (&*format!("http.accept = \"{MARKDOWN}\"\n"), MARKDOWN)] {
+        let (addr, asked) = noting_server(|_| String::new());
+        let at = |path: &str| format!("http://a.test:{}{path}", addr.port());
+        let (page_at, robots_at) = (at("/a"), at("/robots.txt"));
+        with_hands(&config_with(more), |hands| async move {
+            assert!(get(&hands, &page_at).await.is_ok());
+            assert_eq!(last(&asked, "Accept").as_deref(), Some(page));
+            let robots = FetchJob { kind: JobKind::Robots, ..job(&robots_at) };
+            assert!(hands.exchange(&robots).await.is_ok());
+            assert_eq!(last(&asked, "Accept").as_deref(), Some(DEFAULT), "robots.txt is asked for as ever");
+        });
+    }
 }
 
 #[test]
