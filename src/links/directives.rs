@@ -1,7 +1,7 @@
 //! What a page says of itself to robots, in `<meta name=robots>` and in `X-Robots-Tag`.
 //!
 //! Decides: both have one language, which search engines document: words without regard to case, separated by commas, or by
-//! spaces, as many write; `none` is `noindex, nofollow`. What is said to all and what is said to us both count: of two
+//! spaces, semicolons or whatever is no part of a word, as many write; `none` is `noindex, nofollow`. What is said to all and what is said to us both count: of two
 //! directives the stricter one holds, so `index`, `follow` and `all` take nothing back. In a header field a name before a
 //! colon says to whom the rest of the field is said, `*` to all. A directive with a value is no name: one that is documented
 //! (`max-snippet: 5`), and of others, which may come to be, what is named as they are (`max-…`) or has a number for a value, as
@@ -37,7 +37,7 @@ pub struct Directives {
 impl Directives {
     /// Hears the `content` of a `<meta>`.
     pub fn hear(&mut self, content: &str) {
-        let mut parts = content.split(',');
+        let mut parts = content.split(SEPARATORS);
         while let Some(part) = parts.next() {
             self.hear_part(part, &mut parts);
         }
@@ -47,7 +47,7 @@ impl Directives {
     pub fn hear_field(&mut self, value: &str, agent: &str) {
         let mut is_for_us = true;
         let mut others = Directives::default();
-        let mut parts = value.split(',');
+        let mut parts = value.split(SEPARATORS);
         while let Some(mut part) = parts.next() {
             if let Some((name, after)) = part.split_once(':')
                 && is_product(name.trim())
@@ -62,9 +62,9 @@ impl Directives {
     }
 
     /// One part between commas; a date takes the next one, too, where it has a comma in it.
-    fn hear_part(&mut self, part: &str, parts: &mut std::str::Split<'_, char>) {
+    fn hear_part(&mut self, part: &str, parts: &mut std::str::Split<'_, [char; 2]>) {
         let Some((name, value)) = part.split_once(':') else {
-            part.split(is_http_space).for_each(|word| self.hear_word(word));
+            part.split(is_between_words).for_each(|word| self.hear_word(word));
             return;
         };
         // Words may stand before it without a comma.
@@ -133,6 +133,14 @@ impl Directives {
             (true, true, true) => "AFI",
         }
     }
+}
+
+/// What separates directives, one of which may have spaces in it.
+const SEPARATORS: [char; 2] = [',', ';'];
+
+/// What is in no directive.
+fn is_between_words(one: char) -> bool {
+    !one.is_ascii_alphanumeric() && !matches!(one, '-' | '_')
 }
 
 /// Directives whose value is behind a colon, as the name of an agent is before one.
@@ -220,6 +228,13 @@ mod tests {
             ("noindexed, no index, no-follow", ""),
             ("", ""),
             (" , ,\tnoindex\t,", "noindex"),
+            ("noindex;nofollow", "noindex, nofollow"),
+            ("noindex; nofollow;", "noindex, nofollow"),
+            ("noindex|noarchive", "noindex, noarchive"),
+            ("noindex/nofollow", "noindex, nofollow"),
+            ("\"noindex\"", "noindex"),
+            ("noindex\u{a0}nofollow", "noindex, nofollow"),
+            ("max-snippet:20;noindex", "noindex"),
         ] {
             assert_eq!((meta(said).as_str(), field(said).as_str()), (heard, heard), "{said}");
         }
@@ -244,6 +259,10 @@ mod tests {
                 "unavailable_after: 2030-01-01T00:00:00.000000Z",
             ),
             ("unavailable_after: soon, noindex", "noindex"),
+            (
+                "noindex;unavailable_after: Saturday, 25-Jun-30 15:00:00 PST;nofollow",
+                "noindex, nofollow, unavailable_after: 2030-06-25T23:00:00.000000Z",
+            ),
             ("unavailable_after:", ""),
         ] {
             assert_eq!((meta(said).as_str(), field(said).as_str()), (heard, heard), "{said}");

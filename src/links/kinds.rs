@@ -115,6 +115,28 @@ impl Kind {
 /// Tokens of `rel` whose links a page uses itself (HTML section 4.6.7, "external resource link").
 const EMBEDDED: [&str; 2] = ["stylesheet", "icon"];
 
+/// Tokens of `rel` whose links lead to other pages of a site, and more: those of HTML section 4.6.7 that do, and those of HTML 4.01
+/// section 6.12 and of the standard's drafts that sites still write. Without `author` and `license`, which mostly lead elsewhere.
+macro_rules! followed {
+    ($($more:expr),*) => {
+        Cow::Borrowed(&[
+            Cow::Borrowed("alternate"),
+            Cow::Borrowed("next"),
+            Cow::Borrowed("prev"),
+            Cow::Borrowed("contents"),
+            Cow::Borrowed("first"),
+            Cow::Borrowed("help"),
+            Cow::Borrowed("index"),
+            Cow::Borrowed("last"),
+            Cow::Borrowed("previous"),
+            Cow::Borrowed("search"),
+            Cow::Borrowed("start"),
+            Cow::Borrowed("up"),
+            $(Cow::Borrowed($more)),*
+        ])
+    };
+}
+
 /// A set of kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kinds {
@@ -150,7 +172,7 @@ impl Kinds {
             | Kind::Refresh.bit()
             | Kind::Canonical.bit()
             | Kind::LISTED,
-        rels: Cow::Borrowed(&[Cow::Borrowed("alternate"), Cow::Borrowed("next"), Cow::Borrowed("prev")]),
+        rels: followed!(),
     };
 
     /// What a crawl follows: `DEFAULT`, and the links of SVG, which lead to pages too.
@@ -159,13 +181,7 @@ impl Kinds {
     /// The same, and what a page embeds ([`Kind::is_embed`]).
     pub const EMBED: Kinds = Kinds {
         bits: Kinds::FOLLOW.bits | Kind::Img.bit() | Kind::Srcset.bit() | Kind::Script.bit(),
-        rels: Cow::Borrowed(&[
-            Cow::Borrowed("alternate"),
-            Cow::Borrowed("next"),
-            Cow::Borrowed("prev"),
-            Cow::Borrowed(EMBEDDED[0]),
-            Cow::Borrowed(EMBEDDED[1]),
-        ]),
+        rels: followed!(EMBEDDED[0], EMBEDDED[1]),
     };
 
     /// Every place that is known.
@@ -241,7 +257,8 @@ mod tests {
 
     #[test]
     fn lists() {
-        let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,canonical,loc,sitemap,item,line";
+        let default = "a,area,frame,iframe,refresh,link:alternate,link:next,link:prev,link:contents,link:first,link:help,\
+                       link:index,link:last,link:previous,link:search,link:start,link:up,canonical,loc,sitemap,item,line";
         assert_eq!(Kinds::parse(default), Ok(Kinds::DEFAULT));
         for kinds in [Kinds::DEFAULT, Kinds::FOLLOW, Kinds::EMBED, Kinds::ALL] {
             assert_eq!(Kinds::parse(&kinds.to_string()), Ok(kinds));

@@ -12,7 +12,7 @@
 //! Invariant: sometimes wrongly yes (`<meter>` begins like `<meta>`), never wrongly no.
 
 /// Names that may be wanted, in lower case, and so their bits.
-pub(super) const NAMES: [&[u8]; 21] = [
+pub(super) const NAMES: [&[u8]; 22] = [
     b"a",
     b"area",
     b"base",
@@ -20,6 +20,7 @@ pub(super) const NAMES: [&[u8]; 21] = [
     b"iframe",
     b"image",
     b"img",
+    b"input",
     b"link",
     b"math",
     b"meta",
@@ -38,7 +39,7 @@ pub(super) const NAMES: [&[u8]; 21] = [
 
 /// The group of each of `NAMES`. Those in one group can be taken for each other letter by letter, so they should not make
 /// up what is often met: `base` and `title` would make up `table`. Found by trying, with the tags of real pages.
-const GROUPS: [u8; 21] = [0, 6, 1, 6, 6, 7, 7, 5, 2, 6, 2, 4, 3, 1, 2, 2, 1, 3, 4, 4, 7];
+const GROUPS: [u8; 22] = [0, 6, 1, 6, 6, 7, 7, 5, 5, 2, 6, 2, 4, 3, 1, 2, 2, 1, 3, 4, 4, 7];
 
 /// The bit of `a`, which no other name begins with: where it may be, it is.
 pub(super) const A: u32 = bits(&[b"a"]);
@@ -342,7 +343,7 @@ mod tests {
             assert!(names & MARKUP == 0 || letters.have([a, b, c, 0xff]), "{bytes:?}");
         }
         let common = "abbr artic aside b>x br>x butt cente dd>x div> div_ dl>x dt>x em>x figu foote form h1>x head hr>x \
-                      i>x inpu label li>x li>H li_c li/> main nav> nav_ ol>x opti p>x p/>x para pict pre> secti selec \
+                      i>x label li>x li>H li_c li/> main nav> nav_ ol>x opti p>x p/>x para pict pre> secti selec \
                       small span stron sub> sup> table tbody td>x th/> th>x time tr>x u>x ul>x video !DOC /a>x /div \
                       /spa ?xml <a>x";
         for found in common.split_ascii_whitespace().map(|found| format!("{} ", found.replace('_', " "))) {

@@ -7,11 +7,12 @@
 
 use super::super::block::Kernel;
 use super::super::kinds::Kind;
+use super::super::listed;
 use super::super::tokenizer::{Quoted, RawText, Span, Tokenizer, Unless};
 use super::super::value::Value;
 use super::kept::{Kept, Slot};
 use super::name::Name;
-use super::{Element, Pass, Says};
+use super::{Element, PRELOAD, Pass, Says};
 
 impl<'a> Pass<'a> {
     /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
@@ -76,9 +77,10 @@ impl<'a> Pass<'a> {
             Name::Base => (Slot::Href, Unless::Never),
             Name::Frame | Name::Iframe => (Slot::Src, Unless::Never),
             Name::Raw(RawText::Script) if self.kinds.has(Kind::Script) => (Slot::Src, Unless::Never),
-            // Of `srcset`.
-            Name::Img => (Slot::Src, Unless::Word(*b"cse")),
-            Name::Source => (Slot::Srcset, Unless::Never),
+            // Of `srcset` and `data-`.
+            Name::Img => (Slot::Src, Unless::Any([*b"cse", *b"ta-", *b"cse", *b"ta-"])),
+            Name::Source => (Slot::Srcset, Unless::Word(*b"ta-")),
+            Name::Input => (Slot::None, Unless::Never),
             Name::Link if self.skip_link(tokenizer) => return Some(kept),
             Name::Link => (Slot::None, Unless::Never),
             // Of `robots`, `refresh`, `tdm-reservation` and `tdm-policy`, and of our agent's name.
@@ -128,7 +130,9 @@ impl<'a> Pass<'a> {
     fn skip_link<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>) -> bool {
         let mut behind = *tokenizer;
         let Quoted::Found(Value::Plain(rel)) = behind.rel() else { return false };
-        let skips = !self.kinds.links_any(rel) && behind.skim(Unless::Never).is_some();
+        let is_wanted = self.kinds.links_any(rel)
+            || self.has_images() && listed::any_token(rel, |token| token.eq_ignore_ascii_case(PRELOAD));
+        let skips = !is_wanted && behind.skim(Unless::Never).is_some();
         if skips {
             *tokenizer = behind;
         }

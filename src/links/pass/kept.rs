@@ -18,6 +18,10 @@ pub(super) enum Slot {
     Name,
     Type,
     Charset,
+    As,
+    DataSrc,
+    DataSrcset,
+    ImageSrcset,
     /// None of them.
     None,
 }
@@ -25,7 +29,7 @@ pub(super) enum Slot {
 /// Where the first value of each kept attribute of one tag stands.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
-    slots: [Span; 10],
+    slots: [Span; 14],
 }
 
 impl Kept {
@@ -66,6 +70,10 @@ impl Slot {
             4 if word(name) == TYPE => Some(Slot::Type),
             3 if word(name) == SRC => Some(Slot::Src),
             3 if word(name) == REL => Some(Slot::Rel),
+            2 if is(b"as") => Some(Slot::As),
+            8 if is(b"data-src") => Some(Slot::DataSrc),
+            11 if is(b"data-srcset") => Some(Slot::DataSrcset),
+            11 if is(b"imagesrcset") => Some(Slot::ImageSrcset),
             6 if is(b"srcset") => Some(Slot::Srcset),
             7 if is(b"content") => Some(Slot::Content),
             7 if is(b"charset") => Some(Slot::Charset),

@@ -18,8 +18,9 @@ use super::block::{self, Kernel, Task};
 use super::charset;
 use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
+use super::listed;
 use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
-use super::value::Value;
+use super::value::{Decoder, Value};
 use super::wanted::{self, Wanted};
 use around::Around;
 use encoding_rs::Encoding;
@@ -93,8 +94,8 @@ impl<'a> Pass<'a> {
             | of(Kind::A, wanted::A)
             | of(Kind::Area, const { wanted::bits(&[b"area"]) })
             | of(Kind::Frame, const { wanted::bits(&[b"frame"]) })
-            | of(Kind::Img, const { wanted::bits(&[b"image", b"img"]) })
-            | of(Kind::Srcset, const { wanted::bits(&[b"image", b"img", b"source"]) })
+            | of(Kind::Img, const { wanted::bits(&[b"image", b"img", b"input", b"link"]) })
+            | of(Kind::Srcset, const { wanted::bits(&[b"image", b"img", b"link", b"source"]) })
             | of(Kind::Link, const { wanted::bits(&[b"link"]) })
             | of(Kind::Canonical, const { wanted::bits(&[b"link"]) });
         let wanted = Wanted::new(wanted);
@@ -174,10 +175,10 @@ impl<'a> Pass<'a> {
         }
         let name = Name::of(&tag);
         let element = if every || name == Name::Foreign {
-            self.tag_in_foreign(tokenizer, tag, name)?
+            self.tag_in_foreign(tokenizer, tag, name, elements)?
         } else {
             let kept = self.attributes(tokenizer, name)?;
-            self.html(tokenizer, tag, name, &kept)
+            self.html(tokenizer, tag, name, &kept, elements)
         };
         elements.extend(element);
         Some(())
@@ -191,7 +192,11 @@ impl<'a> Pass<'a> {
         tag: TagName<'a>,
         name: Name,
         kept: &Kept,
+        elements: &mut Vec<Element<'a>>,
     ) -> Option<Element<'a>> {
+        if self.has_images() {
+            self.other_images(tokenizer, name, kept, elements);
+        }
         match name {
             Name::Raw(raw) => tokenizer.skip_raw_text(tag.name, raw),
             Name::Iframe => tokenizer.skip_raw_text(tag.name, RawText::Plain),
@@ -211,6 +216,7 @@ impl<'a> Pass<'a> {
         tokenizer: &mut Tokenizer<'a, K>,
         tag: TagName<'a>,
         name: Name,
+        elements: &mut Vec<Element<'a>>,
     ) -> Option<Option<Element<'a>>> {
         let (mut kept, mut clues, mut encoding_seen) = (Kept::default(), Clues::default(), false);
         let bytes = tokenizer.page();
@@ -242,7 +248,7 @@ impl<'a> Pass<'a> {
             self.foreign.start(tag.name, clues)
         };
         let element = match space {
-            Space::Html => self.html(tokenizer, tag, name, &kept),
+            Space::Html => self.html(tokenizer, tag, name, &kept, elements),
             Space::Svg if self.kinds.has(Kind::SvgA) && name == Name::A => {
                 let href = kept.get(Slot::Href).or(kept.get(Slot::XlinkHref));
                 element(tokenizer, Says::Link(Kind::SvgA), href, kept.get(Slot::Rel))
@@ -306,6 +312,40 @@ impl<'a> Pass<'a> {
         self.is_tentative = self.declared.is_none();
     }
 
+    /// Whether images are wanted.
+    #[inline(always)]
+    fn has_images(&self) -> bool {
+        self.kinds.has(Kind::Img) || self.kinds.has(Kind::Srcset)
+    }
+
+    /// Images that are not where images mostly are: those that scripts put there when they are scrolled to, which all of them
+    /// read from `data-src` and `data-srcset`; those that are asked for ahead (section 4.6.7.20, "preload"); and buttons
+    /// (section 4.10.5.1.19).
+    #[inline(never)]
+    fn other_images<K: Kernel>(
+        &self,
+        tokenizer: &Tokenizer<'a, K>,
+        name: Name,
+        kept: &Kept,
+        elements: &mut Vec<Element<'a>>,
+    ) {
+        let text = |slot| kept.get(slot).map_or(&b""[..], |span| tokenizer.bytes(span));
+        let is_preload = || {
+            let mut decoder = Decoder::new(encoding_rs::UTF_8);
+            listed::any_token(decoder.text(Value::Raw(text(Slot::Rel))), |token| token.eq_ignore_ascii_case(PRELOAD))
+        };
+        let (src, srcset) = match name {
+            Name::Img => (Slot::DataSrc, Slot::DataSrcset),
+            Name::Source => (Slot::None, Slot::DataSrcset),
+            Name::Link if text(Slot::As).eq_ignore_ascii_case(b"image") && is_preload() => {
+                (Slot::Href, Slot::ImageSrcset)
+            }
+            Name::Input if text(Slot::Type).eq_ignore_ascii_case(b"image") => (Slot::Src, Slot::None),
+            _ => return,
+        };
+        elements.extend(element(tokenizer, Says::Source(Kind::Img), kept.get(src), kept.get(srcset)));
+    }
+
     #[inline(never)]
     fn end(&mut self, name: &[u8]) {
         if !self.foreign.is_empty() && !self.foreign.end(name) && self.around.is_open(self.bytes, name) {
@@ -317,6 +357,9 @@ impl<'a> Pass<'a> {
         self.wanted.set_every(!self.foreign.is_empty() || self.templates_open > 0);
     }
 }
+
+/// The token of `rel` of what a page asks for ahead.
+const PRELOAD: &str = "preload";
 
 /// An element with its values as they are to be decoded, if it says enough.
 #[inline(always)]

@@ -17,6 +17,7 @@ pub(super) enum Name {
     Frame,
     Iframe,
     Img,
+    Input,
     Link,
     Meta,
     Source,
@@ -42,6 +43,7 @@ const fn of_names() -> [Name; NAMES.len()] {
             b"iframe" => Name::Iframe,
             // `image` is read as `img` (section 13.2.6.4.7).
             b"image" | b"img" => Name::Img,
+            b"input" => Name::Input,
             b"link" => Name::Link,
             b"math" | b"svg" => Name::Foreign,
             b"meta" => Name::Meta,

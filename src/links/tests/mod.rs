@@ -201,6 +201,45 @@ fn every_kind() {
     assert_eq!(found.replace("http://a.test/d/", ""), "script z;script y;script x/");
 }
 
+/// Images that scripts put in their place, that are asked for ahead, and that are buttons.
+#[test]
+fn images_in_other_places() {
+    let kinds = Kinds::parse("img,srcset").unwrap();
+    let long = "c".repeat(70);
+    for (html, found) in [
+        ("<img src=0.gif data-src=1 data-srcset='2 1x, 3 2x'>", "img 1, srcset 2, srcset 3, img 0.gif"),
+        ("<img data-src=\"1\" class=\"LONG\">", "img 1"),
+        ("<img src=\"0\" class=\"LONG\" DATA-SRC=\"1\">", "img 1, img 0"),
+        ("<img src=\"0\" class=\"LONG\" data-srcset=\"2 1x\" srcset=\"4\">", "srcset 2, img 0, srcset 4"),
+        (
+            "<picture><source srcset=\"4\" data-srcset=\"2 1x\"><source data-srcset=3></picture>",
+            "srcset 2, srcset 4, srcset 3",
+        ),
+        ("<link rel=preload as=image href=1 imagesrcset='2 1x, 3 2x'>", "img 1, srcset 2, srcset 3"),
+        ("<link rel=\"preload\" href=\"1\" as=\"IMAGE\" class=\"LONG\">", "img 1"),
+        ("<link rel='next PRELOAD' as=image imagesrcset=2>", "srcset 2"),
+        ("<input type=image src=1><INPUT TYPE='Image' SRC='2' alt=LONG>", "img 1, img 2"),
+        ("<template><input type=image src=1><img data-src=2></template>", "img 1, img 2"),
+        // These are none.
+        ("<link rel=preload as=font href=1><link rel=preload href=2><link rel=icon as=image href=3>", ""),
+        ("<input type=text src=1><input src=2><ins src=3>", ""),
+        ("<p data-src=1><img data-href=2><source data-src=3><svg><input type=image src=4></svg>", ""),
+    ] {
+        let all = raw(html.replace("LONG", &long), &kinds).join(", ").replace("http://a.test/d/", "");
+        assert_eq!(all, found, "{html}");
+    }
+    let page = "<link rel=preload as=image href=1><input type=image src=2><img data-src=3>";
+    assert_eq!(raw(page, &Kinds::FOLLOW), [""; 0], "where no images are wanted");
+}
+
+#[test]
+fn links_of_a_site_to_its_other_pages() {
+    let html = "<link rel=index href=1><link rel='search' type='application/opensearchdescription+xml' href=2><link rel=UP href=3>\
+                <link rel=stylesheet href=no><link rel=\"contents\" href=\"4\"><link rel=author href=no><link rel=license href=no>";
+    let found = raw(html, &Kinds::FOLLOW).join(" ").replace("http://a.test/d/", "");
+    assert_eq!(found, "link:index 1 link:search 2 link:up 3 link:contents 4");
+}
+
 #[test]
 fn the_first_base_counts_for_all() {
     let kinds = Kinds::parse("a,base").unwrap();
