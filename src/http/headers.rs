@@ -19,6 +19,8 @@
 //!
 //! Limits: the caller's, on number and bytes of fields.
 
+use std::borrow::Cow;
+
 use super::HttpError;
 
 /// Header fields in the order they came; names compare without case.
@@ -63,6 +65,19 @@ impl Headers {
     /// All fields of that name, in order.
     pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         self.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+    }
+
+    /// All fields of that name as one list, in order ("get", Fetch section 2.2.2; RFC 9110 section 5.3).
+    pub fn joined(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        let mut values = self.all(name);
+        let first = values.next()?;
+        let Some(second) = values.next() else { return Some(first.into()) };
+        let mut list = first.to_vec();
+        for value in std::iter::once(second).chain(values) {
+            list.extend_from_slice(b", ");
+            list.extend_from_slice(value);
+        }
+        Some(list.into())
     }
 
     /// Every (name, value) as it came.
@@ -189,7 +204,7 @@ fn lenient_fields(bytes: &[u8], header_count_max: usize) -> Result<Headers, Http
 }
 
 /// A value without whitespace around it, a CR inside it as a space.
-fn value_of(bytes: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+fn value_of(bytes: &[u8]) -> Cow<'_, [u8]> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
     let start = bytes.iter().position(|byte| !blank(byte)).unwrap_or(bytes.len());
     let end = bytes.iter().rposition(|byte| !blank(byte)).map_or(start, |at| at + 1);
@@ -234,6 +249,8 @@ mod tests {
         assert_eq!(headers.all("x-a").count(), 2);
         assert_eq!(headers.list("x-a").collect::<Vec<_>>(), [b"1".to_vec(), b"3".to_vec(), b"four".to_vec()]);
         assert_eq!((headers.get("c"), headers.len()), (None, 3));
+        assert_eq!(headers.joined("x-a").as_deref(), Some(&b"1, 3, ,Four;q=1"[..]));
+        assert!(matches!(headers.joined("B"), Some(Cow::Borrowed(b"2"))) && headers.joined("c").is_none());
     }
 
     #[test]

@@ -132,7 +132,7 @@ pub(super) fn is_http_space(one: char) -> bool {
 }
 
 /// `type/subtype` of the type that counts; where none is one, what stands in its place.
-pub(super) fn essence(header: &[u8]) -> &[u8] {
+pub fn essence(header: &[u8]) -> &[u8] {
     essence_of_one(types(header).last().unwrap_or(header))
 }
 

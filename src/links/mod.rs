@@ -49,7 +49,7 @@ pub use header::{hear_robots_tag, license_of, scan_link_fields};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use markup::tag_end;
-pub use mime::{is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
+pub use mime::{essence, is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
 pub use scan::{Advice, Reference};
 
 use crate::preferences::Preferences;

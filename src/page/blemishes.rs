@@ -20,10 +20,9 @@ impl Page<'_> {
             None | Some(Blemish::LengthOverLimit | Blemish::BodyOverLimit) if is_long_robots => (None, None),
             cut => (cut, self.coding(cut)),
         };
-        let content_type = transaction.response.headers.get("content-type");
         let others = [
             (transaction.excess, Blemish::BodyExcess),
-            (is_page && ok && links::is_misnamed(content_type, &decoded.bytes), Blemish::TypeMismatch),
+            (is_page && ok && links::is_misnamed(self.content_type.as_deref(), &decoded.bytes), Blemish::TypeMismatch),
             (is_page && fetched.redirect.as_ref() == Some(&job.url), Blemish::RedirectToItself),
             (matches!(fetched.status, 429 | 503) && fetched.wall.is_none(), Blemish::Overloaded),
             (fetched.wall == Some(Wall::Payment), Blemish::PaymentRequired),

@@ -47,12 +47,12 @@ pub fn page(
     stats: &mut Totals,
     out: &mut dyn FnMut(PageLink),
 ) -> Option<Summary> {
-    let content_type = headers.get("content-type");
-    let header = content_type.map(String::from_utf8_lossy);
+    let content_type = headers.joined("content-type");
+    let header = content_type.as_deref().map(String::from_utf8_lossy);
     let budget = &mut Budget::of_page(&config.links);
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };
     let mut found = None;
-    let mut document = Document::of(content_type, body);
+    let mut document = Document::of(content_type.as_deref(), body);
     let mut unpacked: Cow<[u8]> = body.into();
     if document == Document::Gzip && config.links.documents != Documents::Html {
         // Most of these files are archives: their beginning tells.

@@ -27,6 +27,7 @@ pub(crate) mod wall;
 
 pub use reading::{LongResponse, PageRead};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, StoredBody};
@@ -60,6 +61,8 @@ pub struct Page<'a> {
     job: &'a FetchJob,
     transaction: &'a Transaction,
     decoded: Decoded<'a>,
+    /// What its Content-Type fields say together.
+    content_type: Option<Cow<'a, [u8]>>,
     /// What was found in it; `None` when it is no document that is looked through.
     summary: Option<Summary>,
     /// What is said about its use.
@@ -144,6 +147,7 @@ impl PageReader {
             job,
             transaction,
             decoded,
+            content_type: response.headers.joined("content-type"),
             summary: None,
             said: Said::default(),
             simhash: None,
@@ -154,7 +158,7 @@ impl PageReader {
         };
         page.fetched.wall = wall::find(response.status, &response.headers, &page.decoded.bytes);
         self.find_links(&mut page, stats);
-        let content_type = response.headers.get("content-type");
+        let content_type = page.content_type.as_deref();
         page.is_stored = job.kind != JobKind::Page
             || crate::links::is_in_ranges(content_type, &self.config.store.types)
                 && self.scope.stores(&job.url, Hops::from_bits(job.depth), content_type);
@@ -162,7 +166,8 @@ impl PageReader {
         page.fetched.is_noindex =
             page.summary.as_ref().is_some_and(|found| found.robots.is_noindex(transaction.started));
         if page.is_page() {
-            page.said = Said::of(&job.url, &response.headers, page.summary.as_ref(), job.usage.as_deref());
+            let is_image = crate::links::is_in_ranges(page.content_type.as_deref(), "image/*");
+            page.said = Said::of(&job.url, &response.headers, is_image, page.summary.as_ref(), job.usage.as_deref());
         }
         page.count(stats);
         page.count_blemishes(self.config.robots.body_bytes_max, stats);
@@ -170,7 +175,8 @@ impl PageReader {
     }
 
     fn find_links(&self, page: &mut Page<'_>, stats: &mut Totals) {
-        let Page { job, transaction, decoded, summary, fetched, .. } = page;
+        let Page { job, transaction, decoded, content_type, summary, fetched, .. } = page;
+        let content_type = content_type.as_deref();
         let _stage = stage::enter(Stage::Scan);
         let hops = Hops::from_bits(job.depth);
         let url_bytes_max = self.config.scope.url_bytes_max;
@@ -233,7 +239,7 @@ impl PageReader {
                 };
                 *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
                 links.extend(&embeds);
-                if !self.scope.follows(&job.url, hops, transaction.response.headers.get("content-type")) {
+                if !self.scope.follows(&job.url, hops, content_type) {
                     stats.links_out_of_scope += (links.len() + advised_against.len()) as u64;
                     links.clear();
                     advised_against.clear();
@@ -309,10 +315,10 @@ impl PageReader {
         // A packed sitemap or list of URLs is none.
         let may_be_archive = is_examined && page.summary.is_none() && page.fetched.links.is_empty();
         page.fetched.is_archive = may_be_archive && {
-            let said = page.transaction.response.headers.get("content-type");
-            payload_type::is_archive(body, said.map(String::from_utf8_lossy).as_deref(), page.job.url.path_and_query())
+            let said = page.content_type.as_deref().map(String::from_utf8_lossy);
+            payload_type::is_archive(body, said.as_deref(), page.job.url.path_and_query())
         };
-        let document = Document::of(page.transaction.response.headers.get("content-type"), body);
+        let document = Document::of(page.content_type.as_deref(), body);
         page.simhash = match document {
             Document::Html if is_recorded => simhash::of_html(body),
             Document::Text if is_recorded => simhash::of_text(body),

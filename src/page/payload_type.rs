@@ -34,9 +34,9 @@ pub fn identify(content: &[u8], said: &str) -> Option<&'static str> {
 pub fn is_archive(content: &[u8], said: Option<&str>, path_and_query: &str) -> bool {
     let head = content.get(..HEAD_BYTES).unwrap_or(content);
     let is_zip = || {
-        let essence = said.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = links::essence(said.unwrap_or_default().as_bytes()).to_ascii_lowercase();
         let path = path_and_query.split('?').next().unwrap_or_default().to_ascii_lowercase();
-        matches!(&*essence, "application/zip" | "application/x-zip-compressed") || path.ends_with(".zip")
+        matches!(&*essence, b"application/zip" | b"application/x-zip-compressed") || path.ends_with(".zip")
     };
     !is_text(head)
         && infer::get(head).is_some_and(|known| match known.mime_type() {
@@ -62,8 +62,8 @@ const ARCHIVES: &[&str] = &[
 
 /// HTML need not begin with a tag, and the tags by which it is known are few.
 fn says_html(said: &str) -> bool {
-    let essence = said.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("text/html") || essence.eq_ignore_ascii_case("application/xhtml+xml")
+    let essence = links::essence(said.as_bytes());
+    essence.eq_ignore_ascii_case(b"text/html") || essence.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
 /// Signatures that a text may have and that hardly any text has by chance. Two letters are none, and neither is what stands

@@ -24,8 +24,9 @@ pub struct Said {
 }
 
 impl Said {
-    /// What is said of the response to `url` with these fields, whose body says `summary`, where robots.txt says `usage`.
-    pub fn of(url: &Url, headers: &Headers, summary: Option<&Summary>, usage: Option<&Usage>) -> Said {
+    /// What is said of the response to `url` with these fields, which is an image or is none, whose body says `summary`, where
+    /// robots.txt says `usage`.
+    pub fn of(url: &Url, headers: &Headers, is_image: bool, summary: Option<&Summary>, usage: Option<&Usage>) -> Said {
         let mut said = Said::default();
         // Fields of one name are one list (RFC 9651 section 4.2).
         let mut dictionary = Vec::new();
@@ -57,9 +58,7 @@ impl Said {
             said.preferences.add(Preferences::of(Use::License, false));
         }
         if let Some(summary) = summary {
-            let is_image =
-                || headers.get("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"image/"));
-            if summary.robots.noai || summary.robots.noimageai && is_image() {
+            if summary.robots.noai || summary.robots.noimageai && is_image {
                 said.preferences.add(Preferences::of(Use::TrainAi, false));
             }
             said.preferences.add(summary.tdm);

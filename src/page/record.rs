@@ -19,7 +19,7 @@ impl Page<'_> {
         let Page { job, transaction, decoded, fetched, kinds, said, .. } = self;
         let response = &transaction.response;
         let metadata = if kinds.metadata { self.metadata() } else { Vec::new() };
-        let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+        let mime = self.content_type.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
         let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
         let is_coded = decoded.coding.is_some();
         let is_undone = is_coded && self.is_stored_decoded;

@@ -67,6 +67,57 @@ fn links_go_on_once_and_those_beyond_the_limit_are_counted() {
     assert_eq!((stats.links, stats.links_dropped, stats.pages, is_stored), (4, 1, 1, true));
 }
 
+/// Fetch section 2.2.2, "extract a MIME type": the last type that is one counts.
+#[test]
+fn several_content_types() {
+    let page = job(JobKind::Page, "http://a.test/");
+    for (fields, body, links, said_type, charset) in [
+        (
+            "Content-Type: text/plain\r\nContent-Type: text/html",
+            "<a href=/\u{fc}?\u{fc}>",
+            1,
+            "text/html",
+            "windows-1252",
+        ),
+        ("Content-Type: text/html\r\nContent-Type: image/png", "<a href=/x>", 0, "image/png", ""),
+        (
+            "Content-Type: text/html;charset=koi8-r\r\nContent-Type: text/html;x=y",
+            "<a href=/x>",
+            1,
+            "text/html",
+            "KOI8-R",
+        ),
+        (
+            "Content-Type: text/html;charset=koi8-r\r\nX: y\r\ncontent-type: */*",
+            "<a href=/x>",
+            1,
+            "text/html",
+            "KOI8-R",
+        ),
+        (
+            "Content-Type: text/plain;charset=gbk\r\nContent-Type: text/html",
+            "<a href=/x>",
+            1,
+            "text/html",
+            "windows-1252",
+        ),
+        ("Content-Type: text/html; charset=utf-8\r\nContent-Type: nonsense", "<a href=/x>", 1, "text/html", "UTF-8"),
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
+        let (transaction, mut stats) = (transaction(bytes.as_bytes()), Totals::default());
+        let mut decoder = Decoder::default();
+        let read = PageReader::new(Arc::default()).read(&page, &transaction, &mut decoder, &mut stats);
+        let (mime, read_in) = read
+            .store(|capture| {
+                let mime = crate::store::index::media_type(capture.mime).into_owned();
+                (mime, capture.charset.unwrap_or_default().to_owned())
+            })
+            .expect("stored");
+        let found = read.into_fetched().links.len();
+        assert_eq!((found, mime.as_str(), read_in.as_str()), (links, said_type, charset), "{fields}");
+    }
+}
+
 #[test]
 fn sitemaps_have_limits_of_their_own_where_they_are_wanted() {
     let entries: String =

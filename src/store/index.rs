@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::record::write_decimal;
+use crate::links;
 use crate::url::{Url, write_surt};
 
 /// What an index says of one capture.
@@ -258,9 +259,9 @@ pub fn coding_label(content_encoding: &str) -> Cow<'_, str> {
     if label.len() > MIME_BYTES_MAX || !is_printable { "unk".into() } else { label.into() }
 }
 
-/// The media type of a Content-Type value: without parameters, lower-case, `unk` when there is none.
+/// The media type of a Content-Type value: that which counts of several, without parameters, lower-case, `unk` when there is none.
 pub fn media_type(content_type: &str) -> Cow<'_, str> {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let essence = std::str::from_utf8(links::essence(content_type.as_bytes())).unwrap_or_default();
     let is_printable = essence.bytes().all(|byte| matches!(byte, 0x21..=0x7e));
     if essence.is_empty() || essence.len() > MIME_BYTES_MAX || !is_printable {
         "unk".into()

@@ -99,13 +99,12 @@ pub fn entry_at(
     filename: &str,
 ) -> Option<(Url, IndexEntry)> {
     let mime = match record.head.kind().as_str() {
-        "response" => media_type(&http.get("Content-Type").unwrap_or_default()).into_owned(),
+        "response" => media_type(&http.content_type().unwrap_or_default()).into_owned(),
         "revisit" => REVISIT.to_owned(),
         _ => return None,
     };
     let url = Url::parse(record.head.target_uri()).ok()?;
-    let location = http.get("Location");
-    let redirect = redirect_target(&url, http.status(), location.as_deref().map(str::as_bytes));
+    let redirect = redirect_target(&url, http.status(), http.headers().get("location"));
     let robots = robots_of(record);
     let entry = IndexEntry {
         timestamp: record.head.timestamp(),

@@ -129,9 +129,19 @@ impl HttpHead {
         })
     }
 
-    /// The first field of that name, as it was read when the head came: an index made anew says what the first one said.
+    /// Its fields, as they were read when the head came: an index made anew says what the first one said.
+    pub fn headers(&self) -> Headers {
+        Headers::of_head(&self.bytes)
+    }
+
+    /// The first field of that name.
     pub fn get(&self, name: &str) -> Option<String> {
-        Headers::of_head(&self.bytes).get(name).map(|value| String::from_utf8_lossy(value).into_owned())
+        self.headers().get(name).map(|value| String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// The value of Content-Type, of all fields of that name.
+    pub fn content_type(&self) -> Option<String> {
+        self.headers().joined("content-type").map(|value| String::from_utf8_lossy(&value).into_owned())
     }
 }
 

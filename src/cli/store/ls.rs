@@ -195,7 +195,7 @@ fn is_meant(Listed { record, examined, .. }: &Listed, filter: &Filter) -> bool {
 }
 
 fn type_of(record: &Record, examined: &Examined) -> String {
-    let http_type = examined.http.get("Content-Type");
+    let http_type = examined.http.content_type();
     let content_type = if record.head.is_http() { http_type.as_deref() } else { record.head.get("Content-Type") };
     media_type(content_type.unwrap_or_default()).into_owned()
 }

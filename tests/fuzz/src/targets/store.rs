@@ -69,7 +69,8 @@ fn round_trip(data: &[u8]) {
     let mut http = ResponseReader::new(Method::Head, Limits::default());
     let Some(response) = http.feed(&head).ok().and_then(|_| http.into_response()) else { return };
     let coding = response.headers.get("content-encoding").map(String::from_utf8_lossy).unwrap_or_default();
-    let mime = response.headers.get("content-type").map(String::from_utf8_lossy).unwrap_or_default();
+    let mime = response.headers.joined("content-type").unwrap_or_default();
+    let mime = String::from_utf8_lossy(&mime);
     let mut metadata = Vec::new();
     write_field(&mut metadata, "via", text.as_bytes());
     let capture = Capture {
