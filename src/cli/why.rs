@@ -123,8 +123,8 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let (scope, robots) = match &asked {
         Asked::Url(url) => {
             if let Some(found) = super::store::latest(dir, url, 0)? {
-                let location = found.head.get("Location");
-                redirect = http::redirect_target(url, found.head.status(), location.as_deref().map(str::as_bytes));
+                let headers = found.head.headers();
+                redirect = http::redirect_target(url, found.head.status(), headers.get("location"));
                 record = Some(found.place);
             }
             let hops = facts.url.map(|url| Hops::from_bits(url.depth));

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::http::{self, Headers};
+use crate::http;
 use crate::outcome::Truncated;
 use crate::page::wall;
 use crate::robots::{Decisive, Meaning, Rules, meaning};
@@ -51,12 +51,11 @@ pub(super) fn find(dir: &Path, url: &Url, config: &Config) -> io::Result<RobotsF
     for _ in 0..=config.robots.redirects_max {
         let Some(found) = crate::cli::store::latest(dir, &at, bytes_max)? else { break };
         let status = found.head.status();
-        let location = found.head.get("Location");
-        if let Some(target) = http::redirect_target(&at, status, location.as_deref().map(str::as_bytes)) {
+        let headers = found.head.headers();
+        if let Some(target) = http::redirect_target(&at, status, headers.get("location")) {
             at = target;
             continue;
         }
-        let headers = Headers::of_head(&found.head.bytes);
         let says = match meaning(status) {
             _ if wall::find(status, &headers, &found.content).is_some() => Says::Unreachable(status, WALL),
             Meaning::Parse if is_torn(&found.truncated, found.content.len(), bytes_max) => {
