@@ -81,11 +81,12 @@ fn golden() {
 }
 
 /// How often we and each client agree on success and body length. They disagree themselves; but what we once did as
-/// a client does is not to be lost unseen.
+/// a client does is not to be lost unseen. Four replies with a Content-Length that is no number are read as browsers and http.client
+/// read them.
 #[test]
 fn agreement() {
     let Some(cases) = cases("response_cases.json") else { return };
-    for (client, least) in [("curl", 278), ("node", 192), ("http.client", 244), ("h11", 277)] {
+    for (client, least) in [("curl", 274), ("node", 188), ("http.client", 248), ("h11", 273)] {
         let (mut same, mut all) = (0, 0);
         for case in cases.iter().filter(|case| case["dup_of"].is_null()) {
             let peer = &case["peers"][client];

@@ -108,7 +108,9 @@ pub fn decode(coding: &str, data: &[u8]) {
         let other = decode_content(&headers, &other, &within(BYTES_MAX));
         assert_eq!((&other.bytes, other.truncated), (&decoded.bytes, decoded.truncated), "{}", content.len());
     }
+    twice(coding, input);
     let coded = encode(coding, steer, input);
+    twice(coding, &coded);
     let back = decode_content(&headers, &coded, &within(input.len().max(1)));
     assert_eq!((&back.bytes[..], back.problem, back.truncated), (input, None, None));
     let cut = &coded[..coded.len() * usize::from(steer) / 256];
@@ -135,6 +137,17 @@ fn check(decoded: &Decoded<'_>, input: &[u8], bytes_max: usize) {
         Some(problem) => panic!("{problem}: the coding is known"),
         None => {}
     }
+}
+
+/// A body that is coded once and labelled twice is what it is when it is labelled once.
+fn twice(coding: &str, data: &[u8]) {
+    let limits = within(BYTES_MAX);
+    let (once, twice) = (headers(coding), headers(&format!("{coding}, {coding}")));
+    let (once, twice) = (decode_content(&once, data, &limits), decode_content(&twice, data, &limits));
+    if twice.problem == Some(CodingProblem::Mislabelled) {
+        assert_eq!((&once.bytes, &once.coding, once.truncated), (&twice.bytes, &twice.coding, twice.truncated));
+    }
+    assert!(twice.problem != Some(CodingProblem::Corrupt) || &twice.bytes[..] == data && twice.coding.is_none());
 }
 
 pub fn seeds(coding: &str) -> Vec<Vec<u8>> {
