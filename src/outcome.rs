@@ -108,6 +108,8 @@ pub struct Fetched {
     pub truncated: Option<Truncated>,
     /// Links found, canonical; a redirect's target is one of them.
     pub links: HashedUrls,
+    /// Links that were dropped, and the key, or another limit, that they were beyond.
+    pub dropped: Option<(u64, &'static str)>,
     /// Where a 3xx points to, canonical, when it has a usable Location.
     pub redirect: Option<Url>,
     /// What a robots.txt says, where the response is a 2xx to [`JobKind::Robots`].

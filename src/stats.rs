@@ -257,12 +257,15 @@ counters! {
         links_too_long,
         /// Redirects not followed because too many came before (`scope.redirects_max`).
         redirects_too_many,
-        /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, neither resolved nor followed.
+        /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, each URL once, and those behind so
+        /// many bytes of links that they were not resolved.
         links_dropped,
         /// Links whose weight begins lower because their page advises against them (`links.nofollow`, `links.from_noindex`).
         links_deferred,
         /// Links not followed for the same reason.
         links_advised_against,
+        /// Links not followed because they lead to other formats of their page (`links.alternates`).
+        links_other_formats,
         /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`,
         /// `links.sitemap_link_bytes_max`).
         links_over_bytes,

@@ -61,6 +61,7 @@ fn ours(bencher: Bencher) {
                 Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url, agent: "ringcrawl" };
             links += links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                 black_box(found.url);
+                true
             })
             .links;
         }
@@ -91,6 +92,7 @@ mod whole {
                 keys.clear();
                 links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                     keys.push(fingerprint(RNG_SEED, found.url.as_str()));
+                    true
                 });
                 keys.sort_unstable();
                 keys.dedup();

@@ -181,10 +181,19 @@ impl Summary {
         for (blemish, count) in totals.blemishes_by_name() {
             rows.count(&format!("  {}", blemish.as_str()), count, share(count, blemishes));
         }
+        for (name, count, keys) in [
+            ("links dropped", totals.links_dropped, "links.page_links_max or sitemap_links_max"),
+            (
+                "links over bytes",
+                totals.links_over_bytes,
+                "links.page_link_bytes_max, page_link_ratio_max or sitemap_link_bytes_max",
+            ),
+        ] {
+            rows.some(name, count, Some(format!("beyond {keys}; their pages are told above")));
+        }
         for (name, count) in [
             ("links too deep", totals.links_too_deep),
             ("links too long", totals.links_too_long),
-            ("links dropped", totals.links_dropped),
             ("links across shards", totals.links_crossing),
             ("  dropped", totals.links_crossing_dropped),
             ("  sent before", totals.links_sent_before),
@@ -193,7 +202,7 @@ impl Summary {
             ("URLs of lowered kinds", totals.urls_lowered),
             ("turns over allowance", totals.turns_over_allowance),
             ("links advised against", totals.links_advised_against),
-            ("links over bytes", totals.links_over_bytes),
+            ("links to other formats", totals.links_other_formats),
             ("links not listed", totals.external_unlisted),
             ("redirects too many", totals.redirects_too_many),
             ("over their site's share", totals.over_share),

@@ -84,6 +84,15 @@ choices! {
         /// they are not followed
         Obey = "obey",
     }
+    /// `links.alternates`
+    Alternates {
+        /// the feeds that the front of a site or section names
+        Feeds = "feeds",
+        /// all of them; those of the page's own host begin with a sixteenth of their turns
+        All = "all",
+        /// none
+        Off = "off",
+    }
     /// `links.embeds`
     Embeds {
         /// nothing

@@ -555,7 +555,7 @@ tables! {
 
     /// Link extraction.
     links: Links {
-        /// Links taken from one page; more are counted and dropped.
+        /// Links taken from one page, each URL once; more are dropped, and told with the page.
         page_links_max: usize = "10000", Kind::Number(0, 1_000_000);
         /// Bytes of the URLs that one page may link to, each counted once; more are counted and dropped.
         /// A long base and ten thousand short references make 20 MB of 24 KB.
@@ -583,6 +583,9 @@ tables! {
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
         /// What becomes of the links of a page that says noindex.
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
+        /// Which other formats of a page are followed, that it names by rel=alternate with a type which is no page's.
+        /// Posts of a blog name their comments' feed, their JSON and how to embed them, twice: half of all requests, for nothing new.
+        alternates: Alternates = "feeds", Kind::Choice(Alternates::CHOICES);
         /// What is fetched of what pages embed: images with srcset, style sheets, icons and scripts; not what style sheets name.
         /// Without it pages look bare in a replay. 1,500 real pages embed 46 in the mean, 15 of them off-site, many of which pages share;
         /// each counts as a page.

@@ -1,8 +1,8 @@
 //! How much may be taken from one page.
 //!
 //! Decides: a page names a few bytes and makes many of them: a long `<base>` is written once and read before every
-//! reference, and an internationalized host costs far more than its bytes. So links are counted in number, in bytes as
-//! they are resolved, and in bytes of such hosts; a reference that has no room is neither resolved nor checked.
+//! reference, and an internationalized host costs far more than its bytes. So links are counted in number, each URL once, in
+//! bytes as they are resolved, and in bytes of such hosts; a reference that has no room in bytes is neither resolved nor checked.
 //! Invariants: what is taken is within its limit, but for the last link.
 
 use crate::config::{self, Sitemaps};
@@ -16,57 +16,92 @@ pub struct Budget {
     idna_bytes: usize,
     /// Links and bytes of a sitemap.
     of_sitemap: (usize, usize),
+    /// The keys that set the limits of links and bytes, now and for a sitemap.
+    keys: (Keys, Keys),
+    /// What the first reference that was dropped was beyond.
+    exceeded: Option<&'static str>,
 }
+
+/// The keys of two limits, on links and on bytes.
+type Keys = (&'static str, &'static str);
+
+const KEYS_OF_PAGE: Keys = ("links.page_links_max", "links.page_link_bytes_max");
+const KEYS_OF_SITEMAP: Keys = ("links.sitemap_links_max", "links.sitemap_link_bytes_max");
 
 impl Budget {
     /// What `config` lets a page have.
     pub fn of_page(config: &config::Links) -> Budget {
         let bytes = |max: usize| max.saturating_mul(RESOLVED_TIMES);
         let of_page = (config.page_links_max, bytes(config.page_link_bytes_max));
-        let of_sitemap = match config.sitemaps {
+        let (of_sitemap, keys_of_sitemap) = match config.sitemaps {
             // Of sitemaps that nobody asked for no more is wanted than of pages.
-            Sitemaps::Off => of_page,
-            Sitemaps::Robots => (config.sitemap_links_max, bytes(config.sitemap_link_bytes_max)),
+            Sitemaps::Off => (of_page, KEYS_OF_PAGE),
+            Sitemaps::Robots => ((config.sitemap_links_max, bytes(config.sitemap_link_bytes_max)), KEYS_OF_SITEMAP),
         };
-        Budget { links: of_page.0, bytes: of_page.1, idna_bytes: IDNA_BYTES_MAX, of_sitemap }
+        let keys = (KEYS_OF_PAGE, keys_of_sitemap);
+        Budget { links: of_page.0, bytes: of_page.1, idna_bytes: IDNA_BYTES_MAX, of_sitemap, keys, exceeded: None }
     }
 
     /// So many links, however long.
     pub const fn of_links(links_max: usize) -> Budget {
-        Budget { links: links_max, bytes: usize::MAX, idna_bytes: usize::MAX, of_sitemap: (links_max, usize::MAX) }
+        let (bytes, of_sitemap) = (usize::MAX, (links_max, usize::MAX));
+        let keys = (KEYS_OF_PAGE, KEYS_OF_PAGE);
+        Budget { links: links_max, bytes, idna_bytes: usize::MAX, of_sitemap, keys, exceeded: None }
     }
 
     /// The page, of which nothing was taken so far, is a sitemap.
     pub fn widen(&mut self) {
         (self.links, self.bytes) = self.of_sitemap;
+        self.keys.0 = self.keys.1;
     }
 
-    /// Nothing more is taken.
-    pub fn close(&mut self) {
-        self.links = 0;
+    /// Nothing more is taken, for it is beyond `limit`.
+    pub fn close(&mut self, limit: &'static str) {
+        (self.links, self.bytes, self.keys.0) = (0, 0, (limit, limit));
+    }
+
+    /// Whether a URL that was not taken before has room, as far as their number goes.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.links > 0
+    }
+
+    /// The key, or another limit, that the first of the references was beyond that were dropped.
+    pub fn exceeded(&self) -> Option<&'static str> {
+        self.exceeded
     }
 
     /// Whether `reference` may be resolved.
     #[inline]
     pub fn admits(&mut self, reference: &str) -> bool {
-        if self.links == 0 || self.bytes == 0 {
+        if self.bytes == 0 {
+            self.exceeded.get_or_insert(self.keys.0.1);
             return false;
         }
         let idna = idna_bytes(reference);
         let has_room = idna <= self.idna_bytes;
-        self.idna_bytes -= if has_room { idna } else { 0 };
+        if has_room {
+            self.idna_bytes -= idna;
+        } else {
+            self.exceeded.get_or_insert("256 KiB of internationalized hosts");
+        }
         has_room
     }
 
-    /// A reference was resolved to a URL of so many bytes.
-    pub fn took(&mut self, url_bytes: usize) {
-        self.links = self.links.saturating_sub(1);
-        self.took_again(url_bytes);
-    }
-
-    /// A reference was resolved to a URL of so many bytes that had been taken before.
-    pub fn took_again(&mut self, url_bytes: usize) {
+    /// A reference was resolved to a URL of so many bytes, which is new or was taken before. Returns whether it is no new one
+    /// without room.
+    #[inline]
+    pub fn took(&mut self, url_bytes: usize, is_new: bool) -> bool {
         self.bytes = self.bytes.saturating_sub(url_bytes);
+        if !is_new {
+            return true;
+        }
+        if self.links == 0 {
+            self.exceeded.get_or_insert(self.keys.0.0);
+            return false;
+        }
+        self.links -= 1;
+        true
     }
 }
 
@@ -82,20 +117,27 @@ mod tests {
 
     #[test]
     fn each_limit_holds() {
-        let mut budget = Budget { links: 2, bytes: 10, idna_bytes: 40, of_sitemap: (3, 20) };
+        let of = |(links, bytes), idna_bytes, of_sitemap| {
+            let budget = Budget::of_links(links);
+            Budget { bytes, idna_bytes, of_sitemap, keys: (KEYS_OF_PAGE, KEYS_OF_SITEMAP), ..budget }
+        };
+        let mut budget = of((2, 10), 40, (3, 20));
         assert!(budget.admits("//ü/") && !budget.admits("//ü.üüüüüü/") && budget.admits("//ü/"));
         assert!(!budget.admits("//ü/") && budget.admits("x"), "only names of that kind are too many");
-        budget.took(9);
-        assert!(budget.admits("x"));
-        budget.took(9);
-        assert!(!budget.admits("x"));
-        let mut budget = Budget { links: 9, bytes: 10, idna_bytes: 0, of_sitemap: (1, 20) };
-        budget.took_again(10);
-        assert!(!budget.admits("x"));
+        assert_eq!(budget.exceeded(), Some("256 KiB of internationalized hosts"));
+        assert!(budget.took(9, true) && budget.admits("x") && budget.took(9, true) && !budget.admits("x"));
+        let mut budget = of((9, 10), 0, (1, 20));
+        assert!(budget.took(10, false) && !budget.admits("x"));
+        assert_eq!(budget.exceeded(), Some("links.page_link_bytes_max"));
         budget.widen();
-        budget.took_again(10);
-        assert!(budget.admits("x"));
-        budget.took(9);
-        assert!(!budget.admits("x"));
+        assert!(budget.took(10, false) && budget.admits("x") && budget.took(9, true) && budget.admits("x"));
+        assert!(!budget.has_room() && budget.took(0, false), "a URL that was taken needs no room");
+        let mut budget = of((0, 10), 0, (1, 20));
+        assert!(!budget.took(1, true));
+        assert_eq!(budget.exceeded(), Some("links.page_links_max"));
+        let mut budget = of((0, 10), 0, (1, 20));
+        budget.widen();
+        assert!(budget.took(1, true) && !budget.took(1, true));
+        assert_eq!(budget.exceeded(), Some("links.sitemap_links_max"));
     }
 }

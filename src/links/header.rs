@@ -1,7 +1,8 @@
 //! What a response's header fields say: links, and what may be done with the page.
 //!
 //! Decides: `Link` counts as `<link>` does in a page: by each token of its first `rel`. A link whose context is another
-//! resource (`anchor`) says nothing of this page. What `X-Robots-Tag` says is [`super::directives`]' to read.
+//! resource (`anchor`) says nothing of this page. `Refresh` is what a `<meta>` of that name is. What `X-Robots-Tag` says is
+//! [`super::directives`]' to read.
 //! Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as appendix B.2 to B.4 has it, and going on behind
 //! what is no link).
 //! Invariants: pure, linear, no byte can cause a panic.
@@ -9,20 +10,34 @@
 
 use encoding_rs::UTF_8;
 
+use super::listed::refresh_url;
 use super::mime::{is_http_space, unquote};
-use super::scan::{ADDRESS_BYTES_MAX, push_tokens};
-use super::{Budget, Kinds, Summary};
+use super::scan::{ADDRESS_BYTES_MAX, ALTERNATE, Format, has_token, push_tokens};
+use super::{Budget, Kind, Kinds, Summary};
 use crate::url::{Base, Url, UrlError, text_of_bytes};
 
+/// A link of a header field.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldLink<'a> {
+    /// `Link` or `Refresh`.
+    pub kind: Kind,
+    /// Where it leads.
+    pub url: &'a Url,
+    /// Of the page itself, what it leads to.
+    pub format: Format,
+    /// A URL that was not given before has room among those that the [`Budget`] admits.
+    pub has_room: bool,
+}
+
 /// Gives the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as many as
-/// `budget` admits; counts them in `summary`.
+/// `budget` admits; counts them in `summary`. `out` is as that of [`scan`](super::scan).
 pub fn scan_link_fields<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     url: &Url,
     kinds: &Kinds,
     budget: &mut Budget,
     summary: &mut Summary,
-    out: &mut dyn FnMut(Url),
+    out: &mut dyn FnMut(FieldLink) -> bool,
 ) {
     let base = Base::new(url);
     let mut rels = String::new();
@@ -36,22 +51,52 @@ pub fn scan_link_fields<'a>(
             }
             rels.clear();
             push_tokens(&link.rel.unwrap_or_default(), &mut rels);
+            let format = match has_token(&rels, ALTERNATE) {
+                true => Format::of(link.media_type.unwrap_or_default().as_bytes()),
+                false => Format::Page,
+            };
             for _ in rels.split_ascii_whitespace().filter(|rel| kinds.link(rel).is_some()) {
-                if !budget.admits(link.target) {
-                    summary.dropped += 1;
-                    continue;
-                }
-                match base.resolve(link.target, UTF_8) {
-                    Ok(url) => {
-                        summary.links += 1;
-                        budget.took(url.as_str().len());
-                        out(url);
-                    }
-                    Err(UrlError::Scheme) => summary.other_scheme += 1,
-                    Err(_) => summary.bad += 1,
-                }
+                give(link.target, (Kind::Link, format), &base, budget, summary, out);
             }
         }
+    }
+}
+
+/// Gives the URL that the `Refresh` field `value` of the response to `url` names, as that of a `<meta http-equiv=refresh>` (HTML
+/// section 7.5.1, "create and initialize a Document object", and 4.2.5.3, "shared declarative refresh steps").
+pub fn scan_refresh_field(
+    value: &[u8],
+    url: &Url,
+    budget: &mut Budget,
+    summary: &mut Summary,
+    out: &mut dyn FnMut(FieldLink) -> bool,
+) {
+    if let Some(target) = refresh_url(&text_of_bytes(value)) {
+        give(target, (Kind::Refresh, Format::Page), &Base::new(url), budget, summary, out);
+    }
+}
+
+fn give(
+    target: &str,
+    (kind, format): (Kind, Format),
+    base: &Base,
+    budget: &mut Budget,
+    summary: &mut Summary,
+    out: &mut dyn FnMut(FieldLink) -> bool,
+) {
+    if !budget.admits(target) {
+        summary.dropped += 1;
+        return;
+    }
+    match base.resolve(target, UTF_8) {
+        Ok(url) => {
+            let is_new = out(FieldLink { kind, url: &url, format, has_room: budget.has_room() });
+            let is_taken = budget.took(url.as_str().len(), is_new);
+            summary.links += usize::from(is_taken);
+            summary.dropped += usize::from(!is_taken);
+        }
+        Err(UrlError::Scheme) => summary.other_scheme += 1,
+        Err(_) => summary.bad += 1,
     }
 }
 
@@ -94,19 +139,22 @@ struct Link<'v> {
     target: &'v str,
     rel: Option<String>,
     anchor: Option<String>,
+    media_type: Option<String>,
 }
 
 /// The first link, and what follows the comma behind it.
 fn next_link(value: &str) -> Option<(Link<'_>, &str)> {
     let (_, value) = value.split_once('<')?;
     let (target, mut rest) = value.split_once('>')?;
-    let mut link = Link { target, rel: None, anchor: None };
+    let mut link = Link { target, rel: None, anchor: None, media_type: None };
     while let Some(parameter) = trim(rest).strip_prefix(';') {
         let (name, value, after) = next_parameter(trim(parameter))?;
         if name.eq_ignore_ascii_case("rel") {
             link.rel.get_or_insert(value);
         } else if name.eq_ignore_ascii_case("anchor") {
             link.anchor.get_or_insert(value);
+        } else if name.eq_ignore_ascii_case("type") {
+            link.media_type.get_or_insert(value);
         }
         rest = after;
     }
@@ -148,8 +196,11 @@ mod tests {
             &Kinds::FOLLOW,
             &mut Budget::of_links(3),
             &mut summary,
-            &mut |url| {
-                found.push(url.as_str().to_owned());
+            &mut |link| {
+                if link.has_room {
+                    found.push(link.url.as_str().to_owned());
+                }
+                true
             },
         );
         assert_eq!(summary.links, found.len());
@@ -192,6 +243,54 @@ mod tests {
             ),
         ] {
             assert_eq!(links(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn formats() {
+        let url = Url::parse("http://a.test/").expect("a URL");
+        let value = b"</1>; rel=alternate; type=\"application/rss+xml; charset=utf-8\", </2>; rel=\"alternate next\"; \
+                      type=application/json, </3>; type=text/xml; rel=next, </4>; rel=alternate, </5>; rel=alternate; \
+                      type=\"text/xml+oembed\"";
+        let mut formats = Vec::new();
+        let mut summary = Summary::none(UTF_8);
+        let budget = &mut Budget::of_links(9);
+        scan_link_fields([&value[..]].into_iter(), &url, &Kinds::FOLLOW, budget, &mut summary, &mut |link| {
+            formats.push((link.url.path_and_query().to_owned(), link.format));
+            true
+        });
+        let of = |path: &str, format| (path.to_owned(), format);
+        let expected = [
+            of("/1", Format::Feed),
+            of("/2", Format::Other),
+            of("/2", Format::Other),
+            of("/3", Format::Page),
+            of("/4", Format::Page),
+            of("/5", Format::Oembed),
+        ];
+        assert_eq!(formats, expected);
+    }
+
+    #[test]
+    fn refresh_fields() {
+        let url = Url::parse("http://a.test/d/p").expect("a URL");
+        for (value, target) in [
+            (&b"0; url=/x"[..], Some("http://a.test/x")),
+            (b"5;URL='y?a=1'", Some("http://a.test/d/y?a=1")),
+            (b"0, //b.test/", Some("http://b.test/")),
+            (b"1.5 /caf\xe9", Some("http://a.test/caf%E9")),
+            (b"5", None),
+            (b"x; url=/x", None),
+            (b"0; url=mailto:a@b.test", None),
+        ] {
+            let (mut found, mut summary) = (Vec::new(), Summary::none(UTF_8));
+            scan_refresh_field(value, &url, &mut Budget::of_links(1), &mut summary, &mut |link| {
+                assert_eq!((link.kind, link.format), (Kind::Refresh, Format::Page));
+                found.push(link.url.as_str().to_owned());
+                true
+            });
+            assert_eq!(found, Vec::from_iter(target), "{}", value.escape_ascii());
+            assert_eq!(summary.links, found.len());
         }
     }
 

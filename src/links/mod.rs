@@ -45,12 +45,12 @@ pub use block::set_baseline;
 pub use budget::Budget;
 pub use directives::Directives;
 pub use document::Document;
-pub use header::{hear_robots_tag, license_of, scan_link_fields};
+pub use header::{FieldLink, hear_robots_tag, license_of, scan_link_fields, scan_refresh_field};
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use markup::tag_end;
 pub use mime::{essence, is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
-pub use scan::{Advice, Reference};
+pub use scan::{Advice, Format, Reference};
 
 use crate::preferences::Preferences;
 use crate::stage::{self, Stage};
@@ -80,8 +80,10 @@ pub struct Found<'a> {
     pub url: &'a Url,
     /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::robots`).
     pub is_advised_against: bool,
-    /// It is the page in a format that is no page's, such as a feed.
-    pub is_other_format: bool,
+    /// Of the page itself, what it leads to.
+    pub format: Format,
+    /// A URL that was not given before has room among those that the [`Budget`] admits.
+    pub has_room: bool,
 }
 
 /// A reference as `scan_raw` gives it: of any scheme, with its fragment.
@@ -106,7 +108,7 @@ pub struct Summary {
     pub encoding: &'static Encoding,
     /// Links given to the caller.
     pub links: usize,
-    /// References beyond the [`Budget`], neither resolved nor checked.
+    /// References beyond the [`Budget`].
     pub dropped: usize,
     /// References that are no URL, or too long.
     pub bad: usize,
@@ -162,7 +164,8 @@ impl Summary {
 }
 
 /// Finds the crawlable links of `page` in document order, duplicates included, and gives as many as `budget` admits to `out`.
-pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Found)) -> Summary {
+/// That says whether a URL is new to it, and takes none that is new where there is no room: such are dropped.
+pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Found) -> bool) -> Summary {
     // One piece of memory for all of them.
     let mut url = page.url.clone();
     let mut counts = Counts::default();
@@ -175,17 +178,17 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
             }
             match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
                 Ok(_) => {
-                    counts.links += 1;
-                    budget.took(url.as_str().len());
-                    let is_advised_against = reference.advice.is_given();
-                    let is_other_format = reference.advice.other_format;
-                    out(Found {
+                    let is_new = out(Found {
                         kind: reference.kind,
                         rel: reference.rel,
                         url: &url,
-                        is_advised_against,
-                        is_other_format,
+                        is_advised_against: reference.advice.is_given(),
+                        format: reference.advice.format,
+                        has_room: budget.has_room(),
                     });
+                    let is_taken = budget.took(url.as_str().len(), is_new);
+                    counts.links += usize::from(is_taken);
+                    counts.dropped += usize::from(!is_taken);
                 }
                 Err(UrlError::Scheme) => counts.other_scheme += 1,
                 Err(_) => counts.bad += 1,

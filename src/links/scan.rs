@@ -18,6 +18,7 @@ use super::charset::{self, Detected};
 use super::directives::Directives;
 use super::kinds::{Kind, Kinds};
 use super::listed::{self, is_space_char};
+use super::mime;
 use super::pass::{Element, Pass, Says};
 use super::value::{Decoder, Value};
 use crate::preferences::Preferences;
@@ -47,12 +48,39 @@ pub struct Advice {
     pub nofollow: bool,
     /// It has `ugc` or `sponsored`: users wrote it, or somebody paid for it.
     pub not_ours: bool,
-    /// It is the page in a format that is no page's, such as a feed: a `<link rel=alternate>` with such a `type`.
-    pub other_format: bool,
+    /// The format that a link with `rel=alternate` has the page itself in.
+    pub format: Format,
+}
+
+/// A format of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// A page's, or nothing is said.
+    #[default]
+    Page,
+    /// A feed's.
+    Feed,
+    /// How others may embed the page (oEmbed section 4, "Discovery"), so that it is an item and no list of these.
+    Oembed,
+    /// Any other one.
+    Other,
+}
+
+impl Format {
+    /// Of this `type`. Feeds are XML, or JSON Feed (section "Discovery" of its version 1.1).
+    pub(super) fn of(media_type: &[u8]) -> Format {
+        match mime::essence(media_type).to_ascii_lowercase().as_slice() {
+            b"" | b"text/html" | b"application/xhtml+xml" => Format::Page,
+            essence if essence.ends_with(b"+oembed") => Format::Oembed,
+            b"application/feed+json" => Format::Feed,
+            essence if mime::is_xml(essence) => Format::Feed,
+            _ => Format::Other,
+        }
+    }
 }
 
 impl Advice {
-    const NONE: Advice = Advice { nofollow: false, not_ours: false, other_format: false };
+    const NONE: Advice = Advice { nofollow: false, not_ours: false, format: Format::Page };
 
     fn of(rel: &str) -> Advice {
         let mut advice = Advice::NONE;
@@ -93,10 +121,10 @@ pub(super) fn references(
     references_in(encoding, is_tentative, body, base, (kinds, agent), out)
 }
 
-/// The same of a document that begins in `encoding`. A `<meta>` that names another one has all of it read again ("change the
-/// encoding", section 13.2.3.4): nothing was given out before.
+/// The same of a document that begins in `encoding`. A `<meta>` may name another one ("change the encoding", section 13.2.3.4):
+/// nothing was given out before. Where a tag is, is the same in nearly all encodings; if it may not be, all is read again.
 fn references_in(
-    encoding: &'static Encoding,
+    mut encoding: &'static Encoding,
     is_tentative: bool,
     body: &[u8],
     mut base: Base,
@@ -122,7 +150,10 @@ fn references_in(
     // Both count for links before them, too.
     let (href, declared) = pass.ahead(more);
     if let Some(declared) = declared.filter(|declared| *declared != encoding) {
-        return references_in(declared, false, body, base, (kinds, agent), out);
+        if is_transcoded(encoding) || is_transcoded(declared) {
+            return references_in(declared, false, body, base, (kinds, agent), out);
+        }
+        (encoding, said.encoding, decoder) = (declared, declared, Decoder::new(declared));
     }
     let mut document = None;
     if let Some(href) = href {
@@ -181,7 +212,7 @@ impl Page<'_> {
             (Says::Base, Some(href), _) if kinds.has(Kind::Base) => {
                 give(Kind::Base, decoder.text(href), "", Advice::NONE);
             }
-            (Says::Related(is_other_format), Some(href), Some(rel)) => {
+            (Says::Related(format), Some(href), Some(rel)) => {
                 let tokens = match rel {
                     Value::Plain(rel) if is_token(rel) => rel,
                     _ => {
@@ -191,7 +222,9 @@ impl Page<'_> {
                     }
                 };
                 let mut advice = Advice::of(tokens);
-                advice.other_format = is_other_format && tokens.to_ascii_lowercase().contains("alternate");
+                if format != Format::Page && has_token(tokens, ALTERNATE) {
+                    advice.format = format;
+                }
                 for (kind, rel) in tokens.split_ascii_whitespace().filter_map(|rel| Some((kinds.link(rel)?, rel))) {
                     let rel = if kind == Kind::Link { rel } else { "" };
                     give(kind, decoder.text(href), rel, advice);
@@ -217,6 +250,9 @@ impl Page<'_> {
     }
 }
 
+/// The token of `rel` that makes a link one to the same page.
+pub(super) const ALTERNATE: &str = "alternate";
+
 /// Elements for which there is room from the start.
 const ELEMENTS_MOSTLY: usize = 256;
 
@@ -233,7 +269,7 @@ fn is_token(rel: &str) -> bool {
     rel.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
-fn has_token(tokens: &str, wanted: &str) -> bool {
+pub(super) fn has_token(tokens: &str, wanted: &str) -> bool {
     listed::any_token(tokens, |token| token.eq_ignore_ascii_case(wanted))
 }
 

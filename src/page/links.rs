@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::config::{Config, Documents, Embeds, Sitemaps};
 use crate::hops::Hops;
 use crate::http;
-use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
+use crate::links::{self, Budget, Document, FieldLink, Format, Kind, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
 
@@ -26,33 +26,44 @@ pub struct PageLink<'a> {
     pub is_embed: bool,
     /// Its `rel` advises against it.
     pub is_advised_against: bool,
-    /// It is the page in another format, such as a feed.
-    pub is_other_format: bool,
+    /// Of the page itself, what it leads to.
+    pub format: Format,
+    /// A URL that was not given before has room.
+    pub has_room: bool,
+}
+
+/// What is looked through.
+pub struct Response<'a> {
+    /// Its header fields.
+    pub headers: &'a http::Headers,
+    /// What its Content-Type fields say together.
+    pub content_type: Option<&'a [u8]>,
+    /// After content decoding.
+    pub body: &'a [u8],
 }
 
 impl<'a> PageLink<'a> {
     /// One of which nothing more is said.
-    fn plain(kind: Kind, url: &'a str) -> PageLink<'a> {
-        PageLink { kind, url, is_embed: false, is_advised_against: false, is_other_format: false }
+    fn plain(kind: Kind, url: &'a str, has_room: bool) -> PageLink<'a> {
+        PageLink { kind, url, is_embed: false, is_advised_against: false, format: Format::Page, has_room }
     }
 }
 
-/// Gives the links of a page's response, whose body is `body` after content decoding, to `out`. `None` when it is no document that
-/// is looked through.
+/// Gives the links of a page's response to `out`, which says whether one is new to it, and takes none that is new where there is no
+/// room. Returns what was found, `None` when it is no document that is looked through, and what those that were dropped were beyond.
 pub fn page(
     job: &FetchJob,
-    headers: &http::Headers,
-    body: &[u8],
+    response: &Response,
     config: &Config,
     stats: &mut Totals,
-    out: &mut dyn FnMut(PageLink),
-) -> Option<Summary> {
-    let content_type = headers.joined("content-type");
-    let header = content_type.as_deref().map(String::from_utf8_lossy);
+    out: &mut dyn FnMut(PageLink) -> bool,
+) -> (Option<Summary>, Option<&'static str>) {
+    let Response { headers, content_type, body } = *response;
+    let header = content_type.map(String::from_utf8_lossy);
     let budget = &mut Budget::of_page(&config.links);
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };
     let mut found = None;
-    let mut document = Document::of(content_type.as_deref(), body);
+    let mut document = Document::of(content_type, body);
     let mut unpacked: Cow<[u8]> = body.into();
     if document == Document::Gzip && config.links.documents != Documents::Html {
         // Most of these files are archives: their beginning tells.
@@ -69,7 +80,7 @@ pub fn page(
     }
     if document == Document::Xml && config.links.documents != Documents::Html {
         match links::scan_xml(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
-            out(PageLink::plain(kind, url.as_str()))
+            out(PageLink::plain(kind, url.as_str(), true));
         }) {
             Xml::Listing(summary) => {
                 stats.listings += 1;
@@ -90,14 +101,15 @@ pub fn page(
                     url: found.url.as_str(),
                     is_embed: found.kind.is_embed(found.rel),
                     is_advised_against: found.is_advised_against,
-                    is_other_format: found.is_other_format,
+                    format: found.format,
+                    has_room: found.has_room,
                 })
             });
             found = Some(summary);
         }
         Document::Text if config.links.documents == Documents::All => {
             let summary = links::scan_lines(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
-                out(PageLink::plain(kind, url.as_str()))
+                out(PageLink::plain(kind, url.as_str(), true));
             });
             stats.listings += u64::from(summary.links > 0);
             found = Some(summary);
@@ -105,23 +117,38 @@ pub fn page(
         Document::Pdf => stats.pdfs += 1,
         _ => {}
     }
-    // Most responses have neither field.
-    let mut links = headers.all("link").peekable();
-    if links.peek().is_some() {
-        let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::scan_link_fields(links, &job.url, &Kinds::FOLLOW, budget, summary, &mut |url| {
-            out(PageLink::plain(Kind::Link, url.as_str()))
-        });
+    // Most responses have none of these fields.
+    let none = || Summary::none(encoding_rs::UTF_8);
+    let mut of_field = |link: FieldLink| {
+        let FieldLink { kind, url, format, has_room } = link;
+        out(PageLink { format, ..PageLink::plain(kind, url.as_str(), has_room) })
+    };
+    let (mut has_links, mut has_refreshed) = (false, false);
+    for (name, value) in headers.iter() {
+        let is = |written: &str| name.eq_ignore_ascii_case(written.as_bytes());
+        match name.len() {
+            4 => has_links |= is("link"),
+            // The first one counts.
+            7 if !has_refreshed && is("refresh") => {
+                has_refreshed = true;
+                let summary = found.get_or_insert_with(none);
+                links::scan_refresh_field(value, &job.url, budget, summary, &mut of_field);
+            }
+            10 | 12 if is("robots-tag") || is("x-robots-tag") => {
+                links::hear_robots_tag(value, config.agent.token(), found.get_or_insert_with(none));
+            }
+            _ => {}
+        }
     }
-    for tag in headers.all("x-robots-tag") {
-        let summary = found.get_or_insert_with(|| Summary::none(encoding_rs::UTF_8));
-        links::hear_robots_tag(tag, config.agent.token(), summary);
+    if has_links {
+        let (values, summary) = (headers.all("link"), found.get_or_insert_with(none));
+        links::scan_link_fields(values, &job.url, &Kinds::FOLLOW, budget, summary, &mut of_field);
     }
     if let Some(summary) = &found {
         stats.links += summary.links as u64;
         stats.links_dropped += summary.dropped as u64;
     }
-    found
+    (found, budget.exceeded())
 }
 
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
@@ -132,8 +159,9 @@ pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mu
             if budget.admits(sitemap)
                 && let Ok(url) = job.url.join(sitemap)
             {
-                budget.took(url.as_str().len());
-                out(url.as_str());
+                if budget.took(url.as_str().len(), true) {
+                    out(url.as_str());
+                }
             }
         }
     }

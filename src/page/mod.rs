@@ -5,6 +5,7 @@
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
 //! A link that its own `rel` or the page advises against is deferred, dropped or nothing of the kind, as `links.nofollow` and
 //! `links.from_noindex` say; a page that links to another without such advice, too, advises against nothing.
+//! Which of its other formats go on, [`formats`] says.
 //! What a page embeds goes on behind its links, before those that are advised against: a URL that is both is a link where the scope
 //! allows that, and an embed otherwise.
 //! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
@@ -17,6 +18,7 @@
 
 mod again;
 mod blemishes;
+mod formats;
 mod links;
 mod payload_type;
 mod preferences;
@@ -34,7 +36,7 @@ use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, Stor
 use crate::hops::Hops;
 use crate::http::{self, CodingProblem, Decoded, Decoder};
 use crate::kinds::{PageText, TextSample};
-use crate::links::{Document, Kind, Summary, anchors_of_html, anchors_of_text};
+use crate::links::{Document, Format, Kind, Summary, anchors_of_html, anchors_of_text};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::scope::Scope;
@@ -43,6 +45,7 @@ use crate::stats::Totals;
 use crate::time::UnixTime;
 use crate::transaction::Transaction;
 use crate::url::{HashedUrls, Repeats, fingerprint};
+use formats::Alternates;
 use links::PageLink;
 use preferences::Said;
 
@@ -181,7 +184,8 @@ impl PageReader {
         let hops = Hops::from_bits(job.depth);
         let url_bytes_max = self.config.scope.url_bytes_max;
         let (mut too_long, mut over_bytes) = (0, 0);
-        let mut bytes_left = self.link_bytes_max(transaction.response.wire_bytes);
+        let link_bytes_max = self.link_bytes_max(transaction.response.wire_bytes);
+        let (mut bytes_left, mut exceeded) = (link_bytes_max, None);
         // Sitemaps compress well, and hold nothing but links.
         let mut sitemap_bytes_left = match self.config.links.sitemaps {
             Sitemaps::Off => bytes_left,
@@ -217,8 +221,13 @@ impl PageReader {
                 // A page may link to another twice, and advise against it once.
                 let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
                 let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
+                let mut alternates = Alternates::new(self.config.links.alternates);
                 let mut out = |link: PageLink| {
-                    let PageLink { kind, url, is_embed, is_advised_against, is_other_format } = link;
+                    let PageLink { kind, url, is_embed, is_advised_against, format, has_room } = link;
+                    if format != Format::Page && !alternates.admit(format) {
+                        return false;
+                    }
+                    let is_other_format = format != Format::Page;
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
                         // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
@@ -227,17 +236,33 @@ impl PageReader {
                         _ if is_other_format && is_of_host(url, job.url.host()) => hops.link().deferred(),
                         _ => hops.link(),
                     };
+                    let fingerprint = hash(url);
+                    if alternates.waits(format) {
+                        return has_room && alternates.keep(hops, url, fingerprint);
+                    }
                     let (to, repeats) = match (is_advised_against, is_embed) {
                         (true, _) => (&mut advised_against, repeats_of_those.get_or_insert_with(Repeats::new)),
                         (false, true) => (&mut embeds, repeats_of_embeds.get_or_insert_with(Repeats::new)),
                         (false, false) => (&mut *links, &mut repeats),
                     };
-                    let fingerprint = hash(url);
-                    if repeats.is_new(fingerprint) {
+                    if !has_room {
+                        return !repeats.has(fingerprint);
+                    }
+                    let is_new = repeats.is_new(fingerprint);
+                    if is_new {
                         keep(to, kind, hops, (url, fingerprint));
                     }
+                    is_new
                 };
-                *summary = links::page(job, &transaction.response.headers, body, &self.config, stats, &mut out);
+                let response = links::Response { headers: &transaction.response.headers, content_type, body };
+                (*summary, exceeded) = links::page(job, &response, &self.config, stats, &mut out);
+                let (feeds, left_out) = alternates.of_page(&job.url, hops);
+                stats.links_other_formats += left_out;
+                for ((depth, url), fingerprint) in feeds.iter().zip(feeds.fingerprints()) {
+                    if repeats.is_new(*fingerprint) {
+                        keep(links, Kind::Link, Hops::from_bits(depth), (url, *fingerprint));
+                    }
+                }
                 links.extend(&embeds);
                 if !self.scope.follows(&job.url, hops, content_type) {
                     stats.links_out_of_scope += (links.len() + advised_against.len()) as u64;
@@ -272,6 +297,15 @@ impl PageReader {
         stats.links_too_deep += nested_too_deep;
         stats.links_too_long += too_long;
         stats.links_over_bytes += over_bytes;
+        let dropped = summary.as_ref().map_or(0, |found| found.dropped as u64) + over_bytes;
+        let is_of_sitemap = self.config.links.sitemaps != Sitemaps::Off
+            && summary.as_ref().is_some_and(|found| found.sitemap.is_some());
+        let by_bytes = || match link_bytes_max == self.config.links.page_link_bytes_max {
+            _ if is_of_sitemap => "links.sitemap_link_bytes_max",
+            true => "links.page_link_bytes_max",
+            false => "links.page_link_ratio_max",
+        };
+        fetched.dropped = (dropped > 0).then(|| (dropped, exceeded.unwrap_or_else(by_bytes)));
     }
 
     /// What a page that says `summary` wants to become of its links; `None`: it says nothing.

@@ -61,10 +61,88 @@ fn links_go_on_once_and_those_beyond_the_limit_are_counted() {
     let body = "<a href=/a>1</a><a href=/a>2</a><a href=/b>3</a><a href=/c>4</a><a href=/d>5</a>";
     let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}");
     let page = job(JobKind::Page, "http://a.test/");
-    let (fetched, stats, is_stored) = read(&page, bytes.as_bytes(), |config| config.links.page_links_max = 4);
+    let (fetched, stats, is_stored) = read(&page, bytes.as_bytes(), |config| config.links.page_links_max = 3);
     let links: Vec<(u16, &str)> = fetched.links.iter().collect();
     assert_eq!(links, [(4, "http://a.test/a"), (4, "http://a.test/b"), (4, "http://a.test/c")]);
     assert_eq!((stats.links, stats.links_dropped, stats.pages, is_stored), (4, 1, 1, true));
+    assert_eq!(fetched.dropped, Some((1, "links.page_links_max")));
+}
+
+/// A page names a URL once for each of its headings: it is one link.
+#[test]
+fn a_url_counts_once_however_often_a_page_names_it() {
+    let page = job(JobKind::Page, "http://a.test/");
+    let of = |content_type: &str, body: &str, links_max| {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nLink: </0>; rel=next\r\n\r\n{body}");
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), |config| config.links.page_links_max = links_max);
+        assert_eq!(fetched.dropped.map_or(0, |(count, _)| count), stats.links_dropped);
+        (fetched.links.len(), stats.links_dropped)
+    };
+    let fragments = |urls: u32, each: u32| -> String {
+        (0..urls * each).map(|one| format!("<a href=/{}#part-{one}>x</a>", one % urls)).collect()
+    };
+    assert_eq!(of("text/html", &fragments(49, 280), 49), (49, 0));
+    assert_eq!(of("text/html", &fragments(49, 280), 50), (49, 0));
+    assert_eq!(of("text/html", &fragments(50, 3), 49), (49, 3), "each reference to a URL that is dropped");
+    assert_eq!(of("text/html", &fragments(9, 1), 0), (0, 10));
+    let advised = "<a href=/1 rel=nofollow>x</a><a href=/1 rel=nofollow>x</a><a href=/2>x</a>";
+    assert_eq!(of("text/html", advised, 3), (3, 0));
+    let lines = "http://a.test/0\nhttp://a.test/1\nhttp://a.test/1#x\nhttp://a.test/0\n";
+    assert_eq!(of("text/plain", lines, 2), (2, 0));
+    let feed = format!(
+        "<rss><channel>{}</channel></rss>",
+        "<item><link>/0</link><guid>http://a.test/1</guid></item>".repeat(9)
+    );
+    assert_eq!(of("application/rss+xml", &feed, 2), (2, 0));
+}
+
+/// What was dropped is told with what it was beyond.
+#[test]
+fn drops_name_their_limit() {
+    let page = job(JobKind::Page, "http://a.test/");
+    let long: String = (0..2_000).map(|one| format!("<a href=/{one}{}>x</a>", "x".repeat(1_000))).collect();
+    let short: String = (0..90_000).map(|one| format!("<a href={one}>")).collect();
+    let map: String = (0..20).map(|one| format!("<url><loc>/{one}</loc></url>")).collect();
+    let map = format!("<urlset>{map}</urlset>");
+    for (body, change, expected) in [
+        (&long, (|_| {}) as fn(&mut Config), "links.page_link_bytes_max"),
+        (&format!("<base href=/{}/>{}", "x".repeat(1_000), &short[..20_000]), |_| {}, "links.page_link_ratio_max"),
+        (&short, |_| {}, "links.page_links_max"),
+        (
+            &map,
+            |config| (config.links.sitemaps, config.links.sitemap_links_max) = (Sitemaps::Robots, 9),
+            "links.sitemap_links_max",
+        ),
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}");
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), change);
+        assert_eq!(fetched.dropped, Some((stats.links_dropped + stats.links_over_bytes, expected)));
+    }
+}
+
+/// What header fields say is said of every document, as by a page.
+#[test]
+fn refreshes_and_robots_tags_in_fields() {
+    let page = job(JobKind::Page, "http://a.test/d/p");
+    let of = |fields: &str| {
+        let bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n<p>x");
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), |_| {});
+        let links: Vec<String> = fetched.links.iter().map(|(_, url)| url.replace("http://a.test", "")).collect();
+        (links.join(" "), fetched.is_noindex, stats.links_deferred)
+    };
+    for (fields, expected) in [
+        ("Content-Type: text/html\r\nRefresh: 0; url=/x", ("/x", false, 0)),
+        ("Content-Type: image/png\r\nREFRESH: 5;URL=\"y\"", ("/d/y", false, 0)),
+        ("Content-Type: text/html\r\nRefresh: 9\r\nRefresh: 0; url=/no", ("", false, 0)),
+        ("Content-Type: text/html\r\nRefresh: 0; url=/caf\u{e9}", ("/caf%C3%A9", false, 0)),
+        ("Content-Type: text/html\r\nRefresh: 0; url=/x\r\nX-Robots-Tag: nofollow", ("/x", false, 1)),
+        ("Content-Type: text/html\r\nRobots-Tag: noindex\r\nRefresh: 0; url=/x", ("/x", true, 1)),
+        ("Content-Type: text/html\r\nRobots-Tag: otherbot: noindex", ("", false, 0)),
+        ("Content-Type: text/html\r\nrobots-tag: noarchive\r\nx-robots-tag: noindex;nofollow", ("", true, 0)),
+    ] {
+        let (links, is_noindex, deferred) = of(fields);
+        assert_eq!((links.as_str(), is_noindex, deferred), expected, "{fields}");
+    }
 }
 
 /// Fetch section 2.2.2, "extract a MIME type": the last type that is one counts.
@@ -115,6 +193,76 @@ fn several_content_types() {
             .expect("stored");
         let found = read.into_fetched().links.len();
         assert_eq!((found, mime.as_str(), read_in.as_str()), (links, said_type, charset), "{fields}");
+    }
+}
+
+/// A blog's front and sections name feeds of posts, its posts those of comments.
+#[test]
+fn other_formats_of_a_page() {
+    use crate::config::Alternates;
+    let head = |own: &str, more: &str| {
+        format!(
+            "<link rel=alternate type='application/rss+xml' href=/feed/><link rel=alternate type='application/atom+xml; x=y' \
+             href='{own}feed/'><link rel=alternate hreflang=de href=/de/><link rel=alternate type=application/json href=/json>\
+             <link rel='alternate stylesheet' type=text/css href=/s.css>{more}"
+        )
+    };
+    let oembed = "<link rel=alternate type='application/json+oembed' href=/o1><link rel=alternate type=text/xml+oembed href=/o2>";
+    let of = |path: &str, depth: u16, more: &str, alternates| {
+        let page = FetchJob { depth, ..job(JobKind::Page, &format!("http://a.test{path}")) };
+        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{}", head(path, more));
+        let (fetched, stats, _) = read(&page, bytes.as_bytes(), |config| config.links.alternates = alternates);
+        let links: Vec<String> = fetched.links.iter().map(|(_, url)| url.replace("http://a.test", "")).collect();
+        (links.join(" "), stats.links_other_formats)
+    };
+    let some = |links: &str, left_out: u64| (links.to_owned(), left_out);
+    for (path, depth, more, expected) in [
+        ("/", 3, "", some("/de/ /feed/", 2)),
+        ("/", 3, oembed, some("/de/ /feed/", 4)),
+        ("/trains/", 3, "", some("/de/ /feed/ /trains/feed/", 2)),
+        ("/category/night-trains/", 3, "", some("/de/ /feed/ /category/night-trains/feed/", 2)),
+        ("/2026/05/a-post/", 3, oembed, some("/de/", 6)),
+        ("/2026/05/a-post/", 3, "", some("/de/", 4)),
+        ("/a-post/", 3, oembed, some("/de/", 6)),
+        ("/a-post/", 0, oembed, some("/de/ /feed/ /a-post/feed/", 4)),
+        ("/a-post/", 3, &format!("{oembed}<a href=/feed/>f</a>"), some("/de/ /feed/", 6)),
+    ] {
+        assert_eq!(of(path, depth, more, Alternates::Feeds), expected, "{path} {depth} {more}");
+    }
+    let all = some("/feed/ /a-post/feed/ /de/ /json /s.css /o1 /o2", 0);
+    assert_eq!(of("/a-post/", 3, oembed, Alternates::All), all);
+    assert_eq!(of("/", 3, oembed, Alternates::Off), some("/de/", 6));
+    // Fields say it, too.
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nLink: </json/1>; rel=alternate; type=\"application/json\"\r\n\r\n";
+    let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes, |_| {});
+    assert_eq!((fetched.links.len(), stats.links_other_formats), (0, 1));
+}
+
+/// Each is read as browsers read it, kept, and counted.
+#[test]
+fn odd_responses_are_kept_with_a_blemish() {
+    let page = job(JobKind::Page, "http://a.test/");
+    let body = "<a href=/x>x</a>";
+    for (head, blemish) in [
+        ("HTTP/1 200 OK\r\nContent-Length: 16", Blemish::VersionOdd),
+        ("HTTP/2 200\r\nContent-Length: 16", Blemish::VersionOdd),
+        ("HTTP/1.1 200 OK\r\nContent-Length: many", Blemish::LengthInvalid),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1", Blemish::LengthInvalid),
+        ("HTTP/1.1 200 OK\r\nContent-Length:", Blemish::LengthInvalid),
+    ] {
+        let bytes = format!("{head}\r\nContent-Type: text/html\r\n\r\n{body}");
+        let (fetched, stats, is_stored) = read(&page, bytes.as_bytes(), |_| {});
+        assert_eq!((fetched.status, fetched.links.len(), fetched.body_bytes, is_stored), (200, 1, 16, true), "{head}");
+        assert_eq!((stats.blemishes[blemish as usize], stats.blemishes.iter().sum::<u64>()), (1, 1), "{head}");
+    }
+    let mut coded = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut coded, body.as_bytes()).expect("in memory");
+    let coded = coded.finish().expect("in memory");
+    for label in ["gzip, gzip", "gzip\r\nContent-Encoding: gzip"] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {label}\r\n\r\n");
+        let (fetched, stats, _) = read(&page, &[head.as_bytes(), &coded].concat(), |_| {});
+        let told = stats.blemishes[Blemish::CodingMislabelled as usize];
+        assert_eq!((fetched.links.len(), told, stats.blemishes.iter().sum::<u64>()), (1, 1, 1), "{label}");
     }
 }
 

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::{Effect, Phase, Shard};
 use crate::by_number::{ByNumber, Numbers};
 use crate::frontier::{self, Rest, Settled};
+use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
@@ -406,8 +407,25 @@ impl Shard {
             }
             self.frontier.end_links();
         }
+        if let Some((links, limit)) = fetched.dropped {
+            self.tell_drop(&job.url, links, limit);
+        }
         let fetched = Fetched { payload: record.payload, ..fetched };
         self.ended(now, job, &Outcome::Fetched(fetched), record);
+    }
+
+    /// Tells people of a page which of its links were dropped: what only they link to will be missing.
+    fn tell_drop(&mut self, page: &Url, links: u64, limit: &str) {
+        self.drops_told = self.drops_told.saturating_add(1);
+        let more = match self.drops_told {
+            ..DROPS_TOLD_MAX => "",
+            DROPS_TOLD_MAX => {
+                "; further such pages are only counted, and their metadata records say so (outlinksDropped)"
+            }
+            _ => return,
+        };
+        let count = grouped(links);
+        self.effects.push_back(Effect::Note(format!("{page}: {count} links were dropped, beyond {limit}{more}")));
     }
 
     /// Notes how long hosts have asked to be left alone: a restart must not forget it.
@@ -463,6 +481,8 @@ struct Stored {
     payload: Option<u64>,
 }
 
+/// Pages of a shard whose dropped links are told one by one.
+const DROPS_TOLD_MAX: u32 = 16;
 /// A rest that is as long is written down at once.
 const LONG_REST: Duration = Duration::from_secs(60);
 /// A row of so many that wait to be read is long: some seconds at worst.

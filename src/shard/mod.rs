@@ -142,6 +142,8 @@ pub struct Shard {
     clock: WallClock,
     backlog: DiskBacklog,
     effects: VecDeque<Effect>,
+    /// Pages told of which links were dropped.
+    drops_told: u32,
     is_over: bool,
     report: ShardReport,
     stats: Totals,
@@ -325,6 +327,7 @@ impl Shard {
             clock: setup.clock,
             backlog: DiskBacklog::default(),
             effects: VecDeque::new(),
+            drops_told: 0,
             is_over: false,
             report: ShardReport::default(),
             stats: Totals::default(),

@@ -37,6 +37,8 @@ struct Rig {
     fetches: Vec<FetchJob>,
     /// Long responses that were read.
     readings: usize,
+    /// What people were told.
+    notes: Vec<String>,
     /// Segments that were closed.
     closed: usize,
     end: Option<Result<(), String>>,
@@ -87,6 +89,7 @@ impl Rig {
             sent: Vec::new(),
             fetches: Vec::new(),
             readings: 0,
+            notes: Vec::new(),
             closed: 0,
             end: None,
         }
@@ -97,7 +100,8 @@ impl Rig {
         while let Some(effect) = self.shard.poll(now) {
             match effect {
                 Effect::Fetch(job) => self.fetches.push((*job).clone()),
-                Effect::Hurry(_) | Effect::Ask(_) | Effect::Note(_) => {}
+                Effect::Hurry(_) | Effect::Ask(_) => {}
+                Effect::Note(note) => self.notes.push(note),
                 Effect::Read(reading) => {
                     self.readings += 1;
                     let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
@@ -285,6 +289,37 @@ fn budgets_hold_over_restarts() {
 }
 
 /// Links between sites are counted where the site is that they lead to, and that holds over restarts.
+/// A page whose links are dropped is named, with what they were beyond and how many they were; of many pages the first ones are.
+#[test]
+fn dropped_links_are_told_with_page_key_and_number() {
+    let host = names(0).next().unwrap_or_default();
+    let settings = |config: &mut Config| {
+        config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+        config.links.page_links_max = 2;
+    };
+    let mut rig = Rig::new(config(settings), Logs::new());
+    for page in 0..20 {
+        rig.seed(&Url::parse(&format!("http://{host}/{page}")).expect("a URL"));
+    }
+    let body: String = (0..2_002).map(|link| format!("<a href=/x{link}>")).collect();
+    let (mut now, mut pages) = (Instant::ZERO, 0);
+    while pages < 20 && now < Instant::ZERO + Duration::from_secs(7_200) {
+        now = now + Duration::from_secs(60);
+        rig.run(now);
+        let Some(job) = rig.fetches.pop() else { continue };
+        pages += usize::from(job.kind == JobKind::Page);
+        let status = if job.kind == JobKind::Page { 200 } else { 404 };
+        rig.shard.handle(now, response(&job, status, "", &body));
+    }
+    rig.run(now);
+    assert_eq!((pages, rig.notes.len()), (20, 16), "{:?}", rig.notes);
+    let first = &rig.notes[0];
+    assert_eq!(first, &format!("http://{host}/0: 2,000 links were dropped, beyond links.page_links_max"));
+    assert!(
+        rig.notes[15].starts_with(&format!("http://{host}/15: 2,000 ")) && rig.notes[15].ends_with("(outlinksDropped)")
+    );
+}
+
 #[test]
 fn linking_sites_are_counted_and_told() {
     let (mut own, mut others) = (names(0), names(1));

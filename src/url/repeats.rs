@@ -32,6 +32,14 @@ impl Repeats {
         is_new
     }
 
+    /// Whether the text with this fingerprint was met before, as far as `is_new` was asked.
+    pub fn has(&self, fingerprint: u64) -> bool {
+        let hash = fingerprint.max(1);
+        let mask = self.slots.len().wrapping_sub(1);
+        let probes = (0..PROBES_MAX).filter_map(|probe| self.slots.get(hash as usize + probe & mask));
+        probes.take_while(|slot| **slot != 0).any(|slot| *slot == hash)
+    }
+
     fn grow(&mut self) {
         let mut slots = vec![0; 2 * self.slots.len()];
         self.slots.iter().filter(|hash| **hash != 0).for_each(|hash| {
@@ -81,7 +89,9 @@ mod tests {
         let mut rng = Rng::new(1);
         for _ in 0..50_000 {
             let text = format!("/{}", rng.below(20_000));
-            assert_eq!(repeats.is_new(fingerprint(1, &text)), twin.insert(text));
+            let fingerprint = fingerprint(1, &text);
+            assert_eq!(repeats.has(fingerprint), twin.contains(&text));
+            assert_eq!(repeats.is_new(fingerprint), twin.insert(text));
         }
         assert!(twin.len() > 10_000 && repeats.is_new(0) && !repeats.is_new(0));
     }

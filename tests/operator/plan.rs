@@ -147,9 +147,7 @@ fn links_of(dir: &str) -> BTreeMap<String, BTreeSet<String>> {
                 let (body, content_type) = (content(&head, &body, 1 << 30).bytes, head.get("Content-Type"));
                 let page = Page { body: &body, content_type: content_type.as_deref(), url: &url, agent: "" };
                 let budget = &mut Budget::of_links(usize::MAX);
-                links::scan(&page, &Kinds::FOLLOW, budget, &mut |link| {
-                    found.insert(link.url.to_string());
-                });
+                links::scan(&page, &Kinds::FOLLOW, budget, &mut |link| found.insert(link.url.to_string()));
             }
             pages.insert(url.to_string(), found);
         }

@@ -60,7 +60,7 @@ impl<'o> Listed<'o> {
     /// No more is taken of a sitemap: so many bytes of it were read.
     pub(super) fn has_read(&mut self, bytes: u64) {
         if bytes > SITEMAP_BYTES_MAX && self.summary.sitemap.is_some() {
-            self.budget.close();
+            self.budget.close("the 50 MiB of a sitemap");
         }
     }
 
@@ -93,14 +93,22 @@ impl<'o> Listed<'o> {
             return;
         };
         match base.resolve(text, UTF_8) {
-            // Each page names itself in all other languages: those names are links, but no further ones. No seed is needed: a sitemap
-            // with two links that collide loses one of its own.
-            Ok(url) if self.summary.sitemap.is_some() && !self.repeats.is_new(fingerprint(0, url.as_str())) => {
-                self.budget.took_again(url.as_str().len());
-            }
             Ok(url) => {
+                // Each page names itself in all other languages: those names are links, but no further ones. No seed is needed: a
+                // document with two links that collide loses one of its own.
+                let hash = fingerprint(0, url.as_str());
+                let is_new = match self.budget.has_room() {
+                    true => self.repeats.is_new(hash),
+                    false => !self.repeats.has(hash),
+                };
+                if !self.budget.took(url.as_str().len(), is_new) {
+                    self.summary.dropped += 1;
+                    return;
+                }
+                if !is_new && self.summary.sitemap.is_some() {
+                    return;
+                }
                 self.summary.links += 1;
-                self.budget.took(url.as_str().len());
                 match self.summary.sitemap {
                     Some(_) => self.waiting.push(Address { lastmod: self.lastmod.unwrap_or_default(), kind, url }),
                     None => (self.out)(kind, url),

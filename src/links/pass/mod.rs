@@ -19,6 +19,7 @@ use super::charset;
 use super::foreign::{Clues, Foreign, Space};
 use super::kinds::{Kind, Kinds};
 use super::listed;
+use super::scan::Format;
 use super::tokenizer::{RawText, Span, TagName, Tokenizer, Unless};
 use super::value::{Decoder, Value};
 use super::wanted::{self, Wanted};
@@ -46,8 +47,8 @@ pub(super) enum Says {
     Source(Kind),
     /// The first `<base>` with a link.
     Base,
-    /// A `<link>`, if both are there; whether its `type` is another one than that of pages.
-    Related(bool),
+    /// A `<link>`, if both are there, and what its `type` says.
+    Related(Format),
     /// `<meta http-equiv=refresh>`.
     Refresh,
     /// `<meta name=robots>`, or the name of our agent.
@@ -279,9 +280,11 @@ impl<'a> Pass<'a> {
             Name::Source => (Says::Source(Kind::Img), Slot::None, Some(Slot::Srcset)),
             Name::Raw(RawText::Script) if kinds.has(Kind::Script) => (Says::Source(Kind::Script), Slot::Src, None),
             Name::Link if kinds.has(Kind::Link) || kinds.has(Kind::Canonical) => {
-                let is_page = is(Slot::Type, b"text/html") || is(Slot::Type, b"application/xhtml+xml");
-                let is_other_format = kept.get(Slot::Type).is_some() && !is_page;
-                (Says::Related(is_other_format), Slot::Href, Some(Slot::Rel))
+                let format = match kept.get(Slot::Type) {
+                    Some(span) => Format::of(tokenizer.bytes(span)),
+                    None => Format::Page,
+                };
+                (Says::Related(format), Slot::Href, Some(Slot::Rel))
             }
             Name::Meta if in_template => return None,
             Name::Meta if kinds.has(Kind::Refresh) && is(Slot::HttpEquiv, b"refresh") => {

@@ -60,12 +60,15 @@ fn scanned(body: &[u8], content_type: Option<&str>, links_max: usize) -> (Vec<St
         &Kinds::FOLLOW,
         &mut Budget::of_links(links_max),
         &mut |link| {
-            found.push(format!(
-                "{}{}{}",
-                link.url.as_str(),
-                if link.is_advised_against { " nofollow " } else { "" },
-                link.rel
-            ));
+            if link.has_room {
+                found.push(format!(
+                    "{}{}{}",
+                    link.url.as_str(),
+                    if link.is_advised_against { " nofollow " } else { "" },
+                    link.rel
+                ));
+            }
+            true
         },
     );
     (found, summary)

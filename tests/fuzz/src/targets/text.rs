@@ -1,6 +1,8 @@
 //! Text from servers: robots.txt, pages, URLs.
 
-use ringcrawl::links::{self, Budget, Document, Kinds, Page, Summary, Xml, scan, scan_raw};
+use std::collections::BTreeSet;
+
+use ringcrawl::links::{self, Budget, Document, FieldLink, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::page::simhash;
 use ringcrawl::preferences::Preferences;
 use ringcrawl::robots::{Rules, VERDICT_WORK_MAX, Work};
@@ -84,7 +86,10 @@ pub fn links(data: &[u8]) {
     let mut found = Vec::new();
     let summary = scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(LINKS_MAX), &mut |link| {
         assert_eq!(Url::from_canonical(link.url.as_str()).as_ref(), Ok(link.url));
-        found.push(link.url.clone());
+        if link.has_room {
+            found.push(link.url.clone());
+        }
+        true
     });
     assert_eq!(found.len(), summary.links);
     assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
@@ -108,6 +113,7 @@ pub fn links_seeds() -> Vec<Vec<u8>> {
     [
         &b"x<!doctype html><base href=/b/><a href=x>y</a><img srcset='a 1x, b 2x'><link rel='a b' href=c>"[..],
         b"\x01<meta charset=windows-1252><a href='?\xe9&amp;x=&notit;'><!--<a href=no>--><script><a href=no></script><form action=f>",
+        b"\0<a href='\xc3\xa9'><svg><input type=image src=x></svg><link rel=preload as=image href=y><meta charset=big5><meta charset=utf-8>",
         b"\x02<\0a\0 \0h\0r\0e\0f\0=\0x\0>\0",
         b"\0<svg><a xlink:href=x></a><style><a href=no></style></svg><meta http-equiv=refresh content='0;url=z'><meta name=robots content=nofollow>",
         b"\x03<a href=\"javascript:0\"><a href='http://[::1'><iframe src=//h/x></iframe><textarea><a href=no></textarea>",
@@ -133,7 +139,9 @@ pub fn listing(data: &[u8]) {
     let page = Page { body, content_type, url: &url, agent: "ringcrawl" };
     let check = |summary: &Summary, found: &[String]| {
         assert_eq!(summary.links, found.len());
-        assert!(summary.links <= LINKS_MAX && (summary.dropped == 0 || summary.links == LINKS_MAX));
+        // Each URL counts once.
+        let links = found.iter().collect::<BTreeSet<_>>().len();
+        assert!(links <= LINKS_MAX && (summary.dropped == 0 || links == LINKS_MAX));
         assert!(summary.links + summary.dropped + summary.bad + summary.other_scheme <= body.len());
     };
     let mut found = Vec::new();
@@ -162,7 +170,14 @@ pub fn listing(data: &[u8]) {
         assert_eq!(lines(&returned).1, found, "line ends");
     }
     let (mut found, mut summary) = (Vec::new(), Summary::none(summary.encoding));
-    let mut keep = |url: Url| found.push(url.as_str().to_owned());
+    let mut keep = |link: FieldLink| {
+        let text = link.url.as_str().to_owned();
+        let is_new = !found.contains(&text);
+        if !is_new || link.has_room {
+            found.push(text);
+        }
+        is_new
+    };
     links::scan_link_fields(
         [body].into_iter(),
         &url,
@@ -171,6 +186,12 @@ pub fn listing(data: &[u8]) {
         &mut summary,
         &mut keep,
     );
+    check(&summary, &found);
+    let (mut found, mut summary) = (Vec::new(), Summary::none(summary.encoding));
+    links::scan_refresh_field(body, &url, &mut Budget::of_links(LINKS_MAX), &mut summary, &mut |link| {
+        found.push(link.url.as_str().to_owned());
+        true
+    });
     check(&summary, &found);
     links::hear_robots_tag(body, "ringcrawl", &mut summary);
     assert!(summary.robots.is_empty() || body.len() >= 4);
@@ -188,6 +209,7 @@ pub fn listing_seeds() -> Vec<Vec<u8>> {
         b"x</a>; rel=\"next prev\"; title=\"a, <b>\", <c>;rel=canonical",
         b"xringcrawl: noindex, nofollow, unavailable_after: 1",
         b"xunavailable_after: Saturday, 25-Jun-30 15:00:00 PST, noai",
+        b"x5; url=/caf\xe9",
         b"x<license.xml>; rel=license; type=\"application/rsl+xml\"",
         b"\x02%PDF-1.7",
     ]
