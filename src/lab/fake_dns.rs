@@ -1,5 +1,5 @@
-//! The name servers of the fake web: some are silent for ever, some refuse for a while, the others know everything but
-//! fail now and then.
+//! The name servers of the fake web: some are silent for ever, some refuse for a while, some do not take EDNS, the others
+//! know everything but fail now and then.
 //!
 //! Decides: what each query gets and how long that takes. There is always a server that answers in the end.
 
@@ -24,12 +24,20 @@ enum Conduct {
     Silent,
     /// REFUSED until then.
     Refuses(Instant),
+    /// Drops queries with EDNS.
+    DropsEdns,
+    /// FORMERR to queries with EDNS.
+    RefusesEdns,
 }
 
 impl FakeNameServers {
     /// One to three servers of `web`.
     pub fn new(web: FakeWeb, rng: &mut Rng) -> FakeNameServers {
-        let mut servers = vec![Conduct::Answers];
+        let mut servers = vec![match rng.below(8) {
+            0 => Conduct::DropsEdns,
+            1 => Conduct::RefusesEdns,
+            _ => Conduct::Answers,
+        }];
         for _ in 0..rng.below(3) {
             let conduct = match rng.below(4) {
                 0 => Conduct::Silent,
@@ -52,6 +60,8 @@ impl FakeNameServers {
         match self.servers[query.server] {
             Conduct::Silent => return (DnsAnswer::Silent, query.wait),
             Conduct::Refuses(until) if at < until => return (DnsAnswer::Refused, took),
+            Conduct::DropsEdns if query.with_edns => return (DnsAnswer::Silent, query.wait),
+            Conduct::RefusesEdns if query.with_edns => return (DnsAnswer::NotUnderstood, took),
             _ => {}
         }
         let failing = self.web.failing_tries(&format!("Resolve {}", query.name));

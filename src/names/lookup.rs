@@ -1,8 +1,13 @@
 //! One lookup: its families, its tries, and what the servers have said so far.
 //!
 //! Decides: which server is asked next for which family, how long it is waited for, and when that is enough.
-//! Invariants: at most [`TRIES`] silent servers a family; a server that answered with an error is not asked again for it;
-//! time spent waiting is taken off `dns.timeout`, over both families.
+//! A server that does not answer a query with EDNS is asked once more without (RFC 6891 section 6.2.2 and 7): at once where it says
+//! that it did not understand, and where nothing is known that speaks for EDNS ([`Servers`]).
+//! NXDOMAIN is of no family (RFC 2308 section 2.1), but some servers say it of AAAA records alone (RFC 4074 section 4.2): it
+//! counts when the answer for A records says so, too. Nor does any other misbehaviour of that list hide an A record:
+//! silence, SERVFAIL, NOTIMP, nonsense.
+//! Invariants: at most [`TRIES`] silent queries a family; a server that answered with an error is not asked again for it, but
+//! for that once; time spent waiting is taken off `dns.timeout`, over both families.
 
 use std::net::IpAddr;
 
@@ -31,6 +36,8 @@ pub struct DnsQuery {
     pub name: String,
     /// What is wanted.
     pub family: Family,
+    /// Whether it has an OPT record (RFC 6891).
+    pub with_edns: bool,
     /// How long the answer is waited for.
     pub wait: Duration,
 }
@@ -46,6 +53,8 @@ pub enum DnsAnswer {
     NoName(Option<Duration>),
     /// The server says that it cannot know, or what it says makes no sense.
     Error,
+    /// The server does not understand the query: FORMERR, NOTIMP, BADVERS.
+    NotUnderstood,
     /// The server does not answer this or anything: REFUSED.
     Refused,
     /// There is no way to the server, or nobody listens there.
@@ -120,10 +129,12 @@ pub(super) struct Lookup {
 struct Question {
     asked: Vec<bool>,
     erred: Vec<bool>,
+    /// Servers that failed a query with EDNS.
+    plain: Vec<bool>,
     tries: u32,
     failure: Failure,
-    /// The query in flight: the server, and when it was sent.
-    sent: Option<(usize, Instant)>,
+    /// The query in flight: the server, when it was sent, and whether with EDNS.
+    sent: Option<(usize, Instant, bool)>,
 }
 
 impl Question {
@@ -131,10 +142,20 @@ impl Question {
         Question {
             asked: vec![false; servers],
             erred: vec![false; servers],
+            plain: vec![false; servers],
             tries: 0,
             failure: Failure::DnsTimeout,
             sent: None,
         }
+    }
+
+    /// A query came to nothing, for that reason.
+    fn failed(&mut self, answer: &DnsAnswer) {
+        self.tries += u32::from(*answer == DnsAnswer::Silent);
+        self.failure = match answer {
+            DnsAnswer::Silent | DnsAnswer::Unreachable => Failure::DnsTimeout,
+            _ => Failure::DnsFailed,
+        };
     }
 }
 
@@ -175,55 +196,70 @@ impl Lookup {
             .pick(now, |place| ruled_out(&question.asked, place))
             .or_else(|| servers.pick(now, |place| ruled_out(&question.erred, place)))?;
         question.asked[server] = true;
-        question.sent = Some((server, now));
+        let with_edns = !question.plain[server] && servers.takes_edns(server, now);
+        question.sent = Some((server, now, with_edns));
         let wait = (self.timeout / (1 << (TRIES - question.tries))).min(self.patience);
-        Some(DnsQuery { lookup, server, name: self.name.clone(), family, wait })
+        Some(DnsQuery { lookup, server, name: self.name.clone(), family, with_edns, wait })
     }
 
     /// The query in flight came back.
     pub(super) fn answered(&mut self, now: Instant, answer: DnsAnswer, servers: &mut Servers) -> NextStep {
         let question = &mut self.question;
-        let Some((server, sent)) = question.sent.take() else { panic!("an answer to a query that was not sent") };
+        let Some((server, sent, with_edns)) = question.sent.take() else {
+            panic!("an answer to a query that was not sent")
+        };
         self.patience = self.patience.saturating_sub(now.since(sent));
+        if answer.tells_of_name() {
+            servers.answered(server, with_edns);
+            if question.plain[server] {
+                servers.answered_plain_only(server, now);
+            }
+        } else if with_edns && answer != DnsAnswer::Unreachable {
+            question.plain[server] = true;
+            if answer == DnsAnswer::NotUnderstood || servers.may_dislike_edns(server) {
+                question.failed(&answer);
+                question.asked[server] = false;
+                return self.next_query(now);
+            }
+        } else if question.plain[server] {
+            servers.failed_both_ways(server);
+        }
         match answer {
-            DnsAnswer::Silent => {
-                servers.failed(server, now);
-                question.failure = Failure::DnsTimeout;
-                question.tries += 1;
-            }
-            DnsAnswer::Unreachable => {
+            DnsAnswer::Silent => servers.failed(server, now),
+            DnsAnswer::Unreachable | DnsAnswer::Refused => {
                 servers.failed(server, now);
                 question.erred[server] = true;
-                question.failure = Failure::DnsTimeout;
             }
-            DnsAnswer::Error | DnsAnswer::Refused => {
-                if answer == DnsAnswer::Refused {
-                    servers.failed(server, now);
-                }
-                question.erred[server] = true;
-                question.failure = Failure::DnsFailed;
-            }
+            DnsAnswer::Error | DnsAnswer::NotUnderstood => question.erred[server] = true,
             DnsAnswer::Addrs(addrs, ttl, alias) => {
-                servers.answered(server);
                 self.alias = alias.or(self.alias.take());
                 self.addrs.extend(addrs.into_iter().take(ADDRS_MAX));
                 self.until = self.until.min(now + ttl);
                 return if self.both_families { self.next_family(now) } else { self.over(now) };
             }
             DnsAnswer::None(ttl) => {
-                servers.answered(server);
                 self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
                 return self.next_family(now);
             }
-            // Of no family (RFC 2308 section 2.1).
             DnsAnswer::NoName(ttl) => {
-                servers.answered(server);
                 self.negative_until = self.negative_until.min(now + ttl.unwrap_or_default());
+                if self.families.first() == Some(&Family::V6) {
+                    return self.next_family(now);
+                }
                 self.failure = None;
                 return self.over(now);
             }
         }
-        if question.tries < TRIES && !self.patience.is_zero() && question.erred.contains(&false) {
+        question.failed(&answer);
+        self.next_query(now)
+    }
+
+    /// A query failed: another one, while tries, time and servers are left.
+    fn next_query(&mut self, now: Instant) -> NextStep {
+        let question = &self.question;
+        // Who drops questions for AAAA records alone leaves time for the other one (RFC 4074 section 4.1).
+        let tries = if matches!(self.families, [Family::V6, Family::V4]) { TRIES - 1 } else { TRIES };
+        if question.tries < tries && !self.patience.is_zero() && question.erred.contains(&false) {
             return NextStep::Query;
         }
         // Who cannot tell of one family may tell of the other.

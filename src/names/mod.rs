@@ -135,7 +135,8 @@ impl Lookups {
     pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
         let is_heard = answer.tells_of_name();
         self.heard += u64::from(is_heard);
-        self.errors += u64::from(matches!(answer, DnsAnswer::Error | DnsAnswer::Refused));
+        let is_error = matches!(answer, DnsAnswer::Error | DnsAnswer::NotUnderstood | DnsAnswer::Refused);
+        self.errors += u64::from(is_error);
         if id == PROBE {
             return None;
         }
@@ -169,7 +170,11 @@ impl Lookups {
         };
         let names: Vec<String> = std::iter::once(String::new()).chain(self.found.clone()).collect();
         let wait = self.settings.timeout / 2;
-        let query = |name: &String, server| DnsQuery { lookup: PROBE, server, name: name.clone(), family, wait };
+        // Without EDNS, which some servers drop.
+        let query = |name: &String, server| {
+            let name = name.clone();
+            DnsQuery { lookup: PROBE, server, name, family, with_edns: false, wait }
+        };
         let servers = 0..self.servers.len();
         self.to_probe = names.iter().flat_map(|name| servers.clone().map(move |server| query(name, server))).collect();
     }

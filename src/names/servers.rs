@@ -4,6 +4,10 @@
 //! it does not answer a name, or answers with an error. One that fails [`FAILURES_MAX`] times in a row, by silence or
 //! REFUSED, rests, longer each time; after its rest one query tries it, and the others pass it by until that has
 //! been answered. SERVFAIL is the name's fault more often than the server's: it counts neither way.
+//! A server is asked with EDNS, for answers that do not fit in 512 bytes. Some servers, and what stands before them, refuse
+//! or drop such a query (RFC 6891 section 6.2.2 and 7). One that answers without EDNS what it did not answer with it, a few
+//! times and nothing with it in between, is asked without for [`PLAIN_FOR`]. Then one query tries EDNS, so
+//! a few lost packets cost no more than that.
 //! hickory's own pool is not used for this: it asks two servers for each name, or gives the first all the time there
 //! is, and takes a REFUSED for the answer, as often as it comes.
 //! Invariants: there is always a server to ask but those that are ruled out: when all rest, the one whose rest ends
@@ -21,12 +25,29 @@ pub struct Servers {
 struct Server {
     failures_in_row: u32,
     rests_until: Instant,
+    edns: Edns,
+}
+
+/// What is known of how a server takes EDNS.
+#[derive(Clone, Copy, Debug)]
+struct Edns {
+    /// It has answered with EDNS, or failed without as well, since it rested last: a failure has another cause.
+    is_cleared: bool,
+    /// Queries in a row that were answered without EDNS only.
+    plain_only: u32,
+    /// Until then it is asked without.
+    plain_until: Instant,
+}
+
+impl Edns {
+    const UNKNOWN: Edns = Edns { is_cleared: false, plain_only: 0, plain_until: Instant::ZERO };
 }
 
 impl Servers {
     /// `count` servers of which nothing is known.
     pub fn new(count: usize) -> Servers {
-        Servers { servers: vec![Server { failures_in_row: 0, rests_until: Instant::ZERO }; count] }
+        let server = Server { failures_in_row: 0, rests_until: Instant::ZERO, edns: Edns::UNKNOWN };
+        Servers { servers: vec![server; count] }
     }
 
     /// How many there are.
@@ -51,9 +72,43 @@ impl Servers {
         Some(place)
     }
 
-    /// The server at `place` answered.
-    pub fn answered(&mut self, place: usize) {
-        self.servers[place] = Server { failures_in_row: 0, rests_until: Instant::ZERO };
+    /// Whether the query that is sent to the server at `place` now has EDNS.
+    pub fn takes_edns(&mut self, place: usize, now: Instant) -> bool {
+        let edns = &mut self.servers[place].edns;
+        let takes = edns.plain_until <= now;
+        if takes && edns.plain_until > Instant::ZERO {
+            // The others wait for what comes of this one.
+            edns.plain_until = now + REST_MIN;
+        }
+        takes
+    }
+
+    /// Whether a failure of the server at `place` may have been the answer to EDNS, and not to the question.
+    pub fn may_dislike_edns(&self, place: usize) -> bool {
+        !self.servers[place].edns.is_cleared
+    }
+
+    /// The server at `place` answered, with EDNS or without.
+    pub fn answered(&mut self, place: usize, with_edns: bool) {
+        let server = &mut self.servers[place];
+        (server.failures_in_row, server.rests_until) = (0, Instant::ZERO);
+        if with_edns {
+            server.edns = Edns { is_cleared: true, ..Edns::UNKNOWN };
+        }
+    }
+
+    /// The server at `place` answered without EDNS what it had not answered with it.
+    pub fn answered_plain_only(&mut self, place: usize, now: Instant) {
+        let edns = &mut self.servers[place].edns;
+        edns.plain_only = edns.plain_only.saturating_add(1);
+        if edns.plain_only >= if edns.is_cleared { FAILURES_MAX } else { PLAIN_ONLY_MAX } {
+            edns.plain_until = now + PLAIN_FOR;
+        }
+    }
+
+    /// The server at `place` failed without EDNS as it had with it.
+    pub fn failed_both_ways(&mut self, place: usize) {
+        self.servers[place].edns.is_cleared = true;
     }
 
     /// It was silent, or refused.
@@ -62,6 +117,8 @@ impl Servers {
         server.failures_in_row = server.failures_in_row.saturating_add(1);
         if let Some(doublings) = server.failures_in_row.checked_sub(FAILURES_MAX) {
             server.rests_until = now + (REST_MIN * (1 << doublings.min(10))).min(REST_MAX);
+            // What stands before it may have changed.
+            server.edns.is_cleared = false;
         }
     }
 }
@@ -70,6 +127,12 @@ impl Servers {
 const FAILURES_MAX: u32 = 8;
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(300);
+/// How often in a row only a query without EDNS is answered before a server of which no more is known is asked without: one
+/// packet may be lost, or late. One that took EDNS needs [`FAILURES_MAX`].
+const PLAIN_ONLY_MAX: u32 = 2;
+/// How long a server is asked without EDNS: a lost packet in so many minutes costs nothing, and a server that was mended is
+/// soon seen.
+const PLAIN_FOR: Duration = Duration::from_secs(900);
 
 #[cfg(test)]
 mod tests {
@@ -101,7 +164,7 @@ mod tests {
         assert_eq!([servers.pick(at(5), no), servers.pick(at(5), no)], [Some(0), Some(1)]);
         servers.failed(0, at(6));
         assert_eq!([servers.pick(at(15), no), servers.pick(at(16), no)], [Some(1), Some(0)]);
-        servers.answered(0);
+        servers.answered(0, true);
         assert_eq!([servers.pick(at(16), no), servers.pick(at(16), no)], [Some(0), Some(0)]);
         servers.failed(0, at(16));
         assert_eq!(servers.pick(at(16), no), Some(0), "an answer lets all failures be forgotten");
@@ -136,12 +199,43 @@ mod tests {
                 let Some(place) = picked else { continue };
                 assert!(out >> place & 1 == 0, "seed {seed}");
                 if rng.percent(20) {
-                    servers.answered(place)
+                    servers.answered(place, rng.percent(50))
                 } else {
                     servers.failed(place, now)
                 }
                 assert!(servers.servers.iter().all(|server| server.rests_until <= now + REST_MAX), "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn a_server_that_dislikes_edns_is_asked_without_for_a_while() {
+        let mut servers = Servers::new(2);
+        assert!(servers.takes_edns(0, at(0)) && servers.may_dislike_edns(0));
+        servers.answered_plain_only(0, at(0));
+        assert!(servers.takes_edns(0, at(0)), "one packet may be lost");
+        servers.answered_plain_only(0, at(1));
+        assert!(!servers.takes_edns(0, at(1)) && servers.takes_edns(1, at(1)), "of two servers one");
+        servers.answered(0, false);
+        assert!(!servers.takes_edns(0, at(900)), "an answer without says nothing of EDNS");
+        assert!(servers.takes_edns(0, at(901)) && !servers.takes_edns(0, at(901)), "one query tries it");
+        servers.answered_plain_only(0, at(902));
+        assert!(!servers.takes_edns(0, at(1_801)));
+        assert!(servers.takes_edns(0, at(1_802)));
+        servers.answered(0, true);
+        assert!(servers.takes_edns(0, at(1_802)) && servers.takes_edns(0, at(1_802)), "it was mended");
+        // It has taken EDNS: a few lost packets say nothing.
+        assert!(!servers.may_dislike_edns(0));
+        for _ in 1..FAILURES_MAX {
+            servers.answered_plain_only(0, at(1_803));
+            assert!(servers.takes_edns(0, at(1_803)));
+        }
+        servers.answered_plain_only(0, at(1_803));
+        assert!(!servers.takes_edns(0, at(1_803)), "but many do");
+        // Who fails either way is not asked both ways, until it rests.
+        servers.failed_both_ways(1);
+        assert!(!servers.may_dislike_edns(1));
+        (0..FAILURES_MAX).for_each(|_| servers.failed(1, at(2_000)));
+        assert!(servers.may_dislike_edns(1));
     }
 }

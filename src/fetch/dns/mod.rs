@@ -29,8 +29,8 @@ type Client = hickory_resolver::Resolver<Wire>;
 
 /// The name servers of one shard.
 pub(super) struct NameServers {
-    /// A client for each; none when neither the configuration nor the system names one.
-    clients: Vec<Client>,
+    /// Two clients for each, without EDNS and with it; none when neither the configuration nor the system names one.
+    clients: Vec<[Client; 2]>,
 }
 
 impl NameServers {
@@ -49,9 +49,11 @@ impl NameServers {
             Family::V4 => RecordType::A,
             Family::V6 => RecordType::AAAA,
         };
-        let (Some(client), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name)) else {
+        let (Some([plain, edns]), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name))
+        else {
             return DnsAnswer::None(None);
         };
+        let client = if query.with_edns { edns } else { plain };
         name.set_fqdn(true);
         // The resolver's sockets are the runtime's, not the ring's.
         let _outside = ring::Outside::new();
@@ -90,12 +92,21 @@ const ALIASES_BYTES_MAX: usize = 1_024;
 
 fn meaning(error: &NetError) -> DnsAnswer {
     match error {
-        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code, negative_ttl, .. })) => match response_code {
-            ResponseCode::NoError => DnsAnswer::None(negative_ttl.map(seconds)),
-            ResponseCode::NXDomain => DnsAnswer::NoName(negative_ttl.map(seconds)),
+        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code, negative_ttl, soa, ns, .. })) => {
+            match response_code {
+                // It names other servers, as who does not know the name does (RFC 2308 section 2.2, "referral"; RFC 4074
+                // section 4.5).
+                ResponseCode::NoError if ns.is_some() && soa.is_none() => DnsAnswer::Error,
+                ResponseCode::NoError => DnsAnswer::None(negative_ttl.map(seconds)),
+                ResponseCode::NXDomain => DnsAnswer::NoName(negative_ttl.map(seconds)),
+                _ => DnsAnswer::Error,
+            }
+        }
+        NetError::Dns(DnsError::ResponseCode(code)) => match code {
+            ResponseCode::Refused => DnsAnswer::Refused,
+            ResponseCode::FormErr | ResponseCode::NotImp | ResponseCode::BADVERS => DnsAnswer::NotUnderstood,
             _ => DnsAnswer::Error,
         },
-        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => DnsAnswer::Refused,
         NetError::Timeout => DnsAnswer::Silent,
         // No socket, no way to it, or it closed the connection.
         NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Unreachable,
@@ -108,8 +119,8 @@ fn seconds(ttl: u32) -> Duration {
     Duration::from_secs(if ttl > i32::MAX as u32 { 0 } else { u64::from(ttl) })
 }
 
-/// A client for each server: which of them is asked is decided here.
-fn clients(dns: &Dns) -> Result<Vec<Client>, HandsError> {
+/// Clients for each server: which of them is asked, and how, is decided in [`crate::names`].
+fn clients(dns: &Dns) -> Result<Vec<[Client; 2]>, HandsError> {
     let servers: Vec<NameServerConfig> = if dns.servers.is_empty() {
         match system_conf::read_system_conf() {
             Ok((config, _)) => config.name_servers().to_vec(),
@@ -119,13 +130,14 @@ fn clients(dns: &Dns) -> Result<Vec<Client>, HandsError> {
     } else {
         dns.servers.iter().map(|server| name_server(*server)).collect()
     };
-    let client = |server| {
-        let config = ResolverConfig::from_name_servers(vec![server]);
+    let client = |server: &NameServerConfig, with_edns| {
+        let config = ResolverConfig::from_name_servers(vec![server.clone()]);
         let mut builder = Client::builder_with_config(config, Wire::default());
         options(builder.options_mut(), dns);
+        builder.options_mut().edns0 = with_edns;
         builder.build().map_err(|error| HandsError::Dns(error.to_string()))
     };
-    servers.into_iter().map(client).collect()
+    servers.iter().map(|server| Ok([client(server, false)?, client(server, true)?])).collect()
 }
 
 fn name_server(server: std::net::SocketAddr) -> NameServerConfig {

@@ -26,6 +26,17 @@ fn resolver(dns: &Dns, shards: u16) -> Rc<Resolver> {
 fn server(
     mut answer: impl FnMut(Message, &str, RecordType) -> Option<Vec<u8>> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
+    server_of_queries(move |query| {
+        let question = query.queries.first().cloned()?;
+        let name = question.name().to_ascii();
+        answer(query.into_response(), &name, question.query_type())
+    })
+}
+
+/// A name server that answers with what `answer` makes of the query, or not at all.
+fn server_of_queries(
+    mut answer: impl FnMut(Message) -> Option<Vec<u8>> + Send + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("bind");
     let addr = socket.local_addr().expect("address");
     let count = Arc::new(AtomicUsize::new(0));
@@ -35,9 +46,7 @@ fn server(
         while let Ok((length, peer)) = socket.recv_from(&mut packet) {
             counter.fetch_add(1, Ordering::SeqCst);
             let Ok(query) = Message::from_vec(&packet[..length]) else { continue };
-            let Some(question) = query.queries.first().cloned() else { continue };
-            let name = question.name().to_ascii();
-            if let Some(bytes) = answer(query.into_response(), &name, question.query_type()) {
+            if let Some(bytes) = answer(query) {
                 let _ = socket.send_to(&bytes, peer);
             }
         }
@@ -142,10 +151,10 @@ fn an_error_brings_the_next_server_and_no_second_question() {
         for number in 0..20 {
             assert_eq!(resolver.resolve(&format!("h{number}.test"), false).await, resolved(&["192.0.2.1"], 300));
         }
-        // SERVFAIL is the name's fault as far as anyone knows: the first is asked first each time.
-        assert_eq!(counts(), [20, 20]);
+        // SERVFAIL is the name's fault as far as anyone knows: the first is asked first each time, once without EDNS.
+        assert_eq!(counts(), [21, 20]);
         assert_eq!(resolver.resolve("bad.test", false).await, Outcome::Failed(Failure::DnsFailed));
-        assert_eq!(counts(), [22, 22], "once for each family");
+        assert_eq!(counts(), [23, 22], "once for each family");
     });
 }
 
@@ -183,14 +192,159 @@ fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
     run(&config(&[addr], |dns| dns.timeout = Duration::from_millis(800)), |resolver| async move {
         let six = "2001:db8::1";
         assert_eq!(resolver.resolve("six.test", false).await, resolved(&[six], 300));
-        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        assert_eq!(asked.load(Ordering::SeqCst), 3, "once without EDNS");
         assert_eq!(in_seconds(resolver.resolve("deaf.test", false).await), resolved(&[six], 300));
         assert_eq!(in_seconds(resolver.resolve("both.test", true).await), half(&[six], 60), "no longer than any must");
-        assert_eq!(in_seconds(resolver.resolve("nx.test", false).await), no_address(600));
+        // A denial that is no answer to a question for A records is none (RFC 4074 section 4.2).
+        assert_eq!(resolver.resolve("nx.test", false).await, Outcome::Failed(Failure::DnsFailed));
         assert_eq!(resolver.resolve("none.test", false).await, Outcome::Failed(Failure::DnsFailed));
     });
     run(&config(&[addr], |dns| dns.families = Families::Ipv4Only), |resolver| async move {
         assert_eq!(resolver.resolve("six.test", false).await, Outcome::Failed(Failure::DnsFailed));
+    });
+}
+
+/// What a server says to a query with EDNS, and to any other query the truth (RFC 6891 section 6.2.2 and 7).
+fn without_edns_only(says: Option<ResponseCode>, with_opt: bool) -> (SocketAddr, Arc<AtomicUsize>) {
+    server_of_queries(move |query| {
+        let (edns, of) = (query.edns.clone(), query.queries[0].name().to_ascii());
+        let mut message = query.into_response();
+        match (edns, says) {
+            (Some(_), None) => None,
+            (Some(edns), Some(code)) => {
+                message.edns = with_opt.then_some(edns);
+                with_code(message, code)
+            }
+            (None, _) => {
+                message.edns = None;
+                bytes(message.add_answer(four(&of, 300, 1)))
+            }
+        }
+    })
+}
+
+#[test]
+fn a_server_that_does_not_take_edns_is_asked_without() {
+    for (says, with_opt) in [
+        (Some(ResponseCode::FormErr), false),
+        (Some(ResponseCode::NotImp), false),
+        (Some(ResponseCode::NotImp), true),
+        (Some(ResponseCode::Refused), false),
+        (Some(ResponseCode::ServFail), false),
+        (Some(ResponseCode::BADVERS), true),
+        (None, false),
+    ] {
+        let servers = [0; 2].map(|_| without_edns_only(says, with_opt));
+        for count in 1..=2 {
+            let of: Vec<SocketAddr> = servers[..count].iter().map(|(addr, _)| *addr).collect();
+            let dns = config(&of, |dns| dns.timeout = Duration::from_millis(800));
+            let before = servers[0].1.load(Ordering::SeqCst);
+            let asked = Arc::clone(&servers[0].1);
+            run(&dns, |resolver| async move {
+                for number in 0..20 {
+                    let outcome = resolver.resolve(&format!("h{number}.test"), false).await;
+                    assert_eq!(outcome, resolved(&["192.0.2.1"], 300), "{says:?}, {count} servers");
+                }
+                // Twice both ways: then it is known.
+                assert_eq!(asked.load(Ordering::SeqCst) - before, 22, "{says:?}, {count} servers");
+                assert_eq!(resolver.queries(), 22, "{says:?}, {count} servers");
+            });
+        }
+    }
+}
+
+/// A server that speaks EDNS, and one packet in ten is lost: it goes on being asked with EDNS.
+#[test]
+fn a_lost_packet_does_not_turn_edns_off() {
+    let mut seen = 0;
+    let with = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&with);
+    let (addr, asked) = server_of_queries(move |query| {
+        seen += 1;
+        counter.fetch_add(usize::from(query.edns.is_some()), Ordering::SeqCst);
+        let of = query.queries[0].name().to_ascii();
+        if seen % 10 == 1 { None } else { bytes(query.into_response().add_answer(four(&of, 300, 1))) }
+    });
+    run(&config(&[addr], |dns| dns.timeout = Duration::from_millis(800)), |resolver| async move {
+        for number in 0..45 {
+            let outcome = resolver.resolve(&format!("h{number}.test"), false).await;
+            assert_eq!(outcome, resolved(&["192.0.2.1"], 300));
+        }
+        assert_eq!((asked.load(Ordering::SeqCst), with.load(Ordering::SeqCst)), (50, 45), "the retries without");
+    });
+}
+
+/// RFC 4074's list: what is wrong with answers for AAAA records hides no A record, in either order.
+#[test]
+fn misbehaviour_for_aaaa_records_does_not_hide_the_others() {
+    let (addr, _) = server_of_queries(|query| {
+        let (of, record_type) = (query.queries[0].name().to_ascii(), query.queries[0].query_type());
+        let mut message = query.into_response();
+        match (of.as_str(), record_type) {
+            ("absent.test.", _) | ("denied.test.", RecordType::AAAA) => {
+                message.add_authority(soa(900, 600));
+                with_code(message, ResponseCode::NXDomain)
+            }
+            ("unsure.test.", RecordType::AAAA) => with_code(message, ResponseCode::NXDomain),
+            ("unsure.test.", _) => with_code(message, ResponseCode::ServFail),
+            (_, RecordType::A) => bytes(message.add_answer(four(&of, 300, 1))),
+            ("silent.test.", _) => None,
+            ("servfail.test.", _) => with_code(message, ResponseCode::ServFail),
+            ("notimp.test.", _) => with_code(message, ResponseCode::NotImp),
+            ("formerr.test.", _) => with_code(message, ResponseCode::FormErr),
+            ("refused.test.", _) => with_code(message, ResponseCode::Refused),
+            // Another owner, another type, a length of four, another question, another server.
+            ("owner.test.", _) => bytes(message.add_answer(six("elsewhere.test.", 300, 1))),
+            ("type.test.", _) => bytes(message.add_answer(four(&of, 300, 9))),
+            ("length.test.", _) => {
+                let mut wire = message.add_answer(four(&of, 300, 9)).to_vec().expect("encode");
+                let place = wire.windows(4).rposition(|four| four == [0, 1, 0, 1]).expect("type A, class IN");
+                wire[place + 1] = 28;
+                Some(wire)
+            }
+            ("question.test.", _) => {
+                message.queries[0].set_name(name("elsewhere.test."));
+                bytes(&message)
+            }
+            _ => {
+                let ns = RData::NS(rdata::NS(name("a.root-servers.net.")));
+                bytes(message.add_authority(Record::from_rdata(Name::root(), 300, ns)))
+            }
+        }
+    });
+    let hosts =
+        ["denied", "silent", "servfail", "notimp", "formerr", "refused", "owner", "type", "length", "question", "lame"];
+    for families in [Families::Ipv6First, Families::Ipv4First] {
+        for both in [false, true] {
+            let dns = config(&[addr], |dns| (dns.timeout, dns.families) = (Duration::from_millis(800), families));
+            run(&dns, |resolver| async move {
+                for host in hosts {
+                    let Outcome::Resolved { addrs, .. } = resolver.resolve(&format!("{host}.test"), both).await else {
+                        panic!("{host} {families:?} {both}: not found");
+                    };
+                    assert_eq!(addrs, ["192.0.2.1".parse::<IpAddr>().expect("address")], "{host} {families:?} {both}");
+                }
+                assert_eq!(in_seconds(resolver.resolve("absent.test", both).await), no_address(600));
+                let unsure = resolver.resolve("unsure.test", both).await;
+                assert_eq!(unsure, Outcome::Failed(Failure::DnsFailed), "no answer for A records: not known");
+            });
+        }
+    }
+}
+
+/// Who names other servers does not know the name, and denies it by no word (RFC 2308 section 2.2).
+#[test]
+fn a_referral_is_no_denial() {
+    let (lame, _) = server(|mut message, _, _| {
+        let ns = RData::NS(rdata::NS(name("a.root-servers.net.")));
+        bytes(message.add_authority(Record::from_rdata(Name::root(), 300, ns)))
+    });
+    let (well, _) = server(|mut message, of, _| bytes(message.add_answer(four(of, 300, 1))));
+    run(&config(&[lame], |_| ()), |resolver| async move {
+        assert_eq!(resolver.resolve("a.test", false).await, Outcome::Failed(Failure::DnsFailed));
+    });
+    run(&config(&[lame, well], |_| ()), |resolver| async move {
+        assert_eq!(resolver.resolve("a.test", false).await, resolved(&["192.0.2.1"], 300));
     });
 }
 
@@ -243,7 +397,7 @@ fn families_are_asked_for_as_configured() {
         (Families::Ipv4First, "half.test", true, half(&["192.0.2.3"], 60), 2),
         (Families::Ipv4First, "none.test", false, no_address(500), 2),
         (Families::Ipv6First, "both.test", false, resolved(&two, 80), 1),
-        (Families::Ipv6First, "half.test", false, resolved(&["192.0.2.3"], 100), 2),
+        (Families::Ipv6First, "half.test", false, resolved(&["192.0.2.3"], 100), 3),
         (Families::Ipv4Only, "both.test", true, resolved(&one, 100), 1),
         (Families::Ipv4Only, "six.test", true, no_address(500), 1),
         (Families::Ipv6Only, "six.test", false, resolved(&["2001:db8::2"], 90), 1),
@@ -339,7 +493,7 @@ fn every_name_ends_whatever_the_servers_say() {
         })
         .collect();
     let dns = config(&servers, |dns| {
-        dns.timeout = Duration::from_millis(800);
+        dns.timeout = Duration::from_secs(4);
         dns.in_flight_max = 256;
     });
     run(&dns, |resolver| async move {
