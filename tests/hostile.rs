@@ -17,6 +17,7 @@ mod injection;
 mod links;
 mod memory;
 mod names;
+mod silent_names;
 mod slow;
 mod soak;
 

@@ -421,7 +421,7 @@ tables! {
         /// A denial is kept at most this long.
         /// One to three hours work well; more than a day does not (RFC 2308 section 5).
         negative_ttl_max: Duration = "3h", time("1s", "24h");
-        /// If the lookup of a host fails, its addresses are used this much longer than their TTL (RFC 8767).
+        /// If the lookup of a host fails or takes long, its addresses are used this much longer than their TTL (RFC 8767).
         /// While no name server answers at all, fetching waits: see outage.
         stale_max: Duration = "1h", time("0s", "168h");
     }

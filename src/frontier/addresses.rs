@@ -5,7 +5,7 @@
 //! host far away does not get two connection requests for each connection. One that fails gives way to the next, and
 //! one that no connection comes about to is not tried again while there are others, over several answers, too.
 //! Where none connects, the name is asked for both families: there may be one that is not known of.
-//! Past their time to live addresses are used for `dns.stale_max` at most, and only while no name server answers
+//! Past their time to live addresses are used for `dns.stale_max` at most, and only while no name server answers, or not soon
 //! (RFC 8767): that is the grace.
 //! Invariants: at least one address; `current` is one of the answer's.
 //! Limits: [`OTHERS_MAX`] further addresses for a job.
@@ -141,7 +141,7 @@ impl Addresses {
         self.ttl > lead
     }
 
-    /// No name server answers: uses the addresses a little longer than `at`, when they are needed, but no longer than
+    /// No name server answers yet: uses the addresses a little longer than `at`, when they are needed, but no longer than
     /// `grace` past their time. Whether they can be.
     pub fn stretch(&mut self, at: Instant, grace: Duration) -> bool {
         // To ask at an address that does not connect would only cost a try.

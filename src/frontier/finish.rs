@@ -40,7 +40,8 @@ impl Frontier {
         }
         let end = match job.kind {
             JobKind::Resolve => {
-                self.lookups.ended(self.hosts[id].site);
+                let is_vain = matches!(outcome, Outcome::Failed(failure) if *failure != Failure::Aborted);
+                self.lookups.ended(now, id, !is_vain);
                 self.resolved(now, job, outcome);
                 End::Preparation
             }
@@ -61,9 +62,15 @@ impl Frontier {
                 end
             }
         };
-        self.hosts[id].under_way.ends(job.kind);
+        let host = &mut self.hosts[id];
+        let goes_on_meanwhile = job.kind == JobKind::Resolve && host.under_way.refreshing().is_some();
+        host.under_way.ends(job.kind);
+        // Where it waits for its delay, or another row, it stays.
+        let is_elsewhere = goes_on_meanwhile && !host.waits_for_name(now);
         let retry_at = self.hosts[id].resolution.retry_at();
-        if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
+        if is_elsewhere {
+            self.go_on(id, now);
+        } else if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
             // Behind all others, so that the probes of an outage do not try one name for ever.
             self.schedule(id, now, at);
         } else if job.kind == JobKind::Resolve {

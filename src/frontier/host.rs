@@ -9,6 +9,7 @@
 use super::backlog::Backlog;
 use super::competition::Leave;
 use super::kind_evidence::CountedKinds;
+use super::lookup_queue::Asked;
 use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
@@ -25,6 +26,8 @@ pub struct Host {
     pub name: Box<str>,
     /// Its site.
     pub site: SiteKey,
+    /// The site that linked to it first.
+    pub linker: SiteKey,
     /// Its URLs.
     pub backlog: Backlog,
     /// Its addresses.
@@ -92,6 +95,7 @@ impl Host {
         Host {
             name: name.into(),
             site: SiteKey::default(),
+            linker: SiteKey::default(),
             backlog: Backlog::default(),
             resolution: Resolution::new(name),
             pace: HostPace::new(),
@@ -162,6 +166,17 @@ impl Host {
         self.pace.forgive();
         self.resolution.forgive();
         self.origins.iter_mut().for_each(Origin::forget);
+    }
+
+    /// Whether nothing but its name keeps it from a request at `now`, where that is asked for beside others.
+    pub fn waits_for_name(&self, now: Instant) -> bool {
+        let is_waiting = matches!(self.state, State::Waiting(_) | State::Busy);
+        is_waiting && self.under_way.jobs() == 0 && self.pace.not_before() <= now
+    }
+
+    /// How its name is to be asked for.
+    pub fn asked(&self) -> Asked {
+        Asked { site: self.site, linker: (!self.resolution.has_answer()).then_some(self.linker) }
     }
 
     /// Whether no URL waits for just these rules, or they have served one.

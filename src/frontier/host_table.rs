@@ -130,15 +130,15 @@ impl HostTable {
         self.hosts.iter()
     }
 
-    /// Takes a host in that is not in memory; there should be room.
-    pub fn admit(&mut self, name: &str, site: SiteKey) -> HostId {
+    /// Takes a host in that is not in memory, and to which `linker` has linked; there should be room.
+    pub fn admit(&mut self, name: &str, site: SiteKey, linker: SiteKey) -> HostId {
         let name = host_key(name);
         let id = self.free.pop().unwrap_or_else(|| {
             self.hosts.push(Host::new(""));
             (self.hosts.len() - 1) as HostId
         });
         let mut host = Host::new(name);
-        host.site = site;
+        (host.site, host.linker) = (site, linker);
         host.backlog = Backlog::new(self.discipline.of(name));
         if let Some(record) = self.failures.take(name) {
             host.remember(record);
@@ -159,14 +159,14 @@ impl HostTable {
 
     /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes
     /// in although there is none, but for a bound.
-    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey) -> Option<HostId> {
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey, linker: SiteKey) -> Option<HostId> {
         if let Some(id) = self.find(name) {
             return Some(id);
         }
         if !self.make_room(now) && self.len() >= self.hosts_max + self.hosts_max / HOSTS_PER_BEYOND + BEYOND_MIN {
             return None;
         }
-        let id = self.admit(name, site);
+        let id = self.admit(name, site, linker);
         self.note_idle(id);
         Some(id)
     }

@@ -26,6 +26,8 @@ pub struct KindEvidence {
     bytes: Rc<Cell<u64>>,
     /// Whose links are being found.
     finder: LinkSource,
+    /// What stands for the sites of pages that are not known.
+    linker: SiteKey,
     /// URLs that wait in lanes.
     in_lanes: u64,
     /// URLs that went to lanes.
@@ -104,13 +106,25 @@ impl Frontier {
     }
 
     /// The same of links that another shard found. Where it may have pages of the same hosts, it is not known whose they are.
-    pub fn begin_strangers_links(&mut self) {
+    /// Lookups of new names count for `linker`.
+    pub fn begin_strangers_links(&mut self, linker: SiteKey) {
+        self.evidence.linker = linker;
         self.evidence.finder = if self.settings.shares_hosts { LinkSource::Unknown } else { LinkSource::Stranger };
     }
 
     /// URLs that are offered from here on are no links of that page.
     pub fn end_links(&mut self) {
+        self.evidence.linker = SiteKey::default();
         self.evidence.finder = LinkSource::Unknown;
+    }
+
+    /// The site that links to a URL of `site`, as far as is known: nobody links to a seed.
+    pub(super) fn linker_of(&self, site: SiteKey, ticket: Ticket) -> SiteKey {
+        match self.evidence.finder {
+            LinkSource::Page(page, _) => self.hosts[page].site,
+            _ if is_seed(ticket) => site,
+            LinkSource::Unknown | LinkSource::Stranger => self.evidence.linker,
+        }
     }
 
     /// A URL of `site` was offered that is new; its ticket says whether strangers alone have linked to it.

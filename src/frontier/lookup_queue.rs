@@ -1,88 +1,191 @@
 //! Turns at the name servers.
 //!
-//! Decides: at most `dns.in_flight_max` names are asked for at once; hosts that need one wait in a row, with turns that go
-//! round by site. A site has at most [`TIMES_FREE`] as many places as are free ([`SiteShares`]), so that the names of one
-//! domain, whose name servers may be silent, leave places for others. Names that nobody answers for hold these places and
-//! no place of a fetch.
+//! Decides: at most `dns.in_flight_max` names are asked for at once. Names that were answered before and new ones have rows of their
+//! own, and each kind leaves a quarter of the places to the other: hosts that are known are asked for again whatever new
+//! names there are. New names have turns, and places, by the site that linked to them first, as their own sites cost
+//! nothing: of whoever links to 20,000 domains whose name servers are silent, all wait for that site's turns. What is asked
+//! for in vain, or long, counts against it, and sites with much of that share half of these places.
+//! A site of names, known or new, and one that links to them, have at most [`TIMES_FREE`] as many places as are free
+//! ([`SiteShares`]), so that they leave places for others. Names that nobody answers for hold these places and no place of a
+//! fetch.
+//! Invariants: a host waits in one row, once; what is taken is given back.
+//! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] places count as one. Of URLs that another shard found,
+//! those of one batch count as one site's, and so do all that an earlier run found or that waited for room.
 
 use super::site_turns::SiteTurns;
 use super::{SHARE_PLACES, TIMES_FREE};
+use crate::by_number::ByNumber;
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
+use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
 
 /// Who is asked for, and who waits.
 #[derive(Debug)]
 pub struct LookupQueue {
-    waiting: SiteTurns,
-    shares: SiteShares,
-    in_flight: usize,
+    /// Names that were answered before, by site.
+    known: SiteTurns,
+    /// New ones, by the site that linked to them, of those that cost little and of the others.
+    new: SiteTurns,
+    dear: SiteTurns,
+    held: ByNumber<Place, HostId>,
     in_flight_max: usize,
+    known_held: usize,
+    dear_held: usize,
+    /// What sites of names hold, and what sites that linked to new ones hold.
+    shares: SiteShares,
+    linkers: SiteShares,
+    /// What was asked for in vain lately, by the site that linked to it.
+    vain: Box<[u8]>,
     /// Nobody who waits could have a place when last looked, and nothing has changed since.
     is_held_up: bool,
+}
+
+/// A name that is to be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Its site.
+    pub site: SiteKey,
+    /// The site that linked to it first; `None` where an answer is known that is too old.
+    pub linker: Option<SiteKey>,
+}
+
+/// A lookup in flight.
+#[derive(Debug)]
+struct Place {
+    asked: Asked,
+    since: Instant,
+    /// Its linker was dear when it began.
+    is_dear: bool,
 }
 
 impl LookupQueue {
     /// Nobody, and room for `in_flight_max` lookups at once.
     pub fn new(in_flight_max: usize) -> LookupQueue {
         LookupQueue {
-            waiting: SiteTurns::default(),
-            shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
-            in_flight: 0,
+            known: SiteTurns::default(),
+            new: SiteTurns::default(),
+            dear: SiteTurns::default(),
+            held: ByNumber::default(),
             in_flight_max,
+            known_held: 0,
+            dear_held: 0,
+            shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
+            linkers: SiteShares::new(SHARE_PLACES, TIMES_FREE),
+            vain: vec![0; SHARE_PLACES].into(),
             is_held_up: false,
         }
     }
 
     /// Lookups in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight
+        self.held.len()
     }
 
     /// Whether a host waits whose turn it may be.
     pub fn is_ready(&self) -> bool {
-        self.free() > 0 && !self.is_held_up && !self.waiting.is_empty()
+        let is_empty = self.known.is_empty() && self.new.is_empty() && self.dear.is_empty();
+        !self.is_held_up && !is_empty && self.held.len() < self.in_flight_max
     }
 
-    /// The host whose turn it is.
-    pub fn next(&mut self) -> Option<HostId> {
+    /// The host whose turn it is; `site_of` says of what site a host is.
+    pub fn next(&mut self, site_of: impl Fn(HostId) -> SiteKey) -> Option<HostId> {
         if !self.is_ready() {
             return None;
         }
-        let free = self.free();
-        let next = self.waiting.pop_of(|site| self.shares.may_take(site, free));
+        let mut rows = [&mut self.known, &mut self.new, &mut self.dear].map(std::mem::take);
+        let [known, new, dear] = &mut rows;
+        let is_new = |linker: SiteKey, id: HostId| self.has_place(Asked { site: site_of(id), linker: Some(linker) });
+        let next = known
+            .pop_of_first(|site, _| self.has_place(Asked { site, linker: None }))
+            .or_else(|| new.pop_of_first(is_new))
+            .or_else(|| dear.pop_of_first(is_new));
+        [self.known, self.new, self.dear] = rows;
         self.is_held_up = next.is_none();
         next
     }
 
-    /// Takes a place for a lookup of host `id`, or puts it behind the others that wait; whether it has one.
-    pub fn begin(&mut self, site: SiteKey, id: HostId) -> bool {
-        if !self.shares.may_take(site, self.free()) {
-            self.waiting.push(site, id);
-            self.is_held_up = false;
+    /// Takes a place at `now` for a lookup of host `id`; whether there was one.
+    pub fn begin(&mut self, now: Instant, id: HostId, asked: Asked) -> bool {
+        if !self.has_place(asked) {
             return false;
         }
-        self.shares.took(site);
-        self.in_flight += 1;
+        self.shares.took(asked.site);
+        let is_dear = asked.linker.is_some_and(|linker| self.is_dear(linker));
+        match asked.linker {
+            Some(linker) => self.linkers.took(linker),
+            None => self.known_held += 1,
+        }
+        self.dear_held += usize::from(is_dear);
+        let before = self.held.insert(id, Place { asked, since: now, is_dear });
+        assert!(before.is_none(), "host {id} was asked for twice");
         true
     }
 
-    /// Host `id` waits no more; whether it did.
-    pub fn leave(&mut self, site: SiteKey, id: HostId) -> bool {
-        self.waiting.remove(site, id)
-    }
-
-    /// A lookup of a host of `site` ended.
-    pub fn ended(&mut self, site: SiteKey) {
-        self.shares.gave_back(site);
-        self.in_flight -= 1;
+    /// Puts host `id` behind the others that wait.
+    pub fn wait(&mut self, id: HostId, asked: Asked) {
+        match asked.linker {
+            None => self.known.push(asked.site, id),
+            Some(linker) if self.is_dear(linker) => self.dear.push(linker, id),
+            Some(linker) => self.new.push(linker, id),
+        }
         self.is_held_up = false;
     }
 
-    fn free(&self) -> u64 {
-        self.in_flight_max.saturating_sub(self.in_flight) as u64
+    /// Host `id` waits no more; whether it did.
+    pub fn leave(&mut self, id: HostId, asked: Asked) -> bool {
+        let row = asked.linker.unwrap_or(asked.site);
+        [&mut self.known, &mut self.new, &mut self.dear].into_iter().any(|rows| rows.remove(row, id))
+    }
+
+    /// The lookup of host `id` ended; whether somebody told of the name.
+    pub fn ended(&mut self, now: Instant, id: HostId, is_told: bool) {
+        let Some(Place { asked, since, is_dear }) = self.held.remove(&id) else {
+            panic!("a lookup of host {id} ended that was not in flight")
+        };
+        self.shares.gave_back(asked.site);
+        self.dear_held -= usize::from(is_dear);
+        self.is_held_up = false;
+        let Some(linker) = asked.linker else {
+            self.known_held -= 1;
+            return;
+        };
+        self.linkers.gave_back(linker);
+        let was_dear = self.is_dear(linker);
+        let vain = &mut self.vain[linker.place_among(SHARE_PLACES)];
+        *vain = if is_told && now.since(since) < LONG { vain.saturating_sub(1) } else { vain.saturating_add(VAIN) };
+        match (was_dear, self.is_dear(linker)) {
+            (false, true) => self.dear.take_over(linker, &mut self.new),
+            (true, false) => self.new.take_over(linker, &mut self.dear),
+            _ => {}
+        }
+    }
+
+    /// Whether what a site links to was asked for in vain too often lately.
+    fn is_dear(&self, linker: SiteKey) -> bool {
+        self.vain[linker.place_among(SHARE_PLACES)] >= DEAR
+    }
+
+    /// Whether there is a place for a name.
+    fn has_place(&self, Asked { site, linker }: Asked) -> bool {
+        let free = self.in_flight_max.saturating_sub(self.held.len());
+        let each_max = self.in_flight_max - self.in_flight_max / 4;
+        let Some(linker) = linker else {
+            return self.known_held < each_max && self.shares.may_take(site, free as u64);
+        };
+        let left = each_max.saturating_sub(self.held.len() - self.known_held).min(free);
+        self.shares.may_take(site, free as u64)
+            && self.linkers.may_take(linker, left as u64)
+            && (!self.is_dear(linker) || self.dear_held < each_max.div_ceil(2))
     }
 }
+
+/// A lookup that lasts longer has held a place for too long, whatever comes of it.
+const LONG: Duration = Duration::from_secs(2);
+/// How many names that are found outweigh one that is not: a list of links has dead ones, too.
+const VAIN: u8 = 4;
+/// Names in vain, less those that are found, above which a site is dear: eight in a row, or more than one in five.
+const DEAR: u8 = 8 * VAIN;
 
 #[cfg(test)]
 mod tests {
@@ -92,19 +195,116 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
+    fn new(of: u32, linker: u32) -> Asked {
+        Asked { site: site(of), linker: Some(site(linker)) }
+    }
+
+    fn known(of: u32) -> Asked {
+        Asked { site: site(of), linker: None }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// Begins a lookup, or waits.
+    fn ask(lookups: &mut LookupQueue, now: u64, id: HostId, asked: Asked) -> bool {
+        let has_begun = lookups.begin(at(now), id, asked);
+        if !has_begun {
+            lookups.wait(id, asked);
+        }
+        has_begun
+    }
+
     /// Names of one domain that nobody answers for: others are asked for all the same.
     #[test]
     fn one_domain_leaves_places_for_others() {
         let mut lookups = LookupQueue::new(16);
-        let started = (0..40_000).filter(|id| lookups.begin(site(0), *id)).count();
-        assert_eq!((started, lookups.next(), lookups.is_ready()), (12, None, false), "a quarter is left");
-        assert!((1..5).all(|number| lookups.begin(site(number), 100_000 + number)));
-        assert!(!lookups.begin(site(5), 100_005) && !lookups.is_ready(), "nothing is left");
+        // Everybody links to it.
+        let started = (0..40_000).filter(|id| ask(&mut lookups, 0, *id, new(0, 10 + *id % 1_000))).count();
+        assert_eq!((started, lookups.next(|_| site(0)), lookups.is_ready()), (12, None, false), "a quarter is left");
+        assert!((1..4).all(|number| ask(&mut lookups, 0, 100_000 + number, known(number))));
+        assert!(ask(&mut lookups, 0, 100_004, known(4)) && !ask(&mut lookups, 0, 100_005, known(5)), "nothing is left");
         // A place is free: it is not of the domain, which waits with 40,000 names.
-        lookups.ended(site(1));
-        assert_eq!((lookups.next(), lookups.begin(site(5), 100_005)), (Some(100_005), true));
-        assert_eq!((lookups.in_flight(), lookups.next()), (16, None));
-        (0..12).for_each(|_| lookups.ended(site(0)));
-        assert_eq!(lookups.next(), Some(12));
+        lookups.ended(at(1), 100_001, true);
+        assert_eq!(lookups.next(|_| site(0)), Some(100_005));
+        assert!(lookups.begin(at(1), 100_005, known(5)));
+        assert_eq!((lookups.in_flight(), lookups.next(|_| site(0))), (16, None));
+    }
+
+    /// A page links to thousands of domains, each a site of its own, and no name server of theirs says a word.
+    #[test]
+    fn who_links_to_silent_domains_waits_for_its_own_turns() {
+        let mut lookups = LookupQueue::new(256);
+        let (attacker, honest) = (1, 2);
+        let started = (10..20_010).filter(|id| ask(&mut lookups, 0, *id, new(*id, attacker))).count();
+        assert_eq!(started, 144, "three quarters of what is left to new names");
+        assert!((30_000..30_020).all(|id| ask(&mut lookups, 0, id, new(id, honest))), "others have the rest");
+        assert!((40_000..40_064).all(|id| ask(&mut lookups, 0, id, known(id))), "and known hosts a quarter of all");
+        (30_000..30_020).for_each(|id| lookups.ended(at(0), id, true));
+        (40_000..40_064).for_each(|id| lookups.ended(at(0), id, true));
+        // They time out, and the next of them are asked for: these share half of the places.
+        for round in 1..20 {
+            let held: Vec<HostId> = lookups.held.keys().copied().collect();
+            held.into_iter().for_each(|id| lookups.ended(at(5 * round), id, false));
+            while let Some(id) = lookups.next(|id| site(id)) {
+                assert!(lookups.begin(at(5 * round), id, new(id, attacker)));
+            }
+            assert_eq!(lookups.in_flight(), 96);
+        }
+        // A second one like it finds no more than that.
+        let started = (50_000..60_000).filter(|id| ask(&mut lookups, 100, *id, new(*id, 3))).count();
+        assert_eq!(started, 72);
+        let held: Vec<HostId> = lookups.held.keys().copied().filter(|id| *id >= 50_000).collect();
+        held.into_iter().for_each(|id| lookups.ended(at(105), id, false));
+        assert_eq!((lookups.next(|id| site(id)), lookups.in_flight()), (None, 96), "half is all that both have");
+        assert!((30_000..30_060).all(|id| ask(&mut lookups, 105, id, new(id, honest))));
+    }
+
+    /// Errors that come at once cost a share, too, and so does what is answered in the end.
+    #[test]
+    fn what_is_dear_and_what_is_not() {
+        for (lasts, is_told, is_dear) in [(0, false, true), (4, true, true), (5, false, true), (1, true, false)] {
+            let mut lookups = LookupQueue::new(64);
+            for id in 0..8 {
+                assert!(lookups.begin(at(0), id, new(100 + id, 1)));
+                lookups.ended(at(lasts), id, is_told);
+            }
+            assert_eq!(lookups.is_dear(site(1)), is_dear, "{lasts} s, {is_told}");
+            // Who links to what is there is soon trusted again.
+            for id in 0..32 {
+                assert!(lookups.begin(at(10), id, new(200 + id, 1)));
+                lookups.ended(at(10), id, true);
+            }
+            assert!(!lookups.is_dear(site(1)));
+        }
+        // One name in ten is dead.
+        let mut lookups = LookupQueue::new(64);
+        for id in 0..1_000 {
+            assert!(lookups.begin(at(0), id, new(100 + id, 1)));
+            lookups.ended(at(1), id, id % 10 != 0);
+            assert!(!lookups.is_dear(site(1)), "after {id}");
+        }
+    }
+
+    /// Known hosts whose own name servers are silent leave places to new names.
+    #[test]
+    fn known_names_leave_places_for_new_ones() {
+        let mut lookups = LookupQueue::new(16);
+        let started = (0..1_000).filter(|id| ask(&mut lookups, 0, *id, known(*id))).count();
+        assert_eq!(started, 12);
+        assert!(ask(&mut lookups, 0, 2_000, new(2_000, 1)));
+        lookups.ended(at(5), 0, false);
+        assert_eq!(lookups.next(|id| site(id)), Some(12), "known ones first");
+    }
+
+    #[test]
+    fn who_waits_can_leave() {
+        let mut lookups = LookupQueue::new(1);
+        assert!(ask(&mut lookups, 0, 1, new(1, 9)));
+        assert!(!ask(&mut lookups, 0, 2, new(2, 9)) && !ask(&mut lookups, 0, 3, known(3)));
+        assert!(lookups.leave(2, new(2, 9)) && !lookups.leave(2, new(2, 9)) && lookups.leave(3, known(3)));
+        lookups.ended(at(1), 1, true);
+        assert_eq!(lookups.next(|id| site(id)), None);
     }
 }

@@ -219,7 +219,8 @@ impl Frontier {
         // Who waits outside and can come in is before it.
         let is_behind = self.outside.has_of(site) || self.can_let_in();
         if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
-            let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site));
+            let linker = self.linker_of(site, ticket);
+            let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site, linker));
             self.queue(now, id, url, ticket, spool);
         } else {
             self.wait_outside(url, site, ticket, spool);
@@ -275,7 +276,8 @@ impl Frontier {
                 return None;
             }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
-            let Some(id) = self.lookups.next().or_else(|| self.next_ready()) else {
+            let next = self.lookups.next(|id| self.hosts[id].site).or_else(|| self.next_ready());
+            let Some(id) = next else {
                 if self.let_in(now, spool) {
                     continue;
                 }

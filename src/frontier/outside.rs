@@ -233,7 +233,10 @@ impl Frontier {
             self.memory.changed(before, self.outside.ram_bytes());
             match look {
                 Look::In(Waiting { url, site, ticket }) => {
-                    let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
+                    let id = self
+                        .hosts
+                        .find(url.host())
+                        .unwrap_or_else(|| self.hosts.admit(url.host(), site, self.linker_of(site, ticket)));
                     self.queue(now, id, &url, ticket, spool);
                     (came_in, in_vain) = (came_in + 1, 0);
                 }
@@ -254,7 +257,10 @@ impl Frontier {
             self.memory.changed(before, self.crossing.ram_bytes());
             match look {
                 Look::In(Waiting { url, site, ticket }) if self.hosts.make_room(now) => {
-                    let id = self.hosts.find(url.host()).unwrap_or_else(|| self.hosts.admit(url.host(), site));
+                    let id = self
+                        .hosts
+                        .find(url.host())
+                        .unwrap_or_else(|| self.hosts.admit(url.host(), site, self.linker_of(site, ticket)));
                     self.crossed += 1;
                     return self.queue(now, id, &url, ticket, spool);
                 }

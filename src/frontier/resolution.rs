@@ -2,7 +2,8 @@
 //!
 //! Decides: a name is asked for a little before its host is due, so that a page waits for its delay alone. A lookup that
 //! failed is tried again, each time after twice the wait, and then the host is given up; while no name server answers,
-//! old addresses are used for a while ([`super::addresses`]).
+//! old addresses are used for a while ([`super::addresses`]). A host that has one goes on with it where the answer takes longer than
+//! [`REFRESH_PATIENCE`], or the name servers are busy with other names (RFC 8767 section 5).
 //! Invariants: an address is used no longer than its answer says, but for that grace.
 
 use std::net::IpAddr;
@@ -51,6 +52,21 @@ impl Resolution {
             Dns::Known(addrs) => addrs.current(at).map(|addr| (addr, addrs.others())),
             _ => None,
         }
+    }
+
+    /// Whether the name was answered before: then an old answer may serve.
+    pub fn has_answer(&self) -> bool {
+        matches!(self.dns, Dns::Known(_) | Dns::Retry(_, Some(_)))
+    }
+
+    /// Whether an address that is too old may serve at `at` all the same, for `grace` past its time at most.
+    pub fn may_stretch(&self, at: Instant, grace: Duration) -> bool {
+        matches!(&self.dns, Dns::Known(addrs) if addrs.clone().stretch(at, grace))
+    }
+
+    /// Lets an address serve at `at` that is too old; whether one may.
+    pub fn stretch(&mut self, at: Instant, grace: Duration) -> bool {
+        self.addrs().is_some_and(|known| known.stretch(at, grace))
     }
 
     /// All addresses that are known.
@@ -214,6 +230,8 @@ fn literal_address(name: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
+/// How long a host waits for its name before it goes on with an old address (RFC 8767 section 5, "client response timer").
+pub const REFRESH_PATIENCE: Duration = Duration::from_millis(1_800);
 /// How long a lookup waits after it was aborted, so that others have their turns before it.
 const ABORTED_PAUSE: Duration = Duration::from_secs(1);
 /// An answer serves the request that it was asked for, also when its time to live is 0.

@@ -115,7 +115,7 @@ impl Frontier {
         if has_left && self.turn_queues.is_called(id) {
             self.turn_queues.had_turn(id);
         }
-        has_left || self.lookups.leave(site, id)
+        has_left || self.lookups.leave(id, self.hosts[id].asked())
     }
 }
 

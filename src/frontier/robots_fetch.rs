@@ -217,7 +217,8 @@ impl Frontier {
             self.robots_files.request(now, owner, url);
             return asked;
         }
-        let id = self.hosts.admit_beyond_bound(now, url.host(), SiteKey::of_host(self.settings.rng_seed, url.host()));
+        let site = SiteKey::of_host(self.settings.rng_seed, url.host());
+        let id = self.hosts.admit_beyond_bound(now, url.host(), site, SiteKey::default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots_files.withdraw(url);
             return Asked::Full;

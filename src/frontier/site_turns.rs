@@ -86,13 +86,18 @@ impl SiteTurns {
 
     /// Takes the first host of the first site that may have a turn; those before it lose theirs.
     pub fn pop_of(&mut self, may_have: impl Fn(SiteKey) -> bool) -> Option<HostId> {
+        self.pop_of_first(|site, _| may_have(site))
+    }
+
+    /// The same, where that is said of each site and its first host.
+    pub fn pop_of_first(&mut self, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
         for _ in 0..self.sites.len() {
             let site = self.sites.pop_front()?;
-            if !may_have(site) {
+            let hosts = self.hosts.get_mut(&site)?;
+            if !hosts.front().is_some_and(|id| may_have(site, *id)) {
                 self.sites.push_back(site);
                 continue;
             }
-            let hosts = self.hosts.get_mut(&site)?;
             let id = hosts.pop_front();
             if hosts.is_empty() {
                 let row = self.hosts.remove(&site);

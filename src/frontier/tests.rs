@@ -8,6 +8,7 @@ mod budgets;
 mod crowd;
 mod kinds;
 mod lines;
+mod lookups;
 mod names;
 mod orders;
 mod redirects;

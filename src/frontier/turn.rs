@@ -11,6 +11,7 @@ use super::calendar::Event;
 use super::host::State;
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
+use super::resolution::REFRESH_PATIENCE;
 use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
@@ -419,18 +420,10 @@ impl Frontier {
             self.schedule(id, now, turn);
             return None;
         }
-        let Some((addr, others)) = host.resolution.addr(now.max(host.pace.not_before())) else {
-            if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
-                self.schedule(id, now, at);
-                return None;
-            }
-            if !self.lookups.begin(host.site, id) {
-                self.hosts.set_state(id, State::Parked);
-                return None;
-            }
-            let both_families = host.resolution.wants_both_families();
-            let deadline = now + self.settings.deadline;
-            return Some(FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) });
+        let needed_at = now.max(host.pace.not_before());
+        let Some((addr, others)) = host.resolution.addr(needed_at).or_else(|| self.old_address(id, now, needed_at))
+        else {
+            return self.lookup(id, url, now, needed_at);
         };
         if kind == JobKind::Robots && self.scope.blocks().blocks(&url) {
             self.robots_blocked(id, &url, now);
@@ -465,6 +458,50 @@ impl Frontier {
         self.begin_request(now, id, &turns, hold_until);
         let is_hurried = lasts_max < self.settings.deadline;
         Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
+    }
+
+    /// An address that is too old, where the name is being asked for and no answer came soon.
+    fn old_address(&mut self, id: HostId, now: Instant, needed_at: Instant) -> Option<(IpAddr, Vec<IpAddr>)> {
+        let host = &mut self.hosts[id];
+        let since = host.under_way.refreshing()?;
+        let may_serve = since + REFRESH_PATIENCE <= now && host.resolution.stretch(needed_at, self.settings.stale_max);
+        if may_serve { host.resolution.addr(needed_at) } else { None }
+    }
+
+    /// The lookup of a host's name for a request at `needed_at`, or `None` when it must wait. One whose old address may serve
+    /// waits for neither places nor answers for long.
+    fn lookup(&mut self, id: HostId, url: Url, now: Instant, needed_at: Instant) -> Option<FetchJob> {
+        let host = &mut self.hosts[id];
+        if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
+            self.schedule(id, now, at);
+            return None;
+        }
+        let may_go_on = host.resolution.may_stretch(needed_at, self.settings.stale_max);
+        if let Some(since) = host.under_way.refreshing() {
+            match may_go_on {
+                true => self.schedule(id, now, needed_at.max(since + REFRESH_PATIENCE)),
+                false => self.hosts.set_state(id, State::Busy),
+            }
+            return None;
+        }
+        let asked = host.asked();
+        if !self.lookups.begin(now, id, asked) {
+            if may_go_on && host.resolution.stretch(needed_at, self.settings.stale_max) {
+                self.schedule(id, now, needed_at);
+                return None;
+            }
+            self.lookups.wait(id, asked);
+            self.hosts.set_state(id, State::Parked);
+            return None;
+        }
+        let both_families = host.resolution.wants_both_families();
+        let deadline = now + self.settings.deadline;
+        let job = FetchJob { both_families, ..self.job(now, id, JobKind::Resolve, url, None, deadline) };
+        if may_go_on {
+            self.hosts[id].under_way.refreshes(now);
+            self.schedule(id, now, needed_at.max(now + REFRESH_PATIENCE));
+        }
+        Some(job)
     }
 
     fn job(

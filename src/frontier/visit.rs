@@ -7,7 +7,7 @@
 //! Nobody joins a visit that others wait for, nor one that has lasted [`VISIT_MAX`], as hosts of other shards may wait for it: then it
 //! ends with the requests that are under way.
 //! A name or a robots.txt may be asked for while pages are under way, but nothing begins beside it: what it says decides about all
-//! that follows.
+//! that follows. Where an old address serves meanwhile, the lookup goes on beside all others ([`super::resolution`]).
 //! Invariants: what a visit claims is claimed once and given back once, when none of its requests is under way. No request of it
 //! outlives its claim.
 //! Leaves to others: how many may be under way, and when the next may begin ([`crate::politeness::HostPace`]).
@@ -24,6 +24,8 @@ pub struct UnderWay {
     jobs: u8,
     /// One of them asks for a name or a robots.txt.
     preparing: Option<JobKind>,
+    /// Since when the name is asked for, while its old address may serve.
+    refreshing: Option<Instant>,
     visit: Option<Box<Visit>>,
 }
 
@@ -41,7 +43,12 @@ struct Visit {
 impl UnderWay {
     /// Jobs under way.
     pub fn jobs(&self) -> usize {
-        usize::from(self.jobs)
+        usize::from(self.jobs) + usize::from(self.refreshing.is_some())
+    }
+
+    /// Since when the name is asked for beside all others.
+    pub fn refreshing(&self) -> Option<Instant> {
+        self.refreshing
     }
 
     /// What is asked for before a page.
@@ -60,8 +67,17 @@ impl UnderWay {
         self.preparing = Some(kind).filter(|kind| *kind != JobKind::Page);
     }
 
+    /// The lookup that began at `now` goes on beside all others.
+    pub fn refreshes(&mut self, now: Instant) {
+        self.ends(JobKind::Resolve);
+        self.refreshing = Some(now);
+    }
+
     /// A job of this kind has ended.
     pub fn ends(&mut self, kind: JobKind) {
+        if kind == JobKind::Resolve && self.refreshing.take().is_some() {
+            return;
+        }
         debug_assert!(self.jobs > 0, "a job ends that did not begin");
         self.jobs = self.jobs.saturating_sub(1);
         self.preparing = self.preparing.filter(|_| kind == JobKind::Page);

@@ -18,6 +18,9 @@ impl Host {
             State::Idle | State::Resting(_) => None,
             State::Ready => Some(Wait::InFlight),
             State::Waiting(at) if self.leave.is_some_and(|leave| leave.is_until(at)) => Some(Wait::Allowance),
+            State::Waiting(at) if at > self.pace.not_before() && self.under_way.refreshing().is_some() => {
+                Some(Wait::Names)
+            }
             State::Waiting(at) if at > self.pace.not_before() => Some(Wait::Retries),
             State::Waiting(_) => Some(self.pace.wait(politeness)),
             State::Parked => Some(Wait::Names),

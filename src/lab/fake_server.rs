@@ -37,7 +37,7 @@ pub struct FakeServers {
     /// Until when a flaky robots.txt is well.
     well_until: BTreeMap<String, Instant>,
     /// What the name servers told a shard last, and until when it holds.
-    answers: BTreeMap<(usize, String, bool), (Vec<IpAddr>, Instant)>,
+    answers: BTreeMap<(usize, String, bool), [(Vec<IpAddr>, Instant); 2]>,
     /// Requests that a host that dies has answered.
     lives: BTreeMap<String, u32>,
     /// 200 pages served whole, with how often.
@@ -83,7 +83,9 @@ impl FakeServers {
 
     /// A name server named the addresses of a host in one family to a shard; that holds until the instant given.
     pub fn note_answer(&mut self, shard: usize, host: &str, is_v4: bool, addrs: Vec<IpAddr>, until: Instant) {
-        self.answers.insert((shard, host.to_owned(), is_v4), (addrs, until));
+        // The one before serves until this one has come.
+        let [last, _] = self.answers.remove(&(shard, host.to_owned(), is_v4)).unwrap_or_default();
+        self.answers.insert((shard, host.to_owned(), is_v4), [(addrs, until), last]);
     }
 
     /// A request of a shard arrives.
@@ -94,7 +96,12 @@ impl FakeServers {
         let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + past_its_time;
         let agreed = self.politeness.host.terms_of(host);
         // Where several may go at once, a name may be asked for, and have moved, while a request is on its way.
-        if agreed.concurrency == 1 && !self.answers.get(&(shard, host.to_owned(), addr.is_ipv4())).is_some_and(holds) {
+        if agreed.concurrency == 1
+            && !self
+                .answers
+                .get(&(shard, host.to_owned(), addr.is_ipv4()))
+                .is_some_and(|answers| answers.iter().any(holds))
+        {
             self.complaints.push(format!("{at:?} {} was asked at {addr}", job.url.as_str()));
         }
         let mut host_delay = agreed.delay.unwrap_or(self.politeness.host_delay);

@@ -189,7 +189,9 @@ impl Shard {
         let keys = self.keys.of_batch(batch);
         let seen = self.are_seen(&keys);
         let mut url = Url::unwritten(0);
-        self.frontier.begin_strangers_links();
+        // Which sites link to them it does not say. What was found within a tenth of a second is mostly of few.
+        let linker = self.keys.site(&format!("batch {}", self.stats.exchanged_in));
+        self.frontier.begin_strangers_links(linker);
         for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
             if is_seen && !Hops::from_bits(depth).is_seed() || url.read_canonical(bytes).is_err() {
                 continue;

@@ -65,6 +65,13 @@ impl Arena {
         asked.iter().filter(|(name, _)| name.ends_with(host)).map(|(_, paths)| paths.len()).sum()
     }
 
+    /// Hosts that were asked for a page, of those whose names begin so.
+    pub fn hosts(&self, start: &str) -> usize {
+        let asked = self.asked.lock().expect("a count");
+        let of_start = asked.iter().filter(|(name, _)| name.starts_with(start));
+        of_start.filter(|(_, paths)| paths.iter().any(|path| path != "/robots.txt")).count()
+    }
+
     /// Pages of the victim that were asked for.
     pub fn victim_pages(&self) -> usize {
         let asked = self.asked.lock().expect("a count");

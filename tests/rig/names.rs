@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::rdata::A;
@@ -24,6 +25,8 @@ pub enum Reply {
     Bytes(&'static [u8]),
     /// Nothing.
     Silence,
+    /// The message, so long afterwards; by UDP alone.
+    Late(Duration),
 }
 
 /// Bytes of an answer that UDP carries; a longer one is asked for again by TCP.
@@ -48,18 +51,31 @@ impl NameServer {
                 Reply::Message => {
                     let bytes = message.to_vec().expect("a reply");
                     let is_whole = bytes.len() <= bytes_max;
-                    Some(if is_whole { bytes } else { message.truncate().to_vec().expect("a reply") })
+                    let bytes = if is_whole { bytes } else { message.truncate().to_vec().expect("a reply") };
+                    Some((bytes, Duration::ZERO))
                 }
-                Reply::Bytes(bytes) => Some(bytes.to_vec()),
+                Reply::Bytes(bytes) => Some((bytes.to_vec(), Duration::ZERO)),
                 Reply::Silence => None,
+                Reply::Late(after) => Some((message.to_vec().expect("a reply"), after)),
+            }
+        });
+        let (late, to_send) = std::sync::mpsc::channel::<(Instant, Vec<u8>, SocketAddr)>();
+        let sender = socket.try_clone().expect("a socket");
+        // They are late by the same time, so the first comes first.
+        std::thread::spawn(move || {
+            for (at, bytes, peer) in to_send {
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                let _ = sender.send_to(&bytes, peer);
             }
         });
         let by_datagram = Arc::clone(&reply);
         std::thread::spawn(move || {
             let mut buffer = [0; 4_096];
             while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
-                if let Some(bytes) = by_datagram(&buffer[..length], DATAGRAM_BYTES_MAX) {
-                    let _ = socket.send_to(&bytes, peer);
+                match by_datagram(&buffer[..length], DATAGRAM_BYTES_MAX) {
+                    Some((bytes, Duration::ZERO)) => drop(socket.send_to(&bytes, peer)),
+                    Some((bytes, after)) => drop(late.send((Instant::now() + after, bytes, peer))),
+                    None => {}
                 }
             }
         });
@@ -99,12 +115,12 @@ fn sockets() -> (TcpListener, UdpSocket) {
 }
 
 /// One question by TCP; `None` when there is none any more.
-fn serve(stream: &mut TcpStream, reply: impl Fn(&[u8], usize) -> Option<Vec<u8>>) -> Option<()> {
+fn serve(stream: &mut TcpStream, reply: impl Fn(&[u8], usize) -> Option<(Vec<u8>, Duration)>) -> Option<()> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).ok()?;
     let mut request = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut request).ok()?;
-    let bytes = reply(&request, usize::from(u16::MAX))?;
+    let (bytes, _) = reply(&request, usize::from(u16::MAX))?;
     let length = u16::try_from(bytes.len()).ok()?;
     stream.write_all(&[&length.to_be_bytes()[..], &bytes].concat()).ok()
 }

@@ -189,7 +189,7 @@ fn strangers_make_no_kind_poor() {
         bed.run(HOUR, 3, &mut well);
         match are_own {
             true => bed.frontier.begin_links_of("a.test"),
-            false => bed.frontier.begin_strangers_links(),
+            false => bed.frontier.begin_strangers_links(SiteKey::default()),
         }
         here.hops = here.hops.link();
         (0..150).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{number}")));

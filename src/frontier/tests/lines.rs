@@ -60,12 +60,14 @@ impl Observer {
 
     fn begins(&mut self, now: Instant, job: &FetchJob) {
         let host = job.url.host().to_owned();
-        assert!(!self.preparing.contains(&host), "{now:?} {job:?} beside a name or a robots.txt");
+        // An old address may serve while the name is asked for: once.
+        if job.kind == JobKind::Resolve {
+            assert!(self.preparing.insert(format!("name of {host}")), "{now:?} {job:?} twice at once");
+            return;
+        }
+        assert!(!self.preparing.contains(&host), "{now:?} {job:?} beside a robots.txt");
         if job.kind != JobKind::Page {
             self.preparing.insert(host.clone());
-        }
-        if job.kind == JobKind::Resolve {
-            return;
         }
         assert!(self.flying.insert(job.url.as_str().to_owned()), "{} twice at once", job.url);
         let agreed = self.agreed[&host];
@@ -281,9 +283,10 @@ impl Bench {
                     continue;
                 }
             }
-            if job.kind != JobKind::Page {
-                self.observer.preparing.remove(job.url.host());
-            }
+            match job.kind {
+                JobKind::Resolve => self.observer.preparing.remove(&format!("name of {}", job.url.host())),
+                _ => self.observer.preparing.remove(job.url.host()),
+            };
             if job.kind == JobKind::Robots && matches!(outcome, Outcome::Fetched(Fetched { status: 200 | 404, .. })) {
                 let crawl_delay = self.crawl_delays.get(job.url.host()).copied().unwrap_or_default();
                 self.observer.robots.insert(job.url.host().to_owned(), crawl_delay);
