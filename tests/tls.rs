@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
-use ringcrawl::config::Config;
+use ringcrawl::config::{Certificates, Config};
 use ringcrawl::fetch::Hands;
+use ringcrawl::lab::TempFolder;
 use ringcrawl::outcome::Failure;
 use ringcrawl::transaction::Transaction;
 
@@ -128,4 +129,52 @@ fn servers_that_cannot_be_talked_to() {
             assert_eq!((hands.counters().handshakes.get(), hands.open_connections()), (0, 0));
         });
     }
+}
+
+/// Certificates as old devices have them: of version 1, with RSA keys of 1,024 bits, with an extension that nobody knows.
+#[test]
+fn old_certificates_are_recorded() {
+    let folder = TempFolder::new("old-certificates");
+    let [key, certificate] = ["key.pem", "server.pem"].map(|name| folder.at(name));
+    let new = ["req", "-x509", "-newkey"];
+    let of = ["-nodes", "-keyout", &key, "-out", &certificate, "-days", "30", "-subj", "/CN=www.example.test"];
+    let critical = ["-addext", "1.2.3.4=critical,DER:0500"];
+    let request = folder.at("request.pem");
+    for (what, bits, extension, fault) in [
+        ("version 1", "rsa:2048", &[][..], ""),
+        ("short", "rsa:1024", &[], "1024 bits"),
+        ("odd length", "rsa:1031", &[], "1031 bits"),
+        ("critical", "rsa:2048", &critical, ""),
+        ("critical and short", "rsa:1024", &critical, "1024 bits"),
+    ] {
+        openssl(&[&new, &[bits][..], &of, extension].concat());
+        if what == "version 1" {
+            openssl(&["req", "-new", "-key", &key, "-out", &request, "-subj", "/CN=www.example.test"]);
+            openssl(&["x509", "-req", "-in", &request, "-signkey", &key, "-out", &certificate]);
+        }
+        let files =
+            Files { authority: Authority::new("old"), server: [certificate.clone().into(), key.clone().into()] };
+        for version in ["-tls1_3", "-tls1_2"] {
+            let server = files.server(&[version, "-cipher", "DEFAULT@SECLEVEL=0"]);
+            let mut config = files.config();
+            config.tls.certificates = Certificates::Record;
+            hands::with_hands(&config, |hands| async move {
+                for round in 0..2 {
+                    let exchange = get(&hands, "www", &server).await;
+                    let exchange = exchange.unwrap_or_else(|failure| panic!("{what} {version}: {failure:?}"));
+                    assert_eq!(exchange.response.status, 200);
+                    let error = exchange.tls.and_then(|tls| tls.certificate_error).expect("a fault");
+                    assert!(
+                        error.contains(fault) && !error.contains("not checked"),
+                        "{what} {version} {round}: {error}"
+                    );
+                }
+            });
+        }
+    }
+}
+
+fn openssl(arguments: &[&str]) {
+    let done = Command::new("openssl").args(arguments).output().expect("openssl(1), which this test needs");
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }

@@ -5,7 +5,8 @@
 //! which is the dearest of the three: so chains are remembered (`chains`) besides sessions (`sessions`).
 //! A resumed session shows its certificates but rustls does not verify them: they are judged again after it, by the
 //! time of that moment, at the price of a digest.
-//! Invariants: the handshake's signature is verified under both policies: who answers holds the key. Roots, chains and
+//! Invariants: the handshake's signature is verified under both policies: who answers holds the key; where that cannot be, it is
+//! recorded. Roots, chains and
 //! sessions are one client's, which has one policy.
 //! Limits: no revocation check; what a server may send besides content (`meter`).
 
@@ -15,7 +16,9 @@ mod link;
 mod meter;
 #[cfg(test)]
 mod pki;
+mod rsa;
 mod second_chance;
+mod server_key;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -93,7 +96,14 @@ impl TlsClient {
         let verdict = self.judge_after(connection, name);
         let certificate_error = match self.verifier.policy {
             Certificates::Verify => verdict.map(|()| None)?,
-            Certificates::Record => verdict.err().map(|error| error.to_string()),
+            Certificates::Record => {
+                let end_entity = connection.peer_certificates().and_then(<[_]>::first);
+                let of_key =
+                    end_entity.and_then(|certificate| server_key::fault(certificate, &self.verifier.algorithms));
+                let faults: Vec<String> =
+                    verdict.err().map(|error| error.to_string()).into_iter().chain(of_key).collect();
+                (!faults.is_empty()).then(|| faults.join("; "))
+            }
         };
         let version = connection.protocol_version().and_then(|version| version.as_str());
         let cipher = connection.negotiated_cipher_suite().and_then(|suite| iana_name(suite.suite()));

@@ -11,8 +11,8 @@ use super::pki::{Authority, at, authority, leaf};
 use super::*;
 use crate::lab::TempFolder;
 
-const BOTH: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
-const TLS12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
+pub(super) const BOTH: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
+pub(super) const TLS12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
@@ -20,7 +20,7 @@ fn now() -> u64 {
 
 /// A clock that is set.
 #[derive(Debug)]
-struct Clock(AtomicU64);
+pub(super) struct Clock(AtomicU64);
 
 impl TimeProvider for Clock {
     fn current_time(&self) -> Option<rustls::pki_types::UnixTime> {
@@ -29,7 +29,7 @@ impl TimeProvider for Clock {
 }
 
 /// A client that trusts `root`, and its clock.
-fn client(root: &Authority, change: impl FnOnce(&mut Tls)) -> (TlsClient, Arc<Clock>) {
+pub(super) fn client(root: &Authority, change: impl FnOnce(&mut Tls)) -> (TlsClient, Arc<Clock>) {
     let folder = TempFolder::new("tls");
     let path = folder.file("ca.pem", &root.pem());
     let mut tls = Tls { ca_files: vec![path.into()], ..Tls::default() };
@@ -41,7 +41,7 @@ fn client(root: &Authority, change: impl FnOnce(&mut Tls)) -> (TlsClient, Arc<Cl
 }
 
 /// A server for `names`, whose certificate is valid for `seconds` from now.
-fn server(
+pub(super) fn server(
     root: &Authority,
     names: &[&str],
     seconds: u64,
@@ -61,7 +61,11 @@ fn server(
 }
 
 /// A handshake, with all that the server says right after it; whether a session was resumed.
-fn handshake(client: &TlsClient, server: &Arc<ServerConfig>, name: &str) -> Result<(TlsInfo, bool), Failure> {
+pub(super) fn handshake(
+    client: &TlsClient,
+    server: &Arc<ServerConfig>,
+    name: &str,
+) -> Result<(TlsInfo, bool), Failure> {
     let name = TlsClient::server_name(name)?;
     let mut here = client.start(name.clone())?;
     let mut there = ServerConnection::new(server.clone()).expect("a server");
@@ -97,7 +101,7 @@ fn is_resumed(client: &TlsClient, server: &Arc<ServerConfig>, name: &str) -> boo
     handshake(client, server, name).expect("a handshake").1
 }
 
-fn root() -> Authority {
+pub(super) fn root() -> Authority {
     authority("root", (now() - 86_400, now() + 365 * 86_400), None)
 }
 

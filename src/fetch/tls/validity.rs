@@ -1,6 +1,6 @@
-//! From when until when a certificate is valid, and whose it is by whom, read from its bytes.
+//! From when until when a certificate is valid, whose it is by whom, and its key, read from its bytes.
 //!
-//! Decides: times and names are found by their place (RFC 5280 section 4.1) and nothing else is judged: whoever asks has
+//! Decides: times, names and keys are found by their place (RFC 5280 section 4.1) and nothing else is judged: whoever asks has
 //! verified the certificate, or asks of one that took no part in it. What is not as it should be gives nothing.
 //! Invariants: no byte can panic; times and the ends of the span are those that rustls-webpki sees (tests).
 //! Limits: years 1970 to 9999.
@@ -50,6 +50,19 @@ impl<'a> Names<'a> {
     }
 }
 
+/// The key of a certificate in DER: which algorithm it is for, and its bits.
+pub(super) fn public_key(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut signed = signed_fields(certificate)?;
+    // Issuer, validity, subject.
+    for _ in 0..3 {
+        signed.content(SEQUENCE)?;
+    }
+    let mut key = Der(signed.content(SEQUENCE)?);
+    let algorithm = key.content(SEQUENCE)?;
+    let (unused_bits, bits) = key.content(BIT_STRING)?.split_first()?;
+    (*unused_bits == 0).then_some((algorithm, bits))
+}
+
 /// The fields of a certificate from the issuer on.
 fn signed_fields(certificate: &[u8]) -> Option<Der<'_>> {
     let certificate = Der(certificate).content(SEQUENCE)?;
@@ -63,14 +76,15 @@ fn signed_fields(certificate: &[u8]) -> Option<Der<'_>> {
     Some(signed)
 }
 
-const INTEGER: u8 = 0x02;
+pub(super) const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
+pub(super) const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
 /// What is left to read.
-struct Der<'a>(&'a [u8]);
+pub(super) struct Der<'a>(pub(super) &'a [u8]);
 
 impl<'a> Der<'a> {
     /// The next element's tag and content.
@@ -94,7 +108,7 @@ impl<'a> Der<'a> {
     }
 
     /// The content of the next element, which has this tag.
-    fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
+    pub(super) fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
     }
 }

@@ -1,9 +1,11 @@
 //! The verifier: what rustls asks when a server shows its certificates.
 //!
 //! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is taken,
-//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong. A
+//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong, also
+//! certificates that rustls-webpki does not read, and short keys (`server_key`). A
 //! chain that is too long to be kept is refused under both: connections and sessions hold it.
-//! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key.
+//! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key. Under `"record"` one
+//! that cannot be verified is recorded as such.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::chains::{Chains, measure};
+use super::server_key;
 use crate::config::Certificates;
 
 /// See the module.
@@ -38,6 +41,24 @@ impl Verifier {
         self.recognized.fetch_add(u64::from(remembered), Ordering::Relaxed);
         Ok(())
     }
+
+    /// Checks a signature by the key alone where the certificate was what failed.
+    fn reconsider(
+        &self,
+        verdict: Result<HandshakeSignatureValid, rustls::Error>,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+        is_tls13: bool,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        match (verdict, self.policy) {
+            (Err(rustls::Error::InvalidCertificate(_)), Certificates::Record) => {
+                server_key::check(certificate, message, signed, is_tls13, &self.algorithms)?;
+                Ok(HandshakeSignatureValid::assertion())
+            }
+            (verdict, _) => verdict,
+        }
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -62,7 +83,8 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
+        let verdict = rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms);
+        self.reconsider(verdict, message, certificate, signed, false)
     }
 
     fn verify_tls13_signature(
@@ -71,7 +93,8 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
+        let verdict = rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms);
+        self.reconsider(verdict, message, certificate, signed, true)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,0 +1,85 @@
+//! The key in a server's certificate, whatever else is wrong with that.
+//!
+//! Decides: under `tls.certificates = "record"` a certificate is taken that rustls-webpki does not read at all: of version 1 or 2, with a
+//! critical extension that nobody knows, or in broken DER behind its key. Its key is found by its place (RFC 5280 section 4.1), and the
+//! handshake's signature is checked with it: who answers holds the key. What cannot be checked is never taken for good: of a key of
+//! another kind, an RSA key that is too short or too long, or where no key is found, [`fault`] says so, and that is recorded.
+//! Invariants: no byte can panic; a signature that can be checked and is wrong ends the handshake.
+
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::alg_id;
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+
+use super::rsa::{self, RsaKey};
+use super::validity::public_key;
+
+/// What can be done with a key.
+enum Key<'a> {
+    /// rustls' algorithms can check with it.
+    Known { algorithm: &'a [u8], bits: &'a [u8] },
+    /// An RSA key that is short.
+    Short(RsaKey, usize),
+    /// Nothing, for this reason.
+    Unfit(String),
+}
+
+/// Shortest RSA key that rustls' algorithms take.
+const RSA_BITS_MIN: usize = 2_048;
+const RSA_BITS_MAX: usize = 8_192;
+
+impl<'a> Key<'a> {
+    fn of(certificate: &'a [u8], algorithms: &WebPkiSupportedAlgorithms) -> Key<'a> {
+        let Some((algorithm, bits)) = public_key(certificate) else {
+            return Key::Unfit("there is no key in it that could be read".to_owned());
+        };
+        if algorithm == alg_id::RSA_ENCRYPTION.as_ref() {
+            return match rsa::bits_of(bits) {
+                Some(RSA_BITS_MIN..=RSA_BITS_MAX) => Key::Known { algorithm, bits },
+                Some(count) => match RsaKey::read(bits) {
+                    Some(key) => Key::Short(key, count),
+                    None => Key::Unfit(format!("its RSA key has {count} bits, or an exponent that is none")),
+                },
+                None => Key::Unfit("its RSA key could not be read".to_owned()),
+            };
+        }
+        match algorithms.all.iter().any(|known| known.public_key_alg_id().as_ref() == algorithm) {
+            true => Key::Known { algorithm, bits },
+            false => Key::Unfit("its key is of a kind that is not known here".to_owned()),
+        }
+    }
+}
+
+/// Checks what a server signed with the key in its certificate; `candidates` are the algorithms of the scheme.
+pub(super) fn check(
+    certificate: &[u8],
+    message: &[u8],
+    signed: &DigitallySignedStruct,
+    is_tls13: bool,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<(), Error> {
+    let is_right = match Key::of(certificate, algorithms) {
+        Key::Known { algorithm, bits } => {
+            let of_scheme = |(scheme, _): &&(SignatureScheme, _)| *scheme == signed.scheme;
+            let candidates = algorithms.mapping.iter().find(of_scheme).map_or(&[][..], |(_, candidates)| candidates);
+            // In TLS 1.3 a scheme names its curve (RFC 8446 section 4.2.3).
+            let candidates = candidates.iter().take(if is_tls13 { 1 } else { candidates.len() });
+            let mut of_key = candidates.filter(|candidate| candidate.public_key_alg_id().as_ref() == algorithm);
+            of_key.any(|candidate| candidate.verify_signature(bits, message, signed.signature()).is_ok())
+        }
+        Key::Short(key, _) => key.verifies(signed.scheme, message, signed.signature()) == Some(true),
+        Key::Unfit(_) => true,
+    };
+    if is_right { Ok(()) } else { Err(CertificateError::BadSignature.into()) }
+}
+
+/// What is wrong with the key of a certificate, and whether the handshake's signature could not be checked for it.
+pub(super) fn fault(certificate: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> Option<String> {
+    match Key::of(certificate, algorithms) {
+        Key::Known { .. } => None,
+        Key::Short(_, bits) => Some(format!("the certificate's RSA key has {bits} bits only")),
+        Key::Unfit(why) => Some(format!("the handshake's signature was not checked with the certificate: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
