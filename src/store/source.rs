@@ -144,6 +144,22 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
+    /// The same, without reading again what is in the buffer: a million places may be tried, or frames stepped over, a few bytes
+    /// apart.
+    fn go_near(&mut self, offset: u64) -> io::Result<()> {
+        if !self.is_in_buffer(offset) {
+            return self.go_to(offset);
+        }
+        self.raw_pos = (offset - self.raw_offset) as usize;
+        self.begin_at(offset);
+        Ok(())
+    }
+
+    /// Whether what is read at `offset` of the file is in the buffer, or comes next.
+    fn is_in_buffer(&self, offset: u64) -> bool {
+        (self.raw_offset..=self.raw_offset + self.raw_len as u64).contains(&offset)
+    }
+
     /// Nothing is decoded yet; what comes begins at `offset`.
     fn begin_at(&mut self, offset: u64) {
         self.out_pos = 0;
@@ -222,10 +238,10 @@ impl<R: Read + Seek> Source<R> {
                 }
                 [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] => {
                     let end = start + 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
-                    if end > self.file_bytes()? {
+                    if !self.is_in_buffer(end) && end > self.file_bytes()? {
                         return Err(self.damaged(start, SegmentFault::Truncated));
                     }
-                    self.go_to(end)?;
+                    self.go_near(end)?;
                     return Ok(true);
                 }
                 [0x28, ref rest @ ..] if rest.len() < 4 => return Err(self.damaged(start, SegmentFault::Truncated)),

@@ -130,3 +130,58 @@ fn a_record_is_found_behind_false_beginnings_of_frames() {
     assert_eq!(found.last(), Some(&whole("a:3", b"three")));
     assert!(found.iter().filter(|it| it.is_ok()).count() == 2 && found.len() < 10, "{}", found.len());
 }
+
+/// A file that counts what is read of it, and how often it is asked for anything.
+struct Counting<'a> {
+    file: Cursor<&'a [u8]>,
+    bytes: u64,
+    calls: u64,
+}
+
+impl io::Read for &mut Counting<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(out)?;
+        (self.bytes, self.calls) = (self.bytes + read as u64, self.calls + 1);
+        Ok(read)
+    }
+}
+
+impl io::Seek for &mut Counting<'_> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.calls += 1;
+        self.file.seek(to)
+    }
+}
+
+/// Frames that a few bytes make, by the hundred thousand: empty ones, skippable ones, ones that hold no record. The file is read
+/// once, and what comes behind them is found.
+#[test]
+fn small_frames_without_end_are_read_once() {
+    let [skippable, longer] =
+        [&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0][..], &[0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]];
+    let [empty, of_a_byte] =
+        [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0][..], &[0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 9, 0, 0, b'x']];
+    for (what, small, is_damage) in [
+        ("skippable", skippable, false),
+        ("longer", longer, false),
+        ("empty", empty, false),
+        ("of a byte", of_a_byte, true),
+    ] {
+        let (first, last) = (zstd(&record("a:1", b"one", 3)), zstd(&record("a:2", b"two", 3)));
+        let file = [&first, &small.repeat((2 << 20) / small.len())[..], &last].concat();
+        let mut counting = Counting { file: Cursor::new(&file), bytes: 0, calls: 0 };
+        let mut reader = SegmentReader::new(&mut counting).expect("a WARC file");
+        let (mut urls, mut damage) = (Vec::new(), 0);
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => urls.push(record.head.target_uri().to_owned()),
+                Ok(None) => break,
+                Err(_) => damage += 1,
+            }
+        }
+        drop(reader);
+        assert_eq!((urls, damage > 0), (vec!["a:1".to_owned(), "a:2".to_owned()], is_damage), "{what}");
+        let (bytes, length) = (counting.bytes, file.len() as u64);
+        assert!(bytes < 2 * length && counting.calls < 500, "{what}: {bytes} of {length} in {} calls", counting.calls);
+    }
+}

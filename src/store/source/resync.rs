@@ -43,17 +43,6 @@ impl<R: Read + Seek> Source<R> {
         }
     }
 
-    /// The same as `go_to`, without reading again what is in the buffer: a million places may be tried, a few bytes apart.
-    fn go_near(&mut self, offset: u64) -> io::Result<()> {
-        let ahead = offset.checked_sub(self.raw_offset).and_then(|ahead| usize::try_from(ahead).ok());
-        match ahead.filter(|pos| *pos <= self.raw_len) {
-            Some(pos) => self.raw_pos = pos,
-            None => return self.go_to(offset),
-        }
-        self.begin_at(offset);
-        Ok(())
-    }
-
     fn starts_record(&mut self) -> Result<bool, ReadError> {
         // A first decoded piece shorter than five bytes is no record of any writer known.
         let start = self.peek()?.starts_with(b"WARC/");
@@ -63,7 +52,6 @@ impl<R: Read + Seek> Source<R> {
     /// The end of the zstd frame at `offset` as its block headers tell it (RFC 8878 section 3.1.1.2), when the file
     /// ends or another frame starts there.
     fn end_by_blocks(&mut self, offset: u64) -> io::Result<Option<u64>> {
-        let file_bytes = self.file_bytes()?;
         let Some([0x28, 0xb5, 0x2f, 0xfd, descriptor]) = self.read_at::<5>(offset)? else { return Ok(None) };
         let is_single = descriptor & 0x20 != 0;
         let size_bytes = match descriptor >> 6 {
@@ -86,14 +74,18 @@ impl<R: Read + Seek> Source<R> {
             }
         }
         at += if descriptor & 4 != 0 { 4 } else { 0 };
-        if at >= file_bytes {
-            return Ok((at == file_bytes).then_some(at));
+        match self.read_at::<4>(at)? {
+            Some(FRAME_MAGIC | [0x50..=0x5f, 0x2a, 0x4d, 0x18]) => Ok(Some(at)),
+            Some(_) => Ok(None),
+            None => Ok((at == self.file_bytes()?).then_some(at)),
         }
-        let next = self.read_at::<4>(at)?;
-        Ok(matches!(next, Some(FRAME_MAGIC | [0x50..=0x5f, 0x2a, 0x4d, 0x18])).then_some(at))
     }
 
     fn read_at<const N: usize>(&mut self, offset: u64) -> io::Result<Option<[u8; N]>> {
+        let in_buffer = offset.checked_sub(self.raw_offset).and_then(|at| usize::try_from(at).ok());
+        if let Some(bytes) = in_buffer.and_then(|at| self.raw.get(at..self.raw_len)?.first_chunk()) {
+            return Ok(Some(*bytes));
+        }
         self.input.seek(SeekFrom::Start(offset))?;
         let mut bytes = [0; N];
         let read = self.input.read_exact(&mut bytes);
