@@ -201,7 +201,7 @@ tables! {
         /// Longest URL followed, in bytes.
         /// Longer URLs are mostly session state and traps; servers need only accept 8,000 bytes (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");
-        /// Whether URLs at ports of other protocols are crawled: mail, chat, file systems (Fetch standard, port blocking).
+        /// Whether URLs at ports of other protocols (Fetch standard, port blocking) and of data stores and the like are crawled.
         /// A link may name any port of anybody's machine.
         bad_ports: BadPorts = "deny", Kind::Choice(BadPorts::CHOICES);
         /// A file of rules that say which URLs are queued, fetched, looked through and stored; see docs/SCOPE.md.

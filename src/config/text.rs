@@ -51,7 +51,9 @@ impl TextForm {
     pub(super) const fn expected(self) -> &'static str {
         match self {
             TextForm::Token => "1 to 64 letters, \"_\" or \"-\" (RFC 9309 section 2.2.1), such as \"examplebot\"",
-            TextForm::WebAddress => "an http:// or https:// address, such as \"https://example.org/bot\", or \"\"",
+            TextForm::WebAddress => {
+                "an http:// or https:// address without credentials, such as \"https://example.org/bot\", or \"\""
+            }
             TextForm::SecureAddress => {
                 "an https:// address without credentials, such as \
                  \"https://example.org/.well-known/http-message-signatures-directory\", or \"\""
@@ -199,6 +201,10 @@ fn check_web_address(text: &str) -> Result<(), String> {
     check_comment(text, 512)?;
     match ::url::Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
+        // Every server that is asked would have it in its log.
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            Err("it has a user name or a password, which every server would be told".to_owned())
+        }
         Ok(_) => Ok(()),
         Err(error) => Err(format!("this is not an address ({error})")),
     }
@@ -334,6 +340,14 @@ mod tests {
         {
             assert!(TextForm::WebAddress.check(wrong).is_err(), "{wrong}");
         }
+        // What User-Agent says everybody reads; nor does the mistake say it.
+        for wrong in
+            ["https://me:secret@a.org/", "http://:secret@a.org", "https://secret@a.org/bot", "https:\\\\x:secret@a.org"]
+        {
+            let mistake = TextForm::WebAddress.check(wrong).expect_err(wrong);
+            assert!(!mistake.contains("secret"), "{mistake}");
+        }
+        assert_eq!(TextForm::WebAddress.check("https://a.org/@me:x"), Ok(()));
         for right in ["", "bot@example.org", "a.b+c@localhost"] {
             assert_eq!(TextForm::MailAddress.check(right), Ok(()));
         }

@@ -1,7 +1,10 @@
-//! Ports of other protocols, which no browser sends an HTTP request to.
+//! Ports of other protocols, and of services that are no web.
 //!
-//! Decides: the list of the Fetch standard, section "port blocking". A link may name any port of any machine; what an
-//! HTTP request says is a command to some of those servers, as to one of mail or chat.
+//! Decides: the list of the Fetch standard, section "port blocking", to which no browser sends an HTTP request, and the usual
+//! ports of data stores, message brokers, machines' managers, printers and the like. A link may name any port of any machine; what an
+//! HTTP request says is a command to some of those servers, as to one of mail or chat, and others answer whoever asks with what
+//! they hold. Browsers reach these at home, a crawler has no reason to.
+//! Limits: a service at another port is not known by it. Ports where public sites are common (8080, 8443, 3000, 9000) are none.
 
 /// In ascending order.
 const BAD_PORTS: [u16; 83] = [
@@ -11,10 +14,25 @@ const BAD_PORTS: [u16; 83] = [
     5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Whether `port` belongs to another protocol.
+/// Ports of services, in ascending order: their documentation's defaults.
+const SERVICE_PORTS: [u16; 61] = [
+    445, 623, 873, // SMB, IPMI, rsync
+    1080, 1099, 1433, 1434, 1521, 1883, // SOCKS, Java RMI, SQL Server, Oracle, MQTT
+    2181, 2375, 2376, 2377, 2379, 2380, // ZooKeeper, Docker, etcd
+    3050, 3260, 3306, 3389, // Firebird, iSCSI, MySQL, RDP
+    4222, 4369, // NATS, Erlang
+    5432, 5433, 5555, 5671, 5672, 5900, 5901, 5984, 5985, 5986, // PostgreSQL, adb, AMQP, VNC, CouchDB, WinRM
+    6379, 6380, 6432, 6443, 7687, // Redis, PgBouncer, Kubernetes, Neo4j
+    8009, 8086, 8300, 8301, 8302, 8500, 8883, // AJP, InfluxDB, Consul, MQTT
+    9042, 9092, 9100, 9160, 9200, 9300, // Cassandra, Kafka, printers, Elasticsearch
+    10250, 10255, 11210, 11211, 15672, 16379, // kubelet, Couchbase, memcached, RabbitMQ, Redis
+    26379, 27017, 27018, 27019, 28017, 61613, // Redis, MongoDB, STOMP
+];
+
+/// Whether `port` belongs to another protocol, or to a service that is no web.
 #[inline]
 pub fn is_bad_port(port: u16) -> bool {
-    !matches!(port, 80 | 443) && BAD_PORTS.binary_search(&port).is_ok()
+    !matches!(port, 80 | 443) && (BAD_PORTS.binary_search(&port).is_ok() || SERVICE_PORTS.binary_search(&port).is_ok())
 }
 
 #[cfg(test)]
@@ -26,5 +44,23 @@ mod tests {
         assert!(BAD_PORTS.is_sorted());
         assert!(BAD_PORTS.iter().all(|port| is_bad_port(*port)));
         assert!([80, 443, 8_080, 8_443, 81, 3_000, 65_535].iter().all(|port| !is_bad_port(*port)));
+    }
+
+    #[test]
+    fn ports_of_data_stores_and_managers_of_machines() {
+        assert!(SERVICE_PORTS.is_sorted() && SERVICE_PORTS.iter().all(|port| !BAD_PORTS.contains(port)));
+        for port in [
+            6_379, 11_211, 2_375, 2_376, 9_200, 9_300, 27_017, 5_432, 3_306, 1_433, 5_984, 6_443, 10_250, 8_500, 2_379,
+            9_042, 5_672, 15_672, 445, 3_389, 5_900, 9_100, 1_883, 2_181, 9_092, 4_222, 873, 8_009, 1_521, 26_379,
+            5_985, 623,
+        ] {
+            assert!(is_bad_port(port), "{port}");
+        }
+        for port in [
+            81, 88, 591, 2_082, 2_083, 3_000, 4_200, 5_000, 7_000, 8_000, 8_008, 8_081, 8_088, 8_888, 9_000, 9_090,
+            9_443, 10_000,
+        ] {
+            assert!(!is_bad_port(port), "{port} is one of public sites");
+        }
     }
 }
