@@ -257,6 +257,10 @@ counters! {
         links_too_long,
         /// Redirects not followed because too many came before (`scope.redirects_max`).
         redirects_too_many,
+        /// Seeds that redirect to what is out of scope, or whose page does so with a refresh.
+        seeds_led_outside,
+        /// Those of them that did so with a page.
+        seed_pages_led_outside,
         /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, each URL once, and those behind so
         /// many bytes of links that they were not resolved.
         links_dropped,

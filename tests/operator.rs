@@ -1,7 +1,7 @@
 //! The program as operators meet it: their mistakes, a full disk, Ctrl-C, a power cut, and the end of a budget.
 //!
 //! Decides: each test runs the real program in a directory of its own and judges exit code, words and files.
-//! 0 is success, 1 the system's failure, 2 the operator's mistake; a mistake changes nothing on disk.
+//! 0 is success, 1 the system's failure, 2 the operator's mistake, 3 a crawl whose seeds gave no page; a mistake changes nothing on disk.
 
 mod balance;
 mod budget;
@@ -31,6 +31,7 @@ mod rounds;
 mod scope;
 mod secrets;
 mod site_allowances;
+mod seeds;
 mod site_budgets;
 mod stop;
 mod stores;

@@ -9,7 +9,7 @@ use super::loopback;
 use super::memory::{check_sites_table, memory_budget};
 use super::order::BootError;
 use super::scope_files::ScopeFiles;
-use crate::config::{self, Balance, Config, PartitionBy, PrivateAddresses, UrlOrder};
+use crate::config::{self, Balance, Config, PartitionBy, PrivateAddresses, SeedErrors, UrlOrder};
 use crate::exchange::Replicated;
 use crate::fetch;
 use crate::frontier::{RANK_BYTES_MAX, Ranks};
@@ -209,8 +209,9 @@ pub fn notes(config: &Config) -> Vec<String> {
     is_moot.then(|| note.to_owned()).into_iter().collect()
 }
 
-/// A seed that is out of scope would be no URL of the crawl, without a word.
-pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Result<(), BootError> {
+/// A seed that is out of scope would be no URL of the crawl, without a word. What is told of those that are skipped, as
+/// `seeds.errors` has it.
+pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) -> Result<Vec<String>, BootError> {
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
             format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
@@ -227,14 +228,20 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &[Seed]) -> Resu
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };
+    let is_skipped = config.seeds.errors == SeedErrors::Skip;
     let scope = files.of(&Scope::of_seeds(config, seeds));
     let judged = seeds.iter().map(|seed| (&seed.url, judge(&scope, &seed.url)));
     let outside = judged.filter_map(|(seed, judged)| judged.err().map(|outside| (seed, outside)));
     let lines: Vec<_> = outside
-        .take(SHOWN_MAX)
+        .take(if is_skipped { SKIPPED_SHOWN_MAX } else { SHOWN_MAX })
         .map(|(seed, outside)| format!("seed {seed} is out of scope: {}", why(outside)))
         .collect();
-    if lines.is_empty() { Ok(()) } else { Err(BootError::Order(lines.join("\n"))) }
+    if is_skipped && !lines.is_empty() {
+        retain_in_scope(config, files, seeds);
+    } else if !lines.is_empty() {
+        return Err(BootError::Order(lines.join("\n")));
+    }
+    Ok(lines)
 }
 
 /// Those of `links` with which the next round of a crawl of `config` may begin. Where files of the scope cannot be read it is all
@@ -266,3 +273,5 @@ const FILES_PER_SHARD: u64 = 64;
 const FILES_BESIDES: u64 = 64;
 /// Seeds that are told: they may be millions.
 const SHOWN_MAX: usize = 20;
+/// The same of those that are skipped.
+const SKIPPED_SHOWN_MAX: usize = 1_000;

@@ -119,6 +119,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SeedErrors;
     use crate::lab::TempFolder;
     use crate::log::{Log, Owner};
 
@@ -145,7 +146,7 @@ mod tests {
         let links = list(folder.path(), 3, 4, &seeds).expect("a list");
         let texts: Vec<&str> = links.urls.iter().map(Url::as_str).collect();
         assert_eq!(texts, ["http://b.test/", "http://c.test/1", "http://shard0.test/", "http://shard1.test/"]);
-        let read = crate::boot::read_seeds(&[], &[&links.file]).expect("a list of seeds");
+        let read = crate::boot::read_seeds(&[], &[&links.file], SeedErrors::Refuse).expect("a list of seeds").seeds;
         assert_eq!(read.into_iter().map(|seed| seed.url).collect::<Vec<_>>(), links.urls);
         assert!(links.file.ends_with("external-links-4") && links.left_out == 0);
         // "http://b.test/" and a line end, and no room for another one.

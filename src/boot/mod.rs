@@ -38,5 +38,5 @@ pub use manifest::{Manifest, read as read_manifest};
 pub use order::{BootError, Order, Round, RoundEnd};
 pub use redistribution::is_unsettled;
 pub use scope_files::ScopeFiles;
-pub use seeds::{SeedError, read_seeds};
+pub use seeds::{SeedError, SeedsRead, read_seeds};
 pub use start::Crawl;

@@ -2,7 +2,8 @@
 //!
 //! Decides: a seed without a scheme gets `http://`, as people write them. Text that the URL standard accepts but nobody
 //! means is refused: to the standard, `https//example.org` is a host called "https", `exmaple` a host of that name, and
-//! `1.2.3` the address 1.2.0.3. Credentials are refused, because a URL of the crawl has none: they would be dropped.
+//! `1.2.3` the address 1.2.0.3. A relative URL, such as `/about` or `index.html`, is refused, too. Credentials are
+//! refused, because a URL of the crawl has none: they would be dropped.
 //! An error says what is wrong and, where that can be guessed, what may have been meant.
 //! Why so: a mistyped seed costs a crawl that ends at once or, worse, one that lacks a part, which is noticed weeks
 //! later.
@@ -20,6 +21,9 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
     if let Some((first, _)) = text.split_once(char::is_whitespace) {
         let why = "white space in it: a seed is one URL, and a space in a URL is written %20";
         return Err(wrong(why, first));
+    }
+    if is_relative(text) {
+        return Err("a relative URL: a seed has its host in it, such as https://example.org/path".to_owned());
     }
     let (word, mark, rest) = split(text);
     let scheme = word.to_ascii_lowercase();
@@ -138,6 +142,21 @@ fn bare(text: &str) -> Result<Url, String> {
     Err(format!("\"{host}\" is not a host name: there is no dot in it (if it is one, write {})", url.as_str()))
 }
 
+/// Whether it can be nothing but a reference to something beside another page (RFC 3986 section 4.2): its path, its query, or the
+/// name of a file, whose ending is no top-level domain.
+fn is_relative(text: &str) -> bool {
+    let is_file = || {
+        let ending =
+            text.split(['/', '?', '#']).next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
+        ending.is_some_and(|ending| FILES.iter().any(|file| file.eq_ignore_ascii_case(ending)))
+    };
+    let is_path = text.starts_with('/') && !text.starts_with("//");
+    is_path || ["./", "../", "?", "#"].iter().any(|start| text.starts_with(start)) || is_file()
+}
+
+/// Endings of pages, none of which is a top-level domain.
+const FILES: [&str; 9] = ["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "pdf", "xml"];
+
 /// The first word of `text`, the punctuation after it that may have been meant to end a scheme, and the rest.
 fn split(text: &str) -> (&str, &str, &str) {
     let is_word = |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '-' | '.');
@@ -183,6 +202,8 @@ mod tests {
             ("http://my_host.example.org/", "http://my_host.example.org/"),
             ("http://-a-.example.org/", "http://-a-.example.org/"),
             ("http://192.0.2.1./", "http://192.0.2.1/"),
+            ("php.example.org/x.html", "http://php.example.org/x.html"),
+            ("http://index.html/", "http://index.html/"),
             ("http://[2001:DB8::0:1]:81/", "http://[2001:db8::1]:81/"),
             ("http://example.org/?mail=a@b.test", "http://example.org/?mail=a@b.test"),
         ] {
@@ -245,6 +266,12 @@ mod tests {
             ("news:c", "not http or https"),
             ("http://[b/", "not a URL"),
             ("<http://a.test/>", "not a URL"),
+            ("/about", "a relative URL: a seed has its host in it, such as https://example.org/path"),
+            ("../a/b.html", "a relative URL"),
+            ("./example.org", "a relative URL"),
+            ("?page=2", "a relative URL"),
+            ("index.HTML#top", "a relative URL"),
+            ("sitemap.xml?x=1", "a relative URL"),
             ("example..org", "two in a row"),
             ("http://.example.org/", "begins with a dot"),
         ] {

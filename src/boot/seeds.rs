@@ -1,8 +1,11 @@
 //! Seeds: from arguments and files to URLs with their options.
 //!
-//! Decides: a line of a file is a seed, a comment (`#`) or empty. A file that begins as gzip is unpacked, whatever its name; `-` is
-//! standard input. Every bad seed is reported, with its line, what is wrong and what may have been meant, and so is every file
-//! that cannot be read or contains no seed; nothing is crawled then.
+//! Decides: a line of a file is a seed, a comment or empty. `#` begins a comment at the start of a line and behind
+//! white space; in a URL it
+//! begins the fragment. A file that begins as gzip is unpacked, whatever its name; `-` is standard input. Every bad seed is
+//! reported, with its line, what is wrong and what may have been meant, and so is every file that cannot be read or contains no
+//! seed; nothing is crawled then. With `seeds.errors = "skip"` bad lines are reported and skipped; bad arguments
+//! and files are refused.
 //! Files are read line by line: of them no more is in memory than their seeds.
 //! Limits: a file of [`FILE_BYTES_MAX`], unpacked; a line of [`LINE_BYTES_MAX`]; [`TOLD_MAX`] mistakes of a file.
 //! Leaves to others: what one seed must look like (`seed`), what its options mean (`crate::seed`).
@@ -13,6 +16,7 @@ use std::path::Path;
 
 use super::sealed_file::FILE_BYTES_MAX;
 use super::seed;
+use crate::config::SeedErrors;
 use crate::seed::{Seed, SeedList, SeedOptions};
 
 /// A bad seed, or a file without any.
@@ -21,15 +25,39 @@ use crate::seed::{Seed, SeedList, SeedOptions};
 pub struct SeedError {
     place: String,
     why: String,
+    is_of_file: bool,
 }
 
-/// The seeds of the command line and of `files` (`-` is standard input), in order and without duplicates.
-pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Seed>, Vec<SeedError>> {
-    let (mut seeds, mut errors) = (SeedList::default(), Vec::new());
+impl SeedError {
+    /// Whether it is about a whole file, so that the option which names that is to be told.
+    pub fn is_of_file(&self) -> bool {
+        self.is_of_file
+    }
+}
+
+/// Seeds that were read.
+#[derive(Debug, Default)]
+pub struct SeedsRead {
+    /// In order, and without duplicates.
+    pub seeds: Vec<Seed>,
+    /// Lines that are none, and are skipped.
+    pub skipped: Vec<SeedError>,
+}
+
+/// The seeds of the command line and of `files` (`-` is standard input).
+///
+/// # Errors
+/// What an operator can mend; never empty. Lines of files are among it only with [`SeedErrors::Refuse`], or where a file has nothing else.
+pub fn read_seeds(
+    arguments: &[String],
+    files: &[impl AsRef<Path>],
+    on_errors: SeedErrors,
+) -> Result<SeedsRead, Vec<SeedError>> {
+    let (mut seeds, mut errors, mut wrong_lines) = (SeedList::default(), Vec::new(), Vec::new());
     for (index, text) in arguments.iter().enumerate() {
         match parse(text.trim()) {
             Ok(seed) => seeds.push(seed),
-            Err(why) => errors.push(SeedError { place: format!("seed {}", index + 1), why }),
+            Err(why) => errors.push(SeedError { place: format!("seed {}", index + 1), why, is_of_file: false }),
         }
     }
     // What is said of whole files comes behind all seeds.
@@ -38,13 +66,22 @@ pub fn read_seeds(arguments: &[String], files: &[impl AsRef<Path>]) -> Result<Ve
         let file = file.as_ref();
         if let Err(error) = open(file)
             .map_err(|error| at(file, None, error.to_string()))
-            .and_then(|lines| read_lines(file, lines, &mut seeds, &mut errors))
+            .and_then(|lines| read_lines(file, lines, on_errors, &mut seeds, &mut wrong_lines))
         {
             unread.push(error);
         }
     }
+    if on_errors == SeedErrors::Refuse || !errors.is_empty() || !unread.is_empty() {
+        errors.append(&mut wrong_lines);
+    }
     errors.append(&mut unread);
-    if errors.is_empty() { Ok(seeds.into_seeds()) } else { Err(errors) }
+    if errors.is_empty() { Ok(SeedsRead { seeds: seeds.into_seeds(), skipped: wrong_lines }) } else { Err(errors) }
+}
+
+/// What stands before a comment in a line. A `#` that is part of a word begins a URL's fragment.
+fn before_comment(line: &str) -> &str {
+    let mut ends = line.match_indices('#').map(|(at, _)| line.split_at(at).0);
+    ends.find(|before| before.is_empty() || before.ends_with(char::is_whitespace)).unwrap_or(line).trim()
 }
 
 /// A seed of a line or an argument, already trimmed.
@@ -64,6 +101,7 @@ fn parse(text: &str) -> Result<Seed, String> {
 fn read_lines(
     file: &Path,
     lines: impl BufRead,
+    on_errors: SeedErrors,
     seeds: &mut SeedList,
     errors: &mut Vec<SeedError>,
 ) -> Result<(), SeedError> {
@@ -80,40 +118,59 @@ fn read_lines(
                 "the file is longer than {FILE_BYTES_MAX} bytes here, unpacked; expected less, or several files"
             )));
         }
-        if bytes as u64 > LINE_BYTES_MAX {
-            return Err(here(format!("longer than {LINE_BYTES_MAX} bytes; expected URLs, one a line")));
-        }
         if bytes == 0 {
             break;
         }
-        let Ok(text) = str::from_utf8(&line) else {
-            return Err(here("not UTF-8; expected URLs in UTF-8, one a line".to_owned()));
+        let is_long = bytes as u64 > LINE_BYTES_MAX;
+        let read = match str::from_utf8(&line) {
+            _ if is_long => Err(format!("longer than {LINE_BYTES_MAX} bytes; expected URLs, one a line")),
+            Err(_) => Err("not UTF-8; expected URLs in UTF-8, one a line".to_owned()),
+            // Editors on Windows put a byte order mark first.
+            Ok(text) => match before_comment(text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text)) {
+                "" => continue,
+                text => parse(text),
+            },
         };
-        // Editors on Windows put a byte order mark first.
-        let text = if number == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-        let text = text.trim();
-        if text.is_empty() || text.starts_with('#') {
-            continue;
-        }
-        is_without = false;
-        match parse(text) {
-            Ok(seed) => seeds.push(seed),
+        // What is no text at all is no list.
+        let is_text = !is_long && str::from_utf8(&line).is_ok();
+        match read {
+            Ok(seed) => {
+                is_without = false;
+                seeds.push(seed);
+            }
+            Err(why) if !is_text && on_errors == SeedErrors::Refuse => return Err(here(why)),
             Err(why) => {
-                errors.push(here(why));
                 wrong += 1;
+                if wrong <= TOLD_MAX {
+                    errors.push(here(why));
+                }
             }
         }
-        if wrong >= TOLD_MAX {
-            return Err(here(format!("{TOLD_MAX} mistakes until here; the rest of the file was not read")));
+        if is_long {
+            lines.skip_until(b'\n').map_err(|error| at(file, Some(number), error.to_string()))?;
+        }
+        if wrong >= TOLD_MAX && on_errors == SeedErrors::Refuse {
+            return Err(at(
+                file,
+                Some(number),
+                format!("{TOLD_MAX} mistakes until here; the rest of the file was not read"),
+            ));
         }
     }
+    if let Some(more) = wrong.checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+        errors.push(at(file, None, format!("{more} more lines are no seeds")));
+    }
     // Whoever gives a file expects its seeds to be crawled, whatever others there are.
-    if is_without { Err(at(file, None, "no seed in it; expected URLs, one a line".to_owned())) } else { Ok(()) }
+    match is_without && (wrong == 0 || on_errors == SeedErrors::Skip) {
+        true => Err(at(file, None, "no seed in it; expected URLs, one a line".to_owned())),
+        false => Ok(()),
+    }
 }
 
 fn at(file: &Path, line: Option<u64>, why: String) -> SeedError {
     let file = file.display();
-    SeedError { place: line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}")), why }
+    let place = line.map_or_else(|| file.to_string(), |line| format!("{file}:{line}"));
+    SeedError { place, why, is_of_file: line.is_none() }
 }
 
 /// The text of a file, unpacked.
@@ -164,7 +221,7 @@ mod tests {
     fn error_of(folder: &TempFolder, bytes: &[u8]) -> String {
         let path = folder.path().join("wrong");
         std::fs::write(&path, bytes).unwrap();
-        read_seeds(&[], &[&path]).unwrap_err().iter().map(|error| format!("{error}\n")).collect()
+        read_seeds(&[], &[&path], SeedErrors::Refuse).unwrap_err().iter().map(|error| format!("{error}\n")).collect()
     }
 
     #[test]
@@ -174,7 +231,7 @@ mod tests {
         // Two members, as tools append them.
         let bytes = [packed(b"http://a.test/ pages=3\n"), packed(b"b.test\n# c.test\n")].concat();
         std::fs::write(&path, &bytes).unwrap();
-        let seeds = read_seeds(&[], &[&path]).unwrap();
+        let seeds = read_seeds(&[], &[&path], SeedErrors::Refuse).unwrap().seeds;
         let texts: Vec<String> = seeds.iter().map(Seed::to_string).collect();
         assert_eq!(texts, ["http://a.test/ pages=3", "http://b.test/"]);
         assert!(error_of(&folder, &bytes[..bytes.len() - 9]).contains("wrong:"), "cut short");
@@ -203,7 +260,7 @@ mod tests {
         let file = folder.path().join("seeds");
         std::fs::write(&file, "\u{feff}http://example.org/b\r\n  # a comment\nhttp://example.org/\r\n").unwrap();
         let arguments = ["example.org", "https://example.org/a#b"].map(str::to_owned);
-        let seeds = read_seeds(&arguments, &[&file]).unwrap();
+        let seeds = read_seeds(&arguments, &[&file], SeedErrors::Refuse).unwrap().seeds;
         let texts: Vec<String> = seeds.iter().map(Seed::to_string).collect();
         assert_eq!(texts, ["http://example.org/", "https://example.org/a", "http://example.org/b"]);
     }
@@ -213,7 +270,9 @@ mod tests {
         let folder = TempFolder::new("bad-seeds");
         let file = folder.path().join("seeds");
         std::fs::write(&file, "# seeds\nhttp://good.test/\nftp://x.test/\n\nhttp:/wiki.test\n").unwrap();
-        let errors = read_seeds(&["mailto:a@b.test".to_owned()], &[&file, &file.with_extension("none")]).unwrap_err();
+        let errors =
+            read_seeds(&["mailto:a@b.test".to_owned()], &[&file, &file.with_extension("none")], SeedErrors::Refuse)
+                .unwrap_err();
         let texts: Vec<String> = errors.iter().map(SeedError::to_string).collect();
         assert_eq!(texts.len(), 4, "{texts:?}");
         assert!(texts[0].contains("seed 1") && texts[0].contains("http"));
@@ -221,6 +280,66 @@ mod tests {
         assert!(
             texts[2].contains(":5: \"http:/wiki.test\"") && texts[2].ends_with("(did you mean http://wiki.test/?)")
         );
-        assert!(texts[3].contains(".none"));
+        assert!(errors[3].is_of_file() && texts[3].contains(".none: No such file"), "{texts:?}");
+    }
+
+    /// Behind white space alone: in a URL it begins the fragment.
+    #[test]
+    fn a_number_sign_behind_white_space_begins_a_comment() {
+        for (line, seed) in [
+            ("http://a.test/ # ours", Some("http://a.test/")),
+            ("http://a.test/#part", Some("http://a.test/")),
+            ("http://a.test/x#part # ours # twice", Some("http://a.test/x")),
+            ("a.test pages=3 depth=1\t#three", Some("http://a.test/ pages=3 depth=1")),
+            ("a.test #", Some("http://a.test/")),
+            ("a.test\u{a0}# a space of a word processor", Some("http://a.test/")),
+            ("a.test/?q=a#b pages=1", Some("http://a.test/?q=a pages=1")),
+            ("  # http://a.test/", None),
+            ("#a.test", None),
+        ] {
+            let folder = TempFolder::new("seed-comments");
+            let file = folder.file("seeds", &format!("{line}\nb.test\n"));
+            let seeds =
+                read_seeds(&[], &[&file], SeedErrors::Refuse).unwrap_or_else(|errors| panic!("{errors:?}")).seeds;
+            let texts: Vec<String> = seeds.iter().map(Seed::to_string).collect();
+            let expected: Vec<&str> = seed.into_iter().chain(["http://b.test/"]).collect();
+            assert_eq!(texts, expected, "{line:?}");
+        }
+    }
+
+    /// Each is told with its line, and what is around it is read: also behind a line that is no text, or has no end.
+    #[test]
+    fn bad_lines_are_skipped_where_that_is_wanted() {
+        let folder = TempFolder::new("skipped-seeds");
+        let file = folder.path().join("seeds");
+        let long = [&b"x".repeat(300_000)[..], b"\n"].concat();
+        let lines =
+            [b"http://a.test/\nftp://x.test/\n\xff\xfe\n", &long[..], b"b.test nonsense=1\nc.test # last\n"].concat();
+        std::fs::write(&file, &lines).unwrap();
+        let SeedsRead { seeds, skipped } = read_seeds(&[], &[&file], SeedErrors::Skip).unwrap();
+        assert_eq!(seeds.iter().map(Seed::to_string).collect::<Vec<_>>(), ["http://a.test/", "http://c.test/"]);
+        let told: Vec<String> = skipped.iter().map(SeedError::to_string).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        for (told, why) in told.iter().zip([
+            "seeds:2: \"ftp://x.test/\": the scheme is not http or https",
+            "seeds:3: not UTF-8",
+            "seeds:4: longer than 131072 bytes",
+            "seeds:5: \"b.test nonsense=1\": \"nonsense\" is no option",
+        ]) {
+            assert!(told.contains(why), "{told}");
+        }
+        // What would leave nothing is refused, and so is what is no line of a list.
+        let refused = |arguments: &[&str], text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+            read_seeds(&arguments, &[&file], SeedErrors::Skip).unwrap_err().len()
+        };
+        assert_eq!(refused(&[], "ftp://x.test/\n# a.test\n"), 2);
+        assert_eq!(refused(&["ftp://x.test/"], "a.test\n"), 1);
+        let many = format!("a.test\n{}", "ftp://x.test/\n".repeat(TOLD_MAX + 7));
+        std::fs::write(&file, many).unwrap();
+        let skipped = read_seeds(&[], &[&file], SeedErrors::Skip).unwrap().skipped;
+        assert_eq!(skipped.len(), TOLD_MAX + 1);
+        assert!(skipped[TOLD_MAX].to_string().ends_with("seeds: 7 more lines are no seeds"), "{:?}", skipped[TOLD_MAX]);
     }
 }

@@ -88,10 +88,13 @@ impl Crawl {
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
         // A list may have been read again meanwhile.
-        match round {
-            Some(_) => checks::retain_in_scope(&config, &files, &mut seeds),
-            None => checks::seeds(&config, &files, &seeds)?,
-        }
+        let skipped = match round {
+            Some(_) => {
+                checks::retain_in_scope(&config, &files, &mut seeds);
+                Vec::new()
+            }
+            None => checks::seeds(&config, &files, &mut seeds)?,
+        };
         checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
         let operators = checks::operators(&config)?;
@@ -178,6 +181,7 @@ impl Crawl {
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
         checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
+        skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
         if ScopeFiles::are_named(&crawl.scope.config) {
             crawl.control.note(format!("scope: {files}"));
         }

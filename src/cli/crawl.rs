@@ -7,7 +7,8 @@
 //! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
 //! `nohup` it does nothing. SIGUSR1 has the files of the scope read again, and so has SIGHUP where it cannot be a lost terminal's:
 //! the process has none, as under systemd, and there are such files.
-//! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake.
+//! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake; 3 it ended and no seed gave a
+//! page (`seed_ends`).
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles};
+use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles, SeedError, SeedsRead};
 use crate::config::{Config, ConfigError};
 use crate::shard::Phase;
 use crate::stats::Totals;
@@ -28,7 +29,7 @@ use super::output::{self, tell};
 use super::progress::Progress;
 use super::rounds::{self, RoundBefore};
 use super::summary::Summary;
-use super::{DONE, FAILED, MISTAKE, json};
+use super::{DONE, FAILED, MISTAKE, json, seed_ends};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -42,7 +43,8 @@ pub struct CrawlArguments {
     /// Configuration file (TOML); without it a crawl is resumed with the settings of its last run.
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A file of seeds, one a line, `#` begins a comment; `-` is standard input. May be given several times.
+    /// A file of seeds, one a line; `#` begins a comment at the start of a line or behind a space; `-` is standard input.
+    /// May be given several times.
     #[arg(long = "seeds", value_name = "FILE")]
     pub seed_files: Vec<PathBuf>,
     /// Override one key of the configuration; may be given several times.
@@ -133,14 +135,20 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, Some(&arguments.dir))) {
         complaints.push(wrong);
     }
-    let seeds = boot::read_seeds(&arguments.seeds, &arguments.seed_files)
-        .map_err(|errors| complaints.extend(errors.iter().map(ToString::to_string)))
+    let SeedsRead { seeds, skipped } = boot::read_seeds(&arguments.seeds, &arguments.seed_files, config.seeds.errors)
+        .map_err(|errors| complaints.extend(errors.iter().map(complaint)))
         .unwrap_or_default();
     if !complaints.is_empty() {
         return Err(complaints);
     }
+    skipped.iter().for_each(|told| tell!("skipped: {told}"));
     let (dir, new, retry_failed) = (arguments.dir.clone(), arguments.new, arguments.retry_failed);
     Ok(Order { config, seeds, dir, new, retry_failed, round: None })
+}
+
+/// What is wrong with seeds; who names no file on the command line of a service does not know which one is meant.
+fn complaint(error: &SeedError) -> String {
+    if error.is_of_file() { format!("--seeds: {error}") } else { error.to_string() }
 }
 
 /// How a crawl in the foreground ended.
@@ -156,7 +164,10 @@ impl Ended {
     fn report(self, json: Option<&Path>, dir: &Path) -> ExitCode {
         output::text(&self.summary.human());
         let written = json.map_or(DONE, |path| json::write(path, &self.summary.json(), Some(dir)));
-        let Some(failure) = self.failure else { return ExitCode::from(written) };
+        let Some(failure) = self.failure else {
+            let code = seed_ends::exit_code(dir, &self.summary.totals);
+            return ExitCode::from(if written == DONE { code } else { written });
+        };
         tell!("ringcrawl: {failure}");
         tell!(
             "ringcrawl: the crawl stopped; what is on disk is kept, and the same command goes on with it\n\

@@ -25,7 +25,7 @@ use super::output::{self, tell};
 use super::plan::{Bar, GraphArguments, tell_losses};
 use super::{FAILED, MISTAKE};
 use crate::boot;
-use crate::config::{self, Config, PartitionBy};
+use crate::config::{self, Config, PartitionBy, SeedErrors};
 use crate::grouped::grouped;
 use crate::lab::experiment::{
     self, CrawlError, Design, GraphWeb, Ground, ORDERS, PLANNED, Planned, Row, Setting, Treatment,
@@ -267,13 +267,13 @@ impl Lab {
     /// The pages that the file of seeds names, if there is one.
     fn seeds_of_file(&self, web: &GraphWeb) -> Result<Option<Vec<u32>>, Failed> {
         let Some(file) = &self.seeds_file else { return Ok(None) };
-        let seeds = boot::read_seeds(&[], std::slice::from_ref(file))
+        let seeds = boot::read_seeds(&[], std::slice::from_ref(file), SeedErrors::Refuse)
             .map_err(|errors| mistake(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
         let page = |url: &Url| {
             let page = web.page_of(url.as_str());
             page.ok_or_else(|| mistake(format!("{}: {url} is no page of the graph", file.display())))
         };
-        seeds.iter().map(|seed| page(&seed.url)).collect::<Result<_, _>>().map(Some)
+        seeds.seeds.iter().map(|seed| page(&seed.url)).collect::<Result<_, _>>().map(Some)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory).
+//! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory), 3 a crawl has ended and no
+//! seed of it gave a page.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nothing can be written: see output")]
 
@@ -19,6 +20,7 @@ mod plan;
 pub mod progress;
 mod rounds;
 mod scope;
+mod seed_ends;
 mod store;
 pub mod summary;
 mod terminal;
@@ -131,3 +133,5 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 /// Exit code of an operator's mistake.
 const MISTAKE: u8 = 2;
+/// Exit code of a crawl that has ended without a page from any seed.
+const NO_PAGE: u8 = 3;

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 use crate::boot::{self, ScopeFiles};
-use crate::config::Config;
+use crate::config::{Config, SeedErrors};
 use crate::hops::Hops;
 use crate::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
 use crate::url::Url;
@@ -117,11 +117,11 @@ fn scope(test: &Test) -> Result<Scope, Vec<String>> {
     if !test.block.is_empty() {
         config.scope.block.clone_from(&test.block);
     }
-    let seeds = boot::read_seeds(&test.seeds, &[] as &[PathBuf])
+    let seeds = boot::read_seeds(&test.seeds, &[] as &[PathBuf], SeedErrors::Refuse)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let files = ScopeFiles::read(&config)?;
     files.notes.iter().for_each(|note| tell!("ringcrawl: {note}"));
-    Ok(files.of(&Scope::of_seeds(&config, &seeds)))
+    Ok(files.of(&Scope::of_seeds(&config, &seeds.seeds)))
 }
 
 /// Tests one URL; whether it is one.

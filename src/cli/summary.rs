@@ -205,6 +205,7 @@ impl Summary {
             ("links to other formats", totals.links_other_formats),
             ("links not listed", totals.external_unlisted),
             ("redirects too many", totals.redirects_too_many),
+            ("seeds led out of scope", totals.seeds_led_outside),
             ("over their site's share", totals.over_share),
             ("over budget", totals.urls_over_budget),
             ("without a budget", totals.budget_uncounted),

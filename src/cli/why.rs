@@ -30,6 +30,7 @@ use crate::time::UnixTime;
 use crate::url::Url;
 use findings::Findings;
 use robots::RobotsFound;
+pub(super) use told::meaning;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

@@ -35,7 +35,7 @@ choices! {
         All = "all",
         /// links to sites of the seeds
         SeedSites = "seed-sites",
-        /// links to hosts of the seeds
+        /// links to hosts of the seeds, with www. or without
         SeedHosts = "seed-hosts",
     }
     /// `scope.bad_ports`
@@ -52,12 +52,26 @@ choices! {
         /// they are not fetched
         Skip = "skip",
     }
+    /// `seeds.errors`
+    SeedErrors {
+        /// the crawl does not begin
+        Refuse = "refuse",
+        /// they are told and skipped
+        Skip = "skip",
+    }
     /// `scope.block_errors`
     BlockErrors {
         /// the crawl does not begin, or keeps the list that it has
         Refuse = "refuse",
         /// the lines are told and skipped
         Skip = "skip",
+    }
+    /// `scope.halved`
+    Halved {
+        /// the crawl keeps what it has, until the same files are asked for once more
+        Hold = "hold",
+        /// they are in force at once
+        Take = "take",
     }
     /// `links.documents`
     Documents {

@@ -186,6 +186,12 @@ tables! {
         time_max: Duration = "0s", time("0s", "87600h");
     }
 
+    /// Where the crawl begins; the seeds themselves are arguments, and files of --seeds.
+    seeds: Seeds {
+        /// What becomes of a list of seeds with lines that are none, and of seeds that are out of scope.
+        errors: SeedErrors = "refuse", Kind::Choice(SeedErrors::CHOICES);
+    }
+
     /// Which links are followed.
     scope: Scope {
         /// Everything, the seeds' sites, or the seeds' hosts.
@@ -216,6 +222,9 @@ tables! {
         block_ram_bytes_max: usize = "1GiB", size("1MiB", "1TiB");
         /// What becomes of a list with lines that cannot be read.
         block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
+        /// What becomes of rules or a list that have lost more than half of their entries when they are read again.
+        /// A file that is being written looks like that, and what it does not block would be asked.
+        halved: Halved = "hold", Kind::Choice(Halved::CHOICES);
     }
 
     /// What a host and a site (registrable domain) may cost; seeds may have options of their own, see docs/SEEDS.md.

@@ -41,10 +41,10 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
-    AdvisedAgainst, Alternates, BadPorts, Balance, BlockErrors, Certificates, CompressUncoded, Cookies,
-    CrawlDelayAbove, Difference, DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow,
-    PageCache, PartitionBy, PrivateAddresses, ProxyNames, RepeatedBodies, SentFrom, SignatureAgentForm, SignedRequests,
-    Simhash, Sitemaps, StoreFormat, StoredBody, TrapDetection, UrlOrder,
+    AdvisedAgainst, Alternates, BadPorts, Balance, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove,
+    Difference, DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow, Halved, PageCache,
+    PartitionBy, PrivateAddresses, ProxyNames, RepeatedBodies, SeedErrors, SentFrom, SignatureAgentForm,
+    SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody, TrapDetection, UrlOrder,
 };
 pub use error::ConfigError;
 pub use host_lines::{HostLines, HostTerms};
@@ -52,7 +52,7 @@ pub use hours::Hours;
 pub use kept::Change;
 pub use keys::{
     Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
-    Proxy, Retry, Robots, SHARDS_MAX, Scope, Store, Tls, Traps, Visited,
+    Proxy, Retry, Robots, SHARDS_MAX, Scope, Seeds, Store, Tls, Traps, Visited,
 };
 use keys::{Key, TABLES};
 use kind::Kind;

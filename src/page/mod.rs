@@ -11,6 +11,7 @@
 //! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
 //! indexes without end come to `links.sitemap_nesting_max`, and pages in sitemaps are as deep whether there is an index or not.
 //! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
+//! A refresh of a seed's page is a redirect of it: `<meta http-equiv=refresh>` is how sites without a server's settings move.
 //! `links.sitemap_links_max` in `links.sitemap_link_bytes_max`; a robots.txt is parsed once.
 //! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
@@ -222,6 +223,7 @@ impl PageReader {
                 let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
                 let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
                 let mut alternates = Alternates::new(self.config.links.alternates);
+                let mut leads_on = hops.is_seed();
                 let mut out = |link: PageLink| {
                     let PageLink { kind, url, is_embed, is_advised_against, format, has_room } = link;
                     if format != Format::Page && !alternates.admit(format) {
@@ -231,6 +233,8 @@ impl PageReader {
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
                         // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
+                        // Of several the first one counts (HTML standard, "shared declarative refresh steps").
+                        Kind::Refresh if std::mem::take(&mut leads_on) => hops.redirect(),
                         Kind::Sitemap if !hops.is_embed() => hops.redirect(),
                         // Its weight begins lower: most say what the page says.
                         _ if is_other_format && is_of_host(url, job.url.host()) => hops.link().deferred(),

@@ -1,11 +1,16 @@
 //! Which URLs belong to the crawl.
 //!
 //! Decides, of a link that was found: whether it is on a [`BlockList`]; the limits that are built in (length, port, distance from
-//! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does, the seeds' sites or hosts
-//! (`scope.follow`). All of it decides once more when the URL's turn comes, as it may be another scope by then: the crawl was resumed
-//! with other limits, or rules and lists were read again. Of its response rules decide whether its links are taken and whether it is stored.
+//! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does,
+//! the seeds' sites or hosts
+//! (`scope.follow`). All of it decides once more when the URL's turn comes, as it may be another scope by then:
+//! the crawl was resumed
+//! with other limits, or rules and lists were read again. Of its response rules decide whether its links are taken
+//! and whether it is stored.
 //! What a page embeds is judged as a link to it is, but that it is as deep as its page, and that `links.embeds` can allow what
 //! `scope.follow` does not: one hop off-site, as a page cannot be had whole without it.
+//! Of a seed's host `seed-hosts` takes the twin, too: `www.example.org` and `example.org`, as many a seed leads to
+//! nothing but the other one.
 //! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
 //! Invariants: pure; a scope is never changed, so that all shards share one.
 //! Limits: [`rules`], [`blocks`].
@@ -38,7 +43,7 @@ use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
 use crate::outcome::Failure;
 use crate::seed::{Seed, site_options};
-use crate::url::{Url, is_bad_port};
+use crate::url::{Site, Url, is_bad_port};
 use crate::work::Spent;
 
 /// The crawl's scope; cheap to clone, one for each shard.
@@ -53,7 +58,7 @@ pub struct Scope {
 #[derive(Debug)]
 struct Limits {
     follow: Follow,
-    /// Hosts of the seeds; empty unless they bound the crawl.
+    /// Hosts of the seeds, and their twins; empty unless they bound the crawl.
     hosts: HashSet<Box<str>>,
     /// Sites of the seeds.
     sites: HashSet<Box<str>>,
@@ -101,6 +106,7 @@ impl Scope {
         for seed in seeds {
             if config.follow == Follow::SeedHosts {
                 hosts.insert(seed.host().into());
+                hosts.extend(twin(seed));
             }
             sites.insert(seed.site().into());
         }
@@ -132,6 +138,11 @@ impl Scope {
     /// The same with other rules and another block list.
     pub fn with(&self, rules: Arc<Rules>, blocks: Arc<BlockList>) -> Scope {
         Scope { limits: Arc::clone(&self.limits), rules, blocks }
+    }
+
+    /// The word of `scope.follow`.
+    pub fn follow(&self) -> &'static str {
+        self.limits.follow.as_str()
     }
 
     /// Its rules.
@@ -246,6 +257,17 @@ impl Scope {
     }
 }
 
+/// The other one of the two names under which most hosts are one: with `www.`, or without. Servers send from one to the other. Both are of
+/// one site, so what lies above the names of a public suffix is none.
+fn twin(url: &Url) -> Option<Box<str>> {
+    let host = url.host();
+    let twin: Box<str> = match host.strip_prefix("www.") {
+        Some(apex) => apex.into(),
+        None => format!("www.{host}").into(),
+    };
+    (Site::of(&twin).name == url.site()).then_some(twin)
+}
+
 /// Hops off-site to what pages embed that `links.embeds = "off-site"` allows.
 const EMBEDS_OFFSITE_MAX: u16 = 1;
 
@@ -289,6 +311,26 @@ mod tests {
         assert!(!admitted(Follow::SeedSites, "http://example2.co.uk/", 0));
         assert!(!admitted(Follow::SeedHosts, "https://blog.example.co.uk/x", 0));
         assert!(admitted(Follow::SeedHosts, "https://www.example.co.uk/x", 0));
+    }
+
+    /// By the Public Suffix List: what stands below `github.io` is somebody else's, and `www.` makes no other site of it.
+    #[test]
+    fn a_host_with_www_and_one_without_are_twins() {
+        for (seed, inside, outside) in [
+            ("http://a.test/", "https://www.a.test:8443/x", "http://blog.a.test/"),
+            ("https://www.a.test/", "http://a.test/x", "http://www.www.a.test/"),
+            ("http://blog.a.test/", "http://www.blog.a.test/", "http://www.a.test/"),
+            ("http://me.github.io/", "http://www.me.github.io/", "http://www.github.io/"),
+            ("http://www.github.io/", "http://www.github.io/", "http://github.io/"),
+            ("http://www.co.uk/", "http://www.co.uk/", "http://co.uk/"),
+            ("http://127.0.0.1/", "https://127.0.0.1/", "http://www.127.0.0.1/"),
+            ("http://[::1]/", "http://[::1]:81/", "http://www/"),
+        ] {
+            let scope = Scope::new(&config(Follow::SeedHosts), [&url(seed)]);
+            let admitted = |text: &str| Url::parse(text).map(|url| scope.admits(&url, url.site(), Hops::default()));
+            assert_eq!(admitted(inside), Ok(Ok(())), "{seed} {inside}");
+            assert_ne!(admitted(outside), Ok(Ok(())), "{seed} {outside}");
+        }
     }
 
     #[test]

@@ -401,7 +401,11 @@ impl Shard {
             // Those of robots.txt are its sitemaps.
             let _stage = stage::enter(Stage::Url);
             self.frontier.begin_links(job);
+            let before = self.stats.seeds_led_outside;
             self.found_by(now, job, &fetched.links);
+            if fetched.redirect.is_none() {
+                self.stats.seed_pages_led_outside += self.stats.seeds_led_outside - before;
+            }
             if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
                 self.redirected(now, job, target);
             }

@@ -3,7 +3,7 @@
 //! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
 //! queue of its host (`frontier`).
 
-use super::Shard;
+use super::{Effect, Shard};
 use crate::config::ExchangeMode;
 use crate::frontier::Ticket;
 use crate::hops::Hops;
@@ -29,6 +29,7 @@ impl Shard {
         let keys = self.keys.of_links(links);
         let seen = if self.follows_seen_links { vec![false; keys.len()] } else { self.are_seen(&keys) };
         let mut url = Url::unwritten(0);
+        let mut led_outside = None;
         let hashes = links.fingerprints().iter().zip(&*keys);
         for ((depth, bytes), ((fingerprint, key), is_seen)) in links.raw().zip(hashes.zip(seen)) {
             let hops = Hops::from_bits(depth);
@@ -53,6 +54,9 @@ impl Shard {
                 Ok(owner) => owner,
                 // What a page embeds is no page to begin with, and no crawled page links to what an embed links to.
                 Err(outside) => {
+                    if hops.is_seed() && led_outside.is_none() {
+                        led_outside = Some((url.clone(), outside));
+                    }
                     if outside == Outside::Elsewhere && !hops.is_embed() && !is_of_embed {
                         self.note_external(now, &url, *fingerprint);
                     }
@@ -70,6 +74,37 @@ impl Shard {
             self.linked_by_page(now, job, &url, hops, owner);
         }
         self.tell_link_counts(job);
+        if let Some((target, outside)) = led_outside {
+            self.led_outside(job, &target, outside);
+        }
+    }
+
+    /// A seed, or what one redirects to, leads to what is out of scope: the crawl may have nothing else of it. Told with what mends that.
+    fn led_outside(&mut self, job: &FetchJob, target: &Url, outside: Outside) {
+        self.stats.seeds_led_outside += 1;
+        if self.stats.seeds_led_outside > LED_OUTSIDE_TOLD {
+            return;
+        }
+        let is_given = Hops::from_bits(job.depth).redirects() == 0;
+        let from = if is_given { "seed " } else { "a seed's redirect, " };
+        let mends = match outside {
+            Outside::Elsewhere => {
+                let follow = self.scope.follow();
+                format!("scope.follow = \"{follow}\" leaves out; to crawl that, add this line to the seeds: {target}")
+            }
+            Outside::Rule(line) => format!("line {line} of scope.rules denies"),
+            Outside::Blocked => "scope.block blocks".to_owned(),
+            Outside::Port => "is out of scope by its port (scope.bad_ports)".to_owned(),
+            Outside::Redirects => "is one redirect too many (scope.redirects_max)".to_owned(),
+            Outside::Depth | Outside::Length | Outside::Dear => "is out of scope".to_owned(),
+        };
+        let told = format!("{from}{} leads to {target}, which {mends}", job.url);
+        self.effects.push_back(Effect::Note(told));
+        if self.stats.seeds_led_outside == LED_OUTSIDE_TOLD {
+            let told =
+                format!("{LED_OUTSIDE_TOLD} seeds lead out of scope; further ones are counted (seeds_led_outside)");
+            self.effects.push_back(Effect::Note(told));
+        }
     }
 
     /// Whether each of these keys is that of a URL which was accepted.
@@ -297,3 +332,5 @@ fn is_at(url: &[u8], origin: &str) -> bool {
 
 /// Links that left the scope which a shard writes down in one run; the others are counted.
 const EXTERNAL_MAX: u64 = 20_000_000;
+/// Seeds that lead out of scope and are told, of a shard.
+const LED_OUTSIDE_TOLD: u64 = 1_000;

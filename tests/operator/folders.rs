@@ -28,7 +28,7 @@ fn refused(folder: &TempFolder, arguments: &[&str], words: &[&str]) -> Ended {
 fn begun(folder: &TempFolder, arguments: &[&str]) {
     let quick = ["--set", "robots.retries_max=0", "--set", "robots.retry_delay=1s"];
     let dir = folder.at("crawl");
-    run(&[&["crawl", SEED, "--dir", &dir], &quick[..], arguments].concat()).expect(0);
+    run(&[&["crawl", SEED, "--dir", &dir], &quick[..], arguments].concat()).expect(3);
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn crawls_begun_with_other_settings() {
     // What was fixed needs not be said again, and may be.
     let dir = folder.at("crawl");
     run(&["crawl", "--new", "--dir", &dir]).expect(2).says(&[&dir, "holds a crawl already"]);
-    run(&["crawl", SEED, "--dir", &dir]).expect(0);
-    run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(0);
+    run(&["crawl", SEED, "--dir", &dir]).expect(3);
+    run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(3);
     let moved = ["1 URLs of 2 shards redistributed to 3", "crawl.shards = 3 from now on, was 2"];
-    run(&["crawl", "--dir", &dir, "--shards", "3"]).expect(0).says(&moved);
+    run(&["crawl", "--dir", &dir, "--shards", "3"]).expect(3).says(&moved);
     // A directory that is gone is not made anew in silence: a disk may not be mounted.
     let gone = folder.at("crawl/shard-01");
     std::fs::remove_dir_all(&gone).expect("a folder");
@@ -83,7 +83,7 @@ fn crawls_begun_with_other_settings() {
     run(&["urls", &dir]).expect(1).says(&["shard-01: the directory is missing"]);
     std::fs::create_dir(&gone).expect("a folder");
     run(&["crawl", "--dir", &dir])
-        .expect(0)
+        .expect(3)
         .says(&["shard-01 is empty: the crawl goes on without what that shard knew"]);
 }
 

@@ -235,7 +235,7 @@ fn nameless_crawls_that_are_led_away() {
     let config = folder.file("config.toml", &format!("dns.servers = [\"{}\"]\ncrawl.shards = 1\n", names.addr));
     let seed = format!("http://inside.test:{port}/");
     let dir = folder.at("crawl");
-    let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
+    let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--json", "-"]).expect(3);
     let json = ended.json();
     assert!(names.asked() > 0, "the name was looked up: {json:#}");
     assert_eq!((&json["failures"]["address-forbidden"], &json["connections"]), (&1.into(), &0.into()), "{json:#}");

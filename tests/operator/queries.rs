@@ -194,11 +194,11 @@ fn what_failed_is_asked_for_again_once() {
     let (dir, seed) = (folder.at("crawl"), |path: &str| format!("http://127.0.0.1:{}{path}", addr.port()));
     let keys = "politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\npoliteness.host_failures_max = 1\n";
     let config = folder.file("config.toml", &format!("version = 1\n{keys}"));
-    run(&["crawl", &seed("/"), &seed("/other"), "--dir", &dir, "-c", &config, "--shards", "1"]).expect(0);
+    run(&["crawl", &seed("/"), &seed("/other"), "--dir", &dir, "-c", &config, "--shards", "1"]).expect(3);
     assert_eq!(of(&urls(&dir, &[]), "failed"), BTreeSet::from([seed("/"), seed("/other")]));
     is_alive.store(true, Ordering::SeqCst);
     // Nobody has asked for it.
-    run(&["crawl", "--dir", &dir]).expect(0);
+    run(&["crawl", "--dir", &dir]).expect(3);
     assert_eq!(take(), [""; 0]);
     run(&["crawl", "--dir", &dir, "--retry-failed"]).expect(0).says(&["2 failed URLs are asked for again"]);
     let mut paths = take();

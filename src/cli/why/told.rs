@@ -262,7 +262,7 @@ fn robots(known: &Known) -> String {
 }
 
 /// What a failure means to whoever waits for the page.
-fn meaning(failure: &str) -> &'static str {
+pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
     match failure {
         "robots-denied" => "robots.txt forbids its URLs",
         "robots-unreachable" => "robots.txt could not be had, which forbids everything",

@@ -1,0 +1,77 @@
+//! What came of the seeds, where a crawl has no page.
+//!
+//! Decides: such a crawl has an exit code of its own, as "finished" is no success then, and each seed is told with
+//! its reason: a name
+//! that does not exist, a status, a redirect out of scope. A page that does nothing but lead out of scope is none here.
+//! What a seed redirects to counts for it. While a seed still waits nothing is said: the next run may have its
+//! page. Earlier runs count, too, as the logs tell of all.
+//! Limits: [`TOLD_MAX`] seeds are told. The logs are read only after a run that had no page, and no further than
+//! to the first one.
+
+use std::io;
+use std::path::Path;
+
+use super::crawl_logs::CrawlLogs;
+use super::output::tell;
+use super::why::meaning;
+use super::{DONE, NO_PAGE};
+use crate::hops::Hops;
+use crate::log::{Listed, ListingStep, UrlState};
+use crate::outcome::Wall;
+use crate::stats::Totals;
+
+/// The exit code of a crawl in `dir` whose run came to `totals`; tells why no seed gave a page, where none did.
+pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
+    if totals.pages > totals.seed_pages_led_outside {
+        return DONE;
+    }
+    // Those pages are known to lead away; pages of an earlier run are pages.
+    let leads_away = totals.pages > 0;
+    let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
+    let read = CrawlLogs::open(dir).and_then(|logs| {
+        logs.read(&mut |step| {
+            let ListingStep::Url(listed) = step else { return Ok(()) };
+            if !Hops::from_bits(listed.depth).is_seed() {
+                return Ok(());
+            }
+            let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.wall.is_none();
+            if is_page && !leads_away || matches!(listed.state, UrlState::Waiting | UrlState::SetAside) {
+                has_hope = true;
+                return Err(io::Error::other("enough is read"));
+            }
+            count += 1;
+            if ends.len() < TOLD_MAX {
+                ends.push(format!("{}: {}", listed.text, end(&listed, is_page)));
+            }
+            Ok(())
+        })
+    });
+    if has_hope || count == 0 {
+        return DONE;
+    }
+    tell!("ringcrawl: no seed gave a page:");
+    ends.iter().for_each(|end| tell!("ringcrawl: {end}"));
+    if let Err(error) = read {
+        tell!("ringcrawl: {error}");
+    }
+    let more = count - ends.len() as u64;
+    if more > 0 {
+        tell!("ringcrawl: and {more} more, which `ringcrawl urls {}` lists", dir.display());
+    }
+    NO_PAGE
+}
+
+/// How a seed ended, in words.
+fn end(listed: &Listed<'_>, is_page: bool) -> String {
+    match (listed.state, listed.wall) {
+        (UrlState::Waiting | UrlState::SetAside, _) => "it waits".to_owned(),
+        (UrlState::Failed(failure), _) => format!("{}: {}", failure.as_str(), meaning(failure.as_str())),
+        (UrlState::Fetched(status), Some(wall)) => format!("status {status}, which is a wall ({})", Wall::as_str(wall)),
+        (UrlState::Fetched(status), None) if is_page => format!("status {status}, with a page that leads out of scope"),
+        (UrlState::Fetched(status @ 300..400), None) => format!("status {status}, a redirect"),
+        (UrlState::Fetched(status), None) => format!("status {status}"),
+    }
+}
+
+/// Seeds that are told: they may be millions.
+const TOLD_MAX: usize = 20;
