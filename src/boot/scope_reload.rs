@@ -2,7 +2,9 @@
 //!
 //! Decides: the files are read on a thread of their own. If all are right, every shard takes the new scope at its next turn, and
 //! when all have, one line says so, with the time and what each file held: no request to what it blocks begins after that. If
-//! one is wrong, the scope stays as it was. Who asks meanwhile is heard afterwards.
+//! one is wrong, the scope stays as it was. So it does where a file has lost more than half of its entries, as one that is being
+//! written has, unless `scope.halved` says otherwise or the same files are asked for once more. Who asks meanwhile
+//! is heard afterwards.
 //! Invariants: the old scope is freed here, as a list of millions would hold up a shard.
 
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use super::scope_files::ScopeFiles;
-use crate::config::Config;
+use crate::config::{Config, Halved};
 use crate::control::Control;
 use crate::ring;
 use crate::scope::Scope;
@@ -20,6 +22,10 @@ use crate::scope::Scope;
 pub(super) struct ScopeReload {
     pub(super) config: Arc<Config>,
     scope: Scope,
+    /// The files that are in force.
+    files: ScopeFiles,
+    /// What was not taken, as too much was missing: in words, with digests.
+    held: Option<String>,
     is_wanted: bool,
     reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
     /// What shards are to take: its version, and what is said when all have.
@@ -36,7 +42,25 @@ struct Given {
 
 impl ScopeReload {
     pub(super) fn new(config: Arc<Config>, scope: Scope) -> ScopeReload {
-        ScopeReload { config, scope, is_wanted: false, reading: None, given: None }
+        let files = ScopeFiles::default();
+        ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
+    }
+
+    /// These files are in force from the beginning.
+    pub(super) fn begins_with(&mut self, files: &ScopeFiles) {
+        self.files = files.without_content();
+    }
+
+    /// Why `files` are not to be in force, if they are not.
+    fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
+        let told = files.to_string();
+        let is_again = self.held.take().is_some_and(|held| held == told);
+        if is_again || self.config.scope.halved == Halved::Take {
+            return None;
+        }
+        let lost = files.halved(&self.files)?;
+        self.held = Some(told);
+        Some(format!("{lost}; the same signal again has it taken, and so has scope.halved = \"take\""))
     }
 
     /// The files are to be read again.
@@ -55,6 +79,10 @@ impl ScopeReload {
     pub(super) fn look(&mut self, control: &Control) {
         if let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) {
             let read = reading.join().unwrap_or_else(|_| Err(vec!["the thread that read it panicked".to_owned()]));
+            let read = read.and_then(|files| match self.objection(&files) {
+                Some(why) => Err(vec![why]),
+                None => Ok(files),
+            });
             match read {
                 Ok(files) => {
                     files.notes.iter().for_each(|note| control.note(format!("scope: {note}")));
@@ -62,6 +90,7 @@ impl ScopeReload {
                     let version = control.scope().give(scope.clone());
                     control.shards().iter().for_each(|shard| shard.waker.wake());
                     let before = std::mem::replace(&mut self.scope, scope);
+                    self.files = files.without_content();
                     self.given = Some(Given { version, told: files.to_string(), before });
                 }
                 Err(errors) => {

@@ -177,11 +177,12 @@ impl Crawl {
             retry_failed,
             round: round.unwrap_or_default(),
         };
-        let crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
+        let mut crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
+        crawl.scope.begins_with(&files);
         crawl.control.note(memory.to_string());
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
-        checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
+        checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         if ScopeFiles::are_named(&crawl.scope.config) {
             crawl.control.note(format!("scope: {files}"));
         }

@@ -73,6 +73,11 @@ impl BlockListReader {
         }
     }
 
+    /// Entries so far, each as often as it was given.
+    pub fn entries(&self) -> usize {
+        self.list.entries + self.cidrs.len()
+    }
+
     /// The list of all that was read, and the mistakes.
     pub fn list(self) -> (BlockList, Mistakes) {
         let BlockListReader { mut list, texts, cidrs, mistakes, .. } = self;
