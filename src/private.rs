@@ -3,11 +3,12 @@
 //! Decides: whoever can put a symbolic link where a crawl will write would choose what it overwrites, so none is
 //! followed. Pages may be nobody's business: files are for their owner and group, 0640, directories 0750; the umask may
 //! take more away.
-//! Limits: only the last part of a path is looked at; an operator's link to a whole directory is followed.
+//! Limits: only the last part of a path is looked at; an operator's link to a whole directory is followed, but none that another user
+//! made ([`made_by_another`]).
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt};
 use std::path::Path;
 
 /// Mode of a new file.
@@ -41,6 +42,21 @@ pub fn create_dirs(path: &Path) -> io::Result<()> {
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(from).map_err(in_words)?;
     io::copy(&mut source, &mut create(to)?).map(drop)
+}
+
+/// The user who made the link `path`, where that is neither this process's user nor the owner of the directory in which it lies, nor root:
+/// the rule that Linux has for links in `/tmp` (`fs.protected_symlinks`, proc_sys_fs(5)). `None`, too, where it is no link.
+pub fn made_by_another(path: &Path) -> io::Result<Option<u32>> {
+    let link = match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() => link,
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let own = fs::metadata("/proc/self")?.uid();
+    let of_directory = path.parent().map(fs::metadata).transpose()?.map(|directory| directory.uid());
+    let is_trusted = [Some(0), Some(own), of_directory].contains(&Some(link.uid()));
+    Ok((!is_trusted).then(|| link.uid()))
 }
 
 /// What the system says of a link, as an operator understands it.

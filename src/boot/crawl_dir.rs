@@ -91,6 +91,13 @@ pub enum DirError {
         path = .0.display()
     )]
     Shard(PathBuf),
+    /// Another user would choose where the crawl writes.
+    #[error(
+        "{path} is a link that another user made (uid {user}), and the crawl would write to where it leads: remove it, or make it \
+         yourself if you want it (chown -h)",
+        path = .0.display(), user = .1
+    )]
+    LinkOfAnother(PathBuf, u32),
     /// The disk with the segments of a shard is gone.
     #[error(
         "{path} is a link to {to}, which is not there: mount that disk; or remove the link, and the crawl goes on without what \
@@ -372,8 +379,19 @@ pub(super) fn look(root: &Path) -> Result<Option<Manifest>, DirError> {
     if root.exists() && !root.is_dir() {
         return Err(DirError::NoDirectory(root.to_owned()));
     }
-    let held = manifest::read(root)?;
     let io = |error| DirError::Io(root.to_owned(), error);
+    for entry in fs::read_dir(root).into_iter().flatten() {
+        let shard = entry.map_err(io)?;
+        let is_shard = shard.file_name().to_str().is_some_and(|name| name.starts_with("shard-"));
+        let within = ["", "segments", "journal", "spool"].map(|name| shard.path().join(name));
+        for path in within.iter().filter(|_| is_shard) {
+            let path: PathBuf = path.components().collect();
+            if let Some(user) = private::made_by_another(&path).map_err(|error| DirError::Io(path.clone(), error))? {
+                return Err(DirError::LinkOfAnother(path, user));
+            }
+        }
+    }
+    let held = manifest::read(root)?;
     if held.is_none() && root.exists() && fs::read_dir(root).map_err(io)?.any(|entry| !is_ours(&entry)) {
         return Err(DirError::Foreign(root.to_owned()));
     }

@@ -94,18 +94,19 @@ impl Operators {
             self.suffixes.insert(suffix.trim_end_matches('.').to_ascii_lowercase().into(), group);
             return Ok(());
         }
-        let (addr, bits) = what.split_once('/').ok_or_else(|| format!("`{what}` is no range: it has no `/`"))?;
-        let addr: IpAddr = addr.parse().map_err(|_| format!("`{addr}` is no IP address"))?;
+        let (addr, bits) = what.split_once('/').ok_or_else(|| "no range: it has no `/`".to_owned())?;
+        let addr: IpAddr =
+            addr.parse().map_err(|_| "no range: what stands before the `/` is no IP address".to_owned())?;
         let bits_max = if addr.is_ipv4() { 32 } else { 128 };
         let bits: u8 = bits
             .parse()
             .ok()
             .filter(|bits| *bits <= bits_max)
-            .ok_or_else(|| format!("`{bits}` is no length of a prefix; expected 0 to {bits_max}"))?;
+            .ok_or_else(|| format!("no range: expected a prefix of 0 to {bits_max} bits behind the `/`"))?;
         let prefix = Prefix { is_v4: addr.is_ipv4(), bits };
         let first = prefix.of(addr);
         if first != widened(addr) {
-            return Err(format!("`{what}` has bits behind its prefix"));
+            return Err("the address has bits behind its prefix".to_owned());
         }
         let index = match self.ranges.iter().position(|(known, _)| *known == prefix) {
             Some(index) => index,

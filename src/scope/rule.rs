@@ -101,12 +101,15 @@ impl Rule {
         let action = match *first {
             "allow" => Action::Allow,
             "deny" => Action::Deny,
-            other => {
-                let guess = nearest(&other.to_ascii_lowercase(), ["allow", "deny"].into_iter());
-                let guess = guess.map(|word| format!(" (did you mean {word}?)")).unwrap_or_default();
-                wrong.push(format!("{other:?} is no rule{guess}; expected allow or deny at the beginning of the line"));
-                Action::Deny
-            }
+            other => match nearest(&other.to_ascii_lowercase(), ["allow", "deny"].into_iter()) {
+                Some(guess) => {
+                    let expected = "expected allow or deny at the beginning of the line";
+                    wrong.push(format!("{other:?} is no rule (did you mean {guess}?); {expected}"));
+                    Action::Deny
+                }
+                // Whoever can put a link in the place of the file would read another's secrets in the log.
+                None => return Some(Err(vec![NO_RULE.to_owned()])),
+            },
         };
         let (mut stages, mut conditions) = (0, Vec::new());
         for (index, word) in rest.iter().enumerate() {
@@ -161,6 +164,9 @@ impl Rule {
     }
 }
 
+/// Of a line that is none nothing is quoted.
+const NO_RULE: &str = "no rule; expected allow or deny at the beginning of the line";
+
 fn no_stage(name: &str) -> String {
     let names = Stage::ALL.map(Stage::as_str);
     let guess = nearest(name, names.into_iter().chain([EMBED]))
@@ -200,7 +206,10 @@ mod tests {
         let found = wrong("alow shedule host=a/b depth=x");
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("did you mean allow?") && found[1].contains("did you mean schedule?"), "{found:?}");
-        assert!(wrong("host=a.test")[0].contains("expected allow or deny"));
+        for secret in ["host=a.test", "root:$6$salt$hash:19000:0:99999:7:::", "-----BEGIN KEY-----", "key deny host=a"]
+        {
+            assert_eq!(wrong(secret), ["no rule; expected allow or deny at the beginning of the line"]);
+        }
         for text in ["deny ! host=a.test", "deny not host=a.test", "deny NOT !host=a.test"] {
             let found = wrong(text);
             assert!(found.len() == 1 && found[0].ends_with("turns around: !host=a.test"), "{found:?}");

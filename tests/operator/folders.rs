@@ -174,3 +174,34 @@ fn directories_without_permission() {
 
 /// "nobody", on every Linux.
 const NOBODY: u32 = 65_534;
+
+/// It would choose what the crawl writes to.
+#[test]
+fn a_shard_that_another_user_has_linked_elsewhere() {
+    if !is_root() {
+        skip("only root can make another user's link");
+        return;
+    }
+    let folder = TempFolder::new("prepared-links");
+    std::fs::create_dir(folder.at("elsewhere")).expect("a folder");
+    std::fs::create_dir(folder.at("crawl")).expect("a folder");
+    let link = folder.at("crawl/shard-00");
+    std::os::unix::fs::symlink(folder.at("elsewhere"), &link).expect("a link");
+    std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).expect("an owner");
+    let expected = format!(
+        "ringcrawl: {link} is a link that another user made (uid {NOBODY}), and the crawl would write to where it leads: remove it, or \
+         make it yourself if you want it (chown -h)\n"
+    );
+    assert_eq!(refused(&folder, &[], &[]).err, expected);
+    assert_eq!(refused(&folder, &["--new"], &[]).err, expected);
+    assert_eq!(folder.content("elsewhere").len(), 1, "nothing was written in it");
+    // Nor is it followed by a crawl that goes on.
+    std::fs::remove_file(&link).expect("a link");
+    begun(&folder, &["--shards", "1"]);
+    std::fs::rename(&link, folder.at("elsewhere/shard")).expect("a folder");
+    std::os::unix::fs::symlink(folder.at("elsewhere/shard"), &link).expect("a link");
+    std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).expect("an owner");
+    assert_eq!(refused(&folder, &[], &[]).err, expected);
+    std::os::unix::fs::lchown(&link, Some(0), Some(0)).expect("an owner");
+    run(&["crawl", "--dir", &folder.at("crawl")]).expect(3);
+}

@@ -118,3 +118,72 @@ fn a_list_that_is_reloaded_holds_for_what_is_queued() {
     again.expect(0);
     assert_eq!(web.report().requests, requests);
 }
+
+/// As a copy has it in its middle: the old list stays in force, until the same file is asked for once more.
+#[test]
+fn a_list_that_lost_most_of_its_entries_needs_a_second_signal() {
+    let folder = TempFolder::new("scope-halved");
+    let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
+    let entries: String = (0..100).map(|host| format!("{host}.blocked.test\n")).collect();
+    let list = folder.file("list", &entries);
+    let config = web::config(&folder, &web, &format!("crawl.shards = 2\nscope.block = [{list:?}]"));
+    let mut crawl = start(&["crawl", &seed, "--dir", &folder.at("crawl"), "-c", &config]);
+    crawl.wait_until("some pages", || web.report().requests > 20);
+    std::fs::write(&list, "").expect("a file");
+    crawl.signal("USR1");
+    let held = format!(
+        "scope: {list} has 0 entries and had 100; the same signal again has it taken, and so has scope.halved = \"take\"\n"
+    );
+    crawl.wait_for(&held);
+    crawl.wait_for(": not reloaded, it stays as it was\n");
+    // Another file is another question.
+    std::fs::write(&list, "a.test\n").expect("a file");
+    crawl.signal("USR1");
+    crawl.wait_for(&held.replace("has 0 entries", "has 1 entries"));
+    crawl.signal("USR1");
+    crawl.wait_for("in force on all shards");
+    // From now on this is what it had.
+    std::fs::write(&list, "a.test\nb.test\nc.test\n").expect("a file");
+    crawl.signal("USR1");
+    crawl.wait_for(": 3 entries in 1 MiB");
+    crawl.signal("INT");
+    crawl.end().expect(0);
+    // A key has it taken at once.
+    let halved = ["--set", "scope.halved=take"];
+    let mut crawl = start(&[&["crawl", "--dir", &folder.at("crawl"), "-c", &config][..], &halved].concat());
+    let before = web.report().requests;
+    crawl.wait_until("some pages", || web.report().requests > before + 20);
+    std::fs::write(&list, "a.test\n").expect("a file");
+    crawl.signal("USR1");
+    crawl.wait_for(": 1 entries in 1 MiB");
+    crawl.signal("INT");
+    crawl.end().expect(0).says(&["in force on all shards"]);
+}
+
+/// Rules, lists and operators that are links to somebody's secrets: each mistake is told with its line, and nothing of it is quoted.
+#[test]
+fn what_is_no_rule_is_not_quoted() {
+    let folder = TempFolder::new("scope-secrets");
+    let secret = folder.file(
+        "shadow",
+        "root:$6$salt$hunter2:19000:0:99999:7:::\nPrivateKey = hunter2\n-----BEGIN hunter2\nx hunter2\n",
+    );
+    let dir = folder.at("crawl");
+    for (key, expected) in [
+        ("scope.rules", vec!["1: no rule; expected allow or deny at the beginning of the line"; 4]),
+        ("scope.block", vec!["1: cannot be read; expected a host"; 4]),
+        ("politeness.operators", vec!["1: expected a name and an address range"; 4]),
+    ] {
+        let link = folder.at(&format!("link-{key}"));
+        std::os::unix::fs::symlink(&secret, &link).expect("a link");
+        let value = if key == "scope.rules" { format!("{link:?}") } else { format!("[{link:?}]") };
+        let config = folder.file("config.toml", &format!("{key} = {value}\n"));
+        let ended = run(&["crawl", "http://127.0.0.1:9/", "--dir", &dir, "-c", &config]).expect(2);
+        assert!(!ended.err.contains("hunter2") && !ended.err.contains("root"), "{}", ended.err);
+        assert!(
+            ended.err.contains(&format!("{link}:{}", expected[0])) && ended.err.lines().count() >= 4,
+            "{}",
+            ended.err
+        );
+    }
+}

@@ -36,6 +36,41 @@ fn open(root: &Path) -> Result<CrawlDir, DirError> {
     CrawlDir::open(root, &Wanted::default(), manifest)
 }
 
+/// Also one to an empty folder, which would be taken for a shard that a killed run has left. The directory's owner may make some.
+#[test]
+fn a_link_that_another_user_prepared_is_refused() {
+    use std::os::unix::fs::{MetadataExt as _, lchown, symlink};
+    let folder = TempFolder::new("prepared");
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("skipped: only root can make another user's link");
+        return;
+    }
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("within")).unwrap();
+    for (name, is_full) in
+        [("shard-00", true), ("shard-01", false), ("shard-00/segments", false), ("shard-07/journal", true)]
+    {
+        let root = folder.path().join(name.replace('/', "-"));
+        let link = root.join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(if is_full { elsewhere.clone() } else { elsewhere.join("within") }, &link).unwrap();
+        lchown(&link, Some(1_234), Some(1_234)).unwrap();
+        let refused = open(&root).expect_err(name).to_string();
+        let expected = format!(
+            "{} is a link that another user made (uid 1234), and the crawl would write to where it leads: remove it, or make it \
+             yourself if you want it (chown -h)",
+            link.display()
+        );
+        assert_eq!(refused, expected);
+        assert!(!root.join(LOCK).exists() && fs::read_dir(&elsewhere).unwrap().count() == 1, "nothing was written");
+        // It is the operator's own now.
+        let whose = if name == "shard-01" { (&root, 1_234) } else { (&link, 0) };
+        lchown(whose.0, Some(whose.1), None).unwrap();
+        let refused = open(&root).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(!refused.contains("another user"), "{refused}");
+    }
+}
+
 #[test]
 fn begun_once_then_resumed_and_locked() {
     let folder = TempFolder::new("resume");

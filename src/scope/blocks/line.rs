@@ -49,7 +49,7 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
         if Cidr::parse(address).is_none() || first.contains('/') {
             return Err(format!("several words; expected {EXPECTED}, or the form of a hosts file: 0.0.0.0 host"));
         }
-        return hosts.try_for_each(|host| match names::read(host).ok_or_else(|| wrong(host))? {
+        return hosts.try_for_each(|host| match names::read(host).ok_or_else(wrong)? {
             // Every hosts file has its own machine in it.
             name if is_own(&name) => Ok(()),
             name => {
@@ -60,11 +60,11 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
     }
     if first.starts_with("//") {
         for scheme in ["http:", "https:"] {
-            take(entry(&format!("{scheme}{first}")).ok_or_else(|| wrong(first))?);
+            take(entry(&format!("{scheme}{first}")).ok_or_else(wrong)?);
         }
         return Ok(());
     }
-    take(entry(first).ok_or_else(|| wrong(first))?);
+    take(entry(first).ok_or_else(wrong)?);
     Ok(())
 }
 
@@ -108,9 +108,9 @@ fn is_own(name: &str) -> bool {
         || name.starts_with("ip6-")
 }
 
-fn wrong(word: &str) -> String {
-    let shown: String = word.chars().take(80).collect();
-    format!("{shown:?} cannot be read; expected {EXPECTED}")
+/// Of what is no entry nothing is quoted: whoever can put a link in the place of a list would read another's secrets in the log.
+fn wrong() -> String {
+    format!("cannot be read; expected {EXPECTED}")
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
             "1.2.3.4 a/b",
         ] {
             let why = read(line.as_bytes(), |entry| panic!("{line}: {entry:?}")).expect_err(line);
-            assert!(why.contains(EXPECTED), "{why}");
+            assert!(why.contains(EXPECTED) && (line.len() < 3 || !why.contains(line)), "{why}");
         }
         assert!(read(b"\xff", |_| {}).is_err());
     }
