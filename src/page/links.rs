@@ -1,7 +1,8 @@
 //! The links of a response.
 //!
 //! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
-//! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps.
+//! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps. What was named as a
+//! sitemap (`Hops::is_sitemap`) is judged by its bytes, whatever the server says that it is.
 //! What a page of HTML embeds is taken, too, where that is configured; not of what was fetched as an embed itself, as such a chain
 //! would have no end that a depth bounds.
 //! Invariants: no more than a [`Budget`] of links a response.
@@ -63,9 +64,14 @@ pub fn page(
     let budget = &mut Budget::of_page(&config.links);
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };
     let mut found = None;
-    let mut document = Document::of(content_type, body);
+    let said = Document::of(content_type, body);
+    let mut document = said;
     let mut unpacked: Cow<[u8]> = body.into();
-    if document == Document::Gzip && config.links.documents != Documents::Html {
+    if Hops::from_bits(job.depth).is_sitemap() && config.links.documents != Documents::Html {
+        if let Some((listing, text)) = sitemap(body, &http::Limits::from(&config.fetch)) {
+            (document, unpacked) = (listing, text);
+        }
+    } else if document == Document::Gzip && config.links.documents != Documents::Html {
         // Most of these files are archives: their beginning tells.
         let limits = http::Limits::from(&config.fetch);
         let beginning =
@@ -88,6 +94,8 @@ pub fn page(
                 found = Some(*summary);
             }
             Xml::Html => document = Document::Html,
+            // It was named as a sitemap, and is a page.
+            Xml::Other if said == Document::Html => document = said,
             Xml::Other => {}
         }
     }
@@ -150,6 +158,34 @@ pub fn page(
     }
     (found, budget.exceeded())
 }
+
+/// What was named as a sitemap and is one by its bytes, which may be packed twice: by whoever made the file, and by a server that packs all
+/// files. The sitemaps protocol (sitemaps.org, "Sitemap file location", "Other Sitemap formats") knows XML and text with a URL a line,
+/// each maybe in gzip, and no media types: servers send any.
+fn sitemap<'a>(body: &'a [u8], limits: &http::Limits) -> Option<(Document, Cow<'a, [u8]>)> {
+    let mut text: Cow<[u8]> = body.into();
+    for _ in 0..PACKED_MAX {
+        if Document::of(None, &text) == Document::Gzip {
+            text = http::gunzip(&text, limits).into();
+        }
+    }
+    match Document::of(None, &text) {
+        Document::Xml => Some((Document::Xml, text)),
+        Document::Text if begins_as_url(&text) => Some((Document::Text, text)),
+        _ => None,
+    }
+}
+
+/// Whether the first line is a URL, as that of a text that lists URLs is.
+fn begins_as_url(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    [&b"http://"[..], b"https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(scheme)))
+}
+
+/// How often a sitemap may be packed.
+const PACKED_MAX: usize = 2;
 
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
 pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mut dyn FnMut(&str)) {

@@ -10,8 +10,8 @@
 //! allows that, and an embed otherwise.
 //! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
 //! indexes without end come to `links.sitemap_nesting_max`, and pages in sitemaps are as deep whether there is an index or not.
-//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
 //! A refresh of a seed's page is a redirect of it: `<meta http-equiv=refresh>` is how sites without a server's settings move.
+//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
 //! `links.sitemap_links_max` in `links.sitemap_link_bytes_max`; a robots.txt is parsed once.
 //! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
 //! Leaves to others: sockets (`fetch`), parsing (`http`, `links`, `robots`), where records lie (`store`), which links are
@@ -232,10 +232,10 @@ impl PageReader {
                     let is_other_format = format != Format::Page;
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
-                        // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
                         // Of several the first one counts (HTML standard, "shared declarative refresh steps").
                         Kind::Refresh if std::mem::take(&mut leads_on) => hops.redirect(),
-                        Kind::Sitemap if !hops.is_embed() => hops.redirect(),
+                        // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
+                        Kind::Sitemap if !hops.is_embed() => hops.redirect().sitemap(),
                         // Its weight begins lower: most say what the page says.
                         _ if is_other_format && is_of_host(url, job.url.host()) => hops.link().deferred(),
                         _ => hops.link(),
@@ -288,7 +288,7 @@ impl PageReader {
                 let mut out = |url: &str| {
                     let fingerprint = hash(url);
                     if repeats.is_new(fingerprint) {
-                        keep(links, Kind::Sitemap, hops.link(), (url, fingerprint));
+                        keep(links, Kind::Sitemap, hops.link().sitemap(), (url, fingerprint));
                     }
                 };
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);

@@ -288,6 +288,72 @@ fn sitemaps_have_limits_of_their_own_where_they_are_wanted() {
     assert!((2_000..3_000).contains(&links) && dropped > 5_000 && links + dropped as usize + over as usize == 20_000);
 }
 
+/// The protocol of sitemaps knows no media types, and servers send any.
+#[test]
+fn what_is_named_as_a_sitemap_is_judged_by_its_bytes() {
+    use std::io::Write as _;
+    let packed = |text: &[u8]| {
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        file.write_all(text).and_then(|()| file.finish()).expect("in memory")
+    };
+    let found = |content_type: &str, body: &[u8], hops: Hops| -> Vec<String> {
+        let head = format!("HTTP/1.1 200 OK\r\n{content_type}Content-Length: {}\r\n\r\n", body.len());
+        let page = FetchJob { depth: hops.bits(), ..job(JobKind::Page, "http://a.test/map") };
+        let (fetched, ..) = read(&page, &[head.as_bytes(), body].concat(), |_| {});
+        fetched.links.iter().map(|(depth, url)| format!("{depth} {url}")).collect()
+    };
+    let xml = b"<?xml version='1.0'?>\n<urlset><url><loc>http://a.test/x</loc></url></urlset>";
+    let bare = b"\xef\xbb\xbf<urlset xmlns='x'><url><loc>http://a.test/x</loc></url></urlset>";
+    let list = b"\n  HTTP://a.test/x\nno url\n";
+    let hops = Hops::default().link();
+    for content_type in [
+        "application/x-gzip",
+        "text/html",
+        "text/html; charset=utf-8",
+        "application/octet-stream",
+        "image/png",
+        "text/plain",
+        "application/xml",
+        "application/json",
+        "application/x-unknown",
+        "gz",
+        "application/pdf",
+    ] {
+        for text in [&xml[..], bare, list] {
+            for body in [text.to_vec(), packed(text), packed(&packed(text))] {
+                let field = format!("Content-Type: {content_type}\r\n");
+                assert_eq!(found(&field, &body, hops.sitemap()), ["2 http://a.test/x"], "{content_type}");
+            }
+        }
+    }
+    assert_eq!(found("", &packed(list), hops.sitemap()), ["2 http://a.test/x"]);
+    // Nobody named these.
+    let html = "Content-Type: text/html\r\n";
+    assert_eq!(found(html, list, hops), [""; 0]);
+    assert_eq!(found("Content-Type: image/png\r\n", xml, hops), [""; 0]);
+    // A page in its place is a page, and a picture is none; three times packed is an archive.
+    for page in [
+        "<!doctype html><a href=/x>",
+        "<div><a href=/x></div>",
+        "Not here: <a href=/x>",
+        "<?xml version='1.0'?><html><a href='/x'/>",
+    ] {
+        assert_eq!(found(html, page.as_bytes(), hops.sitemap()), ["2 http://a.test/x"], "{page}");
+    }
+    for other in [&b"\x89PNG\r\n\x1a\n http://a.test/x"[..], b"", b"\x1f\x8b\x08", &packed(&packed(&packed(list)))] {
+        assert_eq!(found("Content-Type: application/x-gzip\r\n", other, hops.sitemap()), [""; 0]);
+    }
+    // What an index names is named as well, on any depth; and what a robots.txt names.
+    let index = b"<sitemapindex><sitemap><loc>http://a.test/x</loc></sitemap></sitemapindex>";
+    let named = found(html, &packed(index), hops.sitemap());
+    assert_eq!(named, [format!("{} http://a.test/x", hops.redirect().sitemap().bits())]);
+    let robots = FetchJob { depth: 0, ..job(JobKind::Robots, "http://a.test/robots.txt") };
+    let (fetched, ..) = read(&robots, b"HTTP/1.1 200 OK\r\n\r\nSitemap: /map\n", |config| {
+        config.links.sitemaps = Sitemaps::Robots;
+    });
+    assert_eq!(fetched.links.iter().collect::<Vec<_>>(), [(hops.sitemap().bits(), "http://a.test/map")]);
+}
+
 #[test]
 fn an_index_is_one_redirect_to_each_of_its_sitemaps() {
     let bytes = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<sitemapindex><sitemap><loc>/s</loc></sitemap></sitemapindex>";

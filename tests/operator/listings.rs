@@ -114,6 +114,76 @@ fn links_are_found_in_what_is_no_html() {
     assert_eq!(found, paths("/ /feed /lie.pdf /by-header /by-feed"));
 }
 
+/// Named by a robots.txt: under any type, packed once or twice, and by an index of such; after a restart and on another shard, too.
+#[test]
+fn sitemaps_are_read_whatever_their_servers_call_them() {
+    let packed = |text: &[u8]| {
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        file.write_all(text).and_then(|()| file.finish()).expect("in memory")
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let port = listener.local_addr().expect("its address").port();
+    let xml = |path: &str| format!("<urlset><url><loc>http://a.test:{port}{path}</loc></url></urlset>").into_bytes();
+    let list = |path: &str| format!("http://a.test:{port}{path}\n").into_bytes();
+    let names: String =
+        (1..=5).map(|map| format!("Sitemap: http://{}.test:{port}/map{map}\n", ["a", "b"][map % 2])).collect();
+    let index = format!("<sitemapindex><sitemap><loc>http://c.test:{port}/map6</loc></sitemap></sitemapindex>");
+    let pages: Vec<(&str, &str, Vec<u8>)> = vec![
+        ("/robots.txt", "text/plain", names.into_bytes()),
+        ("/map1", "application/x-gzip", packed(&packed(&xml("/p1")))),
+        ("/map2", "text/html", list("/p2")),
+        ("/map3", "application/octet-stream", packed(&list("/p3"))),
+        ("/map4", "text/html; charset=utf-8", xml("/p4")),
+        ("/map5", "image/jpeg", packed(index.as_bytes())),
+        ("/map6", "application/json", packed(&packed(&list("/p6")))),
+    ];
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let pages = pages.clone();
+            std::thread::spawn(move || {
+                while let Some(request) = crate::rig::servers::read_request(&mut stream) {
+                    let path = request.split(' ').nth(1).unwrap_or_default();
+                    let page = pages.iter().find(|page| page.0 == path);
+                    let (content_type, body) =
+                        page.map_or(("text/html", &b"a page"[..]), |(_, kind, body)| (kind, body));
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    let _ = stream.write_all(&[head.as_bytes(), body].concat());
+                }
+            });
+        }
+    });
+    let folder = TempFolder::new("sitemaps-by-bytes");
+    let hosts: String = ["a", "b", "c"].iter().map(|host| format!("\"{host}.test\" = [\"127.0.0.1\"]\n")).collect();
+    let config = folder.file(
+        "config.toml",
+        &format!(
+            "politeness.host_delay = \"0s\"\npoliteness.site_delay = \"0s\"\npoliteness.ip_delay = \"0s\"\nlinks.sitemaps = \"robots\"\n\
+             crawl.shards = 3\n[dns.hosts]\n{hosts}"
+        ),
+    );
+    let seed = format!("http://a.test:{port}/");
+    for (name, pages_max) in [("at-once", None), ("by-steps", Some("1"))] {
+        let dir = folder.at(name);
+        let mut arguments = vec!["crawl", "--dir", &dir, "-c", &config];
+        for step in 0..20 {
+            let run_one =
+                [&arguments[..], &["--pages-max", pages_max.unwrap_or("0")], if step == 0 { &[&*seed] } else { &[] }];
+            let json = run(&[&run_one.concat()[..], &["--json", "-"]].concat()).expect(0).json();
+            if json["ended"] == "finished" {
+                break;
+            }
+        }
+        arguments.clear();
+        let found: BTreeSet<String> =
+            stored(&dir).into_keys().filter_map(|url| Some(url.split_once("/p")?.1.to_owned())).collect();
+        assert_eq!(found, paths("1 2 3 4 6"), "{name}");
+    }
+}
+
 #[test]
 fn what_is_stored_goes_by_type() {
     let (folder, port) = (TempFolder::new("types"), serve());
