@@ -7,7 +7,8 @@
 //! flags and tries in one number, step of the time in seconds, where there is a record steps of shard, segment and offset, and where
 //! they are told the bytes of the response; hosts (count),
 //! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone; where there are any, links
-//! between sites (count), each as ten bytes ([`SiteLink`]).
+//! between sites (count), each as ten bytes ([`SiteLink`]); where there are hosts, the count even if it is 0, and for each host the seconds
+//! that it was to be left alone when that was noted. Older versions have not written these.
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
 //! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told, 2,048 it
 //! was a challenge.
@@ -74,9 +75,20 @@ pub struct HostNote {
     pub delay: Duration,
     /// Until when it is left alone, in seconds since 1970.
     pub until_seconds: u64,
+    /// For how long it was to be left alone when that was noted, in seconds: a clock that was set back since makes no more of it.
+    /// [`HostNote::UNTOLD`] where an older version has not said it.
+    pub lasts_seconds: u64,
 }
 
 impl HostNote {
+    /// Nobody has said how long.
+    pub const UNTOLD: u64 = u64::MAX;
+
+    /// For how many seconds it is still left alone where the clock says `seconds`.
+    pub fn left(&self, seconds: u64) -> u64 {
+        self.until_seconds.saturating_sub(seconds).min(self.lasts_seconds)
+    }
+
     /// About what it takes before it is compressed.
     pub fn bytes(&self) -> usize {
         End::BYTES + self.host.len()
@@ -158,10 +170,11 @@ impl EndEntries {
             number::put(out, note.delay.as_millis() as u64);
             number::put(out, note.until_seconds);
         }
-        if !self.links.is_empty() {
+        if !self.links.is_empty() || !self.hosts.is_empty() {
             number::put(out, self.links.len() as u64);
             self.links.iter().for_each(|link| link.put(out));
         }
+        self.hosts.iter().for_each(|note| number::put(out, note.lasts_seconds));
         payload
     }
 
@@ -197,12 +210,18 @@ impl EndEntries {
         for _ in 0..number::take(bytes)? {
             let host = take_text(bytes)?.into();
             let delay = Duration::from_millis(number::take(bytes)?);
-            entries.hosts.push(HostNote { host, delay, until_seconds: number::take(bytes)? });
+            let (until_seconds, lasts_seconds) = (number::take(bytes)?, HostNote::UNTOLD);
+            entries.hosts.push(HostNote { host, delay, until_seconds, lasts_seconds });
         }
         if !bytes.is_empty() {
             let count = number::take(bytes)?;
             let links = number::take_bytes(bytes, count.checked_mul(SiteLink::BYTES as u64)?)?;
             entries.links.extend(SiteLink::all_from_bytes(links)?);
+        }
+        if !bytes.is_empty() {
+            for note in &mut entries.hosts {
+                note.lasts_seconds = number::take(bytes)?;
+            }
         }
         bytes.is_empty().then_some(entries)
     }
@@ -251,7 +270,12 @@ mod tests {
             bytes: if url == 3 { u64::MAX } else { 0 },
         };
         let place = |segment, offset| Some(RecordPlace { shard: (segment >> 16) as u16, segment, offset });
-        let note = |host: &str, delay| HostNote { host: host.into(), delay, until_seconds: 1_800_000_000 };
+        let note = |host: &str, delay| HostNote {
+            host: host.into(),
+            delay,
+            until_seconds: 1_800_000_000,
+            lasts_seconds: delay.as_secs_f64() as u64,
+        };
         EndEntries {
             ends: vec![
                 end(7, EndKind::Fetched(200), place(0, 1_000)),
@@ -276,10 +300,16 @@ mod tests {
     #[test]
     fn cut_anywhere_it_is_none() {
         let payload = sample().to_payload();
-        // A payload without links is one that was written before there were any.
+        // Older versions wrote no links, and none of those that did how long a host is left alone: here a byte for each of two hosts.
         let without_links = EndEntries { links: Vec::new(), ..sample() }.to_payload();
-        for cut in (0..payload.len()).filter(|cut| *cut != without_links.len()) {
+        let older = [without_links.len() - 3, payload.len() - 2];
+        for cut in (0..payload.len()).filter(|cut| !older.contains(cut)) {
             assert_eq!(EndEntries::from_payload(&payload[..cut]), None, "cut at {cut}");
+        }
+        for (cut, links) in older.into_iter().zip([Vec::new(), sample().links]) {
+            let mut expected = EndEntries { links, ..sample() };
+            expected.hosts.iter_mut().for_each(|note| note.lasts_seconds = HostNote::UNTOLD);
+            assert_eq!(EndEntries::from_payload(&payload[..cut]), Some(expected), "cut at {cut}");
         }
         let text = String::from_utf8_lossy(&payload).into_owned();
         let at = text.find("host-dead").expect("by its name");

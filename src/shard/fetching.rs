@@ -438,7 +438,8 @@ impl Shard {
         for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
             let left = until.since(now);
             let until_seconds = seconds + left.as_millis().div_ceil(1_000) as u64 + 1;
-            self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds });
+            let lasts_seconds = until_seconds - seconds;
+            self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds, lasts_seconds });
             if left >= LONG_REST { self.commits.hurry(now) } else { self.commits.note(now) }
         }
     }

@@ -136,6 +136,8 @@ pub struct Shard {
     journal_bytes_max: u64,
     /// URLs that are asked for again, which is not written down yet: nothing is fetched before that.
     reopened: Option<Reopened>,
+    /// Rests in the log would last longer by the clock of now than they were meant to: it was set back.
+    has_longer_rests: bool,
     /// What an earlier run had no room for, in the spool.
     set_aside: VecDeque<Block>,
     /// The wall clock.
@@ -323,6 +325,7 @@ impl Shard {
             commits: Commits::new(sync_interval),
             journal_bytes_max,
             reopened: None,
+            has_longer_rests: false,
             set_aside: VecDeque::new(),
             clock: setup.clock,
             backlog: DiskBacklog::default(),

@@ -114,6 +114,10 @@ impl Shard {
         }
         notes.extend(found.notes());
         self.effects.extend(notes.into_iter().map(|note| Effect::Note(format!("shard {index}: {note}"))));
+        // By this clock from now on: the next run would let them begin once more.
+        if std::mem::take(&mut self.has_longer_rests) {
+            self.frontier.set_clock(self.clock);
+        }
         self.reconsider_next();
         self.sow(now);
     }
@@ -179,7 +183,10 @@ impl Shard {
             ReplayStep::Host(note) => {
                 // It may have been asked for the robots.txt of others alone.
                 self.claim(&note.host, self.index);
-                let left = Duration::from_secs(note.until_seconds.saturating_sub(self.clock.seconds(now)));
+                // A clock that was set back between two runs makes no rest longer than it was meant to be.
+                let seconds = self.clock.seconds(now);
+                let left = Duration::from_secs(note.left(seconds));
+                self.has_longer_rests |= note.until_seconds.saturating_sub(seconds) > note.lasts_seconds;
                 // A rest that is over, or a delay that its robots.txt asks for, says nothing against an answer of it.
                 if !left.is_zero() {
                     self.network.asked_for_rest(&note.host);

@@ -121,7 +121,12 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
 #[test]
 fn notes_on_hosts_come_first() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
-    let note = HostNote { host: "a.test".into(), delay: Duration::from_secs(7), until_seconds: 1_800_000_000 };
+    let note = HostNote {
+        host: "a.test".into(),
+        delay: Duration::from_secs(7),
+        until_seconds: 1_800_000_000,
+        lasts_seconds: 60,
+    };
     log.accept(0, "http://a.test/");
     log.note_host(note.clone());
     write(&mut log, &mut files);

@@ -110,7 +110,12 @@ fn written(shards: u16) -> Files {
     for site in 0..20 {
         let host = format!("www.site{site}.test");
         let shard = partition(shards).home_of(&host);
-        let note = HostNote { host: host.into(), delay: Duration::from_secs(site), until_seconds: 1_800_000_000 };
+        let note = HostNote {
+            host: host.into(),
+            delay: Duration::from_secs(site),
+            until_seconds: 1_800_000_000,
+            lasts_seconds: 60,
+        };
         logs[usize::from(shard)].note_host(note);
         logs[usize::from(shard)].note_link(link_to(site));
         // Nobody has a URL of this one.

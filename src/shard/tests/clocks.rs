@@ -73,6 +73,30 @@ fn a_rest_that_no_host_was_met_for_is_noted_anew() {
     assert!(asked.is_some_and(|at| (1_785..=1_793).contains(&at)), "{asked:?}");
 }
 
+/// Between two runs: whatever the clock says, nobody waits longer than he was told to, nor again and again.
+#[test]
+fn a_rest_lasts_no_longer_than_it_was_to_though_the_clock_is_set_back_before_a_resume() {
+    const DAY: u64 = 24 * 3_600;
+    let begin = 100 * DAY;
+    for back in [30, 3_600, 30 * DAY] {
+        let logs = || {
+            let mut first = rig(Logs::new(), begin, |_| ());
+            let robots = first.fetches.remove(0);
+            first.shard.handle(at(10), response(&robots, 429, "Retry-After: 1800\r\n", ""));
+            (10..=20).for_each(|second| first.run(at(second)));
+            first.logs
+        };
+        let asked = first_request(logs(), begin + 20 - back);
+        assert!(asked.is_some_and(|at| (1_790..=1_803).contains(&at)), "{asked:?}: {back}");
+        // A second run, in which nothing is asked, counts for the third.
+        let mut second = rig(logs(), begin + 20 - back, |_| ());
+        (0..=1_000).for_each(|now| second.run(at(now)));
+        assert!(second.fetches.is_empty());
+        let asked = first_request(second.logs, begin + 20 - back + 1_000);
+        assert!(asked.is_some_and(|at| at <= 810), "{asked:?}: {back}");
+    }
+}
+
 #[test]
 fn hours_go_by_the_clock_as_it_is_set() {
     let mut rig = rig(Logs::new(), 0, |config| config.crawl.hours = "01:00-02:00".to_owned());

@@ -65,7 +65,12 @@ fn ends() -> EndEntries {
         place: Some(RecordPlace { shard: 0, segment, offset: 1_000 * url }),
         bytes: url % 3 * 100_000,
     };
-    let host = HostNote { host: "a.test".into(), delay: Duration::from_secs(30), until_seconds: 1_800_000_000 };
+    let host = HostNote {
+        host: "a.test".into(),
+        delay: Duration::from_secs(30),
+        until_seconds: 1_800_000_000,
+        lasts_seconds: 60,
+    };
     EndEntries {
         ends: vec![
             end(1, EndKind::Fetched(200), 0),
