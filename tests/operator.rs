@@ -34,7 +34,7 @@ mod seeds;
 mod site_allowances;
 mod site_budgets;
 mod stop;
-mod terminals;
 mod stores;
 mod vector;
+mod terminals;
 mod why;

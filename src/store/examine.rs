@@ -21,6 +21,8 @@ pub struct Examined {
     pub http: HttpHead,
     /// Bytes of its payload as stored.
     pub payload_bytes: u64,
+    /// The same without the chunked coding, where it is in that.
+    pub body_bytes: u64,
     /// Whether WARC-Block-Digest holds; `None`: absent, or of an algorithm we do not have.
     pub block_digest_holds: Option<bool>,
     /// Whether WARC-Payload-Digest holds; `None` as above, or it speaks of other bytes.
@@ -61,11 +63,11 @@ pub fn examine_payload<R: Read + Seek>(
     if let Some(block) = &mut block {
         block.update(&http.bytes);
     }
-    let is_chunked = http.get("Transfer-Encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
+    let is_chunked = says_chunked(&http);
     let mut unchunked = if is_chunked && payload.is_some() { claim("WARC-Payload-Digest") } else { None };
     let mut chunks = Chunks::default();
 
-    let mut payload_bytes = 0;
+    let (mut payload_bytes, mut body_bytes) = (0, 0);
     let mut piece = [0; 16 << 10];
     loop {
         let count = reader.read_block(&mut piece)?;
@@ -78,8 +80,11 @@ pub fn examine_payload<R: Read + Seek>(
         for claim in [&mut block, &mut payload].into_iter().flatten() {
             claim.update(bytes);
         }
-        if let Some(unchunked) = &mut unchunked {
-            chunks.undo(bytes, |data| unchunked.update(data));
+        if is_chunked {
+            chunks.undo(bytes, |data| {
+                body_bytes += data.len() as u64;
+                unchunked.iter_mut().for_each(|claim| claim.update(data));
+            });
         }
     }
     let end = reader.end_record()?;
@@ -87,23 +92,44 @@ pub fn examine_payload<R: Read + Seek>(
     Ok(Examined {
         http,
         payload_bytes,
+        body_bytes: if is_chunked && chunks.are_there() { body_bytes } else { payload_bytes },
         block_digest_holds: block.map(Claim::holds),
         payload_digest_holds: payload.map(|claim| claim.holds() || is_unchunked_right),
         end,
     })
 }
 
-/// The chunked coding being undone (RFC 9112 section 7.1), leniently: this only helps to compare a digest.
+/// Whether the chunked coding is the last one that Transfer-Encoding names (RFC 9112 section 6.1).
+fn says_chunked(http: &HttpHead) -> bool {
+    let codings = http.get("Transfer-Encoding").unwrap_or_default();
+    codings.rsplit(',').next().is_some_and(|last| last.trim().eq_ignore_ascii_case("chunked"))
+}
+
+/// `payload` without the chunked coding, if `http` names it and it is there: some writers keep the field and store what is within.
+pub fn unchunked(http: &HttpHead, payload: &[u8]) -> Option<Vec<u8>> {
+    if !says_chunked(http) {
+        return None;
+    }
+    let (mut chunks, mut body) = (Chunks::default(), Vec::new());
+    chunks.undo(payload, |data| body.extend_from_slice(data));
+    chunks.are_there().then_some(body)
+}
+
+/// The chunked coding being undone (RFC 9112 section 7.1). Extensions and trailer fields are passed over, and a line may end without
+/// its CR; what else is not as it should be is another text.
 #[derive(Default)]
 struct Chunks {
     state: ChunkState,
     /// Bytes left of the chunk; while its size line is read, the size so far.
     left: u64,
+    /// Whether a chunk has come to its end.
+    has_any: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ChunkState {
     #[default]
+    Begin,
     Size,
     Extension,
     Data,
@@ -135,15 +161,18 @@ impl Chunks {
                         ChunkState::Data
                     }
                 }
-                (ChunkState::Size, byte) => match char::from(*byte).to_digit(16) {
+                (state @ (ChunkState::Begin | ChunkState::Size), byte) => match char::from(*byte).to_digit(16) {
                     Some(digit) if self.left >> 60 == 0 => {
                         self.left = self.left << 4 | u64::from(digit);
                         ChunkState::Size
                     }
-                    Some(_) => ChunkState::Broken,
-                    None => ChunkState::Extension,
+                    None if state == ChunkState::Size && b";\r \t".contains(byte) => ChunkState::Extension,
+                    _ => ChunkState::Broken,
                 },
-                (ChunkState::DataEnd, b'\n') => ChunkState::Size,
+                (ChunkState::DataEnd, b'\n') => {
+                    self.has_any = true;
+                    ChunkState::Begin
+                }
                 (ChunkState::DataEnd, b'\r') => ChunkState::DataEnd,
                 (ChunkState::DataEnd, _) => ChunkState::Broken,
                 (state, _) => state,
@@ -153,6 +182,11 @@ impl Chunks {
 
     fn is_whole(&self) -> bool {
         self.state == ChunkState::Trailer
+    }
+
+    /// Whether what came is in the coding: whole, or up to a place behind the first chunk, as of a response that was cut.
+    fn are_there(&self) -> bool {
+        self.is_whole() || self.has_any && self.state != ChunkState::Broken
     }
 }
 
@@ -175,7 +209,33 @@ mod tests {
         for broken in [&b"5\r\nhelloX\r\n0\r\n"[..], b"fffffffffffffffff\r\n", b"5\r\nhel", b""] {
             let mut chunks = Chunks::default();
             chunks.undo(broken, |_| {});
-            assert!(!chunks.is_whole());
+            assert!(!chunks.is_whole() && !chunks.are_there());
         }
+    }
+
+    /// Of a body that is no longer chunked, or never was, no byte is lost, however it begins.
+    #[test]
+    fn a_body_is_unchunked_where_it_is_chunked() {
+        let head = |value: &str| HttpHead {
+            bytes: format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {value}\r\n\r\n").into_bytes(),
+        };
+        for (value, payload, expected) in [
+            ("chunked", &b"3\r\nabc\r\n0\r\n\r\n"[..], Some(&b"abc"[..])),
+            ("gzip , Chunked", b"3 ;a=\"b\"\nabc\n2\r\nde\r\n0\r\nX: y\r\n\r\n", Some(b"abcde")),
+            ("chunked", b"0\r\n\r\n", Some(b"")),
+            // Cut in its second chunk, and before the end of its first.
+            ("chunked", b"3\r\nabc\r\nff\r\nde", Some(b"abcde")),
+            ("chunked", b"ff\r\nabc", None),
+            ("chunked", b"<html>\n<p>", None),
+            ("chunked", b"\n\n", None),
+            ("chunked", b"dad and mum\r\nabc\r\n", None),
+            ("chunked", b"3\r\nabcd\r\n0\r\n\r\n", None),
+            ("chunked", b"", None),
+            ("identity", b"3\r\nabc\r\n0\r\n\r\n", None),
+            ("chunked, gzip", b"3\r\nabc\r\n0\r\n\r\n", None),
+        ] {
+            assert_eq!(unchunked(&head(value), payload).as_deref(), expected, "{value} {}", payload.escape_ascii());
+        }
+        assert_eq!(unchunked(&HttpHead::default(), b"0\r\n\r\n"), None);
     }
 }

@@ -134,3 +134,60 @@ fn a_folder_that_cannot_be_read_is_named() {
     let closed = format!("{}: Permission denied", folder.at("open/closed"));
     Process::start(&mut command).end().expect(2).says(&[&closed]);
 }
+
+/// Files of other tools: a body that is in the chunked coding as it came, one whose field alone is left, one that was cut, and one in a
+/// content coding within. What is printed and counted is the body; what is exported is what was stored.
+#[test]
+fn bodies_that_other_tools_store_in_the_chunked_coding() {
+    use std::io::Write as _;
+    let folder = TempFolder::new("foreign-chunked");
+    let gzip = |text: &[u8]| {
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        file.write_all(text).and_then(|()| file.finish()).expect("in memory")
+    };
+    let chunked = |body: &[u8], piece: usize| -> Vec<u8> {
+        let chunk = |piece: &[u8]| [format!("{:x};x=y\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        body.chunks(piece).map(chunk).chain([b"0\r\nExpires: 0\r\n\r\n".to_vec()]).collect::<Vec<_>>().concat()
+    };
+    let page = b"<!doctype html>\n<p>A page, in pieces.".to_vec();
+    let cut = [b"a\r\n0123456789\r\nff\r\n", &page[..]].concat();
+    let cases: [(&str, &str, Vec<u8>, Vec<u8>); 6] = [
+        ("whole", "Transfer-Encoding: chunked", chunked(&page, 7), page.clone()),
+        ("removed", "Transfer-Encoding: chunked", page.clone(), page.clone()),
+        ("gzip", "Transfer-Encoding: chunked\r\nContent-Encoding: gzip", chunked(&gzip(&page), 20), page.clone()),
+        ("cut", "transfer-encoding: Chunked", cut, [b"0123456789", &page[..]].concat()),
+        ("list", "Transfer-Encoding: chunked", b"10\r\n20\r\n30\r\n".to_vec(), b"10\r\n20\r\n30\r\n".to_vec()),
+        ("no-field", "X-Other: chunked", chunked(&page, 7), chunked(&page, 7)),
+    ];
+    let mut warc = Vec::new();
+    for (index, (name, fields, stored, _)) in cases.iter().enumerate() {
+        let http =
+            [format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n\r\n").as_bytes(), stored].concat();
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-00000000000{index}>\r\n\
+             WARC-Date: 2026-11-21T08:40:3{index}Z\r\nWARC-Target-URI: http://a.test/{name}\r\n\
+             Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n",
+            http.len()
+        );
+        warc.extend([head.as_bytes(), &http, b"\r\n\r\n"].concat());
+    }
+    let file = folder.at("foreign.warc");
+    std::fs::write(&file, &warc).expect("a file");
+    let listed = run(&["store", "ls", &file]).expect(0).out;
+    let out = folder.at("exported");
+    run(&["store", "export", &file, "--to", "warc.gz", "--out", &out]).expect(0);
+    let exported = format!("{out}/foreign.warc.gz");
+    assert_eq!(run(&["store", "ls", &exported]).expect(0).out, listed);
+    let digests = |path: &str| run(&["store", "ls", "--digests", path]).expect(0).out;
+    assert_eq!(digests(&file), digests(&exported));
+    for ((name, _, stored, body), line) in cases.iter().zip(listed.lines()) {
+        let url = format!("http://a.test/{name}");
+        // What is within a content coding is as long as it is stored.
+        let bytes = if *name == "gzip" { gzip(&page).len() } else { body.len() };
+        assert_eq!(line.split('\t').skip(3).collect::<Vec<_>>(), [bytes.to_string(), url.clone()], "{line}");
+        for path in [&file, &exported] {
+            assert_eq!(run(&["store", "cat", path, &url]).expect(0).out_bytes, *body, "{name}");
+            assert_eq!(run(&["store", "cat", "--as-stored", path, &url]).expect(0).out_bytes, *stored, "{name}");
+        }
+    }
+}

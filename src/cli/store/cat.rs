@@ -3,7 +3,8 @@
 //! Decides: the latest capture of exactly that URL, or with `--at` the nearest to a time; found by binary search in the
 //! indexes, and by reading the segments that have none. Of a revisit the payload is that of the capture that it refers to,
 //! which must be in the same place. Where there is no index, a record that is damaged counts only if none is whole. The
-//! payload is printed without its content coding; with `--as-stored` it is printed as it lies in the
+//! payload is printed without its content coding, and without the chunked coding that other tools store; with
+//! `--as-stored` it is printed as it lies in the
 //! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
 //! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
 //! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
@@ -220,7 +221,7 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
         }
         if arguments.headers || arguments.record {
             out.write_all(&http.bytes)?;
-        } else if !arguments.as_stored && !coding_label(&http.get("Content-Encoding").unwrap_or_default()).is_empty() {
+        } else if !arguments.as_stored && is_coded(&http) {
             if record.block_bytes <= CONTENT_BYTES_MAX as u64 {
                 print_content(&mut reader, &http, url, out)?;
                 return Ok(Printed::Whole);
@@ -241,6 +242,12 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
     }
     reader.end_record()?;
     Ok(Printed::Whole)
+}
+
+/// Whether its head names a coding.
+fn is_coded(http: &HttpHead) -> bool {
+    let names = |field| http.get(field).unwrap_or_default();
+    !coding_label(&names("Content-Encoding")).is_empty() || !names("Transfer-Encoding").is_empty()
 }
 
 /// The record whose payload is that of `revisit`.

@@ -1,7 +1,8 @@
 //! `store ls`: one line a capture.
 //!
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion, but not where hosts were; `--records` shows all, with the type first and the offset last; `--digests` adds what
+//! conversion, but not where hosts were. Their length is that of the body, without the chunked coding in which other tools store it;
+//! `--records` shows all, with the type first, the length of the payload as it is stored, and the offset last; `--digests` adds what
 //! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it. Damage, and a file without a record,
 //! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] or [`Wishes`] and a segment has
 //! an index, only the records that the index names are read.
@@ -214,7 +215,7 @@ fn write_line(listed: &Listed, arguments: &Ls, out: &mut impl Write) -> io::Resu
         "{}\t{status}\t{}\t{}\t{}",
         column(record.head.get("WARC-Date").unwrap_or("-")),
         type_of(record, examined),
-        examined.payload_bytes,
+        if arguments.records { examined.payload_bytes } else { examined.body_bytes },
         column(record.head.target_uri()),
     )?;
     if arguments.records {
