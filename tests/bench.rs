@@ -232,7 +232,7 @@ fn the_cost_of_looking() {
         seeds: web.model().seeds(500).into_iter().map(Into::into).collect(),
         dir: folder.path().join("crawl"),
         new: true,
-        retry_failed: false,
+        ask_again: Default::default(),
         round: None,
     };
     let mut crawl = Crawl::start(order).expect("a crawl");

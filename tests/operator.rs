@@ -3,6 +3,7 @@
 //! Decides: each test runs the real program in a directory of its own and judges exit code, words and files.
 //! 0 is success, 1 the system's failure, 2 the operator's mistake, 3 a crawl whose seeds gave no page; a mistake changes nothing on disk.
 
+mod asked_again;
 mod balance;
 mod budget;
 mod damage;
@@ -35,6 +36,6 @@ mod site_allowances;
 mod site_budgets;
 mod stop;
 mod stores;
-mod vector;
 mod terminals;
+mod vector;
 mod why;

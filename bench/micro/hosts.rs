@@ -79,7 +79,7 @@ fn measure(which: &str, hosts: u64) {
         crawl: 1,
         clock: WallClock::default(),
         begins: Instant::ZERO,
-        retry_failed: false,
+        ask_again: Default::default(),
         files: FilesFound::default(),
     });
     let mut rig = Rig { shard: shard.expect("a shard"), disk: HashMap::new(), pages: 0, which: which.to_owned() };

@@ -143,7 +143,7 @@ impl Rig {
             crawl: OWNER.crawl,
             clock: WallClock::default(),
             begins: Instant::ZERO,
-            retry_failed: false,
+            ask_again: Default::default(),
             files: FilesFound::default(),
         });
         let shard = shard.expect("a shard");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::crawl_dir::DirError;
 use super::external_links::ExternalLinks;
 use crate::config::Config;
+use crate::log::AskAgain;
 use crate::seed::Seed;
 use crate::time::Duration;
 
@@ -19,8 +20,8 @@ pub struct Order {
     pub dir: PathBuf,
     /// Refuse to resume.
     pub new: bool,
-    /// Ask again for URLs that failed in earlier runs.
-    pub retry_failed: bool,
+    /// Which URLs that are over are to be asked for again.
+    pub ask_again: AskAgain,
     /// A round after the first, whose new seeds these are.
     pub round: Option<Round>,
 }

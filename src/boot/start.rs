@@ -23,6 +23,7 @@ use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Obser
 use crate::exchange::{Replicated, spsc};
 use crate::fetch::{self, OwnAddresses};
 use crate::frontier::{Bound, Ledger, Ranks, SiteBounds};
+use crate::log::AskAgain;
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
 use crate::pump;
@@ -47,7 +48,7 @@ struct Setting {
     operators: Arc<Operators>,
     ranks: Arc<Ranks>,
     replicated: Replicated,
-    retry_failed: bool,
+    ask_again: AskAgain,
     round: Round,
 }
 
@@ -72,7 +73,7 @@ pub struct Crawl {
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, mut seeds, dir, new, retry_failed, round } = order;
+        let Order { mut config, mut seeds, dir, new, ask_again, round } = order;
         // Before its settings are judged, which were given for another one.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
@@ -174,14 +175,14 @@ impl Crawl {
             operators: Arc::new(operators),
             ranks: Arc::new(ranks),
             replicated,
-            retry_failed,
+            ask_again,
             round: round.unwrap_or_default(),
         };
         let mut crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.scope.begins_with(&files);
         crawl.control.note(memory.to_string());
-        files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
         skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
+        files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
         checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         if ScopeFiles::are_named(&crawl.scope.config) {
             crawl.control.note(format!("scope: {files}"));
@@ -222,7 +223,7 @@ impl Crawl {
             operators,
             ranks,
             replicated,
-            retry_failed,
+            ask_again,
             round,
         } = setting;
         let mut config = config;
@@ -260,7 +261,7 @@ impl Crawl {
                 clock,
                 begins: ring::now(),
                 is_new: dir.is_new(),
-                retry_failed,
+                ask_again: ask_again.clone(),
             };
             tasks.push(pump::Task {
                 setup,

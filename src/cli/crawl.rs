@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles, SeedError, SeedsRead};
 use crate::config::{Config, ConfigError};
+use crate::log::AskAgain;
 use crate::shard::Phase;
 use crate::stats::Totals;
 
@@ -72,6 +73,10 @@ pub struct CrawlArguments {
     /// failure, whatever the answer.
     #[arg(long, conflicts_with = "new")]
     pub retry_failed: bool,
+    /// Ask once more for URLs that are over: status=401,5xx, cause=NAME (as `urls` shows it) or prefix=URL, each also a list with
+    /// commas. May be given several times, for URLs of any of them.
+    #[arg(long, value_name = "CHOICE", conflicts_with = "new")]
+    pub retry: Vec<String>,
     /// Write the summary as JSON to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -132,6 +137,13 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
             complaints.push(ConfigError { file: option.to_owned(), ..error }.to_string());
         }
     }
+    let mut ask_again = AskAgain::failed(arguments.retry_failed);
+    for choice in &arguments.retry {
+        match AskAgain::parse(choice) {
+            Ok(chosen) => ask_again = ask_again.and(chosen),
+            Err(why) => complaints.push(format!("--retry: {why}")),
+        }
+    }
     if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, Some(&arguments.dir))) {
         complaints.push(wrong);
     }
@@ -142,8 +154,8 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
         return Err(complaints);
     }
     skipped.iter().for_each(|told| tell!("skipped: {told}"));
-    let (dir, new, retry_failed) = (arguments.dir.clone(), arguments.new, arguments.retry_failed);
-    Ok(Order { config, seeds, dir, new, retry_failed, round: None })
+    let (dir, new) = (arguments.dir.clone(), arguments.new);
+    Ok(Order { config, seeds, dir, new, ask_again, round: None })
 }
 
 /// What is wrong with seeds; who names no file on the command line of a service does not know which one is meant.

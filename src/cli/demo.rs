@@ -88,7 +88,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         seeds: seeds.iter().cloned().map(Seed::from).collect(),
         dir: dir.clone(),
         new: true,
-        retry_failed: false,
+        ask_again: Default::default(),
         round: None,
     };
     let ended = crawl::drive(order).map_err(|error| error.to_string());

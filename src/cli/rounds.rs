@@ -14,6 +14,7 @@ use super::output::tell;
 use super::summary::Summary;
 use crate::boot::{self, BootError, Order, Round, RoundEnd};
 use crate::config::Config;
+use crate::log::AskAgain;
 use crate::time::Duration;
 
 /// What is known when a round has ended.
@@ -82,7 +83,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         Some(links) => links,
         None if end.fruitless.is_some() && !is_over => {
             let round = Some(Round { fruitless: end.fruitless, number: end.number, pages, elapsed });
-            return Some(Order { config, seeds: Vec::new(), dir, new: false, retry_failed: false, round });
+            return Some(Order { config, seeds: Vec::new(), dir, new: false, ask_again: AskAgain::default(), round });
         }
         // It was to go on, and so they are not listed yet.
         None if end.fruitless.is_some() && config.lists_external_links() => match boot::list_external_links(&dir) {
@@ -123,7 +124,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         seeds,
         dir,
         new: false,
-        retry_failed: false,
+        ask_again: AskAgain::default(),
         round: Some(Round { fruitless: None, number: end.number + 1, pages, elapsed }),
     })
 }
@@ -171,7 +172,14 @@ mod tests {
         config.agent.name = "bot".to_owned();
         config.agent.url = "https://example.org/bot".to_owned();
         config.agent.email = "bot@example.org".to_owned();
-        Order { config, seeds: Vec::new(), dir: "crawl".into(), new: true, retry_failed: true, round: None }
+        Order {
+            config,
+            seeds: Vec::new(),
+            dir: "crawl".into(),
+            new: true,
+            ask_again: AskAgain::failed(true),
+            round: None,
+        }
     }
 
     /// A web in which each round finds as many links as `links` says; the rounds that there were, with their seeds.
@@ -179,7 +187,7 @@ mod tests {
         let mut driven = Vec::new();
         let whole = drive(first, next, |order| {
             let number = order.round.map_or(1, |round| round.number);
-            assert_eq!((order.new, order.retry_failed), (number == 1, number == 1));
+            assert_eq!((order.new, order.ask_again.is_any()), (number == 1, number == 1));
             driven.push((number, order.seeds.len()));
             let count = links.get(number as usize - 1).copied().unwrap_or_default();
             let url = |page: usize| Url::parse(&format!("http://s{page}.test/")).expect("a URL");

@@ -9,6 +9,7 @@
 //! Limits: a block is closed at [`BLOCK_BYTES`]; so is one that waits for a commit.
 //! Leaves to others: when files are written and synced (`shard`), and where they lie (`disk`), what an entry means (`shard`).
 
+mod ask_again;
 mod block;
 mod ends;
 mod journal;
@@ -21,6 +22,7 @@ mod replayed;
 mod urls;
 mod waiting_sites;
 
+pub use ask_again::{AskAgain, cause, prefix, statuses};
 pub use block::{LogKind, Owner};
 pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
 pub use journal::{Journal, JournalEntry, entries as journal_entries};

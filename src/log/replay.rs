@@ -2,10 +2,10 @@
 //!
 //! Decides: first the log of ends, of which three bits for each URL are kept; then the URLs, each with the word whether it is
 //! over, and whether its host has answered; then the journal. A URL whose record is lost is not over, but for one whose whole
-//! segment is gone: somebody moved it away; nor, where that is asked for, is one that failed, unless robots.txt forbids it. What
+//! segment is gone: somebody moved it away; nor is one that is asked for again ([`AskAgain`]). What
 //! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: three bits for each URL, one more where those that failed are opened again and one where pages are to be counted, eight
+//! Limits: three bits for each URL, one more where some are asked for again and one where pages are to be counted, eight
 //! bytes where budgets are, the numbers of those whose record is
 //! lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
@@ -16,7 +16,7 @@ use super::block::{BlockHead, LogKind, Owner};
 use super::journal::{self, JournalEntry};
 use super::reader::LogReader;
 use super::replayed::{JournalFile, Replayed};
-use super::{End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
+use super::{AskAgain, End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::frontier::Cost;
 use crate::outcome::Failure;
@@ -39,8 +39,8 @@ pub struct Replay {
     /// Bytes of each segment: a record behind its end is lost.
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
-    /// URLs that failed and are asked for again; `None`: they are over.
-    failed: Option<Bits>,
+    /// URLs that are asked for again by choice; `None`: there is none.
+    again: Option<(AskAgain, Bits)>,
     /// What URLs have cost; `None`: nobody asks.
     costs: Option<Costs>,
     /// Which URLs are pages; `None`: nobody asks.
@@ -141,7 +141,7 @@ impl Replay {
             silent: Bits::default(),
             segments: BTreeMap::new(),
             reopened: BTreeSet::new(),
-            failed: None,
+            again: None,
             costs: None,
             pages: None,
             ends: EntryCount::default(),
@@ -154,9 +154,9 @@ impl Replay {
         }
     }
 
-    /// URLs that failed are not over, but for those that robots.txt forbids.
-    pub fn with_failed_again(mut self) -> Replay {
-        self.failed = Some(Bits::default());
+    /// URLs that are chosen are not over.
+    pub fn with_again(mut self, chosen: AskAgain) -> Replay {
+        self.again = chosen.is_any().then(|| (chosen, Bits::default()));
         self
     }
 
@@ -242,7 +242,8 @@ impl Replay {
         self.found.ends_lost = self.ends.lost();
         (self.found.next_url, self.found.next_end) = (self.urls.next, self.ends.next);
         self.found.records_lost = self.reopened.len() as u64;
-        let failed = self.failed.unwrap_or_default();
+        let (chosen, failed) = self.again.unwrap_or_default();
+        self.found.retries_failed = chosen == AskAgain::failed(true);
         self.found.retried = failed.count();
         (self.found, Reopened { lost: self.reopened, failed, word: 0 })
     }
@@ -275,9 +276,9 @@ impl Replay {
                         self.reopened.remove(&end.url);
                     }
                     let mut is_again = false;
-                    if let Some(failed) = &mut self.failed {
-                        is_again = matches!(end.kind, EndKind::Failed(failure) if failure != Failure::RobotsDenied);
-                        failed.set(end.url, is_again);
+                    if let Some((chosen, again)) = &mut self.again {
+                        is_again = chosen.is_of_end(end.kind);
+                        again.set(end.url, is_again);
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);
                     self.costs.iter_mut().for_each(|costs| costs.set(end));
@@ -298,7 +299,13 @@ impl Replay {
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
                 for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
-                    let is_over = self.over.get(number);
+                    let mut is_over = self.over.get(number);
+                    if let Some((_, again)) =
+                        self.again.as_mut().filter(|(chosen, _)| is_over && chosen.is_of_url(text))
+                    {
+                        again.set(number, true);
+                        is_over = false;
+                    }
                     let (answered, silent) = (self.answered.get(number), self.silent.get(number));
                     let was_answered = (answered || silent).then_some(answered);
                     let cost = self.costs.as_ref().and_then(|costs| costs.of(number));
@@ -467,7 +474,7 @@ const COST_IS_PAGE: u32 = 1 << 31;
 const COST_BYTES_MAX: u64 = COST_IS_PAGE as u64 - 1;
 
 /// A bit for each URL.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
 impl Bits {

@@ -19,8 +19,10 @@ pub struct Replayed {
     pub ends_lost: u64,
     /// URLs that are over and whose record is lost: they are asked for again.
     pub records_lost: u64,
-    /// URLs that failed and are asked for again, because that was wanted.
+    /// URLs that are asked for again, because that was wanted.
     pub retried: u64,
+    /// They failed, all of them.
+    pub retries_failed: bool,
     /// The number of the next URL, and of the next end.
     pub next_url: u64,
     /// The number of the next end.
@@ -72,7 +74,13 @@ impl Replayed {
                 self.records_elsewhere,
                 "pages have their records in segments that are not here, and are not fetched again",
             ),
-            (self.retried, "failed URLs are asked for again"),
+            (
+                self.retried,
+                match self.retries_failed {
+                    true => "failed URLs are asked for again",
+                    false => "URLs that were over are asked for again",
+                },
+            ),
         ] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));

@@ -43,7 +43,7 @@ use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds};
 use crate::http::Decoder;
-use crate::log::{Log, Owner, Reopened, Replay};
+use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
 use crate::politeness::Operators;
@@ -198,8 +198,8 @@ pub struct Setup {
     pub begins: Instant,
     /// Whether this is the crawl's first run.
     pub is_new: bool,
-    /// URLs that failed in earlier runs are asked for again, unless robots.txt forbids them.
-    pub retry_failed: bool,
+    /// URLs that are over are asked for again.
+    pub ask_again: AskAgain,
     /// What the shard's files are at the start.
     pub files: FilesFound,
 }
@@ -227,7 +227,7 @@ impl Setup {
             clock: WallClock::default(),
             begins: Instant::ZERO,
             is_new: true,
-            retry_failed: false,
+            ask_again: AskAgain::default(),
             files: FilesFound::default(),
         }
     }
@@ -259,7 +259,7 @@ impl Shard {
         let sync_interval = config.journal.sync_interval.0;
         let journal_bytes_max = config.journal.bytes_max / u64::from(shards.max(1));
         let replay = Replay::new(owner, shards, &files.journal, files.segments);
-        let replay = if setup.retry_failed { replay.with_failed_again() } else { replay };
+        let replay = replay.with_again(setup.ask_again);
         let bounds_sites = config.budget.is_set() || !setup.site_bounds.is_empty();
         // Where there are budgets and allowances, each has half of the memory.
         let parts = u64::from(shards.max(1)) * if bounds_sites && config.counts_linking_sites() { 2 } else { 1 };

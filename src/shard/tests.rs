@@ -16,7 +16,7 @@ use crate::config::{Difference, PartitionBy};
 use crate::exchange::message::{Header, MessageKind};
 use crate::http::Limits;
 use crate::lab::plain_transaction;
-use crate::log::{Append, LogFile, read_ends, read_urls};
+use crate::log::{Append, AskAgain, LogFile, read_ends, read_urls};
 use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
@@ -72,7 +72,7 @@ impl Rig {
         let (scope, partition) = (Scope::new(&config.scope, []), Partition::new(&config.partition, 2));
         let setup = Setup {
             is_new: logs.is_empty(),
-            retry_failed,
+            ask_again: AskAgain::failed(retry_failed),
             files: FilesFound {
                 journal: logs.keys().filter_map(|file| file.journal()).collect(),
                 ..FilesFound::default()

@@ -62,7 +62,7 @@ impl Run<'_> {
             seeds: seeds.into_iter().map(Into::into).collect(),
             dir: folder.0.join("crawl"),
             new: true,
-            retry_failed: false,
+            ask_again: Default::default(),
             round: None,
         };
         boot::forget_rss_bytes_max();

@@ -13,6 +13,7 @@ use crate::config::{CompressUncoded, Config, ExchangeMode, OrNever, PartitionBy,
 use crate::control::{Breaker, Orders, Supervisor};
 use crate::frontier::Ranks;
 use crate::hops;
+use crate::log::AskAgain;
 use crate::politeness::Operators;
 use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
@@ -91,7 +92,7 @@ impl Run {
             clock,
             begins: now,
             is_new: now == Instant::ZERO,
-            retry_failed: now > Instant::ZERO && plan.rng_seed.is_multiple_of(4),
+            ask_again: AskAgain::failed(now > Instant::ZERO && plan.rng_seed.is_multiple_of(4)),
             ..Setup::new(Arc::clone(&plan.config), plan.partition.clone(), plan.scope.clone(), plan.rng_seed, 1 << 12)
         };
         let shard = |(index, disk): (usize, &mut FakeDisk)| {

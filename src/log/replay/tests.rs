@@ -164,7 +164,7 @@ fn what_failed_is_opened_again_if_that_is_wanted() {
     write(&mut log, &mut files);
     let open = |is_wanted: bool, segment_bytes| {
         let replay = Replay::new(OWNER, 3, &[], BTreeMap::from([(0, segment_bytes)]));
-        let mut replay = if is_wanted { replay.with_failed_again() } else { replay };
+        let mut replay = if is_wanted { replay.with_again(AskAgain::failed(true)) } else { replay };
         let mut open = Vec::new();
         while let Some((file, at)) = replay.next_read() {
             let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
