@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
-use crate::log::{Listed, ListingStep, UrlState};
+use crate::log::{self, Listed, ListingStep, UrlState};
 use crate::outcome::{Failure, Wall};
 use crate::url::Url;
 
@@ -28,10 +28,49 @@ pub struct Urls {
     /// Only URLs of this host.
     #[arg(long)]
     host: Option<String>,
+    /// Only URLs with one of these causes: names, statuses such as 404, classes such as 5xx; a list with commas.
+    #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = wanted_cause)]
+    cause: Vec<WantedCause>,
+    /// Only URLs that begin so.
+    #[arg(long, value_name = "URL", value_parser = log::prefix)]
+    prefix: Option<Box<str>>,
     /// JSON, an object a line.
     #[arg(long)]
     json: bool,
 }
+
+/// A cause that is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WantedCause {
+    /// From one status to another, both among them.
+    Statuses(u16, u16),
+    Failure(Failure),
+    SetAside,
+}
+
+impl WantedCause {
+    fn is_of(self, state: UrlState) -> bool {
+        match (self, state) {
+            (WantedCause::Statuses(first, last), UrlState::Fetched(status)) => (first..=last).contains(&status),
+            (WantedCause::Failure(wanted), UrlState::Failed(failure)) => wanted == failure,
+            (WantedCause::SetAside, UrlState::SetAside) => true,
+            _ => false,
+        }
+    }
+}
+
+fn wanted_cause(text: &str) -> Result<WantedCause, String> {
+    match text.trim() {
+        SET_ASIDE => Ok(WantedCause::SetAside),
+        text if text.starts_with(|first: char| first.is_ascii_digit()) => {
+            log::statuses(text).map(|(first, last)| WantedCause::Statuses(first, last))
+        }
+        text => log::cause(text).map(WantedCause::Failure),
+    }
+}
+
+/// The cause of a URL that found no room.
+const SET_ASIDE: &str = "set-aside";
 
 /// How a URL stands.
 #[derive(clap::ValueEnum, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +122,7 @@ impl Line<'_> {
     fn of<'a>(listed: &Listed<'a>) -> Line<'a> {
         let cause = match listed.state {
             UrlState::Waiting => None,
-            UrlState::SetAside => Some("set-aside".to_owned()),
+            UrlState::SetAside => Some(SET_ASIDE.to_owned()),
             UrlState::Fetched(status) => Some(status.to_string()),
             UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
         };
@@ -111,6 +150,8 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     CrawlLogs::open(&arguments.dir)?.read(&mut |step| {
         let ListingStep::Url(listed) = step else { return Ok(()) };
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
+            && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
+            && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
             && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
         if !is_wanted {
             return Ok(());
@@ -154,6 +195,18 @@ mod tests {
         assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));
         assert!(line(UrlState::Failed(Failure::HostDead), at).0.starts_with("failed\thost-dead\t"));
         assert!(line(UrlState::Failed(Failure::RobotsDenied), at).0.starts_with("denied\trobots-denied\t"));
+    }
+
+    #[test]
+    fn causes_are_named_as_they_are_listed() {
+        let takes = |text: &str, state| wanted_cause(text).expect(text).is_of(state);
+        assert!(takes("404", UrlState::Fetched(404)) && takes("4xx", UrlState::Fetched(404)));
+        assert!(!takes("403", UrlState::Fetched(404)) && !takes("4xx", UrlState::Failed(Failure::Reset)));
+        assert!(
+            takes("reset", UrlState::Failed(Failure::Reset)) && !takes("deadline", UrlState::Failed(Failure::Reset))
+        );
+        assert!(takes("set-aside", UrlState::SetAside) && !takes("set-aside", UrlState::Waiting));
+        assert!(wanted_cause("conect-refused").is_err_and(|why| why.contains("(did you mean connect-refused?)")));
     }
 
     #[test]

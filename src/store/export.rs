@@ -19,7 +19,7 @@ use super::index::{Index, coding_label};
 use super::read::{Record, SegmentReader};
 use super::record::write_foreign_field;
 use super::recover::entry_at;
-use super::selection::Selection;
+use super::selection::{Selection, UrlChoice};
 use super::warc::HttpHead;
 
 /// What was written of a file.
@@ -99,6 +99,7 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
 #[derive(Debug)]
 pub struct Taken {
     selection: Selection,
+    urls: UrlChoice,
     /// The response that was left out last.
     left_out: String,
     /// By URL and time, hashed: what revisits may refer to.
@@ -108,12 +109,21 @@ pub struct Taken {
 impl Taken {
     /// What `selection` has.
     pub fn new(selection: Selection) -> Taken {
-        Taken { selection, left_out: String::new(), targets: HashSet::new() }
+        Taken { selection, urls: UrlChoice::default(), left_out: String::new(), targets: HashSet::new() }
+    }
+
+    /// Of these URLs alone.
+    pub fn of_urls(self, urls: UrlChoice) -> Taken {
+        Taken { urls, ..self }
     }
 
     fn takes(&mut self, record: &Record, exported: &mut Exported) -> bool {
         let field = |name| record.head.get(name).unwrap_or_default();
         let target = |url: &str, date: &str| xxhash_rust::xxh3::xxh3_64(format!("{url} {date}").as_bytes());
+        if !self.urls.takes_record(record.head.target_uri()) {
+            self.leave_out(record, target(record.head.target_uri(), field("WARC-Date")));
+            return false;
+        }
         match record.head.kind().as_str() {
             kind @ ("response" | "revisit") => match self.selection.of_record(record) {
                 Ok(()) => {
@@ -124,14 +134,20 @@ impl Taken {
                 }
                 Err(why) => {
                     exported.left_out[why as usize] += 1;
-                    record.head.id().clone_into(&mut self.left_out);
-                    if self.targets.len() < TARGETS_MAX {
-                        self.targets.insert(target(record.head.target_uri(), field("WARC-Date")));
-                    }
+                    self.leave_out(record, target(record.head.target_uri(), field("WARC-Date")));
                     false
                 }
             },
             _ => self.left_out.is_empty() || field("WARC-Concurrent-To") != self.left_out,
+        }
+    }
+
+    fn leave_out(&mut self, record: &Record, target: u64) {
+        if matches!(record.head.kind().as_str(), "response" | "revisit") {
+            record.head.id().clone_into(&mut self.left_out);
+            if self.targets.len() < TARGETS_MAX {
+                self.targets.insert(target);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use super::recover::{preferences_of, robots_of};
 use crate::links::Directives;
 use crate::preferences::{Preferences, Use};
 use crate::time::UnixTime;
+use crate::url::Url;
 
 /// What becomes of pages that say noindex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +24,36 @@ pub enum Noindex {
     Include,
     /// Nothing else is taken.
     Only,
+}
+
+/// URLs that are meant: of both, where both are given.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UrlChoice {
+    /// They begin so.
+    pub prefix: Option<String>,
+    /// They are of this host and of names below it.
+    pub host: Option<String>,
+}
+
+impl UrlChoice {
+    /// Whether `url` is meant, as it is recorded.
+    pub fn takes(&self, url: &str) -> bool {
+        self.prefix.as_ref().is_none_or(|prefix| url.starts_with(prefix))
+            && self.host.as_ref().is_none_or(|host| Url::parse(url).is_ok_and(|url| is_below(url.host(), host)))
+    }
+
+    /// Whether a record of `target` is: that of a host's addresses is the host's.
+    pub fn takes_record(&self, target: &str) -> bool {
+        let Some(name) = target.strip_prefix("dns:") else { return target.is_empty() || self.takes(target) };
+        let of_prefix = self.prefix.as_deref().map(Url::parse);
+        of_prefix.is_none_or(|url| url.is_ok_and(|url| url.host() == name))
+            && self.host.as_ref().is_none_or(|host| is_below(name, host))
+    }
+}
+
+fn is_below(name: &str, host: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == host || name.strip_suffix(host).is_some_and(|below| below.ends_with('.'))
 }
 
 /// What is asked of captures.
@@ -78,6 +109,31 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_and_the_addresses_of_their_hosts() {
+        let choice = |prefix: &str, host: &str| {
+            let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            UrlChoice { prefix: given(prefix), host: given(host) }
+        };
+        let all = [
+            "http://a.test/x",
+            "http://a.test/y",
+            "https://w.a.test/x",
+            "http://ba.test/",
+            "dns:a.test",
+            "dns:w.a.test",
+            "",
+        ];
+        for (choice, expected) in [
+            (choice("", ""), [true; 7]),
+            (choice("", "a.test"), [true, true, true, false, true, true, true]),
+            (choice("http://a.test/x", ""), [true, false, false, false, true, false, true]),
+            (choice("http", "w.a.test"), [false, false, true, false, false, false, true]),
+        ] {
+            assert_eq!(all.map(|target| choice.takes_record(target)), expected, "{choice:?}");
+        }
+    }
 
     #[test]
     fn what_is_taken() {

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::filter::UrlFilter;
 use super::wishes::Wishes;
 use super::{opened_file, segments, with_path};
 use crate::cli::output::tell;
@@ -33,6 +34,8 @@ pub struct Export {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
+    urls: UrlFilter,
+    #[command(flatten)]
     wishes: Wishes,
 }
 
@@ -47,7 +50,7 @@ fn format_of(text: &str) -> Result<StoreFormat, String> {
 pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     private::create_dirs(&arguments.out).map_err(|error| with_path(&arguments.out, &error))?;
     let (mut all, mut passed_over) = (Exported::default(), 0u64);
-    let mut taken = Taken::new(arguments.wishes.selection(Noindex::Omit));
+    let mut taken = Taken::new(arguments.wishes.selection(Noindex::Omit)).of_urls(arguments.urls.choice());
     for path in segments(&arguments.paths)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.strip_suffix(OPEN).unwrap_or(&name);

@@ -4,17 +4,33 @@
 //! November. The type is that of the response, or what its bytes were found to be; a revisit's is `warc/revisit` as well.
 //! Limits: nothing is looked up in the network, and no name is decoded: hosts are written as in URLs.
 
+use crate::log;
+use crate::store::selection::UrlChoice;
 use crate::url::Url;
 
-/// Options of what lists or takes captures.
+/// Options of what takes URLs.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Filter {
+pub struct UrlFilter {
     /// Only URLs that begin so.
     #[arg(long, value_name = "URL")]
     prefix: Option<String>,
     /// Only URLs of this host and of names below it.
     #[arg(long, value_name = "NAME", value_parser = host)]
     host: Option<String>,
+}
+
+impl UrlFilter {
+    /// What is meant.
+    pub fn choice(&self) -> UrlChoice {
+        UrlChoice { prefix: self.prefix.clone(), host: self.host.clone() }
+    }
+}
+
+/// Options of what lists or takes captures.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    #[command(flatten)]
+    urls: UrlFilter,
     /// Only captures of this time or later, such as 2026, 2026-11-21 or 20261121084032 (UTC).
     #[arg(long, value_name = "TIME", value_parser = digits)]
     since: Option<String>,
@@ -60,12 +76,11 @@ impl Filter {
     /// Whether a capture is meant.
     pub fn takes(&self, facts: &Facts<'_>) -> bool {
         let from = |digits: &String| facts.timestamp.get(..digits.len()).unwrap_or(facts.timestamp);
-        self.prefix.as_ref().is_none_or(|prefix| facts.url.starts_with(prefix))
-            && self.since.as_ref().is_none_or(|since| from(since) >= since.as_str())
+        self.since.as_ref().is_none_or(|since| from(since) >= since.as_str())
             && self.until.as_ref().is_none_or(|until| from(until) <= until.as_str())
             && self.status.is_none_or(|Statuses(first, last)| (first..=last).contains(&facts.status))
             && self.media_type.as_ref().is_none_or(|range| facts.types.iter().any(|found| is_in(range, found)))
-            && self.host.as_ref().is_none_or(|host| is_of_host(facts.url, host))
+            && self.urls.choice().takes(facts.url)
     }
 }
 
@@ -74,13 +89,6 @@ fn is_in(range: &str, found: &str) -> bool {
         Some(start) => found.starts_with(start),
         None => found == range,
     }
-}
-
-fn is_of_host(url: &str, host: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| {
-        let own = url.host().strip_suffix('.').unwrap_or(url.host());
-        own == host || own.strip_suffix(host).is_some_and(|below| below.ends_with('.'))
-    })
 }
 
 fn host(text: &str) -> Result<String, String> {
@@ -101,13 +109,7 @@ pub(super) fn digits(text: &str) -> Result<String, String> {
 }
 
 fn statuses(text: &str) -> Result<Statuses, String> {
-    let class = text.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok());
-    let code = text.parse::<u16>().ok().filter(|code| (100..1_000).contains(code));
-    match (class.filter(|class| (1..=9).contains(class)), code) {
-        (Some(class), _) => Ok(Statuses(class * 100, class * 100 + 99)),
-        (None, Some(code)) => Ok(Statuses(code, code)),
-        (None, None) => Err("expected a status such as 404, or a class such as 4xx".to_owned()),
-    }
+    log::statuses(text).map(|(first, last)| Statuses(first, last))
 }
 
 fn media_range(text: &str) -> Result<String, String> {
@@ -132,13 +134,14 @@ mod tests {
     #[test]
     fn each_option_takes_what_it_names() {
         let none = Filter::default();
+        let of_urls = |urls: UrlFilter| Filter { urls, ..Filter::default() };
         assert!(none.takes(&FACTS) && !none.is_set());
-        let host = |text: &str| Filter { host: Some(host(text).expect("a host")), ..Filter::default() };
+        let host = |text: &str| of_urls(UrlFilter { host: Some(host(text).expect("a host")), prefix: None });
         let since = |text: &str| Filter { since: Some(digits(text).expect("a time")), ..Filter::default() };
         let until = |text: &str| Filter { until: Some(digits(text).expect("a time")), ..Filter::default() };
         let status = |text: &str| Filter { status: Some(statuses(text).expect("a status")), ..Filter::default() };
         let kind = |text: &str| Filter { media_type: Some(media_range(text).expect("a type")), ..Filter::default() };
-        let prefix = |text: &str| Filter { prefix: Some(text.to_owned()), ..Filter::default() };
+        let prefix = |text: &str| of_urls(UrlFilter { prefix: Some(text.to_owned()), host: None });
         for (taken, not) in [
             (host("Example.org."), host("ample.org")),
             (host("www.example.org"), host("w.example.org")),
