@@ -18,6 +18,7 @@ mod links;
 mod memory;
 mod names;
 mod silent_names;
+mod outage;
 mod slow;
 mod soak;
 

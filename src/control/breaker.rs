@@ -1,7 +1,8 @@
 //! Whether our own network is down: the machine's circuit breaker. Pure.
 //!
 //! Decides: there is an outage when no name server that is asked can tell of a name, be it silent or say SERVFAIL; when `outage.sites_failed` of the
-//! `outage.sites` sites asked last fail, at least half of which had answered before; when the proxy cannot be reached;
+//! `outage.sites` sites asked last fail, at least half of which had answered before, and no site answers that is asked then:
+//! for a second if three others fall silent, too, or for [`CONFIRMED_MAX`]; when the proxy cannot be reached;
 //! when the default route is gone. Shards hold back each failure that an outage could explain ([`crate::shard`]) until
 //! it is cleared: when more sites have answered than do in an outage. With too few sites for a verdict, one answer from a
 //! site or a name server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the
@@ -26,6 +27,7 @@ pub struct Breaker {
     /// How long a name server is waited for.
     name_wait: Duration,
     sites: RecentSites,
+    suspicion: Option<Suspicion>,
     outage: Option<Outage>,
     /// The one before, and when it was over.
     last: Option<(Outage, Instant)>,
@@ -83,6 +85,14 @@ struct AskedNames {
     again: bool,
 }
 
+/// Most of the sites asked last fail, which may be of their own making.
+#[derive(Debug)]
+struct Suspicion {
+    since: Instant,
+    /// The owners that had fallen silent when it arose.
+    owners: Vec<u64>,
+}
+
 /// What was seen at the last look and before.
 #[derive(Debug, Default)]
 struct Seen {
@@ -110,6 +120,7 @@ impl Breaker {
             sites: RecentSites::new(settings.sites, settings.sites_failed),
             settings,
             name_wait: config.dns.timeout + NAME_SLACK,
+            suspicion: None,
             outage: None,
             last: None,
             seen: Seen::default(),
@@ -124,13 +135,16 @@ impl Breaker {
     /// What holds from now on.
     pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> Ruling {
         let answers = self.take_in(now, view);
+        self.suspect(now, answers);
         let mut probes = Probes::default();
         match self.outage {
             Some(outage) if self.is_over(outage, answers, view) => {
                 self.outage = None;
                 self.last = Some((outage, now));
                 self.time += now.since(outage.counted);
-                self.sites.forgive(matches!(outage.cause, Cause::Sites { .. }));
+                let is_of_sites = matches!(outage.cause, Cause::Sites { .. });
+                self.sites.forgive(now, is_of_sites.then(|| now.since(outage.opened)));
+                self.suspicion = None;
                 (self.seen.names_silent_since, self.seen.proxy_gone_since, self.asked_names) = (None, None, None);
             }
             Some(outage) => probes = self.next_probes(now, outage, view),
@@ -175,8 +189,11 @@ impl Breaker {
         let held = Held::of(reports);
         let asked = self.asked_names.map(|asked| asked.at + self.name_wait / if asked.again { 1 } else { 2 });
         let counts = held.any.map(|since| since + self.settings.hold_max);
-        let suspicions = [held.any, held.names, self.seen.proxy_gone_since].map(|since| Some(since? + SUSPICION));
-        let suspicions = suspicions.into_iter().filter(|at| at.is_some_and(|at| at > now));
+        let of_sites = self.suspicion.as_ref().map(|suspicion| suspicion.since);
+        let suspicions = [held.any, held.names, self.seen.proxy_gone_since, of_sites];
+        let suspicions = suspicions.map(|since| Some(since? + SUSPICION)).into_iter();
+        let longest = of_sites.map(|since| Some(since + CONFIRMED_MAX));
+        let suspicions = suspicions.chain(longest).filter(|at| at.is_some_and(|at| at > now));
         suspicions.chain([asked, counts]).flatten().min()
     }
 
@@ -222,7 +239,7 @@ impl Breaker {
     /// Whether there is an outage, and since when.
     fn cause(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
         let is_waited_for = |since: Instant| now.since(since) >= SUSPICION;
-        if let Some(SitesFailed { failed, of, since }) = self.sites.failed() {
+        if let Some(SitesFailed { failed, of, since }) = self.sites.failed().filter(|_| self.is_confirmed(now)) {
             return Some((Cause::Sites { failed, of }, since));
         }
         if let Some(since) = self.seen.proxy_gone_since.filter(|since| is_waited_for(*since)) {
@@ -238,6 +255,26 @@ impl Breaker {
         let are_needed = held.names.is_some() || self.seen.dns_heard > 0;
         let since = self.seen.names_silent_since.unwrap_or(held_since);
         (are_silent && are_needed).then_some((Cause::NameServers { have_errors: self.seen.have_errors }, since))
+    }
+
+    /// Most sites fail. One answer to a request that began since says that it is not the network.
+    fn suspect(&mut self, now: Instant, answers: Answers) {
+        let is_refuted = |suspicion: &Suspicion| answers.site.is_some_and(|began| began >= suspicion.since);
+        if self.outage.is_some() || self.sites.failed().is_none() || self.suspicion.as_ref().is_some_and(is_refuted) {
+            self.suspicion = None;
+        }
+        if self.outage.is_none() && self.suspicion.is_none() && self.sites.failed().is_some() {
+            let owners = self.sites.fell_silent(Instant::ZERO).collect();
+            self.suspicion = Some(Suspicion { since: now, owners });
+        }
+    }
+
+    /// Whether others that had answered before were asked since, and were silent, too; or whether none of them was to be had.
+    fn is_confirmed(&self, now: Instant) -> bool {
+        let Some(Suspicion { since, owners }) = &self.suspicion else { return false };
+        let others = self.sites.fell_silent(*since).filter(|owner| !owners.contains(owner)).count();
+        let waited = now.since(*since);
+        waited >= CONFIRMED_MAX || waited >= SUSPICION && others >= CONFIRMED_BY
     }
 
     fn open(&mut self, now: Instant, cause: Cause, since: Instant) {
@@ -368,6 +405,10 @@ impl Held {
 
 /// How long a failure is held before anybody is asked about it: other sites mostly answer sooner.
 const SUSPICION: Duration = Duration::from_secs(1);
+/// So many others that had answered have to be silent as well before most sites' silence is taken for an outage.
+const CONFIRMED_BY: usize = 3;
+/// It is, if no site answered for so long: there may be no others.
+const CONFIRMED_MAX: Duration = Duration::from_secs(10);
 /// A query of a probe waits for half of `dns.timeout`; the way to its shard and back may take this long on a busy machine.
 const NAME_SLACK: Duration = Duration::from_secs(1);
 /// The first interval between probes.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::shard::{NetworkReport, SiteEnd, SiteReply};
+use crate::shard::{NetworkReport, SiteEnd, SiteReply, Witness};
 use crate::time::Instant;
 
 /// One shard's sightings.
@@ -26,7 +26,8 @@ pub struct Sightings {
 
 #[derive(Debug, Default)]
 struct EndCell {
-    site: AtomicU64,
+    owner: AtomicU64,
+    block: AtomicU64,
     /// Nanoseconds, and in the two lowest bits the reply.
     began: AtomicU64,
 }
@@ -51,7 +52,8 @@ impl Sightings {
                 SiteReply::FellSilent => 1,
                 SiteReply::Silent => 2,
             };
-            cell.site.store(end.site, order);
+            cell.owner.store(end.witness.owner, order);
+            cell.block.store(end.witness.block, order);
             cell.began.store(end.began.as_nanos() & !REPLY | reply, order);
             written += 1;
         }
@@ -77,13 +79,14 @@ impl Sightings {
         let written = self.written.load(Ordering::Acquire);
         for number in read.max(written.saturating_sub(ENDS as u64))..written {
             let Some(cell) = self.ends.get(number as usize % ENDS) else { break };
-            let (site, began) = (cell.site.load(Ordering::Relaxed), cell.began.load(Ordering::Relaxed));
+            let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+            let (witness, began) = (Witness { owner: load(&cell.owner), block: load(&cell.block) }, load(&cell.began));
             let reply = match began & REPLY {
                 0 => SiteReply::Answered,
                 1 => SiteReply::FellSilent,
                 _ => SiteReply::Silent,
             };
-            ends.push(SiteEnd { site, began: Instant::from_nanos(began & !REPLY), reply });
+            ends.push(SiteEnd { witness, began: Instant::from_nanos(began & !REPLY), reply });
         }
         written
     }
@@ -112,7 +115,7 @@ mod tests {
         };
         let replies = [SiteReply::Answered, SiteReply::FellSilent, SiteReply::Silent];
         let end = |number: u64| SiteEnd {
-            site: number,
+            witness: Witness { owner: number, block: number + 1 },
             began: Instant::from_nanos(4 * number),
             reply: replies[number as usize % 3],
         };

@@ -434,10 +434,11 @@ impl Frontier {
         (self.hosts.active() - self.hosts.resting()) as u64
     }
 
-    /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn.
-    pub fn prefer(&mut self, now: Instant, is_better: impl Fn(&str) -> bool) {
+    /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn; whether there
+    /// is one.
+    pub fn prefer(&mut self, now: Instant, is_better: impl Fn(&str) -> bool) -> bool {
         self.wake(now);
-        self.ready.prefer(STEPS_MAX, |id| is_better(&self.hosts[id].name));
+        self.ready.prefer(STEPS_MAX, |id| is_better(&self.hosts[id].name))
     }
 
     /// A host has asked for a rest in a response that counts for nothing else.

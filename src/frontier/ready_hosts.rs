@@ -121,14 +121,16 @@ impl ReadyHosts {
         next
     }
 
-    /// Gives the next turn to the first of `count` hosts that `is_better` names.
-    pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) {
+    /// Gives the next turn to the first of `count` hosts that `is_better` names; whether there is one.
+    pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) -> bool {
         let is_answered = self.answered.prefer(count, &is_better);
         self.is_others_turn = !is_answered && self.others.prefer(count, &is_better);
-        if !is_answered && !self.is_others_turn && self.slow.prefer(count, &is_better) {
+        let is_slow = !is_answered && !self.is_others_turn && self.slow.prefer(count, &is_better);
+        if is_slow {
             self.turns = SLOW_TURNS - 1;
         }
         self.is_preferred = true;
+        is_answered || self.is_others_turn || is_slow
     }
 }
 

@@ -4,7 +4,9 @@
 //! page by `visited.*`. Without such rules the two are one.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
+use super::network::Witness;
 use crate::url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, fingerprint_of_bytes};
 
 /// Fingerprints of one crawl.
@@ -59,6 +61,11 @@ impl Keys {
     /// The key of the site of this name.
     pub fn site(&self, site: &str) -> SiteKey {
         SiteKey::new(self.rng_seed, site)
+    }
+
+    /// Whose word it is when `url` is answered at this address, or is not.
+    pub fn witness(&self, url: &Url, address: Option<IpAddr>) -> Witness {
+        Witness::new(self.rng_seed, url.host(), address)
     }
 
     /// The fingerprint of a URL that was accepted although its key was known.

@@ -30,7 +30,7 @@ mod writing;
 pub use effect::{DiskOp, Effect};
 pub use input::{Cleared, Command, DiskEnd, Input};
 pub(crate) use network::HELD_FREE_BYTES_MAX;
-pub use network::{NetworkReport, SiteEnd, SiteReply};
+pub use network::{NetworkReport, SiteEnd, SiteReply, Witness};
 pub use phase::{Phase, ShardReport};
 pub use writing::BACKLOG_BYTES_MAX;
 

@@ -13,7 +13,10 @@
 //! [`SITE_ENDS_MAX`] ends are kept for the breaker, the newest.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::rc::Rc;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::answered_hosts::AnsweredHosts;
 use super::input::Cleared;
@@ -23,17 +26,43 @@ use crate::http;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
 use crate::time::Instant;
 use crate::transaction::Transaction;
-use crate::url::Url;
+use crate::url::{AddressClass, Url, address_class, owner_of};
 
 /// How a request ended, as evidence of whether the network works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SiteEnd {
-    /// A hash of the site.
-    pub site: u64,
+    /// Whose evidence it is.
+    pub witness: Witness,
     /// When the request began.
     pub began: Instant,
     /// How it ended.
     pub reply: SiteReply,
+}
+
+/// Who says whether the network works: what one of them can make cheaply is one witness.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Witness {
+    /// A hash of the domain by the ICANN section of the Public Suffix List ([`owner_of`]): below a private suffix names are free.
+    pub owner: u64,
+    /// A hash of the address block, an IPv4 /24 or an IPv6 /48, of a global address; 0: not known, or no global one.
+    pub block: u64,
+}
+
+impl Witness {
+    /// Of a request to a host at an address.
+    pub fn new(rng_seed: u64, host: &str, address: Option<IpAddr>) -> Witness {
+        let is_global = |address: &IpAddr| address_class(*address) == AddressClass::Global;
+        let block = address.filter(is_global).map_or(0, |address| match address {
+            IpAddr::V4(v4) => xxh3_64_with_seed(&v4.octets()[..3], rng_seed),
+            IpAddr::V6(v6) => xxh3_64_with_seed(&v6.octets()[..6], rng_seed),
+        });
+        Witness { owner: xxh3_64_with_seed(owner_of(host).as_bytes(), rng_seed), block }
+    }
+
+    /// Whether two have an owner or an address block in common.
+    pub fn is_one_with(self, other: Witness) -> bool {
+        self.owner == other.owner || self.block != 0 && self.block == other.block
+    }
 }
 
 /// Whether a site answered.
@@ -85,6 +114,8 @@ pub(super) struct Network {
     cleared: Cleared,
     pub(super) probes: Probes,
     pub(super) answered: AnsweredHosts,
+    /// Those of them that have not answered since: they are tried last in an outage, which may be of their own making.
+    fell_silent: AnsweredHosts,
     /// Hosts that were left alone in an earlier run, while that is taken up: some of them because they did not answer.
     doubtful: AnsweredHosts,
     site_ends: VecDeque<SiteEnd>,
@@ -291,10 +322,13 @@ impl Shard {
         }
     }
 
-    /// Brings a host to the front that answered before, if any is ready: it says more of the network than one that may be dead.
+    /// Brings a host to the front that answered the last time, or that answered before, if any is ready: it says more of the
+    /// network than one that may be dead.
     pub(super) fn choose_probe(&mut self, now: Instant) {
-        let answered = &self.network.answered;
-        self.frontier.prefer(now, |host| answered.contains_host(host));
+        let Network { answered, fell_silent, .. } = &self.network;
+        if !self.frontier.prefer(now, |host| answered.contains_host(host) && !fell_silent.contains_host(host)) {
+            self.frontier.prefer(now, |host| answered.contains_host(host));
+        }
     }
 
     /// A probe ended, if `job` is one. After its name its page is fetched.
@@ -355,15 +389,22 @@ impl Shard {
                 return;
             }
             Err(failure) if !failure.is_transient() => SiteReply::Answered,
-            Err(_) if blame == Blame::Outage => return,
             Err(_) if self.network.answered.contains(&job.url) => SiteReply::FellSilent,
             Err(_) => SiteReply::Silent,
         };
-        if reply == SiteReply::Answered {
-            self.network.answered.note(&job.url);
+        match reply {
+            SiteReply::Answered => {
+                self.network.answered.note(&job.url);
+                self.network.fell_silent.forget(&job.url);
+            }
+            SiteReply::FellSilent => self.network.fell_silent.note(&job.url),
+            SiteReply::Silent => {}
         }
-        let site = self.site_key(&job.url).number();
-        self.network.note(SiteEnd { site, began, reply });
+        if reply != SiteReply::Answered && blame == Blame::Outage {
+            return;
+        }
+        let witness = self.keys.witness(&job.url, job.addr);
+        self.network.note(SiteEnd { witness, began, reply });
     }
 
     /// How a job ended counts.

@@ -41,7 +41,7 @@ pub use hashed::HashedUrls;
 pub use idna::idna_bytes;
 pub use key::KeyRules;
 pub use repeats::Repeats;
-pub use site::{Site, SiteKey, Sites, is_listed_suffix, is_public_suffix, site_of};
+pub use site::{Site, SiteKey, Sites, is_listed_suffix, is_public_suffix, owner_of, site_of};
 pub use surt::{surt, write_surt};
 
 /// A crawlable (http or https) URL in WHATWG canonical form, without fragment.

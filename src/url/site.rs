@@ -21,6 +21,29 @@ pub fn site_of(host: &str) -> &str {
     domain_start(host.as_bytes()).and_then(|start| host.get(start..)).unwrap_or(host)
 }
 
+/// The registrable domain of `host` by the ICANN section of the list alone: the domain that somebody pays for. Below a
+/// private suffix (`github.io`, a dynamic-DNS service) names cost nothing, so any number of them may have one owner.
+/// What has no such domain is its own.
+pub fn owner_of(host: &str) -> &str {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    if host.starts_with('[') || is_ipv4(host) {
+        return host;
+    }
+    let mut suffix = host;
+    while let Some(found) = psl::suffix(suffix.as_bytes()) {
+        let start = suffix.len().saturating_sub(found.as_bytes().len());
+        let Some(text) = suffix.get(start..) else { break };
+        if found.typ() != Some(psl::Type::Private) {
+            let labels = host.len().saturating_sub(text.len() + 1);
+            let start = host.get(..labels).and_then(|before| before.rfind('.')).map_or(0, |dot| dot + 1);
+            return if labels == 0 { host } else { host.get(start..).unwrap_or(host) };
+        }
+        let Some((_, parent)) = text.split_once('.') else { break };
+        suffix = parent;
+    }
+    host
+}
+
 /// Where the registrable domain begins, if there is one.
 fn domain_start(host: &[u8]) -> Option<usize> {
     let Some(labels) = Labels::of(host) else {
@@ -239,6 +262,38 @@ mod tests {
             ("..", "."),
         ] {
             assert_eq!(site_of(host), site, "{host}");
+        }
+    }
+
+    #[test]
+    fn owners_by_the_icann_section() {
+        for (host, owner) in [
+            ("www.example.com", "example.com"),
+            ("example.com.", "example.com"),
+            ("a.b.example.co.uk", "example.co.uk"),
+            // Private suffixes: of one label, of several, below another one, below a country's.
+            ("x.user.github.io", "github.io"),
+            ("github.io", "github.io"),
+            ("a.duckdns.org", "duckdns.org"),
+            ("a.s3.dualstack.us-east-1.amazonaws.com", "amazonaws.com"),
+            ("shop.blogspot.co.uk", "blogspot.co.uk"),
+            ("h1.unlisted", "h1.unlisted"),
+            ("localhost", "localhost"),
+            ("co.uk", "co.uk"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("[2001:db8::1]", "[2001:db8::1]"),
+            ("", ""),
+            ("..", "."),
+        ] {
+            assert_eq!(owner_of(host), owner, "{host}");
+        }
+        let mut rng = Rng::new(2);
+        for _ in 0..20_000 {
+            let labels: Vec<&str> =
+                (0..1 + rng.index(5)).map(|_| *rng.pick(&["a", "github", "io", "co", "uk", "", "com", "ck"])).collect();
+            let host = labels.join(".");
+            let site = site_of(&host);
+            assert!(site.ends_with(owner_of(&host)) || owner_of(&host).ends_with(site), "{host:?}: {site:?}");
         }
     }
 

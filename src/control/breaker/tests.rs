@@ -1,6 +1,7 @@
 //! The breaker: what opens it, what does not, and how it finds that an outage is over.
 
 use super::*;
+use crate::shard::Witness;
 
 /// A breaker with a clock, and what its shards say.
 struct Bed {
@@ -8,6 +9,10 @@ struct Bed {
     now: Instant,
     reports: Vec<NetworkReport>,
     has_route: bool,
+}
+
+fn witness(owner: u64) -> Witness {
+    Witness { owner, block: 0 }
 }
 
 const NOTHING: NetworkReport = NetworkReport {
@@ -37,7 +42,7 @@ impl Bed {
 
     /// Requests to the sites of a range that begin and end now.
     fn ends(&self, sites: std::ops::Range<u64>, reply: SiteReply) -> Vec<SiteEnd> {
-        sites.map(|site| SiteEnd { site, began: self.now, reply }).collect()
+        sites.map(|site| SiteEnd { witness: witness(site), began: self.now, reply }).collect()
     }
 
     fn hold(&mut self, names: bool) {
@@ -139,12 +144,15 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
         (false, None, true)
     );
     bed.look(100, &bed.ends(20..34, SiteReply::FellSilent));
-    assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
+    // Others are asked, and are silent, too.
+    assert!(!bed.look(1_000, &bed.ends(34..36, SiteReply::FellSilent)).is_down);
+    bed.look(100, &bed.ends(36..37, SiteReply::FellSilent));
+    assert_eq!(bed.cause(), Some(Cause::Sites { failed: 16, of: 16 }));
     let outage = bed.breaker.outage().expect("one");
-    assert_eq!(outage.describe(bed.now), "the network has been down for 0 s: 14 of the last 16 sites failed");
+    assert_eq!(outage.describe(bed.now), "the network has been down for 1 s: 16 of the last 16 sites failed");
     bed.reports[1].held_since = Instant::NEVER;
     // One that was asked before it, and is answered now.
-    let before = SiteEnd { site: 7, began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
+    let before = SiteEnd { witness: witness(7), began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
     assert!(bed.look(10, &[before]).is_down);
     // Three things at a time, by each shard that has work in turn.
     let probes: Vec<_> = (0..31).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
@@ -266,11 +274,12 @@ fn sites_that_fail_after_each_outage_fail_by_themselves() {
     for _ in 0..6 {
         bed.look(5_000, &bed.ends(14..16, SiteReply::Answered));
         let ruling = bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
-        let was_down = ruling.is_down;
+        assert!(!ruling.is_down && !bed.look(9_999, &[]).is_down);
+        let was_down = bed.look(1, &[]).is_down;
         outages += u32::from(was_down);
         bed.hold(false);
         let held = bed.now;
-        bed.look(1, &[]);
+        bed.look(11_000, &[]);
         let ruling = bed.look(1, &bed.ends(14..15, SiteReply::Answered));
         assert!(!ruling.is_down);
         assert_eq!(ruling.cleared.sites >= held, !was_down, "now it counts");
@@ -280,7 +289,28 @@ fn sites_that_fail_after_each_outage_fail_by_themselves() {
     // Who has answered is believed again.
     bed.look(5_000, &bed.ends(0..14, SiteReply::Answered));
     bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
+    bed.look(10_000, &[]);
     assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
+}
+
+/// Sixty fall silent at once, again and again, while the web goes on: each time some other site answers.
+#[test]
+fn one_answer_says_that_it_is_not_the_network() {
+    let mut bed = Bed::new(|_| ());
+    bed.reports[0].dns_heard = 100;
+    bed.look(10_000, &bed.ends(0..60, SiteReply::Answered));
+    for _ in 0..20 {
+        for second in 0..20 {
+            bed.look(900, &bed.ends(0..60, SiteReply::FellSilent));
+            // The last one that was there before they were: it may have been answered before the network went.
+            let before =
+                SiteEnd { began: bed.now - Duration::from_secs(1), ..bed.ends(99..100, SiteReply::Answered)[0] };
+            assert!(!bed.look(50, if second == 0 { std::slice::from_ref(&before) } else { &[] }).is_down);
+            assert!(!bed.look(50, &bed.ends(100..101, SiteReply::Answered)).is_down);
+        }
+        bed.look(100, &bed.ends(0..60, SiteReply::Answered));
+    }
+    assert_eq!(bed.breaker.outages(bed.now).0, 0);
 }
 
 #[test]

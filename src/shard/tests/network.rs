@@ -320,9 +320,9 @@ fn who_answered_an_earlier_run_falls_silent() {
             rig.fail(at(now), &job, Failure::ConnectTimeout);
         }
         let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
-        let mut reply = |job: &FetchJob| {
-            let site = rig.shard.site_key(&job.url).number();
-            ends.iter().find(|end| end.site == site).map(|end| end.reply)
+        let reply = |job: &FetchJob| {
+            let witness = rig.shard.keys.witness(&job.url, job.addr);
+            ends.iter().find(|end| end.witness == witness).map(|end| end.reply)
         };
         (reply(&answers), reply(&never))
     };
