@@ -4,7 +4,7 @@
 //! own, and each kind leaves a quarter of the places to the other: hosts that are known are asked for again whatever new
 //! names there are. New names have turns, and places, by the site that linked to them first, as their own sites cost
 //! nothing: of whoever links to 20,000 domains whose name servers are silent, all wait for that site's turns. What is asked
-//! for in vain, or long, counts against it, and sites with much of that share half of these places.
+//! for in vain, or long, counts against it, and sites with much of that share half of these places, and one turn in four.
 //! A site of names, known or new, and one that links to them, have at most [`TIMES_FREE`] as many places as are free
 //! ([`SiteShares`]), so that they leave places for others. Names that nobody answers for hold these places and no place of a
 //! fetch.
@@ -37,6 +37,7 @@ pub struct LookupQueue {
     linkers: SiteShares,
     /// What was asked for in vain lately, by the site that linked to it.
     vain: Box<[u8]>,
+    turns: u64,
     /// Nobody who waits could have a place when last looked, and nothing has changed since.
     is_held_up: bool,
 }
@@ -73,6 +74,7 @@ impl LookupQueue {
             shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
             linkers: SiteShares::new(SHARE_PLACES, TIMES_FREE),
             vain: vec![0; SHARE_PLACES].into(),
+            turns: 0,
             is_held_up: false,
         }
     }
@@ -96,10 +98,12 @@ impl LookupQueue {
         let mut rows = [&mut self.known, &mut self.new, &mut self.dear].map(std::mem::take);
         let [known, new, dear] = &mut rows;
         let is_new = |linker: SiteKey, id: HostId| self.has_place(Asked { site: site_of(id), linker: Some(linker) });
+        let [first, last] = if self.turns.is_multiple_of(DEAR_TURNS) { [dear, new] } else { [new, dear] };
         let next = known
             .pop_of_first(|site, _| self.has_place(Asked { site, linker: None }))
-            .or_else(|| new.pop_of_first(is_new))
-            .or_else(|| dear.pop_of_first(is_new));
+            .or_else(|| first.pop_of_first(is_new))
+            .or_else(|| last.pop_of_first(is_new));
+        self.turns += u64::from(next.is_some());
         [self.known, self.new, self.dear] = rows;
         self.is_held_up = next.is_none();
         next
@@ -180,6 +184,8 @@ impl LookupQueue {
     }
 }
 
+/// Every so many turns the first of dear sites is before others: many of these may come, without end.
+const DEAR_TURNS: u64 = 4;
 /// A lookup that lasts longer has held a place for too long, whatever comes of it.
 const LONG: Duration = Duration::from_secs(2);
 /// How many names that are found outweigh one that is not: a list of links has dead ones, too.
@@ -296,6 +302,28 @@ mod tests {
         assert!(ask(&mut lookups, 0, 2_000, new(2_000, 1)));
         lookups.ended(at(5), 0, false);
         assert_eq!(lookups.next(|id| site(id)), Some(12), "known ones first");
+    }
+
+    /// A list of dead links waits longer, and not for ever.
+    #[test]
+    fn dear_sites_have_turns_too() {
+        let mut lookups = LookupQueue::new(1);
+        for id in 0..8 {
+            assert!(lookups.begin(at(0), id, new(id, 1)));
+            lookups.ended(at(5), id, false);
+        }
+        assert!(ask(&mut lookups, 5, 100, new(100, 2)));
+        (200..400).for_each(|id| assert!(!ask(&mut lookups, 5, id, new(id, id))));
+        (1_000..1_100).for_each(|id| assert!(!ask(&mut lookups, 5, id, new(id, 1))));
+        let mut last = 100;
+        let mut had = |_| {
+            lookups.ended(at(6), last, last < 1_000);
+            last = lookups.next(site).expect("somebody");
+            assert!(lookups.begin(at(6), last, new(last, if last < 1_000 { last } else { 1 })));
+            last
+        };
+        let dear = (0..40).map(&mut had).filter(|id| *id >= 1_000).count();
+        assert_eq!(dear, 10);
     }
 
     #[test]
