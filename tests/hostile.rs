@@ -17,8 +17,8 @@ mod injection;
 mod links;
 mod memory;
 mod names;
-mod silent_names;
 mod outage;
+mod silent_names;
 mod slow;
 mod soak;
 

@@ -41,10 +41,10 @@ use std::path::Path;
 #[cfg(test)]
 pub(crate) use check::NAMES_SLACK;
 pub use choices::{
-    AdvisedAgainst, Alternates, BadPorts, Balance, BlockErrors, Certificates, CompressUncoded, Cookies, CrawlDelayAbove,
-    Difference, DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow, Halved, PageCache,
-    PartitionBy, PrivateAddresses, ProxyNames, RepeatedBodies, SeedErrors, SentFrom, SignatureAgentForm,
-    SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody, TrapDetection, UrlOrder,
+    AdvisedAgainst, Alternates, BadPorts, Balance, BlockErrors, Certificates, CompressUncoded, Cookies,
+    CrawlDelayAbove, Difference, DigestAlgorithm, Documents, Embeds, ExchangeMode, ExternalLinks, Families, Follow,
+    Halved, PageCache, PartitionBy, PrivateAddresses, ProxyNames, RepeatedBodies, SeedErrors, SentFrom,
+    SignatureAgentForm, SignedRequests, Simhash, Sitemaps, StoreFormat, StoredBody, TrapDetection, UrlOrder,
 };
 pub use error::ConfigError;
 pub use host_lines::{HostLines, HostTerms};
