@@ -71,16 +71,17 @@ fn real_pages() {
         for kind in ["link", "iframe", "frame", "refresh", "svg-a"] {
             wrong.count(kind, id, &of_kinds(&expected, &[kind]), &of_kinds(&found, &[kind]));
         }
-        let has_other_images = ["data-src", "imagesrcset", "preload", "type=\"image\"", "type='image'", "type=image"]
-            .iter()
-            .any(|other| text.contains(other));
+        let has_other_images =
+            ["data-src", "imagesrcset", "as=\"image\"", "as=image", "type=\"image\"", "type='image'", "type=image"]
+                .iter()
+                .any(|other| text.contains(other));
         images += usize::from(!has_other_images);
         for kind in ["img", "srcset", "script"].into_iter().filter(|kind| *kind == "script" || !has_other_images) {
             wrong.count(kind, id, &of_kinds(&resources, &[kind]), &of_kinds(&found, &[kind]));
         }
     }
     assert!(pages > 1000, "{pages} pages only");
-    assert!(changed > 100 && images > 900, "{changed} encodings changed, images of {images} pages compared");
+    assert!(changed > 100 && images > 700, "{changed} encodings changed, images of {images} pages compared");
     println!("{pages} pages, {links} links, {changed} encodings changed");
     let mut failed = Vec::new();
     for (kind, ids) in &wrong.pages {
