@@ -201,7 +201,7 @@ fn a_shard_that_another_user_has_linked_elsewhere() {
     std::fs::rename(&link, folder.at("elsewhere/shard")).expect("a folder");
     std::os::unix::fs::symlink(folder.at("elsewhere/shard"), &link).expect("a link");
     std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).expect("an owner");
-    assert_eq!(refused(&folder, &[], &[]).err, expected);
+    assert!(refused(&folder, &[], &[]).err.ends_with(&expected));
     std::os::unix::fs::lchown(&link, Some(0), Some(0)).expect("an owner");
     run(&["crawl", "--dir", &folder.at("crawl")]).expect(3);
 }

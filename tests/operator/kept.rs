@@ -15,7 +15,7 @@ const QUICK: &str = "robots.retries_max = 0\nrobots.retry_delay = \"1s\"\ncrawl.
 /// A crawl of no page in the folder's `crawl`, by the configuration `text` beside `QUICK`.
 fn begun(folder: &TempFolder, text: &str, arguments: &[&str]) -> String {
     let (dir, config) = (folder.at("crawl"), folder.file("first.toml", &format!("{QUICK}{text}")));
-    run(&[&["crawl", SEED, "--dir", &dir, "-c", &config], arguments].concat()).expect(0);
+    run(&[&["crawl", SEED, "--dir", &dir, "-c", &config], arguments].concat()).expect(3);
     dir
 }
 
@@ -42,27 +42,27 @@ fn settings_are_kept_and_go_on() {
         (folder.at("crawl"), folder.file("first.toml", &format!("{QUICK}tls.ca_files = [\"own.pem\"]\n")));
     // A path is meant as seen from the first run's directory, wherever the next one is started.
     let first = ["crawl", SEED, "--dir", &dir, "-c", &config, "--set", "politeness.host_delay=2s"];
-    Process::start(Command::new(RINGCRAWL).args(first).current_dir(folder.path())).end().expect(0);
+    Process::start(Command::new(RINGCRAWL).args(first).current_dir(folder.path())).end().expect(3);
     for line in
         ["retries_max = 0", "shards = 1", "host_delay = \"2s\"", &format!("ca_files = [\"{}\"]", folder.at("own.pem"))]
     {
         assert!(kept(&dir).contains(line), "no {line}:\n{}", kept(&dir));
     }
     let before = folder.content("crawl/config.toml");
-    let again = run(&["crawl", "--dir", &dir]).expect(0).says(&["going on with the settings in", &dir]);
+    let again = run(&["crawl", "--dir", &dir]).expect(3).says(&["going on with the settings in", &dir]);
     assert!(!again.err.contains("from now on"), "{}", again.err);
     assert!(folder.content("crawl/config.toml") == before);
     // What may change is taken over, and told.
     let changed = ["crawl", "--dir", &dir, "--set", "politeness.host_delay=3s", "--pages-max", "5"];
-    run(&changed).expect(0).says(&[
+    run(&changed).expect(3).says(&[
         "config.toml: politeness.host_delay = \"3s\" from now on, was \"2s\"",
         "crawl.pages_max = 5 from now on, was 0",
     ]);
-    let again = run(&["crawl", "--dir", &dir]).expect(0);
+    let again = run(&["crawl", "--dir", &dir]).expect(3);
     assert!(!again.err.contains("from now on") && kept(&dir).contains("host_delay = \"3s\""), "{}", again.err);
     // A file is the whole configuration: what it leaves out is at its default again.
     let other = folder.file("other.toml", &format!("{QUICK}visited.session_ids = \"ignore\"\n"));
-    let ended = run(&["crawl", "--dir", &dir, "-c", &other]).expect(0).says(&[
+    let ended = run(&["crawl", "--dir", &dir, "-c", &other]).expect(3).says(&[
         "politeness.host_delay = \"1s\" from now on, was \"3s\"",
         "visited.session_ids = \"ignore\" from now on, was \"count\"",
         "tls.ca_files = [] from now on",
@@ -94,7 +94,7 @@ fn passwords_are_kept_nowhere() {
         &["http.auth: \"http://a.test\": this file was written without the secret"],
     );
     let first = folder.at("first.toml");
-    let again = run(&["crawl", "--dir", &dir, "-c", &first]).expect(0);
+    let again = run(&["crawl", "--dir", &dir, "-c", &first]).expect(3);
     assert!(!again.err.contains("from now on"), "the same password is no change: {}", again.err);
     // References are kept, and what they lead to is not.
     let login = folder.file("login", "me:hunter2\n");
@@ -107,8 +107,8 @@ fn passwords_are_kept_nowhere() {
         let mut command = Command::new(RINGCRAWL);
         Process::start(command.args(arguments).env("CREDENTIALS_DIRECTORY", folder.path())).end()
     };
-    as_service(&["crawl", "--dir", &dir, "-c", &second]).expect(0);
-    as_service(&["crawl", "--dir", &dir]).expect(0);
+    as_service(&["crawl", "--dir", &dir, "-c", &second]).expect(3);
+    as_service(&["crawl", "--dir", &dir]).expect(3);
     assert!(!shows(&folder) && kept(&dir).contains(&format!("{{ file = {login:?} }}")), "{}", kept(&dir));
     run(&["check-config", &second]).expect(0);
     refused(&folder, &[], &["http.auth.\"http://b.test\": there is no credential \"b\"", "LoadCredential="]);
@@ -163,7 +163,7 @@ fn damage_is_told_and_nothing_is_changed() {
         folder.file(&format!("crawl/{name}"), &right[..right.len() / 2]);
         refused(&folder, &[], &[&path, "damaged"]);
         folder.file(&format!("crawl/{name}"), &right);
-        run(&["crawl", "--dir", &dir]).expect(0);
+        run(&["crawl", "--dir", &dir]).expect(3);
     }
     // Files of another crawl are whole, and not this crawl's.
     let other = TempFolder::new("other");
@@ -179,8 +179,8 @@ fn damage_is_told_and_nothing_is_changed() {
     for (name, arguments) in [("seeds", [SEED].as_slice()), ("config.toml", &["-c", &first])] {
         std::fs::remove_file(format!("{dir}/{name}")).expect("a file");
         refused(&folder, &[], &[name, "it is missing"]);
-        run(&[&["crawl", "--dir", &dir], arguments].concat()).expect(0).says(&[name, "written anew"]);
-        run(&["crawl", "--dir", &dir]).expect(0);
+        run(&[&["crawl", "--dir", &dir], arguments].concat()).expect(3).says(&[name, "written anew"]);
+        run(&["crawl", "--dir", &dir]).expect(3);
     }
 }
 

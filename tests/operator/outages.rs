@@ -311,7 +311,7 @@ fn a_crawl_of_dead_hosts_ends() {
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &lines));
     for count in [1, urls.len()] {
         let seeds = folder.file("seeds.txt", &urls[..count].join("\n"));
-        let ended = run(&["crawl", "--seeds", &seeds, "--dir", &dir, "-c", &config, "--json", "-"]).expect(0);
+        let ended = run(&["crawl", "--seeds", &seeds, "--dir", &dir, "-c", &config, "--json", "-"]).expect(3);
         let json = ended.json();
         assert_eq!((&json["ended"], &json["outages"]), (&"finished".into(), &0.into()), "{ended:#?}");
         let _ = std::fs::remove_dir_all(&dir);
