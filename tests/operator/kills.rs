@@ -85,8 +85,8 @@ fn killed_again_and_again_a_crawl_loses_nothing_and_its_logs_do_not_grow() {
         let mut crawl =
             start(&[&arguments.each_ref().map(String::as_str)[..], &["--set", "politeness.host_delay=10ms"]].concat());
         // By what it has noted, so that every run brings the crawl on, on any machine; half of all, so that the last has something
-        // to do. An end takes some five bytes.
-        let until = ends_bytes(&dir) + 1 + rng.below(5 * pages as u64 / kills as u64);
+        // to do. An end takes some five bytes, and what is noted of hosts after each kill some more.
+        let until = ends_bytes(&dir) + 1 + rng.below(8 * pages as u64 / kills as u64);
         crawl.wait_until("some ends", || ends_bytes(&dir) >= until);
         crawl.signal("KILL");
         crawl.end().expect(128 + 9);
