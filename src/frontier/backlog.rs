@@ -201,7 +201,9 @@ impl Backlog {
             };
             let Some(turn) = turn else {
                 // They are worth some kilobytes each.
-                (self.levels, self.lanes) = (None, None);
+                self.levels = None;
+                // One that is left alone may hold URLs.
+                self.lanes.take_if(|lanes| lanes.queues().all(HostQueue::is_empty));
                 return Taken::Nothing;
             };
             let level = level.filter(|_| turn == Turn::Queue).unwrap_or_default();
@@ -230,6 +232,13 @@ impl Backlog {
     /// Whether a URL that was taken in this turn is to go to its kind's lane.
     pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
         self.lanes.as_ref().is_none_or(|lanes| lanes.is_to_move(turn, of))
+    }
+
+    /// The lane of this branch is left alone, or none.
+    pub fn rest_lane(&mut self, branch: Option<u32>) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.rest(branch);
+        }
     }
 
     /// A URL of this weight is fetched, which was taken in this turn.

@@ -97,13 +97,19 @@ impl Frontier {
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
         let complaint = self.complaint(job);
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        host.pace.ended(now, now.since(job.began), outcome, complaint, politeness);
+        let (mut has_complained, mut retry_after) = (false, None);
+        if let Outcome::Fetched(fetched) = outcome {
+            has_complained = is_overload(fetched.status) || fetched.wall.is_some();
+            retry_after = fetched.retry_after;
+            host.answered(&job.url, has_complained);
+        }
+        let is_aside = has_complained && host.complains_aside(now, &job.url, retry_after, politeness);
+        host.pace.ended(now, now.since(job.began), outcome, (!is_aside).then_some(complaint), politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
                     host.resolution.answered(addr, job.addr);
                 }
-                host.answered(&job.url);
                 Try::Counts
             }
             Outcome::Failed(Failure::Aborted) => Try::Uncounted,
@@ -114,9 +120,7 @@ impl Frontier {
         if self.rests_long(job.host, now) {
             self.note_rest(job.host);
         }
-        let has_complained =
-            matches!(outcome, Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some());
-        self.release_host(now, job, has_complained);
+        self.release_host(now, job, has_complained && !is_aside);
         if matches!(outcome, Outcome::Failed(_)) {
             self.refuse_wanted(now, job.host);
         }
@@ -147,7 +151,9 @@ impl Frontier {
         // A host that complains of everything would cost each of its URLs all its tries.
         let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && self.hosts[job.host].pace.is_in_storm();
         let uncounted = counts == Try::Uncounted || is_storm;
-        let Some(class) = class.filter(|_| job.attempt < tries_max || uncounted) else {
+        let is_in_vain =
+            class == Some(RetryClass::Overload) && !is_storm && self.hosts[job.host].is_of_broken_kind(&job.url);
+        let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
             self.queued -= 1;
             self.is_over(job.depth);
             return End::Over;

@@ -14,7 +14,7 @@ use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
 use crate::config::Politeness;
-use crate::politeness::HostPace;
+use crate::politeness::{HostPace, KindRest};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
 use crate::waits::Wait;
@@ -34,6 +34,8 @@ pub struct Host {
     pub resolution: Resolution,
     /// When it may be asked.
     pub pace: HostPace,
+    /// The kind of its URLs that complained last.
+    pub kind_rest: Option<Box<KindRest>>,
     /// What is being asked.
     pub under_way: UnderWay,
     /// What its robots.txt say.
@@ -99,6 +101,7 @@ impl Host {
             backlog: Backlog::default(),
             resolution: Resolution::new(name),
             pace: HostPace::new(),
+            kind_rest: None,
             under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),

@@ -4,10 +4,15 @@
 //! closed ports of a host, so while one of its origins works, those that failed last, and odd ports that never answered, are
 //! *doubtful*: together they get a tenth of the host's time while URLs wait in its queue, an odd port that never answered has [`ODD_FAILURES_MAX`] tries,
 //! and its failures say nothing of the host's addresses.
+//! 429 and 503 are the host's complaint, unless they come from an odd port beside an origin that answered well more often, or from
+//! one kind of URLs alone ([`KindRest`]): that origin or kind rests then, and the host goes on.
 //! Invariants: an origin that answered last is held up by none of the others.
+//! Limits: the rest of an odd port, or of a kind, is forgotten with its host, and at the end of a run.
 //! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
 
 use std::net::IpAddr;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Settings;
 use super::failure_history::{OriginRecord, Remembered};
@@ -15,18 +20,58 @@ use super::host::Host;
 use super::origin::{Origin, Verdict};
 use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
+use crate::kinds::Tokens;
 use crate::outcome::Failure;
-use crate::politeness::{HostPace, Try};
+use crate::politeness::{HostPace, KindRest, Try};
 use crate::robots::Work;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 impl Host {
-    /// A request to `url` was answered.
-    pub fn answered(&mut self, url: &Url) {
+    /// A request to `url` was answered, with a complaint or without.
+    pub fn answered(&mut self, url: &Url, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
-            origin.answered();
+            origin.answered(has_complained);
         }
+        if let Some(rest) = self.kind_rest.as_mut().filter(|_| !has_complained) {
+            rest.is_fine(kind_of(url));
+        }
+    }
+
+    /// `url` was answered with 429 or 503; whether only its origin or its kind of URLs complains, and rests alone.
+    pub fn complains_aside(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        retry_after: Option<Duration>,
+        politeness: &Politeness,
+    ) -> bool {
+        let index = self.origins.iter().position(|origin| origin.is_of(url));
+        let is_beside = |origin: &Origin| self.origins.iter().any(|other| origin.is_beside(other));
+        if let Some(index) = index.filter(|index| is_beside(&self.origins[*index])) {
+            let rest = retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max);
+            self.origins[index].streak.rest_until(now + rest);
+            return true;
+        }
+        let kind = kind_of(url);
+        match &mut self.kind_rest {
+            _ if retry_after.is_some() => false,
+            Some(rest) => rest.complained(now, kind, politeness),
+            None => {
+                self.kind_rest = Some(Box::new(KindRest::new(kind)));
+                false
+            }
+        }
+    }
+
+    /// Whether another try of a URL like this one is in vain.
+    pub fn is_of_broken_kind(&self, url: &Url) -> bool {
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url)))
+    }
+
+    /// Until when URLs like this one are left alone, if they are.
+    pub fn kind_rests_until(&self, now: Instant, url: &Url) -> Option<Instant> {
+        self.kind_rest.as_ref()?.rests_until(now, kind_of(url))
     }
 
     /// A request to `url` failed that began at `began` and `asked` this address first, and not because of a proxy or ourselves.
@@ -147,6 +192,14 @@ impl Host {
         let is_stranger = self.origins.get(index).is_some_and(Origin::is_stranger);
         let max = politeness.host_failures_max.max(1);
         if is_stranger && self.works() { max.min(ODD_FAILURES_MAX) } else { max }
+    }
+}
+
+/// URLs of one script, or of one family of paths.
+pub fn kind_of(url: &Url) -> u32 {
+    match url.path_and_query().split_once('?') {
+        Some((path, _)) => xxh3_64(path.as_bytes()) as u32,
+        None => Tokens::of(url.path_and_query()).family(),
     }
 }
 

@@ -30,6 +30,8 @@ pub struct KindLanes {
     now: u64,
     /// URLs that went to lanes since the queue had a turn.
     moved: u32,
+    /// The branch of a lane that is left alone.
+    resting: Option<u32>,
 }
 
 /// When lanes of one weight have their turns.
@@ -115,7 +117,8 @@ impl KindLanes {
 
     /// Whose turn is next, where the queue `has_some` URLs or not; `None`: no URL waits.
     pub fn turn(&self, has_some: bool) -> Option<Turn> {
-        let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty());
+        let rests = |lane: &Lane| !lane.is_proven && self.resting == Some(lane.branch);
+        let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty() && !rests(lane));
         let first = waiting.filter_map(|(at, lane)| {
             let next = self.classes.get(lane.weight as usize)?.next;
             Some((next, lane.weight, lane.next, at))
@@ -124,6 +127,11 @@ impl KindLanes {
             Some((next, .., at)) if !has_some || next < self.queue_next => Some(Turn::Lane(at)),
             _ => has_some.then_some(Turn::Queue),
         }
+    }
+
+    /// The lane of this branch is left alone from now on, if nothing is known of its kinds' worth; `None`: no lane is.
+    pub fn rest(&mut self, branch: Option<u32>) {
+        self.resting = branch;
     }
 
     /// Whether a URL that was taken in this turn is to go to its kind's lane: from the queue, and from a lane where it stood while

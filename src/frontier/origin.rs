@@ -41,6 +41,8 @@ pub struct Origin {
     /// Its failures in a row.
     pub streak: FailureStreak,
     has_answered: bool,
+    /// Responses that were no complaint, as far as they are counted.
+    fine: u16,
 }
 
 /// What an origin's robots.txt says.
@@ -121,6 +123,7 @@ impl Origin {
             parked: Fifo::default(),
             streak,
             has_answered,
+            fine: 0,
         }
     }
 
@@ -130,10 +133,17 @@ impl Origin {
         OriginRecord { scheme, port, has_answered, streak }
     }
 
-    /// It answered.
-    pub fn answered(&mut self) {
+    /// It answered, with a complaint or without.
+    pub fn answered(&mut self, has_complained: bool) {
         self.has_answered = true;
+        self.fine = self.fine.saturating_add(u16::from(!has_complained));
         self.streak.answered();
+    }
+
+    /// Whether a complaint of it is its own, and not the host's, as long as `other` works: it has no default port, and has
+    /// answered well less often.
+    pub fn is_beside(&self, other: &Origin) -> bool {
+        self.port != self.scheme.default_port() && other.works() && other.fine > self.fine
     }
 
     /// Whether it answered when it was asked last.

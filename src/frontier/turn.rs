@@ -9,12 +9,14 @@ use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::host::State;
+use super::host_failures::kind_of;
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
 use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
 use crate::hops::Hops;
+use crate::kinds::KindFacts;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
@@ -182,7 +184,7 @@ impl Frontier {
         let before = host.backlog.ram_bytes();
         if host.backlog.take_retry(now) {
             self.memory.changed(before, host.backlog.ram_bytes());
-            return Next::Current;
+            return if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current };
         }
         let (retries, next_retry) = host.backlog.retries();
         let mut wait = next_retry;
@@ -211,6 +213,9 @@ impl Frontier {
                 }
             }
         }
+        if let Some(rest) = &host.kind_rest {
+            host.backlog.rest_lane(rest.resting(now));
+        }
         let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
@@ -235,8 +240,14 @@ impl Frontier {
                     return Next::Stale;
                 }
                 let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
-                backlog.set_current(QueuedUrl { weight, is_examined, ..entry });
-                Next::Current
+                let entry = QueuedUrl { weight, is_examined, ..entry };
+                let rests = self.hosts[id].kind_rests_until(now, &entry.url).is_some();
+                if rests && entry.turn == Turn::Queue && self.resting_room(id) == 0 {
+                    self.lower(id, &entry, KindFacts { branch: kind_of(&entry.url), ..KindFacts::ADVISED_AGAINST });
+                    return Next::Stale;
+                }
+                self.hosts[id].backlog.set_current(entry);
+                if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
             }
             Taken::Damaged(turn) => {
                 self.queued = self.queued.saturating_sub(1);
@@ -255,10 +266,36 @@ impl Frontier {
         }
     }
 
+    /// Puts the current URL off while its kind is left alone, as far as there is room; whether it did.
+    fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
+        let host = &self.hosts[id];
+        let Some(until) = host.backlog.current().and_then(|entry| host.kind_rests_until(now, &entry.url)) else {
+            return false;
+        };
+        if self.resting_room(id) == 0 {
+            return false;
+        }
+        let host = &mut self.hosts[id];
+        let Some(entry) = host.backlog.take_current() else { return false };
+        self.work.spend(STALE_WORK);
+        let before = host.backlog.ram_bytes();
+        host.backlog.retry(until, entry);
+        self.memory.changed(before, host.backlog.ram_bytes());
+        true
+    }
+
+    /// URLs that may still be put off with their kind.
+    fn resting_room(&self, id: HostId) -> usize {
+        let most = if self.memory.has_room() { RESTING_MAX } else { RETRIES_MIN / 2 };
+        most.saturating_sub(self.hosts[id].backlog.retries().0)
+    }
+
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
     fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
         let host = &mut self.hosts[id];
         host.doubtful_rest = Instant::ZERO;
+        host.kind_rest = None;
+        host.backlog.rest_lane(None);
         host.backlog.retry_all(now);
         for origin in &mut host.origins {
             origin.refuse(given_up.until, Failure::RobotsUnreachable);
@@ -560,4 +597,6 @@ const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
 /// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
 /// quarter at most.
 const DEAR_WORK: u64 = TURN_WORK_MAX / 4;
+/// URLs of a host that are put off with their kind; further ones have a sixteenth of the turns.
+const RESTING_MAX: usize = RETRIES_MAX / 4;
 const DEAR_PAUSE: Duration = Duration::from_millis(20);

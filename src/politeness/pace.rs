@@ -177,13 +177,14 @@ impl HostPace {
         }
     }
 
-    /// A request ended that `took` so long; the host may have complained so.
+    /// A request ended that `took` so long; the host may have complained so. Without a `complaint` a 429 or 503 is none of the
+    /// host, but of one origin or kind of URLs.
     pub fn ended(
         &mut self,
         now: Instant,
         took: Duration,
         outcome: &Outcome,
-        complaint: Complaint,
+        complaint: Option<Complaint>,
         politeness: &Politeness,
     ) {
         self.latest = now;
@@ -191,7 +192,9 @@ impl HostPace {
         match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
                 self.took = took;
-                rest = self.complained(now, now - took, fetched.retry_after, complaint, politeness);
+                if let Some(complaint) = complaint {
+                    rest = self.complained(now, now - took, fetched.retry_after, complaint, politeness);
+                }
             }
             Outcome::Fetched(_) => {
                 self.took = took;
@@ -318,7 +321,7 @@ mod tests {
     }
 
     fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
-        pace.ended(at(seconds), Duration::ZERO, outcome, of(seconds), politeness);
+        pace.ended(at(seconds), Duration::ZERO, outcome, Some(of(seconds)), politeness);
     }
 
     #[test]
@@ -346,7 +349,7 @@ mod tests {
         let mut gap = |seconds| {
             for _ in 0..3 {
                 now += 100;
-                pace.ended(at(now), Duration::from_secs(seconds), &fetched(200, None), of(0), &politeness);
+                pace.ended(at(now), Duration::from_secs(seconds), &fetched(200, None), Some(of(0)), &politeness);
             }
             pace.not_before().since(at(now)).as_secs()
         };
@@ -365,12 +368,12 @@ mod tests {
         let mut pace = agreed(7, 1, "");
         ended(&mut pace, 100, &fetched(200, None), &politeness);
         assert_eq!(pace.not_before(), at(107));
-        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), of(0), &politeness);
+        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), Some(of(0)), &politeness);
         assert_eq!(pace.not_before(), at(210), "twice as long as the response took");
         pace.obey_crawl_delay(Duration::from_secs(30), &politeness);
         assert_eq!(pace.not_before(), at(230));
         let mut several = agreed(3, 4, "");
-        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), of(0), &politeness);
+        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), Some(of(0)), &politeness);
         assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
     }
 
@@ -379,7 +382,7 @@ mod tests {
         let (mut pace, mut politeness) = (HostPace::new(), politeness());
         politeness.response_factor = 2;
         let mut waits = vec![pace.wait(&politeness)];
-        pace.ended(at(10), Duration::from_secs(3), &fetched(200, None), of(0), &politeness);
+        pace.ended(at(10), Duration::from_secs(3), &fetched(200, None), Some(of(0)), &politeness);
         waits.push(pace.wait(&politeness));
         pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
         waits.push(pace.wait(&politeness));
@@ -401,7 +404,7 @@ mod tests {
         let terms = HostTerms { delay: Some(Duration::ZERO), hours: None, concurrency: 8, is_mine: true };
         let mut pace = HostPace::new().under(terms);
         assert_eq!(pace.requests_max(), 8, "from the start");
-        pace.ended(at(10), Duration::from_secs(9), &fetched(200, None), of(0), &politeness);
+        pace.ended(at(10), Duration::from_secs(9), &fetched(200, None), Some(of(0)), &politeness);
         assert_eq!((pace.not_before(), pace.requests_max()), (at(10), 8));
         ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
         assert_eq!((pace.not_before(), pace.requests_max()), (at(80), 1));
@@ -424,14 +427,14 @@ mod tests {
         assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
         for second in 0..7 {
             let outcome = fetched(429, (second == 2).then_some(500));
-            pace.ended(at(40 + second), Duration::from_secs(5 + second), &outcome, of(second), &politeness);
+            pace.ended(at(40 + second), Duration::from_secs(5 + second), &outcome, Some(of(second)), &politeness);
         }
         assert_eq!(pace.not_before(), at(542), "none of them moves it back");
-        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), of(9), &politeness);
+        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), Some(of(9)), &politeness);
         assert_eq!(pace.not_before(), at(542));
         most.push(pace.requests_max());
         for url in 0..2 {
-            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), of(url), &politeness);
+            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), Some(of(url)), &politeness);
         }
         most.push(pace.requests_max());
         assert_eq!(most, [1, 1, 8, 8, 1], "at first one, and one while a complaint is not forgiven");

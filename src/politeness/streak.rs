@@ -67,6 +67,11 @@ impl FailureStreak {
         self.rests_until
     }
 
+    /// It complained, and nothing else of its host: no request before `at`.
+    pub fn rest_until(&mut self, at: Instant) {
+        self.rests_until = self.rests_until.max(at);
+    }
+
     /// Until when it was given up, though perhaps not any more by now.
     pub fn dead_until(&self) -> Option<Instant> {
         self.dead_until

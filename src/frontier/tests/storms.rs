@@ -117,3 +117,59 @@ fn one_url_makes_no_storm_however_late_it_comes() {
     }
     assert_eq!(bed.count(JobKind::Page), 5 + 6 + 6, "the first try of each but the first is not counted");
 }
+
+/// Pages of a host that are had in ten minutes where `others` are asked for as well, which are answered like this.
+fn pages_beside(others: &[String], answer: impl Fn(&Url) -> Outcome) -> usize {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    bed.run(20, 1_000, &mut well);
+    others.iter().for_each(|url| bed.offer(url));
+    (0..1_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    bed.run(600, 10_000, &mut |job| match job.kind {
+        _ if others.iter().any(|url| url == job.url.as_str()) => answer(&job.url),
+        JobKind::Page => well(job),
+        _ => well(job),
+    });
+    bed.pages().into_iter().filter(|url| url.contains("/page/")).count()
+}
+
+/// Anyone may link to a broken script of a host forty times, or four hundred.
+#[test]
+fn a_broken_script_rests_alone() {
+    let alone = pages_beside(&[], |_| status(503));
+    for count in [1, 40, 400] {
+        let scripts: Vec<String> = (0..count).map(|number| format!("http://a.test/cgi?{number}")).collect();
+        let beside = pages_beside(&scripts, |_| status(503));
+        assert!(beside * 10 >= alone * 8, "{beside} beside {count} links, {alone} alone");
+    }
+    // A limiter that every other URL meets is the host's.
+    let all: Vec<String> = (0..400).map(|number| format!("http://a.test/page/{}", 2 * number)).collect();
+    let limited = pages_beside(&all, |_| status(503));
+    assert!(limited * 4 < alone, "{limited} of {alone}");
+}
+
+/// Another port of the host asks to be left alone for a day: it is, and the host goes on.
+#[test]
+fn the_rest_of_an_odd_port_is_its_own() {
+    let day = |_: &Url| {
+        let retry_after = Some(Duration::from_secs(86_400));
+        Outcome::Fetched(Fetched { status: 429, retry_after, ..Fetched::default() })
+    };
+    let alone = pages_beside(&[], day);
+    let ports: Vec<String> = (1..4).map(|number| format!("http://a.test:8080/{number}")).collect();
+    let beside = pages_beside(&ports, day);
+    assert!(beside * 10 >= alone * 8, "{beside} of {alone}");
+    // Its own port speaks for the host.
+    let beside = pages_beside(&["http://a.test/busy".to_owned()], day);
+    assert!(beside * 4 < alone, "{beside} of {alone}");
+    let mut bed = Bed::new(|_| ());
+    ["http://a.test/", "http://a.test/1", "http://a.test:8080/1", "http://a.test:8080/2"]
+        .iter()
+        .for_each(|url| bed.offer(url));
+    bed.run(HOUR, 1_000, &mut |job| match job.url.port() {
+        8080 if job.kind == JobKind::Page => day(&job.url),
+        _ => well(job),
+    });
+    let odd = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == 8080).count();
+    assert_eq!((odd, bed.frontier.queued()), (1, 2), "it is left alone");
+}
