@@ -42,8 +42,8 @@ pub struct Host {
     pub origins: Vec<Origin>,
     /// Files that it is to fetch because others' robots.txt redirect to them; the first of them next.
     pub robots_wanted: Vec<Url>,
-    /// It has served others, and its own URLs are next: whoever sends many to it must not keep these waiting.
-    pub is_own_turn: bool,
+    /// It has served others, and so many requests of its own are next: thousands of hosts may send others to it.
+    pub own_turns: u8,
     /// What its kinds of pages were worth, where it has had more than a few.
     pub kinds: Option<Box<CountedKinds>>,
     /// Pages that were fetched, as long as they are few.
@@ -105,7 +105,7 @@ impl Host {
             under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
-            is_own_turn: false,
+            own_turns: 0,
             kinds: None,
             pages_had: 0,
             doubtful_rest: Instant::ZERO,

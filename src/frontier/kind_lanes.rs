@@ -240,9 +240,8 @@ mod tests {
                     if turn % every == 0 {
                         kinds.iter().for_each(|kind| bed.push(*kind));
                     }
-                    match bed.take(kinds[turn % 2].weight) {
-                        Some(number @ 1..=2) => first[number as usize - 1] = Some(turn),
-                        _ => {}
+                    if let Some(number @ 1..=2) = bed.take(kinds[turn % 2].weight) {
+                        first[number as usize - 1] = Some(turn);
                     }
                 }
                 // Two lanes, of which one is known and the other is not: at most every fifth turn of a sixteenth.

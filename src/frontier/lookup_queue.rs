@@ -253,7 +253,7 @@ mod tests {
         for round in 1..20 {
             let held: Vec<HostId> = lookups.held.keys().copied().collect();
             held.into_iter().for_each(|id| lookups.ended(at(5 * round), id, false));
-            while let Some(id) = lookups.next(|id| site(id)) {
+            while let Some(id) = lookups.next(site) {
                 assert!(lookups.begin(at(5 * round), id, new(id, attacker)));
             }
             assert_eq!(lookups.in_flight(), 96);
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(started, 72);
         let held: Vec<HostId> = lookups.held.keys().copied().filter(|id| *id >= 50_000).collect();
         held.into_iter().for_each(|id| lookups.ended(at(105), id, false));
-        assert_eq!((lookups.next(|id| site(id)), lookups.in_flight()), (None, 96), "half is all that both have");
+        assert_eq!((lookups.next(site), lookups.in_flight()), (None, 96), "half is all that both have");
         assert!((30_000..30_060).all(|id| ask(&mut lookups, 105, id, new(id, honest))));
     }
 
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(started, 12);
         assert!(ask(&mut lookups, 0, 2_000, new(2_000, 1)));
         lookups.ended(at(5), 0, false);
-        assert_eq!(lookups.next(|id| site(id)), Some(12), "known ones first");
+        assert_eq!(lookups.next(site), Some(12), "known ones first");
     }
 
     /// A list of dead links waits longer, and not for ever.
@@ -333,6 +333,6 @@ mod tests {
         assert!(!ask(&mut lookups, 0, 2, new(2, 9)) && !ask(&mut lookups, 0, 3, known(3)));
         assert!(lookups.leave(2, new(2, 9)) && !lookups.leave(2, new(2, 9)) && lookups.leave(3, known(3)));
         lookups.ended(at(1), 1, true);
-        assert_eq!(lookups.next(|id| site(id)), None);
+        assert_eq!(lookups.next(site), None);
     }
 }

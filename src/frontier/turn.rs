@@ -61,8 +61,8 @@ impl Frontier {
                 self.give_up_blocked(id, now);
                 continue;
             }
-            // Before the host's own URLs, as others wait for it, but in turns with them.
-            if !self.hosts[id].is_own_turn && self.wants_robots(id, now) {
+            // Before the host's own URLs, as others wait for it, but with a small share of its time while these wait.
+            if self.hosts[id].own_turns == 0 && self.wants_robots(id, now) {
                 return self.wanted_robots_job(id, now);
             }
             match self.choose_url(id, now) {
@@ -390,7 +390,7 @@ impl Frontier {
             if attempt == 0 {
                 host.backlog.had(turn, weight);
             }
-            host.is_own_turn = false;
+            host.own_turns = host.own_turns.saturating_sub(1);
             let mut usage = None;
             if let Some(origin) = host.origin_of(&job.url) {
                 let origin = &mut host.origins[origin];
@@ -413,7 +413,8 @@ impl Frontier {
             return None;
         };
         let job = self.request(id, JobKind::Robots, url, now);
-        self.hosts[id].is_own_turn &= !is_request(&job);
+        let own_turns = &mut self.hosts[id].own_turns;
+        *own_turns = own_turns.saturating_sub(u8::from(is_request(&job)));
         job
     }
 
@@ -438,7 +439,9 @@ impl Frontier {
             return None;
         }
         let job = self.request(id, JobKind::Robots, url, now);
-        self.hosts[id].is_own_turn |= is_request(&job);
+        if is_request(&job) {
+            self.hosts[id].own_turns = OWN_TURNS;
+        }
         job
     }
 
@@ -597,6 +600,8 @@ const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
 /// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
 /// quarter at most.
 const DEAR_WORK: u64 = TURN_WORK_MAX / 4;
+/// Requests of its own that a host has for one of a file that others' robots.txt redirect to.
+const OWN_TURNS: u8 = 12;
 /// URLs of a host that are put off with their kind; further ones have a sixteenth of the turns.
 const RESTING_MAX: usize = RETRIES_MAX / 4;
 const DEAR_PAUSE: Duration = Duration::from_millis(20);

@@ -17,6 +17,9 @@ use crate::robots::Rules;
 use crate::time::{Duration, Instant};
 use crate::url::{HashedUrls, Url, site_of};
 
+/// Addresses that a name server told, and until when they hold.
+type ToldAddrs = (Vec<IpAddr>, Instant);
+
 /// All servers of a [`FakeWeb`].
 #[derive(Debug)]
 pub struct FakeServers {
@@ -36,8 +39,8 @@ pub struct FakeServers {
     robots: BTreeMap<String, (bool, Option<Instant>)>,
     /// Until when a flaky robots.txt is well.
     well_until: BTreeMap<String, Instant>,
-    /// What the name servers told a shard last, and until when it holds.
-    answers: BTreeMap<(usize, String, bool), [(Vec<IpAddr>, Instant); 2]>,
+    /// What the name servers told a shard last, and before.
+    answers: BTreeMap<(usize, String, bool), [ToldAddrs; 2]>,
     /// Requests that a host that dies has answered.
     lives: BTreeMap<String, u32>,
     /// 200 pages served whole, with how often.

@@ -194,10 +194,9 @@ pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mu
         for sitemap in sitemaps {
             if budget.admits(sitemap)
                 && let Ok(url) = job.url.join(sitemap)
+                && budget.took(url.as_str().len(), true)
             {
-                if budget.took(url.as_str().len(), true) {
-                    out(url.as_str());
-                }
+                out(url.as_str());
             }
         }
     }

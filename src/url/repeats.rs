@@ -36,7 +36,7 @@ impl Repeats {
     pub fn has(&self, fingerprint: u64) -> bool {
         let hash = fingerprint.max(1);
         let mask = self.slots.len().wrapping_sub(1);
-        let probes = (0..PROBES_MAX).filter_map(|probe| self.slots.get(hash as usize + probe & mask));
+        let probes = (0..PROBES_MAX).filter_map(|probe| self.slots.get((hash as usize + probe) & mask));
         probes.take_while(|slot| **slot != 0).any(|slot| *slot == hash)
     }
 
