@@ -315,7 +315,7 @@ fn captures_are_listed_by_url_host_time_status_and_type() {
         std::fs::remove_file(index_path(&segment).expect("closed")).expect("removes");
     }
     assert_eq!(ls(&both), with(&|columns| columns[1] == "200" && of_host.contains(&columns.join("\t"))));
-    run(&["store", "ls", "--status", "teapot", &dir]).expect(2).says(&["--status", "4xx"]);
+    run(&["store", "ls", "--status", "teapot", &dir]).expect(2).says(&["--status", "5xx"]);
 }
 
 /// A host that does not exist, and a page that robots.txt forbids: each has a record that says why there is no response.
