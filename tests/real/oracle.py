@@ -34,7 +34,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 REQUESTS_MAX = 200_000
 URL_BYTES_MAX = 2048  # scope.url_bytes_max of the crawl's configuration
-RELS = {"alternate", "next", "prev", "canonical"}
+RELS = {"alternate", "next", "prev", "canonical", "contents", "first", "help", "index", "last", "previous", "search",
+    "start", "up"}
 LINKS = "a[href], area[href], frame[src], iframe[src], link[href][rel], meta[http-equiv][content]"
 
 

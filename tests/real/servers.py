@@ -206,6 +206,7 @@ email = "tests@hub.test"
 [scope]
 depth_max = 255
 [links]
+alternates = "all"
 # requirements.html of the sqlite documentation has some 30,000 links; the default keeps 10,000.
 page_links_max = 100000
 page_link_bytes_max = "64MiB"
